@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Makes a Debian 12 ready to build, test and run hangar: installs the packages of dev/packages.txt and,
+# where the system's own are too old, puts toolchains into the cache. Needs root or sudo only if
+# something is missing; takes a fraction of a second if nothing is. Safe to repeat.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+. "$here/env.sh"
+
+go_needed=1.26 go_pinned=1.26.8
+rust_needed=1.95
+toolchain=$HANGAR_CACHE_DIR/toolchain
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "this user is not root and has no sudo; as root, run: $*"
+  fi
+}
+
+# at_least HAVE NEED: whether version HAVE is NEED or newer.
+at_least() { [ -n "$1" ] && printf '%s\n' "$2" "$1" | sort --version-sort --check=quiet; }
+
+apt_install() {
+  command -v apt-get >/dev/null || die "this is not a Debian; install what provides: $*"
+  say "installing Debian packages: $*"
+  as_root apt-get update -q >&2
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 </dev/null
+}
+
+install_packages() {
+  local -a wanted missing
+  mapfile -t wanted < <(sed 's/#.*//' "$here/packages.txt" | awk 'NF {print $1}')
+  mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) \
+    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort -u))
+  if [ ${#missing[@]} = 0 ]; then return; fi
+  apt_install "${missing[@]}"
+}
+
+go_version() { (cd / && go env GOVERSION 2>/dev/null | sed 's/^go//') || true; }
+
+# The Go module proxy serves Go's own toolchains as a module; the checksum database vouches for them.
+# A Go that is new enough would fetch them by itself, but Debian's (1.19) does not know that yet.
+install_go() {
+  if at_least "$(go_version)" "$go_needed"; then return; fi
+  command -v go >/dev/null || apt_install golang-go
+  say "fetching Go $go_pinned from the Go module proxy (the system has $(go_version))"
+  local arch module
+  arch=$(dpkg --print-architecture)
+  # `go mod download` wants a directory outside of any module, and GOTOOLCHAIN would switch to the toolchain itself.
+  module=$(cd / && GOTOOLCHAIN=local GOFLAGS=-modcacherw go mod download -json \
+    "golang.org/toolchain@v0.0.1-go$go_pinned.linux-$arch" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+  mkdir -p "$toolchain/bin"
+  rm -rf "$toolchain/go.new" "$toolchain/go"
+  cp -r "$module" "$toolchain/go.new"
+  chmod -R u+w "$toolchain/go.new"
+  # What the go command does after such a download: module archives carry no modes and no nested go.mod files.
+  chmod +x "$toolchain/go.new/bin/"* "$toolchain/go.new/pkg/tool/"*/*
+  find "$toolchain/go.new" -name _go.mod -execdir mv {} go.mod \;
+  mv "$toolchain/go.new" "$toolchain/go"
+  ln -sf ../go/bin/go ../go/bin/gofmt "$toolchain/bin/"
+  . "$here/env.sh"
+  hash -r
+  at_least "$(go_version)" "$go_needed" || die "go is $(go_version) after installing $go_pinned"
+}
+
+rust_version() { rustc --version 2>/dev/null | awk '{print $2}' || true; }
+
+install_rust() {
+  if at_least "$(rust_version)" "$rust_needed"; then return; fi
+  say "using Debian's Rust instead of $(command -v rustc) ($(rust_version))"
+  mkdir -p "$toolchain/bin"
+  ln -sf /usr/bin/rustc /usr/bin/rustdoc /usr/bin/cargo "$toolchain/bin/"
+  . "$here/env.sh"
+  hash -r
+  at_least "$(rust_version)" "$rust_needed" || die "rustc is $(rust_version), needed is $rust_needed or newer"
+}
+
+# An OCI registry for tests. Debian's package would also start one as a service of the machine, on port
+# 5000: only the program is taken out of it.
+install_registry() {
+  if command -v docker-registry >/dev/null; then return; fi
+  say "unpacking Debian's docker-registry (not installing it: its package starts a service)"
+  local work
+  work=$(mktemp -d)
+  (cd "$work" && apt-get download -q docker-registry >&2 && dpkg-deb -x docker-registry_*.deb root)
+  mkdir -p "$toolchain/bin"
+  install -m 755 "$work/root/usr/bin/docker-registry" "$toolchain/bin/"
+  rm -rf "$work"
+}
+
+install_packages
+install_go
+install_rust
+install_registry
