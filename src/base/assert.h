@@ -1,0 +1,16 @@
+// A check on our own reasoning. It stays on in release builds: a host that continues with a broken
+// invariant would act on the cluster with it. Never reachable from guest or server bytes; what
+// those can cause is an Error.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#define HANGAR_ASSERT(condition, why)                                                           \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]] {                                                            \
+      std::fprintf(stderr, "%s:%d: assertion failed: %s: %s\n", __FILE__, __LINE__, #condition, \
+                   (why));                                                                      \
+      std::abort();                                                                             \
+    }                                                                                           \
+  } while (false)

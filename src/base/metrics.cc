@@ -1,0 +1,112 @@
+#include "base/metrics.h"
+
+#include "base/assert.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar {
+
+struct Metrics::Series {
+  Counter counter;
+  Gauge gauge;
+  std::function<double()> read;
+  std::unique_ptr<Histogram> histogram;
+};
+
+Histogram::Histogram(std::vector<double> upper_bounds)
+    : upper_bounds_(std::move(upper_bounds)), counts_(upper_bounds_.size() + 1) {
+  HANGAR_ASSERT(std::ranges::is_sorted(upper_bounds_), "buckets are searched by bisection");
+}
+
+void Histogram::observe(double value) {
+  const auto bound = std::ranges::lower_bound(upper_bounds_, value);
+  const auto index = static_cast<std::size_t>(bound - upper_bounds_.begin());
+  counts_[index].fetch_add(1, std::memory_order_relaxed);
+  sum_.fetch_add(value, std::memory_order_relaxed);
+}
+
+Histogram::Snapshot Histogram::snapshot() const {
+  Snapshot result{.upper_bounds = upper_bounds_, .sum = sum_.load(std::memory_order_relaxed)};
+  std::uint64_t running = 0;
+  for (const auto& count : counts_) {
+    running += count.load(std::memory_order_relaxed);
+    result.cumulative_counts.push_back(running);
+  }
+  return result;
+}
+
+Metrics::Metrics() = default;
+Metrics::~Metrics() = default;
+
+Metrics::Series& Metrics::series(const std::string& name, const std::string& help, Type type,
+                                 MetricLabels labels) {
+  std::ranges::sort(labels);
+  Entry& entry = entries_.try_emplace(name, Entry{.help = help, .type = type}).first->second;
+  HANGAR_ASSERT(entry.type == type, "one name has one type");
+  auto& slot = entry.series[std::move(labels)];
+  if (!slot) slot = std::make_unique<Series>();
+  return *slot;
+}
+
+Counter& Metrics::counter(const std::string& name, const std::string& help, MetricLabels labels) {
+  const std::scoped_lock lock(mutex_);
+  return series(name, help, Type::Counter, std::move(labels)).counter;
+}
+
+Gauge& Metrics::gauge(const std::string& name, const std::string& help, MetricLabels labels) {
+  const std::scoped_lock lock(mutex_);
+  return series(name, help, Type::Gauge, std::move(labels)).gauge;
+}
+
+Histogram& Metrics::histogram(const std::string& name, const std::string& help,
+                              std::vector<double> upper_bounds, MetricLabels labels) {
+  const std::scoped_lock lock(mutex_);
+  Series& found = series(name, help, Type::Histogram, std::move(labels));
+  if (!found.histogram) found.histogram = std::make_unique<Histogram>(std::move(upper_bounds));
+  return *found.histogram;
+}
+
+void Metrics::gauge_read(const std::string& name, const std::string& help,
+                         std::function<double()> read, MetricLabels labels) {
+  const std::scoped_lock lock(mutex_);
+  series(name, help, Type::Gauge, std::move(labels)).read = std::move(read);
+}
+
+std::vector<Metrics::Family> Metrics::collect() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Family> families;
+  for (const auto& [name, entry] : entries_) {
+    Family family{.name = name, .help = entry.help, .type = entry.type};
+    for (const auto& [labels, one] : entry.series) {
+      Sample sample{.labels = labels};
+      switch (entry.type) {
+        case Type::Counter:
+          sample.value = one->counter.value();
+          break;
+        case Type::Gauge:
+          sample.value = one->read ? one->read() : one->gauge.value();
+          break;
+        case Type::Histogram:
+          sample.histogram = one->histogram->snapshot();
+          break;
+      }
+      family.samples.push_back(std::move(sample));
+    }
+    families.push_back(std::move(family));
+  }
+  return families;
+}
+
+std::vector<double> latency_buckets() {
+  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+}
+
+}  // namespace hangar

@@ -1,0 +1,113 @@
+// Numbers about the running process, recorded here and exposed by ops/ in Prometheus' format.
+//
+// Names follow controller-runtime and client-go where they have one, so that existing dashboards
+// work. Label values come from small closed sets (a controller, a verb, a code), never from object
+// names: each new combination is kept for ever.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar {
+
+using MetricLabels = std::vector<std::pair<std::string, std::string>>;
+
+// Only grows. Any thread.
+class Counter {
+ public:
+  void add(double amount = 1) { value_.fetch_add(amount, std::memory_order_relaxed); }
+  [[nodiscard]] double value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_ = 0;
+};
+
+// Goes up and down. Any thread.
+class Gauge {
+ public:
+  void set(double value) { value_.store(value, std::memory_order_relaxed); }
+  void add(double amount) { value_.fetch_add(amount, std::memory_order_relaxed); }
+  [[nodiscard]] double value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_ = 0;
+};
+
+// Counts of observations in buckets, their sum and count. Any thread.
+class Histogram {
+ public:
+  // `upper_bounds` ascending, without +Inf.
+  explicit Histogram(std::vector<double> upper_bounds);
+
+  void observe(double value);
+
+  struct Snapshot {
+    std::vector<double> upper_bounds;
+    std::vector<std::uint64_t> cumulative_counts;  // One more than bounds: the last is +Inf.
+    double sum = 0;
+  };
+  [[nodiscard]] Snapshot snapshot() const;
+
+ private:
+  const std::vector<double> upper_bounds_;
+  std::vector<std::atomic<std::uint64_t>> counts_;
+  std::atomic<double> sum_ = 0;
+};
+
+// The families of one process. A reference it hands out is valid as long as it lives; asking again
+// for the same name and labels gives the same object. Any thread.
+class Metrics {
+ public:
+  Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+  ~Metrics();
+
+  Counter& counter(const std::string& name, const std::string& help, MetricLabels labels = {});
+  Gauge& gauge(const std::string& name, const std::string& help, MetricLabels labels = {});
+  Histogram& histogram(const std::string& name, const std::string& help,
+                       std::vector<double> upper_bounds, MetricLabels labels = {});
+
+  // A gauge whose value is read when somebody scrapes. `read` is called on the scraping thread.
+  void gauge_read(const std::string& name, const std::string& help, std::function<double()> read,
+                  MetricLabels labels = {});
+
+  enum class Type : std::uint8_t { Counter, Gauge, Histogram };
+  struct Sample {
+    MetricLabels labels;
+    double value = 0;               // Counter and gauge.
+    Histogram::Snapshot histogram;  // Histogram.
+  };
+  struct Family {
+    std::string name;
+    std::string help;
+    Type type = Type::Counter;
+    std::vector<Sample> samples;
+  };
+  // Every family, by name.
+  [[nodiscard]] std::vector<Family> collect() const;
+
+ private:
+  struct Series;
+  struct Entry {
+    std::string help;
+    Type type = Type::Counter;
+    std::map<MetricLabels, std::unique_ptr<Series>> series;
+  };
+  Series& series(const std::string& name, const std::string& help, Type type, MetricLabels labels);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
+// Seconds, as controller-runtime's reconcile and client-go's request histograms have them.
+[[nodiscard]] std::vector<double> latency_buckets();
+
+}  // namespace hangar

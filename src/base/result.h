@@ -1,0 +1,78 @@
+// The one way a function in this process says that it did not do its work.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar {
+
+// Named after what the caller may do, not after where it happened. Add a kind only when some caller
+// would branch on it; everything else is text in the message.
+enum class ErrorKind : std::uint8_t {
+  InvalidInput,   // The object is wrong. Do not retry until its spec changes.
+  NotFound,       // Absent. Often the desired state.
+  Conflict,       // Someone wrote first. Read again, then retry at once.
+  Expired,        // The watch window is gone (HTTP 410). List again.
+  Denied,         // RBAC. Put it in the status; retry slowly.
+  Unavailable,    // Network, 5xx, 429. Retry with backoff.
+  Cancelled,      // We are stopping. Return; log nothing.
+  GuestFault,     // The guest trapped or broke its ABI. Drop the instance, keep the host.
+  LimitExceeded,  // Memory, fuel, time or size. Terminal for this run.
+  Corrupt,        // Bytes on disk failed their checksum. Delete them and rebuild.
+};
+
+class Error {
+ public:
+  Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+
+  [[nodiscard]] ErrorKind kind() const { return kind_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+
+  // Prefixes what this layer was doing: "airway backends.example.com: compile: bad magic".
+  [[nodiscard]] Error in(std::string_view doing) && {
+    message_.insert(0, std::string(doing) + ": ");
+    return std::move(*this);
+  }
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+};
+
+// A class, not an alias, so that the compiler itself warns about a dropped one.
+template <class T = void>
+class [[nodiscard]] Result : public std::expected<T, Error> {
+ public:
+  using std::expected<T, Error>::expected;
+};
+
+// The word that logs, metrics and tests use for a kind: "InvalidInput".
+[[nodiscard]] std::string_view name_of(ErrorKind kind);
+
+[[nodiscard]] inline std::unexpected<Error> fail(ErrorKind kind, std::string message) {
+  return std::unexpected(Error(kind, std::move(message)));
+}
+
+}  // namespace hangar
+
+// HANGAR_TRY(expr) is the value of `expr`, or returns its error from the enclosing function.
+// One per statement: two in one expression would shadow each other.
+#define HANGAR_TRY(...)                                          \
+  __extension__({                                                \
+    auto&& hangar_result_ = (__VA_ARGS__);                       \
+    if (!hangar_result_) [[unlikely]]                            \
+      return std::unexpected(std::move(hangar_result_).error()); \
+    *std::move(hangar_result_);                                  \
+  })
+
+// The same inside a coroutine: HANGAR_CO_TRY(co_await client.get(...)).
+#define HANGAR_CO_TRY(...)                                          \
+  __extension__({                                                   \
+    auto&& hangar_result_ = (__VA_ARGS__);                          \
+    if (!hangar_result_) [[unlikely]]                               \
+      co_return std::unexpected(std::move(hangar_result_).error()); \
+    *std::move(hangar_result_);                                     \
+  })

@@ -1,0 +1,117 @@
+// Ways for one task to wait for another. Loop thread only, like everything around io::Task.
+#pragma once
+
+#include "base/assert.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <coroutine>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace hangar::io {
+
+// One value, set once, awaited once, in either order. Copies share it, so that the one who sets it
+// needs no knowledge of the task that waits. Whoever promises to set it does so on every path (with
+// an error if it must): a task that waits for nothing never ends.
+template <class T>
+class OneShot {
+ public:
+  explicit OneShot(Loop& loop) : state_(std::make_shared<State>(loop)) {}
+
+  // The first value counts; later ones are dropped. The waiting task goes on in a later turn of the
+  // loop.
+  void set(T value) const {
+    if (state_->value) return;
+    state_->value.emplace(std::move(value));
+    if (state_->awaiting) state_->resume();
+  }
+  [[nodiscard]] bool is_set() const { return state_->value.has_value(); }
+
+  [[nodiscard]] Task<T> wait() const {
+    const auto state = state_;  // The OneShot itself may be gone by the time it is set.
+    co_await Awaiter{*state};
+    co_return *std::move(state->value);
+  }
+
+ private:
+  struct State {
+    explicit State(Loop& loop_in) : loop(loop_in) {}
+    void resume() {
+      loop.post([handle = std::exchange(awaiting, nullptr)] { handle.resume(); });
+    }
+
+    Loop& loop;
+    std::optional<T> value;
+    std::coroutine_handle<> awaiting;
+  };
+  struct Awaiter {
+    State& state;
+    [[nodiscard]] bool await_ready() const noexcept { return state.value.has_value(); }
+    void await_suspend(std::coroutine_handle<> handle) const {
+      HANGAR_ASSERT(!state.awaiting, "a OneShot has one waiter");
+      state.awaiting = handle;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  std::shared_ptr<State> state_;
+};
+
+// "Something changed": every task that waits when notify_all() is called goes on. It has no memory:
+// check the condition, then wait, without a co_await in between.
+class Event {
+ public:
+  explicit Event(Loop& loop) : loop_(loop) {}
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { HANGAR_ASSERT(waiting_.empty(), "a task would wait for ever"); }
+
+  void notify_all();
+
+  // Cancelled when a stop is requested first.
+  [[nodiscard]] Task<Result<>> wait(std::stop_token stop);
+
+ private:
+  Loop& loop_;
+  std::list<OneShot<bool>> waiting_;  // The value says whether it was notified.
+};
+
+// At most `slots` tasks at a time between acquire() and the end of the Slot. First come, first
+// served.
+class Semaphore {
+ public:
+  class Slot {
+   public:
+    Slot(Slot&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    Slot& operator=(Slot&&) = delete;
+    ~Slot() {
+      if (semaphore_ != nullptr) semaphore_->release();
+    }
+
+   private:
+    friend class Semaphore;
+    explicit Slot(Semaphore& semaphore) : semaphore_(&semaphore) {}
+    Semaphore* semaphore_;  // Outlives its slots.
+  };
+
+  Semaphore(Loop& loop, std::size_t slots) : loop_(loop), free_(slots) {}
+
+  [[nodiscard]] Task<Slot> acquire();
+
+ private:
+  void release();
+
+  Loop& loop_;
+  std::size_t free_;
+  std::list<OneShot<bool>> waiting_;
+};
+
+}  // namespace hangar::io

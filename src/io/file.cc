@@ -1,0 +1,116 @@
+#include "io/file.h"
+
+#include "base/result.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hangar::io {
+
+namespace {
+
+std::unexpected<Error> fail_errno(int code, std::string_view doing,
+                                  const std::filesystem::path& path) {
+  const ErrorKind kind = code == ENOENT                    ? ErrorKind::NotFound
+                         : code == EACCES || code == EPERM ? ErrorKind::Denied
+                                                           : ErrorKind::Unavailable;
+  return fail(
+      kind, fmt::format("{} {}: {}", doing, path.string(), std::generic_category().message(code)));
+}
+
+// Closes on every path out.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int value() const { return value_; }
+  // Zero, or the errno that closing reported.
+  int close() { return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno; }
+
+ private:
+  int value_;
+};
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.value() < 0) return fail_errno(errno, "open", path);
+  std::string bytes;
+  constexpr std::size_t kStep = 64 * 1024;
+  while (true) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + kStep);
+    const ssize_t count = ::read(file.value(), bytes.data() + before, kStep);
+    if (count < 0 && errno == EINTR) {
+      bytes.resize(before);
+      continue;
+    }
+    if (count < 0) return fail_errno(errno, "read", path);
+    bytes.resize(before + static_cast<std::size_t>(count));
+    if (bytes.size() > bytes_max) {
+      return fail(ErrorKind::LimitExceeded,
+                  fmt::format("read {}: larger than {} bytes", path.string(), bytes_max));
+    }
+    if (count == 0) return bytes;
+  }
+}
+
+Result<> write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::string temporary = path.string() + ".XXXXXX";
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.value() < 0) return fail_errno(errno, "create", path);
+  int code = 0;
+  while (!bytes.empty() && code == 0) {
+    const ssize_t count = ::write(file.value(), bytes.data(), bytes.size());
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      code = errno;
+    }
+  }
+  if (code == 0 && ::fdatasync(file.value()) != 0) code = errno;
+  if (const int closing = file.close(); code == 0) code = closing;
+  if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
+  if (code != 0) {
+    ::unlink(temporary.c_str());
+    return fail_errno(code, "write", path);
+  }
+  return {};
+}
+
+Result<> make_private_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) return fail_errno(error.value(), "create the parents of", path);
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  if (errno != EEXIST) return fail_errno(errno, "create", path);
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return fail_errno(errno, "look at", path);
+  constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() ||
+      (status.st_mode & kWritableByOthers) != 0) {
+    return fail(ErrorKind::Denied,
+                fmt::format("{} is not a directory that only this user can write to: remove it or "
+                            "choose another",
+                            path.string()));
+  }
+  return {};
+}
+
+}  // namespace hangar::io

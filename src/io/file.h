@@ -1,0 +1,24 @@
+// Whole files. Blocking: for start-up, for small local files, and for worker threads.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace hangar::io {
+
+// NotFound; Denied; LimitExceeded when larger than `bytes_max`; Unavailable for the rest.
+[[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,
+                                            std::uint64_t bytes_max);
+
+// Readers see the old file or the whole new one, also after a crash. Mode 0600.
+[[nodiscard]] Result<> write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Creates it with mode 0700, parents included; checks owner and mode when it exists: Denied when
+// others may write to it.
+[[nodiscard]] Result<> make_private_directory(const std::filesystem::path& path);
+
+}  // namespace hangar::io

@@ -1,0 +1,209 @@
+#include "io/loop.h"
+
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/asio.h"
+#include "io/task.h"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+namespace hangar::io {
+
+namespace {
+
+// A coroutine that nobody awaits: it destroys itself at its end.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+Detached run_detached(Task<void> task, std::size_t& running) {
+  ++running;
+  co_await std::move(task);
+  --running;
+}
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+class DescriptorWatch final : public Loop::Watch {
+ public:
+  DescriptorWatch(boost::asio::io_context& context, int descriptor, Loop::Direction direction,
+                  std::function<void()> on_ready)
+      : state_(std::make_shared<State>(context, descriptor, direction, std::move(on_ready))) {
+    wait(state_);
+  }
+
+  DescriptorWatch(const DescriptorWatch&) = delete;
+  DescriptorWatch& operator=(const DescriptorWatch&) = delete;
+
+  ~DescriptorWatch() override {
+    state_->ended = true;
+    state_->descriptor.cancel();
+    state_->descriptor.release();  // Its owner closes it.
+  }
+
+ private:
+  // Outlives the watch while Asio still holds the handler.
+  struct State {
+    State(boost::asio::io_context& context, int native, Loop::Direction direction_in,
+          std::function<void()> on_ready_in)
+        : descriptor(context, native), direction(direction_in), on_ready(std::move(on_ready_in)) {}
+
+    Descriptor descriptor;
+    Loop::Direction direction;
+    std::function<void()> on_ready;
+    bool ended = false;
+  };
+
+  static void wait(const std::shared_ptr<State>& state) {
+    const auto type =
+        state->direction == Loop::Direction::Read ? Descriptor::wait_read : Descriptor::wait_write;
+    state->descriptor.async_wait(type, [state](const boost::system::error_code& error) {
+      if (state->ended || error == boost::asio::error::operation_aborted) return;
+      // Copied: the callee may destroy this watch.
+      const auto keep = state;
+      keep->on_ready();
+      if (!keep->ended) wait(keep);
+    });
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+struct Loop::Timer::State {
+  explicit State(boost::asio::io_context& context) : timer(context) {}
+
+  boost::asio::steady_timer timer;
+  std::move_only_function<void()> work;  // Null once due or cancelled.
+};
+
+Loop::Timer& Loop::Timer::operator=(Timer&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+void Loop::Timer::cancel() {
+  const auto state = std::exchange(state_, nullptr);
+  if (!state) return;
+  // The handler may be queued already: it looks whether it is still wanted.
+  state->work = nullptr;
+  state->timer.cancel();
+}
+
+Loop::Loop() : asio_(std::make_unique<Asio>()) {}
+Loop::~Loop() = default;
+
+void Loop::run() {
+  asio_->thread = std::this_thread::get_id();
+  const auto guard = boost::asio::make_work_guard(asio_->context);
+  asio_->context.restart();
+  asio_->context.run();
+  asio_->context.restart();
+  asio_->context.poll();
+}
+
+void Loop::run_until(const std::function<bool()>& done) {
+  asio_->thread = std::this_thread::get_id();
+  const auto guard = boost::asio::make_work_guard(asio_->context);
+  asio_->context.restart();
+  while (!done())
+    asio_->context.run_one();
+}
+
+void Loop::stop() {
+  asio_->context.stop();
+}
+
+Instant Loop::now() {
+  return std::chrono::steady_clock::now();
+}
+WallTime Loop::wall_now() {
+  return std::chrono::system_clock::now();
+}
+
+bool Loop::is_current() const {
+  return asio_->thread == std::this_thread::get_id();
+}
+
+void Loop::post(std::move_only_function<void()> work) {
+  boost::asio::post(asio_->context, [work = std::move(work)]() mutable { work(); });
+}
+
+void Loop::spawn(Task<void> task) {
+  run_detached(std::move(task), spawned_count_);
+}
+
+std::size_t Loop::spawned_count() const {
+  return spawned_count_;
+}
+
+Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
+  Timer timer;
+  timer.state_ = std::make_shared<Timer::State>(asio_->context);
+  timer.state_->work = std::move(work);
+  timer.state_->timer.expires_after(delay);
+  timer.state_->timer.async_wait([state = timer.state_](const boost::system::error_code&) {
+    if (auto due = std::exchange(state->work, nullptr)) due();
+  });
+  return timer;
+}
+
+Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
+  struct Awaiter {
+    Loop& loop;
+    Duration delay;
+    std::stop_token stop;
+    Timer timer = {};
+    bool cancelled = false;
+    std::optional<std::stop_callback<std::function<void()>>> on_stop = {};
+
+    [[nodiscard]] bool await_ready() const noexcept { return stop.stop_requested(); }
+    void await_suspend(std::coroutine_handle<> awaiting) {
+      timer = loop.after(delay, [awaiting] { awaiting.resume(); });
+      on_stop.emplace(stop, [this, awaiting] {
+        cancelled = true;
+        // Posted: whoever requests a stop does not expect this task to run inside of the request.
+        timer = loop.after(Duration::zero(), [awaiting] { awaiting.resume(); });
+      });
+    }
+    [[nodiscard]] bool await_resume() {
+      on_stop.reset();
+      return !cancelled && !stop.stop_requested();
+    }
+  };
+  const bool elapsed = co_await Awaiter{*this, delay, std::move(stop)};
+  if (!elapsed) co_return fail(ErrorKind::Cancelled, "stopping");
+  co_return Result<>();
+}
+
+std::unique_ptr<Loop::Watch> Loop::watch(int descriptor, Direction direction,
+                                         std::function<void()> on_ready) {
+  return std::make_unique<DescriptorWatch>(asio_->context, descriptor, direction,
+                                           std::move(on_ready));
+}
+
+}  // namespace hangar::io

@@ -1,0 +1,87 @@
+// The one thread that owns the network, the caches, the queues and every decision.
+//
+// Everything else in the process hands it values through post(). It is also the only reader of the
+// clock: what needs the time is given it.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+
+namespace hangar::io {
+
+class Loop {
+ public:
+  Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop();
+
+  // Runs until stop() is called, then until nothing is ready any more. The calling thread is the
+  // loop thread from here on.
+  void run();
+  // Runs until `done` returns true; for tests and one-shot commands.
+  void run_until(const std::function<bool()>& done);
+  // Any thread.
+  void stop();
+
+  [[nodiscard]] static Instant now();
+  [[nodiscard]] static WallTime wall_now();
+  // True on the thread that runs the loop.
+  [[nodiscard]] bool is_current() const;
+
+  // Calls `work` on the loop thread, later. Any thread. In order per caller.
+  void post(std::move_only_function<void()> work);
+
+  // Starts `task` now and keeps it until it ends. Loop thread.
+  void spawn(Task<void> task);
+  // How many spawned tasks have not ended: zero is a quiet loop.
+  [[nodiscard]] std::size_t spawned_count() const;
+
+  // A timer that calls `work` once after `delay`, unless it is cancelled or destroyed before. Loop
+  // thread.
+  class Timer {
+   public:
+    Timer() = default;
+    Timer(Timer&& other) noexcept = default;
+    Timer& operator=(Timer&& other) noexcept;
+    ~Timer() { cancel(); }
+    void cancel();
+
+   private:
+    friend class Loop;
+    struct State;
+    std::shared_ptr<State> state_;  // Shared with the pending handler.
+  };
+  [[nodiscard]] Timer after(Duration delay, std::move_only_function<void()> work);
+
+  // Suspends the awaiting task. Cancelled as soon as a stop is requested. Loop thread; the stop may
+  // be requested there only.
+  [[nodiscard]] Task<Result<>> sleep(Duration delay, std::stop_token stop);
+
+  // Readiness of a file descriptor that somebody else owns (libcurl's sockets). `on_ready` is
+  // called each time until the Watch is destroyed, which must be before the descriptor is closed.
+  enum class Direction : std::uint8_t { Read, Write };
+  class Watch {
+   public:
+    virtual ~Watch() = default;
+  };
+  [[nodiscard]] std::unique_ptr<Watch> watch(int descriptor, Direction direction,
+                                             std::function<void()> on_ready);
+
+  // For io/ and http/, which know Asio: see io/asio.h.
+  struct Asio;
+  [[nodiscard]] Asio& asio() { return *asio_; }
+
+ private:
+  std::unique_ptr<Asio> asio_;
+  std::size_t spawned_count_ = 0;
+};
+
+}  // namespace hangar::io

@@ -1,0 +1,112 @@
+// Asynchronous functions of the loop thread, as C++20 coroutines.
+//
+//   io::Task<Result<Object>> get(Name name);      // declares one
+//   Object object = HANGAR_CO_TRY(co_await get(name));
+//
+// A Task does nothing until it is awaited (or given to Loop::spawn). Whoever awaits it owns it. A
+// task that has begun always runs to its end: it is asked to end early through a std::stop_token,
+// never destroyed while suspended. Loop thread only.
+#pragma once
+
+#include "base/assert.h"
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace hangar::io {
+
+template <class T>
+class Task;
+
+namespace internal {
+
+struct TaskPromiseBase {
+  // Hands control back to whoever awaits, without growing the stack.
+  struct FinalAwaiter {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+      return self.promise().continuation;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  FinalAwaiter final_suspend() noexcept { return {}; }
+  // Our code does not throw and doors catch what libraries throw; what arrives here is a bug.
+  void unhandled_exception() noexcept { std::terminate(); }
+
+  std::coroutine_handle<> continuation = std::noop_coroutine();
+};
+
+template <class T>
+struct TaskPromise : TaskPromiseBase {
+  Task<T> get_return_object();
+  template <class U>
+  void return_value(U&& result) {
+    value.emplace(std::forward<U>(result));
+  }
+  T take() { return *std::move(value); }
+
+  std::optional<T> value;
+};
+
+template <>
+struct TaskPromise<void> : TaskPromiseBase {
+  Task<void> get_return_object();
+  void return_void() {}
+  void take() {}
+};
+
+}  // namespace internal
+
+template <class T = void>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = internal::TaskPromise<T>;
+
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  Task& operator=(Task&&) = delete;
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  auto operator co_await() && noexcept {
+    struct Awaiter {
+      std::coroutine_handle<promise_type> handle;
+      [[nodiscard]] bool await_ready() const noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) const noexcept {
+        handle.promise().continuation = awaiting;
+        return handle;
+      }
+      T await_resume() const { return handle.promise().take(); }
+    };
+    HANGAR_ASSERT(handle_, "a task is awaited once");
+    return Awaiter{handle_};
+  }
+
+ private:
+  friend promise_type;
+  explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+
+  std::coroutine_handle<promise_type> handle_;
+};
+
+namespace internal {
+
+template <class T>
+Task<T> TaskPromise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<TaskPromise>::from_promise(*this));
+}
+
+inline Task<void> TaskPromise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<TaskPromise>::from_promise(*this));
+}
+
+}  // namespace internal
+
+}  // namespace hangar::io

@@ -1,0 +1,45 @@
+#include "io/workers.h"
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+
+namespace hangar::io {
+
+Workers::Workers(Loop& loop, std::size_t thread_count) : loop_(loop) {
+  threads_.reserve(thread_count);
+  for (std::size_t index = 0; index < thread_count; ++index) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work_until_stopped(stop); });
+  }
+}
+
+Workers::~Workers() {
+  for (std::jthread& thread : threads_)
+    thread.request_stop();
+  threads_.clear();  // Joins, before the mutex and the queue go.
+}
+
+void Workers::submit(std::move_only_function<void()> work) {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.push_back(std::move(work));
+  }
+  changed_.notify_one();
+}
+
+void Workers::work_until_stopped(const std::stop_token& stop) {
+  while (true) {
+    std::move_only_function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
+      work = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    work();
+  }
+}
+
+}  // namespace hangar::io

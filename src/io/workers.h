@@ -1,0 +1,58 @@
+// Threads for what would hold up the loop: running guests, inflating, hashing.
+#pragma once
+
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hangar::io {
+
+class Workers {
+ public:
+  // Threads start at once and end in the destructor, after the work that they have begun; work that
+  // still waits is dropped then, so the loop must have ended before.
+  Workers(Loop& loop, std::size_t thread_count);
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers();
+
+  // Calls `work` on some worker. Any thread. First come, first served.
+  void submit(std::move_only_function<void()> work);
+
+  // Calls `work` on some worker and returns its value on the loop thread. What `work` refers to
+  // must live until then: give it values.
+  template <class F>
+  [[nodiscard]] Task<std::invoke_result_t<F&>> run(F work) {
+    using Value = std::invoke_result_t<F&>;
+    const OneShot<Value> done(loop_);
+    submit([&loop = loop_, done, work = std::move(work)]() mutable {
+      // The result and the last reference to it both go back to the loop: OneShot is not for
+      // several threads.
+      loop.post([done = std::move(done), value = work()]() mutable { done.set(std::move(value)); });
+    });
+    co_return co_await done.wait();
+  }
+
+  [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
+
+ private:
+  void work_until_stopped(const std::stop_token& stop);
+
+  Loop& loop_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::move_only_function<void()>> waiting_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace hangar::io

@@ -1,0 +1,95 @@
+// What the cluster looks like now: one list and one watch per resource (and scope) for the whole
+// process, however many look at it.
+//
+// A resource is watched from its first Subscription to its last; its objects are shared and
+// immutable. A subscriber sees either nothing or a complete list: `on_synced` comes after the first
+// whole list, then deltas. Between a subscriber's callbacks get() answers with the state as of the
+// delta that is being delivered. Loop thread only.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+// What one watch covers.
+struct Scope {
+  Resource resource;
+  std::string namespace_ = {};  // Empty: all.
+  std::string label_selector = {};
+  std::string field_selector = {};
+  auto operator<=>(const Scope&) const = default;
+};
+
+struct Delta {
+  enum class Type : std::uint8_t { Added, Modified, Deleted };
+  Type type = Type::Added;
+  ObjectPtr object;    // For Deleted: the last state known.
+  ObjectPtr previous;  // For Modified: the state before. Null otherwise.
+};
+
+class Cache {
+ public:
+  Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log);
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+  ~Cache();
+
+  struct Handlers {
+    std::function<void(const Delta&)> on_delta = {};
+    std::function<void()> on_synced = {};
+  };
+
+  // Keeps the watch alive; destroying it ends the callbacks at once, also from within one.
+  class Subscription {
+   public:
+    virtual ~Subscription() = default;
+    [[nodiscard]] virtual bool is_synced() const = 0;
+    // Null when there is none, or when not synced.
+    [[nodiscard]] virtual ObjectPtr get(const ObjectKey& key) const = 0;
+    // Every object, or those of one namespace, by key.
+    [[nodiscard]] virtual std::vector<ObjectPtr> list(std::string_view namespace_ = {}) const = 0;
+    [[nodiscard]] virtual std::vector<ObjectPtr> owned_by(std::string_view uid) const = 0;
+    [[nodiscard]] virtual std::vector<ObjectPtr> labelled(std::string_view key,
+                                                          std::string_view value) const = 0;
+    // Until the first complete list; Cancelled, or the list's error when it is final (Denied,
+    // NotFound because the CRD is gone) although the watch keeps trying.
+    [[nodiscard]] virtual io::Task<Result<>> wait_synced(std::stop_token stop) = 0;
+    // Why the last list or watch failed, while it does.
+    [[nodiscard]] virtual std::optional<Error> last_error() const = 0;
+  };
+  // A late subscriber gets an Added for everything that is known, then on_synced, in a later turn
+  // of the loop.
+  [[nodiscard]] std::unique_ptr<Subscription> subscribe(Scope scope, Handlers handlers);
+
+  // Ends all watches; subscriptions stay but hear nothing any more.
+  void stop();
+
+  struct Statistics {
+    std::size_t watches = 0;
+    std::size_t objects = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+ private:
+  class Reflector;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace hangar::kube

@@ -1,0 +1,129 @@
+// Typed verbs on any resource of one API server.
+//
+// Retries what is safe to repeat (connection loss before an answer to a read, 429 and 503 with
+// Retry-After on everything) with back-off and jitter; every other failure is an Error whose kind
+// says what to do and whose message is the server's own. Loop thread only.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+class Credentials;  // kube/auth/credentials.h: who we are and how we reach the server.
+
+// Who a request is made as, by impersonation. Empty user: ourselves.
+struct Identity {
+  std::string user;
+  std::vector<std::string> groups;
+  auto operator<=>(const Identity&) const = default;
+};
+// system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
+[[nodiscard]] Identity service_account(std::string_view namespace_, std::string_view name);
+
+enum class PatchType : std::uint8_t { Json, Merge, Strategic };
+enum class Propagation : std::uint8_t { Default, Orphan, Background, Foreground };
+
+struct WriteOptions {
+  std::string field_manager = "hangar";
+  bool dry_run = false;
+  std::string subresource = {};  // "status", "scale", ...
+};
+struct ApplyOptions {
+  std::string field_manager = "hangar";
+  bool force = false;
+  bool dry_run = false;
+  std::string subresource = {};
+};
+struct DeleteOptions {
+  Propagation propagation = Propagation::Default;
+  std::string uid = {};               // Precondition: only this very object.
+  std::string resource_version = {};  // Precondition: only if unchanged.
+  bool dry_run = false;
+};
+struct ListOptions {
+  std::string namespace_ = {};  // Empty: all namespaces.
+  std::string label_selector = {};
+  std::string field_selector = {};
+  std::uint32_t page_size = 500;
+  std::string resource_version = {};
+  std::string resource_version_match = {};
+};
+struct List {
+  std::string resource_version;
+  std::vector<ObjectPtr> items;
+};
+
+// ErrorKind of a Status answer: 400/422 InvalidInput, 401/403 Denied, 404 NotFound, 409 Conflict
+// (AlreadyExists too), 410 Expired, 413 LimitExceeded, 429/5xx Unavailable.
+[[nodiscard]] Error error_from_status(int http_status, std::string_view body);
+// metav1.Status.reason of an error made by error_from_status ("AlreadyExists"), or "".
+[[nodiscard]] std::string_view reason_of(const Error& error);
+
+class Client {
+ public:
+  Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> credentials,
+         Metrics& metrics, Log log);
+  ~Client();
+
+  // The same server and connections, requests made as `identity`.
+  [[nodiscard]] Client as(Identity identity) const;
+
+  using ValueTask = io::Task<Result<json::Value>>;
+  [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
+                              std::string subresource = {}) const;
+  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts again).
+  [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
+                                            std::stop_token stop) const;
+  [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,
+                                 std::stop_token stop) const;
+  // Conflict when metadata.resourceVersion is not the stored one.
+  [[nodiscard]] ValueTask update(Resource resource, json::Value object, WriteOptions options,
+                                 std::stop_token stop) const;
+  [[nodiscard]] ValueTask patch(Resource resource, ObjectKey key, PatchType type, json::Value patch,
+                                WriteOptions options, std::stop_token stop) const;
+  // Server-side apply. Conflict names the managers when `force` is off.
+  [[nodiscard]] ValueTask apply(Resource resource, json::Value object, ApplyOptions options,
+                                std::stop_token stop) const;
+  // Returns the deleted object or the Status. NotFound when it was gone.
+  [[nodiscard]] ValueTask remove(Resource resource, ObjectKey key, DeleteOptions options,
+                                 std::stop_token stop) const;
+  [[nodiscard]] ValueTask remove_collection(Resource resource, ListOptions selection,
+                                            DeleteOptions options, std::stop_token stop) const;
+
+  // Any path below the server's URL ("/version", "/apis"); the answer's JSON.
+  [[nodiscard]] ValueTask get_path(std::string path, std::stop_token stop) const;
+  // POST of a virtual resource (SubjectAccessReview): path and document.
+  [[nodiscard]] ValueTask post_path(std::string path, json::Value body, std::stop_token stop) const;
+
+  // One watch request: each line of the body goes to `on_line` until the server or `stop` ends it.
+  // Errors as above; a body that ends is no error. `query` is what follows "watch=true&".
+  [[nodiscard]] io::Task<Result<>> watch(Resource resource, std::string namespace_,
+                                         std::string query,
+                                         std::function<Result<>(std::string_view line)> on_line,
+                                         std::stop_token stop) const;
+
+ private:
+  struct Shared;
+  explicit Client(std::shared_ptr<Shared> shared, Identity identity);
+
+  std::shared_ptr<Shared> shared_;
+  Identity identity_;
+};
+
+}  // namespace hangar::kube

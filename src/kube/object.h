@@ -1,0 +1,119 @@
+// The nouns of the API: kinds, resources, keys, objects.
+#pragma once
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+struct GroupKind {
+  std::string group;  // Empty: the core group.
+  std::string kind;
+
+  // "Deployment.apps", "Secret".
+  [[nodiscard]] std::string to_string() const;
+  auto operator<=>(const GroupKind&) const = default;
+};
+
+struct GroupVersionKind {
+  std::string group;
+  std::string version;
+  std::string kind;
+
+  [[nodiscard]] GroupKind group_kind() const { return {group, kind}; }
+  // "apps/v1", "v1".
+  [[nodiscard]] std::string api_version() const;
+  auto operator<=>(const GroupVersionKind&) const = default;
+};
+
+// apiVersion and kind of a document. InvalidInput when either is missing.
+[[nodiscard]] Result<GroupVersionKind> gvk_of(const json::Value& object);
+[[nodiscard]] GroupVersionKind make_gvk(std::string_view api_version, std::string_view kind);
+
+// One collection that the API server serves, as discovery describes it.
+struct Resource {
+  std::string group;
+  std::string version;
+  std::string plural;
+  std::string kind;
+  bool namespaced = false;
+
+  [[nodiscard]] GroupVersionKind gvk() const { return {group, version, kind}; }
+  auto operator<=>(const Resource&) const = default;
+};
+
+struct ObjectKey {
+  std::string namespace_;  // Empty for cluster-scoped objects.
+  std::string name;
+
+  // "ns/name", or "name".
+  [[nodiscard]] std::string to_string() const;
+  auto operator<=>(const ObjectKey&) const = default;
+};
+
+[[nodiscard]] ObjectKey key_of(const json::Value& object);
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+};
+
+// An object as the API server sent it: immutable, shared, compact. What queues, indexes and
+// predicates ask for is taken out once; the rest stays bytes until somebody parses it.
+// Any thread.
+class Object {
+ public:
+  // `bytes` is one JSON object with apiVersion, kind and metadata. InvalidInput otherwise.
+  // metadata.managedFields is dropped: nothing here reads it, and it is half of many objects.
+  [[nodiscard]] static Result<std::shared_ptr<const Object>> make(std::string_view bytes);
+  // Items of a list lack apiVersion and kind: they are put in.
+  [[nodiscard]] static Result<std::shared_ptr<const Object>> make(json::Value value,
+                                                                  const GroupVersionKind& gvk);
+
+  [[nodiscard]] const ObjectKey& key() const { return key_; }
+  [[nodiscard]] const std::string& uid() const { return uid_; }
+  [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
+  [[nodiscard]] std::int64_t generation() const { return generation_; }
+  [[nodiscard]] bool is_being_deleted() const { return being_deleted_; }
+  // uids of the owners, sorted.
+  [[nodiscard]] const std::vector<std::string>& owner_uids() const { return owner_uids_; }
+
+  // Compact JSON.
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  // Parsed anew at each call.
+  [[nodiscard]] json::Value to_value() const;
+  // Heap bytes it holds, for accounting.
+  [[nodiscard]] std::size_t size_bytes() const;
+
+ private:
+  friend struct ObjectBuilder;
+  Object() = default;
+
+  ObjectKey key_;
+  std::string uid_;
+  std::string resource_version_;
+  std::int64_t generation_ = 0;
+  bool being_deleted_ = false;
+  std::vector<std::string> owner_uids_;
+  std::string bytes_;
+};
+
+using ObjectPtr = std::shared_ptr<const Object>;
+
+// Readers of the metadata of a document, for code that works on json::Value.
+[[nodiscard]] std::string_view label_of(const json::Value& object, std::string_view key);
+[[nodiscard]] std::string_view annotation_of(const json::Value& object, std::string_view key);
+[[nodiscard]] std::vector<OwnerReference> owners_of(const json::Value& object);
+[[nodiscard]] bool has_finalizer(const json::Value& object, std::string_view finalizer);
+
+}  // namespace hangar::kube

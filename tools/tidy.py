@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Checks what no compiler does: the layers, one door per dependency, self-describing headers.
+
+The layers are read from CMakeLists.txt (hangar_library(NAME DEPS ...)), so there is one list.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Third-party headers by the beginning of their path, and the folders that may include them.
+DOORS = {
+    "wasmtime": {"wasm", "compile"},
+    "curl/": {"http"},
+    "boost/beast": {"http"},
+    "boost/asio": {"io", "http"},
+    "boost/json": {"json"},
+    "yaml-cpp": {"json"},
+    "prometheus": {"ops"},
+    "spdlog": {"ops"},
+    "CLI/": {"cli", "compile"},
+    "zlib": {"modules", "airways"},
+    "openssl": {"io", "http", "kube", "modules", "wasm", "airways"},
+}
+
+
+def layers() -> dict[str, set[str]]:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    found = re.findall(r"^hangar_library\(([\w/]+)(?:\s+DEPS\s+([\w/\s]+?))?(?:\s+SYSTEM[^)]*)?\)", text, re.M)
+    return {name: set(deps.split()) | {name} for name, deps in found}
+
+
+def folder_of(include: str, folders) -> str:
+    """The longest folder that the included path lies in: abi/flight before abi."""
+    inside = [folder for folder in folders if include.startswith(folder + "/")]
+    return max(inside, key=len, default=include.split("/")[0])
+
+
+def findings(allowed: dict[str, set[str]]):
+    for path in sorted((ROOT / "src").rglob("*.*")):
+        if path.suffix not in (".h", ".cc"):
+            continue
+        inside = path.relative_to(ROOT / "src").as_posix()
+        folder = folder_of(inside, allowed)
+        lines = path.read_text().splitlines() or [""]
+        where = path.relative_to(ROOT)
+        may = allowed.get(folder, set()) | ({"testing"} if path.stem.endswith("_test") else set())
+        if folder in allowed and path.suffix == ".h":
+            if not lines[0].startswith("//"):
+                yield f"{where}:1: a header starts with what it is for"
+            if "#pragma once" not in lines:
+                yield f"{where}:1: missing #pragma once"
+        for number, line in enumerate(lines, 1):
+            if quoted := re.match(r'#include "([\w/.]+)"', line):
+                target = folder_of(quoted[1], allowed)
+                if folder in allowed and target not in may:
+                    yield f"{where}:{number}: {folder} may not include {target}"
+                if "/internal/" in quoted[1] and target != folder:
+                    yield f"{where}:{number}: {quoted[1]} is private to {target}"
+            if angled := re.match(r"#include <([\w./-]+)>", line):
+                for prefix, doors in DOORS.items():
+                    if angled[1].startswith(prefix) and folder.split("/")[0] not in doors:
+                        yield f"{where}:{number}: only {', '.join(sorted(doors))} may include {prefix}"
+
+
+def main() -> int:
+    found = list(findings(layers()))
+    print("\n".join(found) if found else "layers, doors and headers are in order")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
