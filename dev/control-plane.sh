@@ -151,9 +151,10 @@ kubectl_admin() { "$bin/kubectl" --kubeconfig="$dir/kubeconfig" "$@"; }
 # a component that is stopped finds its port free when it starts again. Reserved by a file that names the
 # instance's directory; the reservation ends with the directory.
 port_first=23000 port_block=16
+reserved=${TMPDIR:-/tmp}/hangar-ports-$(id -u)
 choose_ports() {
   if [ -r "$dir/port" ]; then return; fi
-  local reserved=${TMPDIR:-/tmp}/hangar-ports-$(id -u) last block owner
+  local last block owner
   read -r last _ </proc/sys/net/ipv4/ip_local_port_range
   mkdir -p -m 700 "$reserved"
   exec 8>"$reserved/lock"
@@ -473,6 +474,7 @@ remove_instance() {
     watchdog=$(basename "$watchdog" .pid)
     if pid=$(pid_of "$watchdog") && [ "$pid" != $$ ]; then kill -KILL -- "-$pid" 2>/dev/null || true; fi
   done
+  if [ -r "$dir/port" ]; then rm -f "$reserved/$(<"$dir/port")"; fi
   rm -rf --one-file-system "$dir"
 }
 
