@@ -1,0 +1,80 @@
+// Package flight is what a flight sees of its host: the release it is evaluated for, and the shape of
+// what it answers.
+//
+// A flight is a program. It reads a custom resource from standard input and writes the resources that
+// should exist to standard output; nothing in this package is needed for that beyond the types that
+// make a wrong answer fail to compile.
+package flight
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is one Kubernetes object that a flight emits. Every type of k8s.io/api is one, so is
+// unstructured.Unstructured, and so is any struct that embeds metav1.TypeMeta and metav1.ObjectMeta.
+type Resource interface {
+	GroupVersionKind() schema.GroupVersionKind
+	GetName() string
+	GetNamespace() string
+}
+
+// Resources is a flight's usual answer: all objects are applied at once, Namespaces and
+// CustomResourceDefinitions ahead of the others.
+//
+// An empty answer is an answer: it asks the host to remove everything that the release owns. A nil
+// Resources is therefore written as [], never as null.
+type Resources []Resource
+
+// MarshalJSON writes the resources as a JSON array.
+func (resources Resources) MarshalJSON() ([]byte, error) {
+	if resources == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]Resource(resources))
+}
+
+// Stages is an ordered answer: a stage is applied once everything in the one before it is ready.
+type Stages []Resources
+
+// MarshalJSON writes the stages as a JSON array of arrays.
+func (stages Stages) MarshalJSON() ([]byte, error) {
+	if stages == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]Resources(stages))
+}
+
+// Write encodes an answer as the one JSON document that a
+// flight may write to its output.
+func Write[T Resources | Stages](output io.Writer, answer T) error {
+	return json.NewEncoder(output).Encode(answer)
+}
+
+// Release returns the name of the release under evaluation. For an instance of an Airway that is
+// group.Kind.namespace.name, or group.Kind.name when the kind is cluster scoped: a name for labels and
+// messages, but not a valid name for every kind of object.
+func Release() string {
+	if release := os.Getenv("YOKE_RELEASE"); release != "" {
+		return release
+	}
+	return os.Args[0]
+}
+
+// Namespace returns the namespace of the release: where the host puts a namespaced resource that names
+// no namespace of its own.
+func Namespace() string {
+	if namespace := os.Getenv("YOKE_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return os.Getenv("NAMESPACE")
+}
+
+// YokeVersion returns the version of the contract's host, "(devel)" or a semantic version, and the
+// empty string where there is no host.
+func YokeVersion() string {
+	return os.Getenv("YOKE_VERSION")
+}

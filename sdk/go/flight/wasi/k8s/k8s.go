@@ -1,0 +1,115 @@
+// Package k8s lets a flight look at the cluster through its host.
+//
+// A flight holds no credentials and opens no connections: it names an object, and the host answers
+// with the object or with a reason. What was looked up is remembered, also when it did not exist, and
+// in the modes dynamic and subscription a later change to it evaluates the flight again. So a
+// flight never waits; it says what should exist now, and returns.
+//
+// Compiled for anything but GOOS=wasip1 there is no host, and every call ends in an error for which
+// IsErrFeatureNotGranted is true. That keeps flights testable with go test.
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"hangar.dev/sdk/go/flight"
+)
+
+// ResourceIdentifier names one object. Namespace may be empty: a namespaced kind is then looked up in
+// the namespace "default", whatever the namespace of the release.
+type ResourceIdentifier struct {
+	Name       string
+	Namespace  string
+	Kind       string
+	ApiVersion string
+}
+
+func (identifier ResourceIdentifier) String() string {
+	name := identifier.Name
+	if identifier.Namespace != "" {
+		name = identifier.Namespace + "/" + name
+	}
+	return identifier.ApiVersion + " " + identifier.Kind + " " + name
+}
+
+// Lookup fetches an object as it is in the cluster now.
+//
+// Errors: test with IsErrNotFound, IsErrForbidden, IsErrFeatureNotGranted and IsErrUnauthenticated. On
+// any error the result is nil.
+func Lookup[T any](identifier ResourceIdentifier) (*T, error) {
+	document, err := answer(host.lookup(identifier))
+	if err != nil {
+		return nil, err
+	}
+	var object T
+	if err := json.Unmarshal(document, &object); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", identifier, err)
+	}
+	return &object, nil
+}
+
+// LookupResource fetches the live version of an object that the flight is about to emit. An object
+// without a namespace is looked up in the namespace of the release, because that is where the host
+// will put it.
+//
+// Errors: as Lookup. The object passed in is not changed.
+func LookupResource[T any, P interface {
+	*T
+	flight.Resource
+}](resource P) (*T, error) {
+	apiVersion, kind := resource.GroupVersionKind().ToAPIVersionAndKind()
+	namespace := resource.GetNamespace()
+	if namespace == "" {
+		namespace = flight.Namespace()
+	}
+	return Lookup[T](ResourceIdentifier{
+		Name:       resource.GetName(),
+		Namespace:  namespace,
+		Kind:       kind,
+		ApiVersion: apiVersion,
+	})
+}
+
+// RestMapping says how the API server serves a kind. Its field names are those of the document that
+// the host sends.
+type RestMapping struct {
+	Group      string
+	Version    string
+	Kind       string
+	Resource   string
+	Namespaced bool
+}
+
+// GetRestMapping asks whether, and how, the cluster serves a kind. The first parameter is a group
+// ("apps", for the version that the server prefers) or a group and version ("apps/v1"). For the core
+// group that is "" or "/v1": the host takes a bare "v1" for the name of a group.
+func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
+	document, err := answer(host.restMapping(groupOrAPIVersion, kind))
+	if err != nil {
+		return nil, err
+	}
+	var mapping RestMapping
+	if err := json.Unmarshal(document, &mapping); err != nil {
+		return nil, fmt.Errorf("decode mapping of %s %s: %w", groupOrAPIVersion, kind, err)
+	}
+	return &mapping, nil
+}
+
+// imports are the two functions of the module "host". The error is for an answer that breaks the
+// contract; everything the host means to say is in the state and the bytes.
+type imports interface {
+	lookup(ResourceIdentifier) (State, []byte, error)
+	restMapping(groupOrAPIVersion, kind string) (State, []byte, error)
+}
+
+// answer turns what an import returned into a document or an error.
+func answer(state State, document []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	if state != StateOK {
+		return nil, &Error{State: state, Message: string(document)}
+	}
+	return document, nil
+}
