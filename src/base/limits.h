@@ -27,6 +27,19 @@ inline constexpr std::uint64_t kFlightOutputBytesMax = 16 * kMiB;
 // A flight's stderr ends up in an error message; the rest is dropped with a note.
 inline constexpr std::uint64_t kFlightErrorBytesMax = 64 * kKiB;
 
+// What one evaluation may ask us to apply: each is a request and a record of ours. Large charts
+// have a few hundred.
+inline constexpr std::uint64_t kFlightResourcesMax = 5000;
+
+// metav1.Condition's schema allows no longer message.
+inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
+
+// The API server's bound on the data of one Secret: a revision of a release's history.
+inline constexpr std::uint64_t kSecretBytesMax = kMiB;
+
+// A revision after decompression: a flight's output and what we add to each of its resources.
+inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
+
 // Uncompressed module. The largest published flight (Helm-embedding PostgreSQL) has 81.8 MB.
 inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
 
@@ -43,6 +56,40 @@ inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
 
 // Graceful shutdown: what has not ended by then is abandoned; the next leader repeats it.
 inline constexpr std::chrono::seconds kShutdownMax{10};
+
+// Imports, exports, types or custom sections of one module. The largest published flight
+// (Helm-embedding) has fewer than a hundred of each.
+inline constexpr std::uint32_t kModuleItemsMax = 10'000;
+
+// The browsers' limit; a Go program of 80 MB has 120,000.
+inline constexpr std::uint32_t kModuleFunctionsMax = 1'000'000;
+
+// Of an import or export; the browsers' limit.
+inline constexpr std::uint32_t kModuleNameBytesMax = 100'000;
+
+// One compilation. A Go controller of 67 MB takes 16 s on two quiet cores and 1.1 GB; the room is
+// for busy ones, and for the address space that is reserved without being used.
+inline constexpr std::chrono::seconds kCompileMax{300};
+inline constexpr std::uint64_t kCompileMemoryBytesMax = 6 * 1024 * kMiB;
+
+// Native code is about 2.3 times the module.
+inline constexpr std::uint64_t kCompiledBytesMax = 2048 * kMiB;
+
+// What the cache of native code may take on disk: 100 flights of 16 MB.
+inline constexpr std::uint64_t kCodeCacheBytesMax = 4096 * kMiB;
+
+// Guests that have begun and not ended. Those that run are as many as workers; the rest wait for an
+// answer of the host, each with its memory (10 MB for a Go flight).
+inline constexpr std::uint32_t kGuestRunsMax = 64;
+
+// Of WebAssembly frames on one stack. Go and Rust programs that parse deep documents recurse.
+inline constexpr std::uint64_t kGuestStackBytesMax = kMiB;
+
+// Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
+inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
+
+// A trap's backtrace in an error message.
+inline constexpr std::uint32_t kBacktraceFramesMax = 20;
 
 static_assert(kGuestMemoryBytesMax >= 2 * kFlightOutputBytesMax,
               "a flight holds its output twice: as objects and as the encoded text");

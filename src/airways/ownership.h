@@ -1,0 +1,89 @@
+// Which release a resource belongs to, and what marks it as such.
+#pragma once
+
+#include "airways/airway.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::airways {
+
+// The field manager of every apply. yoke's own, so that a release made by one host is taken over by
+// the other with its field ownership.
+inline constexpr std::string_view kFieldManager = "yoke";
+
+inline constexpr std::string_view kInstanceFinalizer = "yoke.cd/mayday.flight";
+inline constexpr std::string_view kAirwayFinalizer = "yoke.cd/strip.airway";
+
+inline constexpr std::string_view kManagedByLabel = "app.kubernetes.io/managed-by";
+inline constexpr std::string_view kManagedBy = "atc.yoke";
+inline constexpr std::string_view kReleaseAnnotation = "instance.atc.yoke.cd/release";
+inline constexpr std::string_view kNamespaceAnnotation = "instance.atc.yoke.cd/namespace";
+inline constexpr std::string_view kInstanceRefAnnotation = "instance.atc.yoke.cd/instanceRef";
+
+// One instance's release.
+struct Release {
+  std::string name;        // "examples.com.Backend.default.test": also argv[0] and YOKE_RELEASE.
+  std::string namespace_;  // Where its history lives; "default" for cluster-scoped instances.
+  ResourceRef instance;
+  std::string instance_api_version;
+  std::string instance_uid;
+  // Instances of cluster-scoped kinds may make resources in any namespace.
+  bool cross_namespace = false;
+
+  // "default/examples.com.Backend.default.test": compared with owner_of().
+  [[nodiscard]] std::string owner() const { return namespace_ + "/" + name; }
+};
+
+// The release of an instance as the API server has it (with namespace and uid).
+[[nodiscard]] Release release_of(const json::Value& instance);
+
+// The owner that the annotations (or yoke's older labels) of a resource name; empty: none.
+[[nodiscard]] std::string owner_of(const json::Value& object);
+// The instance that a child's instanceRef annotation names.
+[[nodiscard]] std::optional<ResourceRef> instance_of(const json::Value& object);
+
+// What may be taken over besides the release's own and what does not exist yet.
+enum class Adoption : std::uint8_t {
+  Refuse,   // Nothing: `yoke takeoff` without flags.
+  Unowned,  // What no release and no controller owns. The default for Airways.
+  Force,    // Everything: yoke's Air Traffic Controller, `takeoff -force-ownership`.
+};
+
+// InvalidInput: `expected release "a/b" but resource is already owned by "c/d"`.
+[[nodiscard]] Result<> may_take_over(const json::Value& live, std::string_view owner,
+                                     Adoption adoption);
+
+// Whether a kind is namespaced, for every kind of a release.
+using Scopes = std::map<kube::GroupKind, bool>;
+// Of the kinds whose CustomResourceDefinition is in the release itself: discovery does not know
+// them yet.
+[[nodiscard]] Scopes scopes_defined_in(const Stages& stages);
+// The other kinds: the caller asks discovery for each and adds the answer. Each once.
+[[nodiscard]] std::vector<kube::GroupVersionKind> kinds_to_discover(const Stages& stages);
+
+// Makes a flight's resources the release's: label, annotations, owner reference to the instance,
+// namespaces (namespaced kinds without one get the release's; cluster-scoped kinds lose it), and
+// none of the fields only the server sets. Errors: InvalidInput: a namespace that is not allowed
+// (`Multiple namespaces detected (if desired enable multinamespace releases)`), a kind that is not
+// in `scopes`, duplicates.
+// A cluster-scoped resource of a namespaced instance gets no owner reference: the garbage collector
+// could not resolve it. The finalizer prunes it.
+[[nodiscard]] Result<> prepare_release(Stages& stages, const Release& release,
+                                       const Scopes& scopes);
+
+// A merge patch that lets go of `live`: label, annotations and the owner references to the instance
+// (for CustomResourceDefinitions and Namespaces, which stay in the cluster). Holds the
+// resourceVersion, so Conflict means: read again. Nothing: there is nothing of ours on it.
+[[nodiscard]] std::optional<json::Value> orphan_patch(const json::Value& live,
+                                                      const Release& release);
+
+}  // namespace hangar::airways

@@ -1,0 +1,65 @@
+// Whether a live resource has become what was asked for: yoke's rules for each kind.
+#pragma once
+
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::airways {
+
+struct Readiness {
+  enum class State : std::uint8_t { Ready, NotReady, Failed };
+  State state = State::Ready;
+  std::string why;  // Empty when ready: "2 of 3 replicas are available".
+
+  [[nodiscard]] bool is_ready() const { return state == State::Ready; }
+};
+
+// Rules that users bring for kinds nobody knows: ConfigMaps labelled
+// `resource.yoke.cd/readiness in (lua,conditions)`, data `Kind.group` or `_.group` -> condition
+// types. Rules in Lua are not run: a kind that has one is never ready, and says why.
+class CustomReadiness {
+ public:
+  static constexpr std::string_view kLabel = "resource.yoke.cd/readiness";
+  static constexpr std::string_view kLabelSelector =
+      "resource.yoke.cd/readiness in (lua,conditions)";
+
+  CustomReadiness() = default;
+  // Later ones win where two have a rule for the same kind; give them in the order of their keys.
+  explicit CustomReadiness(const std::vector<json::Value>& config_maps);
+
+  struct Rule {
+    bool is_lua = false;
+    std::vector<std::string> conditions;
+    bool operator==(const Rule&) const = default;
+  };
+  // For the kind itself, else for its group; null when there is none.
+  [[nodiscard]] const Rule* find(const kube::GroupKind& kind) const;
+  // Rules that cannot be followed, one sentence each.
+  [[nodiscard]] std::vector<std::string> unsupported() const;
+
+ private:
+  std::map<kube::GroupKind, Rule> rules_;  // kind "_": the whole group.
+};
+
+// What the object itself does not say.
+struct ReadinessFacts {
+  // Asked for where needs_endpoint_slices(): whether a discovery.k8s.io EndpointSlice with label
+  // `kubernetes.io/service-name: <name>` exists in the Service's namespace.
+  bool has_endpoint_slice = false;
+  const CustomReadiness* custom = nullptr;
+};
+[[nodiscard]] bool needs_endpoint_slices(const json::Value& object);
+
+// `live` is the object as the API server has it; one that is being deleted is not ready.
+[[nodiscard]] Readiness readiness_of(const json::Value& live, const ReadinessFacts& facts = {});
+
+}  // namespace hangar::airways
