@@ -12,6 +12,9 @@ export HANGAR_ROOT HANGAR_CACHE_DIR
 HANGAR_JOBS=${HANGAR_JOBS:-$(nproc)}
 export HANGAR_JOBS
 
+# Compiled objects are shared between clones: ccache sees paths relative to the clone.
+export CCACHE_BASEDIR=$HANGAR_ROOT CCACHE_NOHASHDIR=1
+
 # dev/setup.sh puts a toolchain into the cache only if the system has none that is new enough, so a
 # toolchain there wins. The other two are the usual places that a login shell may not have on PATH.
 for hangar_dir in "$HOME/.cargo/bin" /usr/local/go/bin "$HANGAR_CACHE_DIR/toolchain/bin"; do

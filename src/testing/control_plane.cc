@@ -72,12 +72,12 @@ std::string trimmed(std::string text) {
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOptions& options) {
-  std::string parent = (std::filesystem::temp_directory_path() / "hangar-test-XXXXXX").string();
-  if (::mkdtemp(parent.data()) == nullptr) {
-    return fail(ErrorKind::Unavailable, fmt::format("{}: {}", parent, std::strerror(errno)));
+  std::string directory = (std::filesystem::temp_directory_path() / "hangar-test-XXXXXX").string();
+  if (::mkdtemp(directory.data()) == nullptr) {
+    return fail(ErrorKind::Unavailable, fmt::format("{}: {}", directory, std::strerror(errno)));
   }
   // From here on the destructor cleans up, whatever became of the start.
-  std::unique_ptr<ControlPlane> control_plane(new ControlPlane(parent + "/control-plane"));
+  std::unique_ptr<ControlPlane> control_plane(new ControlPlane(directory));
   const Finished up = HANGAR_TRY(
       run({.arguments = up_arguments(control_plane->directory_, options), .deadline = kStartMax}));
   if (up.exit_code == kExitNotBuilt) return fail(ErrorKind::NotFound, trimmed(up.errors));
@@ -90,8 +90,9 @@ ControlPlane::~ControlPlane() {
   const std::string script_path(kScript);
   // If this fails the watchdog ends the instance when this process is gone.
   (void)run({.arguments = {"bash", script_path, "down", "--dir=" + directory_}});
+  // An instance takes its directory with it; this is what a start that failed early leaves.
   std::error_code ignored;
-  std::filesystem::remove(std::filesystem::path(directory_).parent_path(), ignored);
+  std::filesystem::remove(directory_, ignored);
 }
 
 Result<std::string> ControlPlane::kubectl(std::vector<std::string> arguments, std::string input) {

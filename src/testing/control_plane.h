@@ -117,7 +117,7 @@ class ControlPlane {
   [[nodiscard]] Result<> toxiproxy(std::string_view method, std::string_view path,
                                    const std::string& body);
 
-  std::string directory_;  // The instance's, with a private parent directory of its own.
+  std::string directory_;  // The instance's; gone with it.
   std::map<std::string, std::string> values_;
   std::string registry_password_;
 };

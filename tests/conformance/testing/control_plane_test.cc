@@ -158,7 +158,7 @@ TEST(ControlPlane, LeavesNothingBehind) {
 
   second->reset();
 
-  EXPECT_FALSE(std::filesystem::exists(directory.parent_path()));
+  EXPECT_FALSE(std::filesystem::exists(directory));
   // Every component has the instance's directory on its command line.
   const auto left = run({.arguments = {"pgrep", "-f", directory.string() + "/"}});
   ASSERT_OK(left);

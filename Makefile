@@ -1,0 +1,38 @@
+# The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
+.DEFAULT_GOAL := help
+.PHONY: help demo test build guests bench fmt tidy deps clean
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: ## the examples on a real control plane (on your cluster if KUBECONFIG is set)
+	@dev/demo.sh
+
+test: ## every check, as CI runs them; ends in one line: N passed, N failed, N skipped
+	@tools/ci.sh
+
+build: deps ## the programs, optimised, in build/bin
+	@tools/build.sh
+
+guests: ## the Wasm modules of examples and tests, in build/guests
+	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests
+
+bench: build ## a benchmark against its peers: make bench NAME=flights
+	@tools/bench.sh $(NAME)
+
+fmt: ## format C++ and Go
+	@git ls-files -z -- '*.h' '*.cc' | xargs -0r clang-format-19 -i
+	@. dev/env.sh && git ls-files -z -- '*.go' | xargs -0r gofmt -w
+
+tidy: deps ## clang-tidy over src/, and the layers
+	@tools/tidy.sh
+
+deps: ## what the build needs: packages, toolchains, wasmtime, the control plane (once, into a cache)
+	@dev/setup.sh
+	@dev/build-tools.sh > /dev/null
+	@third_party/wasmtime/build.sh > /dev/null
+
+clean: ## remove build/; the cache of `make deps` stays
+	@rm -rf build

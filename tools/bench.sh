@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs one benchmark: bench/NAME/run.sh, which prints a table and writes build/bench/NAME.json.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+. dev/env.sh
+
+name=${1:-}
+if [ -z "$name" ] || [ ! -x "bench/$name/run.sh" ]; then
+  die "which benchmark? make bench NAME=..., one of: $(cd bench && printf '%s ' */ | tr -d /)"
+fi
+mkdir -p build/bench
+exec "bench/$name/run.sh"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the programs as users get them and links them to build/bin.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+. dev/env.sh
+
+programs=(hangar hangar-compile)
+say "building ${programs[*]} (release)"
+log=$(cmake --preset release 2>&1) || die "cmake: $log"
+quiet=(--quiet)
+if [ -t 1 ]; then quiet=(); fi
+ninja -C build/release -j "$HANGAR_JOBS" "${quiet[@]}" "${programs[@]}" >&2
+mkdir -p build/bin
+for program in "${programs[@]}"; do
+  ln -sf "../release/bin/$program" "build/bin/$program"
+done

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Every check of this project, the same here and in CI (`make test`): no network but the package
+# registries, no terminal, nothing left running. A step that fails does not keep the others from running
+# unless they need what it makes.
+#
+# Progress goes to stderr. Stdout gets one line, the sum of all test runners:
+#   N passed, N failed, N skipped
+# Exit status: 0 if nothing failed and something ran; with CI=true a skipped test is a failure too.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+. dev/env.sh
+exec 3>&1 1>&2 </dev/null
+
+export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=$PWD/build/guests HANGAR_BIN_DIR=$PWD/build/dev/bin
+HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
+# Reports of the sanitizers with names and line numbers.
+export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19 TSAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
+export UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+
+reports=$PWD/build/reports
+rm -rf "$reports"
+mkdir -p "$reports"
+
+# step NAME COMMAND...: runs COMMAND, whose test reports go to $report. Its status is kept for tally.py and
+# returned.
+step() {
+  local name=$1 began=$SECONDS status=0
+  shift
+  report=$reports/$name
+  mkdir -p "$report"
+  say "$name"
+  "$@" || status=$?
+  echo "$status" >"$report/status"
+  say "$name: $([ $status = 0 ] && echo ok || echo FAILED) after $((SECONDS - began)) s"
+  return $status
+}
+
+# The line that ends every run, whatever happened before.
+finish() {
+  local status=$?
+  python3 tools/tally.py "$reports" >&3 || status=1
+  exit $status
+}
+trap finish EXIT
+
+install_dependencies() {
+  dev/build-tools.sh >/dev/null && third_party/wasmtime/build.sh >/dev/null
+}
+
+check_format() {
+  git ls-files -z -- '*.h' '*.cc' | xargs -0r clang-format-19 --dry-run -Werror || return 1
+  local unformatted
+  unformatted=$(git ls-files -z -- '*.go' | xargs -0r gofmt -l) || return 1
+  [ -z "$unformatted" ] || { echo "gofmt -w would change: $unformatted"; return 1; }
+}
+
+# build PRESET
+build() {
+  cmake --preset "$1" >"$report/configure.log" 2>&1 || { cat "$report/configure.log"; return 1; }
+  ninja -C "build/$1" -j "$HANGAR_JOBS" --quiet
+}
+
+# run_ctest PRESET LABEL: every test with that label. GoogleTest programs also write a report each.
+run_ctest() {
+  (cd "build/$1" && ctest --show-only=json-v1 -L "$2" >"$report/ctest.json" &&
+    GTEST_OUTPUT=xml:$report/gtest/ ctest -L "$2" -j "$HANGAR_JOBS" --output-on-failure --no-tests=ignore \
+      --output-junit "$report/ctest.xml")
+}
+
+check_go() {
+  local module status=0
+  for module in sdk/go examples tests/guests/flights; do
+    (cd "$module" && go vet ./... && go test -json ./... >"$report/${module//\//-}.go.json") || status=1
+  done
+  return $status
+}
+
+run_e2e() { /usr/bin/python3 -m pytest tests/e2e --junitxml="$report/pytest.xml"; }
+
+step setup dev/setup.sh
+. dev/env.sh # setup may have added a toolchain
+step dependencies install_dependencies
+step format check_format || true
+step go check_go || true
+step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
+
+if step build build dev; then
+  step unit run_ctest dev unit || true
+  step conformance run_ctest dev conformance || true
+  step e2e run_e2e || true
+fi
+# The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.
+if step build-asan build fuzz; then
+  step asan-unit run_ctest fuzz unit || true
+  step asan-conformance run_ctest fuzz conformance || true
+  step fuzz run_ctest fuzz fuzz || true
+fi
+if step build-tsan build tsan; then
+  step tsan-unit run_ctest tsan unit || true
+  step tsan-conformance run_ctest tsan conformance || true
+fi
