@@ -30,6 +30,12 @@ class Error {
 
   [[nodiscard]] ErrorKind kind() const { return kind_; }
   [[nodiscard]] const std::string& message() const { return message_; }
+  // The word another system had for it, where code branches on that: "AlreadyExists". Often empty.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] Error with_reason(std::string reason) && {
+    reason_ = std::move(reason);
+    return std::move(*this);
+  }
 
   // Prefixes what this layer was doing: "airway backends.example.com: compile: bad magic".
   [[nodiscard]] Error in(std::string_view doing) && {
@@ -40,6 +46,7 @@ class Error {
  private:
   ErrorKind kind_;
   std::string message_;
+  std::string reason_;
 };
 
 // A class, not an alias, so that the compiler itself warns about a dropped one.

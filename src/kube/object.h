@@ -79,17 +79,21 @@ class Object {
   // Items of a list lack apiVersion and kind: they are put in.
   [[nodiscard]] static Result<std::shared_ptr<const Object>> make(json::Value value,
                                                                   const GroupVersionKind& gvk);
+  // The same from bytes, without building a document.
+  [[nodiscard]] static Result<std::shared_ptr<const Object>> make_item(std::string_view bytes,
+                                                                       const GroupVersionKind& gvk);
 
   [[nodiscard]] const ObjectKey& key() const { return key_; }
-  [[nodiscard]] const std::string& uid() const { return uid_; }
-  [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
+  // Views into bytes().
+  [[nodiscard]] std::string_view uid() const { return view(uid_); }
+  [[nodiscard]] std::string_view resource_version() const { return view(resource_version_); }
   [[nodiscard]] std::int64_t generation() const { return generation_; }
   [[nodiscard]] bool is_being_deleted() const { return being_deleted_; }
-  // uids of the owners, sorted.
-  [[nodiscard]] const std::vector<std::string>& owner_uids() const { return owner_uids_; }
+  // uids of the owners, sorted, as views into bytes().
+  [[nodiscard]] const std::vector<std::string_view>& owner_uids() const { return owner_uids_; }
 
   // Compact JSON.
-  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  [[nodiscard]] std::string_view bytes() const { return {bytes_.get(), size_}; }
   // Parsed anew at each call.
   [[nodiscard]] json::Value to_value() const;
   // Heap bytes it holds, for accounting.
@@ -99,13 +103,23 @@ class Object {
   friend struct ObjectBuilder;
   Object() = default;
 
+  // 32 bits each: there is one of these for every object in the cluster that somebody watches.
+  struct Span {
+    std::uint32_t offset = 0;
+    std::uint32_t size = 0;
+  };
+  [[nodiscard]] std::string_view view(Span span) const {
+    return bytes().substr(span.offset, span.size);
+  }
+
   ObjectKey key_;
-  std::string uid_;
-  std::string resource_version_;
+  std::vector<std::string_view> owner_uids_;
+  std::unique_ptr<const char[]> bytes_;
   std::int64_t generation_ = 0;
+  std::uint32_t size_ = 0;
+  Span uid_;
+  Span resource_version_;
   bool being_deleted_ = false;
-  std::vector<std::string> owner_uids_;
-  std::string bytes_;
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;
