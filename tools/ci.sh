@@ -75,19 +75,21 @@ check_go() {
   return $status
 }
 
-run_e2e() { /usr/bin/python3 -m pytest tests/e2e --junitxml="$report/pytest.xml"; }
+# Debian's Python, because that is the one with Debian's pytest.
+run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$1" --junitxml="$report/pytest.xml"; }
 
 step setup dev/setup.sh
 . dev/env.sh # setup may have added a toolchain
 step dependencies install_dependencies
 step format check_format || true
+step tools run_pytest tools || true
 step go check_go || true
 step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 
 if step build build dev; then
   step unit run_ctest dev unit || true
   step conformance run_ctest dev conformance || true
-  step e2e run_e2e || true
+  step e2e run_pytest tests/e2e || true
 fi
 # The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.
 if step build-asan build fuzz; then
