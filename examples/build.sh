@@ -24,9 +24,10 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 exec 9> "$out/.stamps/lock"
 flock 9
 
-# fingerprint DIR...: one number for the sources in the directories.
+# fingerprint DIR...: one number for the sources in the directories, and for this script.
 fingerprint() {
-  (cd "$root" && find "$@" -type f \( -name target -prune -o -print0 \) | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)
+  (cd "$root" && find "$@" examples/build.sh -name target -prune -o -type f -not -name '*.md' -not -name '*.yaml' -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)
 }
 
 # unless_current NAME FINGERPRINT COMMAND...: runs the command, which makes $out/NAME.wasm, unless that is
@@ -68,6 +69,7 @@ build_tests() {
   for name in basic backend backend_dev behave heavy; do
     unless_current "$name" "$now" go_flight "$name" tests/guests/flights "./$name"
   done
+  unless_current greeting_go "$now" go_flight greeting_go sdk/go ./examples/greeting
 }
 
 build_bench() {
@@ -82,13 +84,13 @@ build_bench() {
 build_cpp() {
   local now
   now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp)"
-  unless_current cpp "$now" "$root/sdk/cpp/build.sh" "$out/cpp.wasm"
+  unless_current greeting_cpp "$now" "$root/sdk/cpp/build.sh" "$out/greeting_cpp.wasm"
 }
 
 build_rust() {
   local now
-  now="$(fingerprint sdk/rust)"
-  unless_current rust "$now" "$root/sdk/rust/build.sh" "$out/rust.wasm"
+  now="$(rustc --version) $(fingerprint sdk/rust)"
+  unless_current greeting_rust "$now" "$root/sdk/rust/build.sh" "$out/greeting_rust.wasm"
 }
 
 for group in "${groups[@]}"; do

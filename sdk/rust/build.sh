@@ -1,0 +1,33 @@
+#!/bin/bash
+# Builds the example flight: sdk/rust/build.sh OUT.wasm
+#
+# Uses the target wasm32-wasip1 of the installed toolchain where it has one (rustup target add
+# wasm32-wasip1). Debian's rustc-web comes without, so its standard library is built from rust-web-src and
+# linked with Debian's wasi-libc and lld-19, and -Zbuild-std needs RUSTC_BOOTSTRAP=1 there.
+set -euo pipefail
+out=$(realpath -m "${1:?usage: $0 OUT.wasm}")
+cd "$(dirname "$0")"
+
+target=wasm32-wasip1
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$(dirname "$out")/.rust}
+export CC_wasm32_wasip1=${CC_wasm32_wasip1:-clang-19} AR_wasm32_wasip1=${AR_wasm32_wasip1:-llvm-ar-19}
+
+if [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+  cargo build --locked --release --quiet --target $target --example greeting
+else
+  export RUSTC=${HANGAR_RUSTC:-/usr/bin/rustc} RUSTC_BOOTSTRAP=1
+  sysroot=$("$RUSTC" --print sysroot)
+  if [ ! -d "$sysroot/lib/rustlib/src/rust/library" ]; then
+    echo "$0: no standard library for $target: install rust-web-src, or the target through rustup" >&2
+    exit 1
+  fi
+  # native/start.c says why the entry point is not the C library's.
+  mkdir -p "$CARGO_TARGET_DIR"
+  start=$(realpath "$CARGO_TARGET_DIR")/start.o
+  clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$start" native/start.c
+  export CARGO_TARGET_WASM32_WASIP1_LINKER=wasm-ld-19
+  export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C linker-flavor=wasm-ld -C link-self-contained=no -L /usr/lib/wasm32-wasi -C link-arg=$start"
+  "${HANGAR_CARGO:-/usr/bin/cargo}" build --locked --release --quiet --target $target \
+    -Zbuild-std=std,panic_abort --example greeting
+fi
+cp "$CARGO_TARGET_DIR/$target/release/examples/greeting.wasm" "$out"

@@ -1,0 +1,56 @@
+//! What a flight needs of its host.
+//!
+//! A flight is a program: it reads a custom resource from standard input and writes the resources that
+//! should exist to standard output. [`read`] and [`write`] are those two acts, [`k8s`] is how a flight
+//! looks at the cluster, and the functions here say which release it is evaluated for.
+//!
+//! The contract is described in `docs/abi/flight.md`.
+
+use std::env;
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+mod buffer;
+pub mod k8s;
+
+/// Reads the instance, or the part of it that the Airway's `objectPath` names.
+///
+/// # Errors
+/// If standard input is not JSON of the form that `T` has.
+pub fn read<T: DeserializeOwned>() -> Result<T, serde_json::Error> {
+    serde_json::from_reader(io::stdin().lock())
+}
+
+/// Writes the flight's answer: an object, a list of objects, or a list of such lists (stages). To be
+/// called once; two documents are not an answer.
+///
+/// # Errors
+/// If the answer has no JSON form, or standard output takes no more.
+pub fn write<T: Serialize + ?Sized>(answer: &T) -> Result<(), serde_json::Error> {
+    serde_json::to_writer(io::stdout().lock(), answer)
+}
+
+/// The name of the release: `group.Kind.namespace.name` for an instance of an Airway.
+#[must_use]
+pub fn release() -> String {
+    env::var("YOKE_RELEASE")
+        .ok()
+        .or_else(|| env::args().next())
+        .unwrap_or_default()
+}
+
+/// The namespace of the release: where the host puts resources that name no namespace.
+#[must_use]
+pub fn namespace() -> String {
+    env::var("YOKE_NAMESPACE")
+        .or_else(|_| env::var("NAMESPACE"))
+        .unwrap_or_default()
+}
+
+/// The version of the contract's host; empty where there is none.
+#[must_use]
+pub fn yoke_version() -> String {
+    env::var("YOKE_VERSION").unwrap_or_default()
+}
