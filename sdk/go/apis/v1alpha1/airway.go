@@ -53,7 +53,7 @@ type AirwaySpec struct {
 	// FixDriftInterval is the time between two evaluations without a change. Zero: none.
 	FixDriftInterval metav1.Duration `json:"fixDriftInterval,omitzero"`
 
-	// Timeout bounds one evaluation. Zero: ten seconds. Negative: whatever the host allows at most.
+	// Timeout bounds one evaluation. Zero: ten seconds. Negative: no end, which a host may refuse.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// MaxMemoryMib bounds the linear memory of one evaluation, in MiB. Zero: the host's default.
