@@ -45,12 +45,12 @@ unless_current() {
   echo "$now" > "$stamp"
 }
 
-# go_flight NAME MODULE PACKAGE [LDFLAG...]
+# go_flight NAME MODULE PACKAGE [LDFLAG...]: without what would make two checkouts' modules differ.
 go_flight() {
   local name=$1 module=$2 package=$3
   shift 3
-  (cd "$root/$module" && GOOS=wasip1 GOARCH=wasm GOFLAGS=-mod=readonly \
-    go build -trimpath -ldflags "-s -w $*" -o "$out/$name.wasm" "$package")
+  (cd "$root/$module" && GOOS=wasip1 GOARCH=wasm GOFLAGS='' \
+    go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w $*" -o "$out/$name.wasm" "$package")
 }
 
 go_version() { go version | sed 's/^go version //'; }
