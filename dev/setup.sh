@@ -26,8 +26,8 @@ at_least() { [ -n "$1" ] && printf '%s\n' "$2" "$1" | sort --version-sort --chec
 apt_install() {
   command -v apt-get >/dev/null || die "this is not a Debian; install what provides: $*"
   say "installing Debian packages: $*"
-  as_root apt-get update -q >&2
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 </dev/null
+  as_root apt-get update -qq >&2
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >&2 </dev/null
 }
 
 install_packages() {

@@ -3,17 +3,21 @@
 #include "base/assert.h"
 #include "testing/subprocess.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hangar::testing {
 namespace {
@@ -74,7 +78,8 @@ std::string trimmed(std::string text) {
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOptions& options) {
   std::string directory = (std::filesystem::temp_directory_path() / "hangar-test-XXXXXX").string();
   if (::mkdtemp(directory.data()) == nullptr) {
-    return fail(ErrorKind::Unavailable, fmt::format("{}: {}", directory, std::strerror(errno)));
+    return fail(ErrorKind::Unavailable,
+                fmt::format("{}: {}", directory, std::generic_category().message(errno)));
   }
   // From here on the destructor cleans up, whatever became of the start.
   std::unique_ptr<ControlPlane> control_plane(new ControlPlane(directory));
@@ -89,7 +94,8 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOpti
 ControlPlane::~ControlPlane() {
   const std::string script_path(kScript);
   // If this fails the watchdog ends the instance when this process is gone.
-  (void)run({.arguments = {"bash", script_path, "down", "--dir=" + directory_}});
+  [[maybe_unused]] const auto ended =
+      run({.arguments = {"bash", script_path, "down", "--dir=" + directory_}});
   // An instance takes its directory with it; this is what a start that failed early leaves.
   std::error_code ignored;
   std::filesystem::remove(directory_, ignored);

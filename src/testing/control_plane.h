@@ -34,7 +34,7 @@ struct ControlPlaneOptions {
   bool registry = false;
   // Every request to the API server as a line of audit_log().
   bool audit = false;
-  std::vector<std::string> apiserver_arguments = {};
+  std::vector<std::string> apiserver_arguments;
 };
 
 enum class Component : std::uint8_t {

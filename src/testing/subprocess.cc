@@ -1,7 +1,6 @@
 #include "testing/subprocess.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -10,10 +9,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstring>
-#include <utility>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace hangar::testing {
 namespace {
@@ -76,6 +77,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts)
     pointers.push_back(text.data());
   pointers.push_back(nullptr);
@@ -104,7 +106,8 @@ Result<Finished> run(const Command& command) {
   const FileDescriptor output(memory_file("stdout"));
   const FileDescriptor errors(memory_file("stderr"));
   if (!write_all(input.number(), command.input)) {
-    return fail(ErrorKind::Unavailable, fmt::format("memory file: {}", std::strerror(errno)));
+    return fail(ErrorKind::Unavailable,
+                fmt::format("memory file: {}", std::generic_category().message(errno)));
   }
 
   posix_spawn_file_actions_t files;
@@ -120,8 +123,8 @@ Result<Finished> run(const Command& command) {
                      pointers_to(arguments).data(), pointers_to(environment).data());
   ::posix_spawn_file_actions_destroy(&files);
   if (spawned != 0) {
-    return fail(ErrorKind::NotFound,
-                fmt::format("start {}: {}", arguments.front(), std::strerror(spawned)));
+    return fail(ErrorKind::NotFound, fmt::format("start {}: {}", arguments.front(),
+                                                 std::generic_category().message(spawned)));
   }
 
   const bool in_time = ended_within(pid, command.deadline);

@@ -11,16 +11,16 @@ namespace hangar::testing {
 
 struct Command {
   std::vector<std::string>
-      arguments;           // The first is the program, looked up in PATH unless it has a slash.
-  std::string input = {};  // Its whole standard input.
-  std::vector<std::string> environment = {};  // "NAME=value", on top of this process's own.
-  std::chrono::seconds deadline{60};          // It is killed after that.
+      arguments;      // The first is the program, looked up in PATH unless it has a slash.
+  std::string input;  // Its whole standard input.
+  std::vector<std::string> environment;  // "NAME=value", on top of this process's own.
+  std::chrono::seconds deadline{60};     // It is killed after that.
 };
 
 struct Finished {
   int exit_code = 0;  // 128 + the signal's number if a signal ended it, as shells count.
-  std::string output = {};
-  std::string errors = {};
+  std::string output;
+  std::string errors;
 };
 
 // Runs a program to its end. Any exit code is success here: the caller judges it.
