@@ -160,7 +160,8 @@ choose_ports() {
   exec 8>"$reserved/lock"
   flock 8
   local listening
-  listening=" $(awk '$4 == "0A" {split($2, a, ":"); print a[2]}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | tr '\n' ' ')"
+  # Without IPv6 there is no tcp6. State 0A is LISTEN; the port is in hexadecimal.
+  listening=" $({ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true; } | awk '$4 == "0A" {sub(".*:", "", $2); print $2}' | tr '\n' ' ')"
   for ((block = port_first; block + port_block <= last; block += port_block)); do
     if { read -r owner <"$reserved/$block"; } 2>/dev/null && [ -d "$owner" ]; then continue; fi
     if block_is_free; then
