@@ -16,6 +16,6 @@ ln -s /usr/include/nlohmann "$work/nlohmann"
 # Without -flto: the linker has to see the reference to the constructors before it optimises.
 clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$work/start.o" start.c
 clang++-19 --target=wasm32-wasi -std=c++20 -Os -flto -Wall -Wextra -Wpedantic -Wshadow -Werror \
-  -fno-exceptions -fno-rtti -nostdinc++ -isystem /usr/lib/llvm-19/include/wasm32-wasi/c++/v1 \
+  -ffile-prefix-map="$work=." -fno-exceptions -fno-rtti -nostdinc++ -isystem /usr/lib/llvm-19/include/wasm32-wasi/c++/v1 \
   -DJSON_NOEXCEPTION -DJSON_HAS_FILESYSTEM=0 -isystem "$work" -Iinclude \
   -nostartfiles -Wl,--strip-all -o "$out" "$work/start.o" examples/greeting.cc

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -21,15 +22,15 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(input io.Reader, output io.Writer) error {
 	var app v1.App
-	if err := yaml.NewYAMLToJSONDecoder(os.Stdin).Decode(&app); err != nil {
+	if err := yaml.NewYAMLToJSONDecoder(input).Decode(&app); err != nil {
 		return fmt.Errorf("failed to decode stdin into App instance: %w", err)
 	}
 
@@ -48,7 +49,7 @@ func run() error {
 		if k8s.IsErrNotFound(err) {
 			// The host remembers that the flight asked: the secret's creation evaluates it again.
 			app.Status.Msg = "Waiting for connection secret to be created"
-			return json.NewEncoder(os.Stdout).Encode(resources)
+			return json.NewEncoder(output).Encode(resources)
 		}
 		return fmt.Errorf("failed to fetch connection secret: %w", err)
 	}
@@ -66,7 +67,7 @@ func run() error {
 	} else {
 		app.Status.Msg = "waiting for application to become ready"
 	}
-	return json.NewEncoder(os.Stdout).Encode(resources)
+	return json.NewEncoder(output).Encode(resources)
 }
 
 func isAvailable(deployment *appsv1.Deployment) bool {

@@ -21,16 +21,13 @@ import (
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout, k8s.LookupResource[batchv1.Job]); err != nil {
+	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// lookup fetches the live version of a Job.
-type lookup func(*batchv1.Job) (*batchv1.Job, error)
-
-func run(input io.Reader, output io.Writer, live lookup) error {
+func run(input io.Reader, output io.Writer) error {
 	var pipeline v1.Pipeline
 	if err := yaml.NewYAMLToJSONDecoder(input).Decode(&pipeline); err != nil {
 		return fmt.Errorf("failed to decode stdin into pipeline: %w", err)
@@ -46,7 +43,7 @@ func run(input io.Reader, output io.Writer, live lookup) error {
 	} {
 		resources = append(resources, job)
 
-		ok, err := hasJobCompleted(&pipeline, job, live)
+		ok, err := hasJobCompleted(&pipeline, job)
 		if err != nil {
 			return fmt.Errorf("failed to check job completion for %s: %w", job.Name, err)
 		}
@@ -60,16 +57,16 @@ func run(input io.Reader, output io.Writer, live lookup) error {
 }
 
 // hasJobCompleted reports whether the next Job may start, and if not says why in the status.
-func hasJobCompleted(pipeline *v1.Pipeline, job *batchv1.Job, live lookup) (ok bool, err error) {
-	current, err := live(job)
+func hasJobCompleted(pipeline *v1.Pipeline, job *batchv1.Job) (ok bool, err error) {
+	live, err := k8s.LookupResource(job)
 	if err != nil && !k8s.IsErrNotFound(err) {
 		return false, fmt.Errorf("failed to lookup job %s: %w", job.Name, err)
 	}
-	if isJobStatus(current, batchv1.JobFailed) {
+	if isJobStatus(live, batchv1.JobFailed) {
 		pipeline.Status.Msg = fmt.Sprintf("job %s failed", job.Name)
 		return false, nil
 	}
-	if !isJobStatus(current, batchv1.JobComplete) {
+	if !isJobStatus(live, batchv1.JobComplete) {
 		pipeline.Status.Msg = fmt.Sprintf("waiting for job %s to complete", job.Name)
 		return false, nil
 	}

@@ -9,8 +9,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hangar.dev/sdk/go/flight/wasi/k8s"
+	"hangar.dev/sdk/go/flight/wasi/k8s/k8stest"
 )
 
 const pipelineYAML = `
@@ -20,6 +22,7 @@ metadata: {name: nightly, namespace: default}
 `
 
 func TestJobsRunInSequence(t *testing.T) {
+	t.Setenv("YOKE_NAMESPACE", "default")
 	tests := map[string]struct {
 		live      map[string]batchv1.JobConditionType
 		wantNames []string
@@ -54,20 +57,21 @@ func TestJobsRunInSequence(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			live := func(job *batchv1.Job) (*batchv1.Job, error) {
-				condition, ok := test.live[job.Name]
-				if !ok {
-					return nil, &k8s.Error{State: k8s.StateNotFound}
+			var cluster k8stest.Cluster
+			for name, condition := range test.live {
+				job := &batchv1.Job{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+					ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
 				}
-				job = job.DeepCopy()
 				if condition != "" {
 					job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue}}
 				}
-				return job, nil
+				cluster.Objects = append(cluster.Objects, job)
 			}
+			k8stest.Use(t, cluster)
 			var output bytes.Buffer
 
-			if err := run(strings.NewReader(pipelineYAML), &output, live); err != nil {
+			if err := run(strings.NewReader(pipelineYAML), &output); err != nil {
 				t.Fatal(err)
 			}
 
@@ -93,12 +97,13 @@ func TestJobsRunInSequence(t *testing.T) {
 }
 
 func TestALookupThatIsRefusedFailsTheFlight(t *testing.T) {
-	refuse := func(*batchv1.Job) (*batchv1.Job, error) {
-		return nil, &k8s.Error{State: k8s.StateForbidden, Message: "not yours"}
-	}
+	t.Setenv("YOKE_NAMESPACE", "default")
+	k8stest.Use(t, k8stest.Cluster{Refused: map[k8s.ResourceIdentifier]k8s.State{
+		{Name: "nightly-one", Namespace: "default", Kind: "Job", ApiVersion: "batch/v1"}: k8s.StateForbidden,
+	}})
 	var output bytes.Buffer
 
-	err := run(strings.NewReader(pipelineYAML), &output, refuse)
+	err := run(strings.NewReader(pipelineYAML), &output)
 
 	if !k8s.IsErrForbidden(err) || output.Len() != 0 {
 		t.Errorf("error %v, output %q", err, output.String())

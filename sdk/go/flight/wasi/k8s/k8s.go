@@ -6,7 +6,7 @@
 // flight never waits; it says what should exist now, and returns.
 //
 // Compiled for anything but GOOS=wasip1 there is no host, and every call ends in an error for which
-// IsErrFeatureNotGranted is true. That keeps flights testable with go test.
+// IsErrFeatureNotGranted is true. Under go test, the package k8stest gives a flight a cluster to look at.
 package k8s
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 
 	"hangar.dev/sdk/go/flight"
+	"hangar.dev/sdk/go/flight/wasi/internal/host"
 )
 
 // ResourceIdentifier names one object. Namespace may be empty: a namespaced kind is then looked up in
@@ -38,7 +39,7 @@ func (identifier ResourceIdentifier) String() string {
 // Errors: test with IsErrNotFound, IsErrForbidden, IsErrFeatureNotGranted and IsErrUnauthenticated. On
 // any error the result is nil.
 func Lookup[T any](identifier ResourceIdentifier) (*T, error) {
-	document, err := answer(host.lookup(identifier))
+	document, err := answer(host.Current.Lookup(identifier.Name, identifier.Namespace, identifier.Kind, identifier.ApiVersion))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ type RestMapping struct {
 // ("apps", for the version that the server prefers) or a group and version ("apps/v1"). For the core
 // group that is "" or "/v1": the host takes a bare "v1" for the name of a group.
 func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
-	document, err := answer(host.restMapping(groupOrAPIVersion, kind))
+	document, err := answer(host.Current.RestMapping(groupOrAPIVersion, kind))
 	if err != nil {
 		return nil, err
 	}
@@ -96,20 +97,13 @@ func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
 	return &mapping, nil
 }
 
-// imports are the two functions of the module "host". The error is for an answer that breaks the
-// contract; everything the host means to say is in the state and the bytes.
-type imports interface {
-	lookup(ResourceIdentifier) (State, []byte, error)
-	restMapping(groupOrAPIVersion, kind string) (State, []byte, error)
-}
-
 // answer turns what an import returned into a document or an error.
-func answer(state State, document []byte, err error) ([]byte, error) {
+func answer(state uint32, document []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state != StateOK {
-		return nil, &Error{State: state, Message: string(document)}
+	if State(state) != StateOK {
+		return nil, &Error{State: State(state), Message: string(document)}
 	}
 	return document, nil
 }

@@ -9,6 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hangar.dev/sdk/go/flight/wasi/internal/host"
 )
 
 // scriptedHost gives one answer and remembers the question.
@@ -21,20 +23,20 @@ type scriptedHost struct {
 	mapping    [2]string
 }
 
-func (script *scriptedHost) lookup(identifier ResourceIdentifier) (State, []byte, error) {
-	script.identifier = identifier
-	return script.state, []byte(script.document), script.err
+func (script *scriptedHost) Lookup(name, namespace, kind, apiVersion string) (uint32, []byte, error) {
+	script.identifier = ResourceIdentifier{Name: name, Namespace: namespace, Kind: kind, ApiVersion: apiVersion}
+	return uint32(script.state), []byte(script.document), script.err
 }
 
-func (script *scriptedHost) restMapping(groupOrAPIVersion, kind string) (State, []byte, error) {
+func (script *scriptedHost) RestMapping(groupOrAPIVersion, kind string) (uint32, []byte, error) {
 	script.mapping = [2]string{groupOrAPIVersion, kind}
-	return script.state, []byte(script.document), script.err
+	return uint32(script.state), []byte(script.document), script.err
 }
 
 func useHost(t *testing.T, script *scriptedHost) {
-	previous := host
-	host = script
-	t.Cleanup(func() { host = previous })
+	previous := host.Current
+	host.Current = script
+	t.Cleanup(func() { host.Current = previous })
 }
 
 func TestLookupDecodesTheObject(t *testing.T) {
