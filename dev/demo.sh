@@ -15,7 +15,10 @@ log=$PWD/$state/host.log
 bold='' plain=''
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
 heading() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-tell() { printf '  %s\n' "$@"; }
+tell() {
+  local line
+  for line in "$@"; do printf '%s\n' "${line:+  $line}"; done
+}
 
 # show ARGS...: runs kubectl, and shows the command with its output as a person would see them.
 show() {
@@ -24,10 +27,19 @@ show() {
 }
 k() { "$kubectl" --namespace "$namespace" "$@"; }
 
-# until_status KIND NAME TEXT: until the object says so itself.
+# until_status KIND NAME TEXT: shows what the object says of itself as it changes, until it says TEXT.
 until_status() {
-  k wait "$1/$2" --for=jsonpath='{.status.msg}'="$3" --timeout=180s >/dev/null ||
-    give_up "$1 $2 should have said: $3. It says: $(k get "$1" "$2" -o 'jsonpath={.status}')"
+  local said='' now watch
+  exec {watch}< <(exec "$kubectl" --namespace "$namespace" get "$1" "$2" --watch -o 'jsonpath={.status.msg}{"\n"}')
+  watcher=$!
+  while IFS= read -r -t 180 now <&"$watch"; do
+    if [ -n "$now" ] && [ "$now" != "$said" ]; then printf '    %s %s says: %s\n' "$1" "$2" "$now"; fi
+    said=$now
+    if [ "$said" = "$3" ]; then break; fi
+  done
+  kill "$watcher" 2>/dev/null || true
+  exec {watch}<&-
+  [ "$said" = "$3" ] || give_up "$1 $2 should have said: $3. It says: $(k get "$1" "$2" -o 'jsonpath={.status}')"
 }
 give_up() {
   printf '\nerror: %s\n' "$*" >&2
@@ -39,7 +51,11 @@ give_up() {
 # ---------------------------------------------------------------- what has to be there
 
 prepare() {
-  heading "Preparing (the first time takes about half an hour on two cores: a Wasm runtime and a control plane are built from source)"
+  heading "Preparing"
+  if [ ! -d "$(dev/build-tools.sh --print-dir)" ] || [ ! -d "$(third_party/wasmtime/build.sh --print-dir)" ]; then
+    tell "This is the first time: a Wasm runtime and a control plane are built from source, which takes about" \
+      "half an hour on two cores. Both are kept; the next time takes seconds."
+  fi
   make -s build
   . dev/env.sh
   examples/build.sh build/guests examples >&2
