@@ -1,0 +1,19 @@
+// The recorded metrics in Prometheus' text format, and what the kernel says of this process.
+#pragma once
+
+#include "base/metrics.h"
+
+#include <string>
+
+namespace hangar::ops {
+
+inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+[[nodiscard]] std::string to_prometheus_text(const Metrics& metrics);
+
+// process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
+// process_open_fds, process_max_fds, process_start_time_seconds, as Prometheus' own clients name
+// them. Read anew at each scrape.
+void add_process_metrics(Metrics& metrics);
+
+}  // namespace hangar::ops
