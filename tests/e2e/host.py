@@ -1,0 +1,77 @@
+"""The built `hangar host`, started as an operator of the cluster would start it."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "hangar"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Host:
+    """One process. Its log is kept at `log` and shown by pytest when a test fails."""
+
+    def __init__(self, kubeconfig, directory, *flags, wait=True, env=None):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.log = directory / "host.log"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [
+            str(BINARY), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
+            f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", *flags]
+        self._env = {**os.environ, **(env or {})}
+        self.process = None
+        self.start(wait)
+
+    def start(self, wait=True):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env)
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, f"hangar host ended with {self.process.returncode}:\n{self.tail()}"
+            try:
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=2):
+                    return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError(f"hangar host is not ready:\n{self.tail()}")
+
+    def metrics(self):
+        """name{labels} -> value."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """Ends it as a Deployment would; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        return self.process.returncode
+
+    def rss_bytes(self):
+        return int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def tail(self, lines=40):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
