@@ -27,7 +27,7 @@ apt_install() {
   command -v apt-get >/dev/null || die "this is not a Debian; install what provides: $*"
   say "installing Debian packages: $*"
   as_root apt-get update -qq >&2
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >&2 </dev/null
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 --no-install-recommends "$@" >&2 </dev/null
 }
 
 install_packages() {
