@@ -76,7 +76,7 @@ std::string trimmed(std::string text) {
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOptions& options) {
-  std::string directory = (std::filesystem::temp_directory_path() / "hangar-test-XXXXXX").string();
+  std::string directory = (std::filesystem::temp_directory_path() / "hangar-cp-XXXXXX").string();
   if (::mkdtemp(directory.data()) == nullptr) {
     return fail(ErrorKind::Unavailable,
                 fmt::format("{}: {}", directory, std::generic_category().message(errno)));
