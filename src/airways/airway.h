@@ -64,8 +64,9 @@ struct Airway {
   kube::Resource instances;
 };
 
-// Checks all that does not need the cluster. Errors: InvalidInput that names the field
-// ("spec.mode: ...").
+// Checks all that does not need the cluster: fields, versions (exactly one is stored), and that the
+// Airway's name is the template's `<plural>.<group>`. Errors: InvalidInput that names the field
+// ("spec.mode: ..."). An Airway that is being deleted needs none of this: its CRD has its name.
 [[nodiscard]] Result<Airway> parse_airway(const json::Value& object);
 
 // What the Airway asks for and this version cannot do: one sentence each, for its status.

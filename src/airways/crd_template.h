@@ -10,8 +10,8 @@ namespace hangar::airways {
 // The document to apply (without force): named as the Airway, owned by it; every version has the
 // status subresource, a schema, and status.conditions in it. Conversion is None unless the template
 // brings a webhook of its own.
-// Errors: InvalidInput: no versions, not exactly one storage version, a name other than
-// `<plural>.<group>`, a status that is no object, conditions of another shape.
+// Errors: InvalidInput: a status that is no object, conditions of another shape, members that are
+// no objects where they must be. (Versions and names are checked by parse_airway.)
 [[nodiscard]] Result<json::Value> crd_of(const Airway& airway);
 
 // Whether the CRD that is there may become this Airway's. Conflict while an earlier Airway of the

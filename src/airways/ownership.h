@@ -59,7 +59,7 @@ enum class Adoption : std::uint8_t {
 };
 
 // InvalidInput: `expected release "a/b" but resource is already owned by "c/d"`.
-[[nodiscard]] Result<> may_take_over(const json::Value& live, std::string_view owner,
+[[nodiscard]] Result<> may_take_over(const json::Value& live, const Release& release,
                                      Adoption adoption);
 
 // Whether a kind is namespaced, for every kind of a release.

@@ -45,6 +45,10 @@ struct Applied {
 // `answer` is what the server returned for the apply of `desired`.
 [[nodiscard]] Applied applied_of(const json::Value& desired, const json::Value& answer);
 
+// Whether a resourceVersion is of an earlier write than another of the same object. False where the
+// server's versions are no numbers.
+[[nodiscard]] bool is_older(std::string_view left, std::string_view right);
+
 enum class ApplyNeed : std::uint8_t {
   None,            // Applying would change nothing.
   Missing,         // It is not there.
@@ -53,8 +57,9 @@ enum class ApplyNeed : std::uint8_t {
   LiveChanged,     // Somebody changed it, or it is another object of the same name.
   Terminating,     // It is being deleted: apply when it is gone.
 };
-// `live` as the cache has it (null: not there). A cache that still shows a state before our last
-// apply knows nothing newer: None.
+// `live` as the cache has it (null: not there), in the version of `desired`: another version of the
+// same object has other fields, and would be applied again and again. A cache that still shows a
+// state before our last apply knows nothing newer: None.
 [[nodiscard]] ApplyNeed apply_need(const json::Value& desired, const kube::Object* live,
                                    const Applied* last);
 
@@ -88,7 +93,7 @@ struct PruneStep {
                                                              const PruneOptions& options);
 
 enum class PruneAction : std::uint8_t {
-  Leave,   // Gone, being deleted already, or not ours any more.
+  Leave,   // Gone, or not ours any more.
   Wait,    // Ours, and being deleted: wait until it is gone.
   Delete,  // In the foreground, with the uid of `live` as precondition.
   Orphan,  // Apply orphan_patch().

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace hangar::limits {
@@ -20,6 +21,13 @@ inline constexpr std::uint64_t kResponseBytesMax = 256 * kMiB;
 // CRD schemas in the wild stay below 60.
 inline constexpr std::uint32_t kDocumentDepthMax = 128;
 
+// What the aliases of one YAML text may add to it when they are written out. Manifests share a few
+// labels and environments that way; a few lines of nested aliases make gigabytes.
+inline constexpr std::uint64_t kAliasBytesMax = 16 * kMiB;
+
+// Differing lines up to which a diff is the smallest possible: its memory grows with their square.
+inline constexpr std::size_t kDiffLinesMax = 2000;
+
 // A flight's stdout: what one module may ask us to apply. The largest published flight (the ArgoCD
 // chart) prints 635 kB.
 inline constexpr std::uint64_t kFlightOutputBytesMax = 16 * kMiB;
@@ -30,6 +38,9 @@ inline constexpr std::uint64_t kFlightErrorBytesMax = 64 * kKiB;
 // What one evaluation may ask us to apply: each is a request and a record of ours. Large charts
 // have a few hundred.
 inline constexpr std::uint64_t kFlightResourcesMax = 5000;
+
+// A shorter fixDriftInterval would keep a core busy with one idle instance.
+inline constexpr std::chrono::milliseconds kFixDriftIntervalMin{100};
 
 // metav1.Condition's schema allows no longer message.
 inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
@@ -43,6 +54,23 @@ inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
 // Uncompressed module. The largest published flight (Helm-embedding PostgreSQL) has 81.8 MB.
 inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
 
+// Fetching one module: 82 MB over a slow line of 3 Mbit/s. A source that is silent for the second
+// time is as good as gone.
+inline constexpr std::chrono::seconds kModuleDownloadMax{240};
+inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
+
+// Modules fetched at the same time. Each may hold kModuleBytesMax twice: compressed and not.
+inline constexpr std::uint32_t kModuleFetchesMax = 4;
+
+// Manifests, token answers and docker configs. The distribution specification asks registries to
+// take manifests of up to 4 MiB.
+inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;
+
+// Fetched modules on disk, gzipped: some 250 Go flights of 4 MB.
+inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
+// References whose last known digest is remembered; a line of some 400 bytes each.
+inline constexpr std::uint32_t kModuleReferencesMax = 4096;
+
 // What one guest may allocate when its Airway does not say.
 inline constexpr std::uint64_t kGuestMemoryBytesMax = 512 * kMiB;
 
@@ -53,6 +81,18 @@ inline constexpr std::chrono::seconds kGuestCallMax{10};
 inline constexpr std::chrono::seconds kLeaseDuration{15};
 inline constexpr std::chrono::seconds kLeaseRenewDeadline{10};
 inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
+
+// Kubeconfig files and what they name. Fleets of hundreds of clusters with embedded certificates
+// make files of a few MiB; tokens and certificates are some KiB.
+inline constexpr std::uint64_t kKubeconfigBytesMax = 16 * kMiB;
+inline constexpr std::uint64_t kCredentialFileBytesMax = kMiB;
+
+// client-go re-reads token files once a minute; kubelet renews them minutes before they expire.
+inline constexpr std::chrono::seconds kCredentialFileAge{60};
+
+// An exec plugin may have to ask an identity provider; nobody can answer a prompt.
+inline constexpr std::chrono::seconds kExecPluginMax{60};
+inline constexpr std::uint64_t kExecPluginOutputBytesMax = kMiB;
 
 // Graceful shutdown: what has not ended by then is abandoned; the next leader repeats it.
 inline constexpr std::chrono::seconds kShutdownMax{10};
@@ -90,6 +130,30 @@ inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
 
 // A trap's backtrace in an error message.
 inline constexpr std::uint32_t kBacktraceFramesMax = 20;
+
+// Resources of one stage that are applied at the same time: enough to hide the API server's
+// latency, few enough that a release of a thousand objects does not crowd out everybody else's
+// requests.
+inline constexpr std::size_t kParallelAppliesMax = 16;
+
+// What a stage may take until it is ready, as yoke has it; a prune until everything is gone.
+inline constexpr std::chrono::seconds kStageReadyMax{30};
+inline constexpr std::chrono::seconds kPruneMax{120};
+
+// One event of a watch: an object of the size above with the spaces, escapes and managedFields that
+// JSON adds to what is stored.
+inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
+
+// How long a watch goes on without a subscriber, so that one who leaves and comes back (an Airway
+// that is replaced, a lookup that is repeated) costs no new list.
+inline constexpr std::chrono::seconds kCacheLinger{30};
+
+// client-go's event correlator: a series per object, reason and message, and a spam filter for each
+// object, of that many.
+inline constexpr std::uint32_t kEventSeriesMax = 4096;
+
+// Events that wait to be written while the server does not answer; what comes beyond is dropped.
+inline constexpr std::uint32_t kEventsPendingMax = 1000;
 
 static_assert(kGuestMemoryBytesMax >= 2 * kFlightOutputBytesMax,
               "a flight holds its output twice: as objects and as the encoded text");

@@ -1,0 +1,24 @@
+// Digests of documents: the door to OpenSSL for this folder.
+#pragma once
+
+#include "json/value.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hangar::airways::internal {
+
+// Lower-case hex.
+[[nodiscard]] std::string sha1_hex(std::string_view bytes);
+[[nodiscard]] std::string sha256_hex(std::string_view bytes);
+
+// The first half of a SHA-256.
+[[nodiscard]] std::array<std::uint64_t, 2> digest_of(std::string_view bytes);
+
+// Appends `value` so that two values give the same text exactly if json::equal() holds: keys in
+// order, integral numbers without a fraction.
+void append_canonical(const json::Value& value, std::string& text);
+
+}  // namespace hangar::airways::internal

@@ -1,0 +1,242 @@
+#include "airways/output.h"
+
+#include "base/limits.h"
+#include "json/value.h"
+#include "json/yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+constexpr std::string_view kGrammar =
+    "input must be resource, list of resources, or list of list of resources";
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::unexpected<Error> invalid(std::string message) {
+  return fail(ErrorKind::InvalidInput, std::move(message));
+}
+
+std::unexpected<Error> not_the_grammar(std::string_view where) {
+  return invalid(where.empty() ? std::string(kGrammar) : fmt::format("{}: {}", kGrammar, where));
+}
+
+// What the server accepts as one segment of a URL path; everything else would name another object.
+bool is_path_segment(std::string_view name) {
+  return name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos;
+}
+
+bool is_api_version(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return !text.empty();
+  const std::string_view version = text.substr(slash + 1);
+  return slash > 0 && !version.empty() && version.find('/') == std::string_view::npos;
+}
+
+// The member as text; empty when it is missing or null.
+Result<std::string_view> text_member(const json::Value& object, json::Path path,
+                                     std::string_view name, std::string_view where) {
+  const json::Value* member = json::find(object, path);
+  if (member == nullptr || member->is_null()) return std::string_view();
+  if (!member->is_string()) return invalid(fmt::format("{}: {} is no string", where, name));
+  return std::string_view(member->get_string());
+}
+
+Result<> check_resource(const json::Value& resource, std::string_view where) {
+  const json::Object* object = resource.if_object();
+  if (object == nullptr || object->empty()) {
+    return not_the_grammar(fmt::format("{} is no resource", where));
+  }
+  const std::string_view kind = HANGAR_TRY(text_member(resource, {"kind"}, "kind", where));
+  if (kind.empty()) return invalid(fmt::format("{}: kind is missing", where));
+  const std::string_view api_version =
+      HANGAR_TRY(text_member(resource, {"apiVersion"}, "apiVersion", where));
+  if (api_version.empty())
+    return invalid(fmt::format("{} ({}): apiVersion is missing", where, kind));
+  if (!is_api_version(api_version)) {
+    return invalid(
+        fmt::format("{} ({}): apiVersion \"{}\" is no group/version", where, kind, api_version));
+  }
+  if (kind == "List" && api_version == "v1") {
+    return invalid(fmt::format("{}: kind List is not expanded; print its items as a list", where));
+  }
+
+  const json::Value* metadata = json::find(resource, {"metadata"});
+  if (metadata != nullptr && !metadata->is_null() && !metadata->is_object()) {
+    return invalid(fmt::format("{} ({}): metadata is no object", where, kind));
+  }
+  const std::string_view name =
+      HANGAR_TRY(text_member(resource, {"metadata", "name"}, "metadata.name", where));
+  if (name.empty()) {
+    const std::string_view prefix = json::string_at(resource, {"metadata", "generateName"});
+    if (prefix.empty())
+      return invalid(fmt::format("{} ({}): metadata.name is missing", where, kind));
+    return invalid(
+        fmt::format("{} ({}): metadata.generateName \"{}\" would make another object at every "
+                    "evaluation; set metadata.name",
+                    where, kind, prefix));
+  }
+  if (!is_path_segment(name)) {
+    return invalid(fmt::format("{} ({}): metadata.name \"{}\" is no name", where, kind, name));
+  }
+  const std::string_view namespace_ =
+      HANGAR_TRY(text_member(resource, {"metadata", "namespace"}, "metadata.namespace", where));
+  if (!is_path_segment(namespace_)) {
+    return invalid(fmt::format("{} ({} \"{}\"): metadata.namespace \"{}\" is no name", where, kind,
+                               name, namespace_));
+  }
+  return {};
+}
+
+// Lines that end a YAML document. Neither can occur within one: at the start of a line they end
+// even a quoted string.
+std::size_t count_separators(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t line = 0; line < text.size();) {
+    const std::size_t end = std::min(text.find('\n', line), text.size());
+    const std::string_view content = text.substr(line, end - line);
+    const bool separates = content.starts_with("---") || content.starts_with("...");
+    if (separates &&
+        (content.size() == 3 || content[3] == ' ' || content[3] == '\t' || content[3] == '\r')) {
+      ++count;
+    }
+    line = end + 1;
+  }
+  return count;
+}
+
+Result<std::vector<json::Value>> parse_documents(std::string_view text) {
+  // Nearly every flight prints JSON, which its own parser reads a hundred times faster. What that
+  // refuses may still be YAML's flow style, `[{kind: A}]`.
+  const char first = text[text.find_first_not_of(kBlanks)];
+  if (first == '{' || first == '[') {
+    if (Result<json::Value> document = json::parse(text); document) {
+      std::vector<json::Value> documents;
+      documents.push_back(*std::move(document));
+      return documents;
+    }
+  }
+  Result<std::vector<json::Value>> documents = json::parse_yaml_stream(text);
+  if (!documents) return std::unexpected(std::move(documents).error().in("parse flight output"));
+  // {..}\n{..}: yoke reads the first and drops the rest, which would delete it from the cluster.
+  if (documents->size() > count_separators(text) + 1) {
+    return invalid("output has several documents without `---` between them");
+  }
+  return documents;
+}
+
+Result<Stage> parse_stage(json::Array resources, std::string_view stage) {
+  Stage parsed;
+  parsed.reserve(resources.size());
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    const std::string where = fmt::format("{}resource {}", stage, i + 1);
+    if (resources[i].is_null()) return invalid(where + " is null");
+    HANGAR_TRY(check_resource(resources[i], where));
+    parsed.push_back(std::move(resources[i]));
+  }
+  return parsed;
+}
+
+Result<Stages> parse_array(json::Array items) {
+  const auto is_array = [](const json::Value& item) { return item.is_array(); };
+  Stages stages;
+  if (!std::ranges::any_of(items, is_array)) {
+    stages.push_back(HANGAR_TRY(parse_stage(std::move(items), "")));
+    return stages;
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    // What Go prints for a stage that was never appended to.
+    if (items[i].is_null()) continue;
+    json::Array* stage = items[i].if_array();
+    if (stage == nullptr) return not_the_grammar(fmt::format("item {} is no list", i + 1));
+    stages.push_back(HANGAR_TRY(parse_stage(std::move(*stage), fmt::format("stage {}, ", i + 1))));
+  }
+  return stages;
+}
+
+Result<Stages> parse_stages(std::vector<json::Value> documents) {
+  if (documents.size() == 1) {
+    if (json::Array* items = documents.front().if_array()) return parse_array(std::move(*items));
+    const json::Object* object = documents.front().if_object();
+    if (object == nullptr || object->empty()) return not_the_grammar("");
+    HANGAR_TRY(check_resource(documents.front(), "resource"));
+    Stages stages(1);
+    stages.front().push_back(std::move(documents.front()));
+    return stages;
+  }
+  Stages stages(1);
+  stages.front().reserve(documents.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    HANGAR_TRY(check_resource(documents[i], fmt::format("document {}", i + 1)));
+    stages.front().push_back(std::move(documents[i]));
+  }
+  return stages;
+}
+
+// Others in the stage may live in them.
+bool comes_first(const json::Value& resource) {
+  const kube::GroupKind kind = ref_of(resource).kind;
+  return kind == kube::GroupKind{"", "Namespace"} ||
+         kind == kube::GroupKind{"apiextensions.k8s.io", "CustomResourceDefinition"};
+}
+
+Stages split_stages(Stages stages) {
+  Stages split;
+  for (Stage& stage : stages) {
+    Stage first;
+    Stage rest;
+    for (json::Value& resource : stage) {
+      (comes_first(resource) ? first : rest).push_back(std::move(resource));
+    }
+    if (!first.empty()) split.push_back(std::move(first));
+    if (!rest.empty()) split.push_back(std::move(rest));
+  }
+  return split;
+}
+
+}  // namespace
+
+Result<Output> parse_output(std::string_view text) {
+  if (text.size() > limits::kFlightOutputBytesMax) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("output of {} bytes is over the limit of {}",
+                                                      text.size(), limits::kFlightOutputBytesMax));
+  }
+  const auto nothing = [] {
+    return invalid("failed to takeoff: resource provided is either empty or invalid");
+  };
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return nothing();
+  if (text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin) == "null") return Output{};
+  std::vector<json::Value> documents = HANGAR_TRY(parse_documents(text));
+  if (documents.empty()) return nothing();
+
+  Output output{.stages = split_stages(HANGAR_TRY(parse_stages(std::move(documents))))};
+  if (const std::size_t count = resource_count(output.stages);
+      count > limits::kFlightResourcesMax) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("{} resources are over the limit of {}",
+                                                      count, limits::kFlightResourcesMax));
+  }
+  return output;
+}
+
+Result<> check_unique(const Stages& stages) {
+  std::unordered_set<ResourceRef> seen;
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage) {
+      const auto [ref, is_new] = seen.insert(ref_of(resource));
+      if (!is_new) return invalid(fmt::format("{} is printed twice", ref->to_string()));
+    }
+  }
+  return {};
+}
+
+}  // namespace hangar::airways

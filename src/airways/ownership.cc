@@ -1,0 +1,219 @@
+#include "airways/ownership.h"
+
+#include "airways/output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+// Before annotations, yoke used labels.
+constexpr std::string_view kDeprecatedReleaseLabel = "app.kubernetes.io/yoke-release";
+constexpr std::string_view kDeprecatedNamespaceLabel = "app.kubernetes.io/yoke-release-namespace";
+
+// What a flight may have read from a live object and printed again. The server refuses some in an
+// apply (uid, managedFields), others would make it a precondition (resourceVersion).
+constexpr std::array<std::string_view, 7> kServerFields = {
+    "resourceVersion", "creationTimestamp", "uid",     "managedFields",
+    "generation",      "deletionTimestamp", "selfLink"};
+
+const kube::GroupKind kCrd = {"apiextensions.k8s.io", "CustomResourceDefinition"};
+
+void for_each_resource(Stages& stages, auto&& visit) {
+  for (Stage& stage : stages) {
+    for (json::Value& resource : stage)
+      visit(resource);
+  }
+}
+void for_each_resource(const Stages& stages, auto&& visit) {
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage)
+      visit(resource);
+  }
+}
+
+std::string_view first_of(std::string_view preferred, std::string_view otherwise) {
+  return preferred.empty() ? otherwise : preferred;
+}
+
+void add_owner_reference(json::Value& resource, const Release& release) {
+  json::Value* member = json::find(resource, {"metadata", "ownerReferences"});
+  if (member == nullptr || !member->is_array()) {
+    json::set_at(resource, {"metadata", "ownerReferences"}, json::Array());
+    member = json::find(resource, {"metadata", "ownerReferences"});
+  }
+  json::Array& references = member->get_array();
+  const bool is_there = std::ranges::any_of(references, [&](const json::Value& reference) {
+    return json::string_at(reference, {"uid"}) == release.instance_uid;
+  });
+  if (is_there) return;
+  references.push_back(json::Object{{"apiVersion", release.instance_api_version},
+                                    {"kind", release.instance.kind.kind},
+                                    {"name", release.instance.name},
+                                    {"uid", release.instance_uid}});
+}
+
+void drop_server_fields(json::Value& resource) {
+  json::Value* metadata = json::find(resource, {"metadata"});
+  if (metadata == nullptr || !metadata->is_object()) return;
+  for (const std::string_view field : kServerFields)
+    metadata->get_object().erase(field);
+}
+
+}  // namespace
+
+Release release_of(const json::Value& instance) {
+  Release release;
+  release.instance = ref_of(instance);
+  release.instance_api_version = json::string_at(instance, {"apiVersion"});
+  release.instance_uid = json::string_at(instance, {"metadata", "uid"});
+  release.cross_namespace = release.instance.namespace_.empty();
+  release.namespace_ = release.cross_namespace ? "default" : release.instance.namespace_;
+
+  release.name = release.instance.kind.group + "." + release.instance.kind.kind;
+  if (!release.instance.namespace_.empty()) release.name += "." + release.instance.namespace_;
+  release.name += "." + release.instance.name;
+  return release;
+}
+
+std::string owner_of(const json::Value& object) {
+  const std::string_view release = first_of(kube::annotation_of(object, kReleaseAnnotation),
+                                            kube::label_of(object, kDeprecatedReleaseLabel));
+  const std::string_view namespace_ = first_of(kube::annotation_of(object, kNamespaceAnnotation),
+                                               kube::label_of(object, kDeprecatedNamespaceLabel));
+  if (release.empty() || namespace_.empty()) return {};
+  return fmt::format("{}/{}", namespace_, release);
+}
+
+std::optional<ResourceRef> instance_of(const json::Value& object) {
+  Result<ResourceRef> ref = parse_ref(kube::annotation_of(object, kInstanceRefAnnotation));
+  if (!ref) return std::nullopt;
+  return *std::move(ref);
+}
+
+Result<> may_take_over(const json::Value& live, const Release& release, Adoption adoption) {
+  if (adoption == Adoption::Force) return {};
+  const auto refused = [&](std::string_view owner) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("expected release \"{}\" but resource is already owned by \"{}\"",
+                            release.owner(), owner));
+  };
+  const std::string owner = owner_of(live);
+  if (owner == release.owner()) return {};
+  if (!owner.empty() || adoption == Adoption::Refuse) return refused(owner);
+  // A controller would fight with us over what it made: a Deployment's ReplicaSet.
+  for (const kube::OwnerReference& reference : kube::owners_of(live)) {
+    if (reference.controller && reference.uid != release.instance_uid) {
+      return refused(reference.kind + " " + reference.name);
+    }
+  }
+  return {};
+}
+
+Scopes scopes_defined_in(const Stages& stages) {
+  Scopes scopes;
+  for_each_resource(stages, [&](const json::Value& resource) {
+    if (ref_of(resource).kind != kCrd) return;
+    const std::string_view kind = json::string_at(resource, {"spec", "names", "kind"});
+    if (kind.empty()) return;
+    scopes[{std::string(json::string_at(resource, {"spec", "group"})), std::string(kind)}] =
+        json::string_at(resource, {"spec", "scope"}) == "Namespaced";
+  });
+  return scopes;
+}
+
+std::vector<kube::GroupVersionKind> kinds_to_discover(const Stages& stages) {
+  const Scopes defined = scopes_defined_in(stages);
+  std::set<kube::GroupVersionKind> kinds;
+  for_each_resource(stages, [&](const json::Value& resource) {
+    const kube::GroupVersionKind gvk = kube::make_gvk(json::string_at(resource, {"apiVersion"}),
+                                                      json::string_at(resource, {"kind"}));
+    if (!defined.contains(gvk.group_kind())) kinds.insert(gvk);
+  });
+  return {kinds.begin(), kinds.end()};
+}
+
+Result<> prepare_release(Stages& stages, const Release& release, const Scopes& scopes) {
+  std::vector<std::string> foreign;
+  std::vector<std::string> unknown;
+  const std::string instance_ref = release.instance.to_string();
+  for_each_resource(stages, [&](json::Value& resource) {
+    const ResourceRef ref = ref_of(resource);
+    const auto scope = scopes.find(ref.kind);
+    if (scope == scopes.end()) {
+      unknown.push_back(fmt::format("{}: no matches for kind \"{}\" in version \"{}\"",
+                                    canonical_name(resource), ref.kind.kind,
+                                    json::string_at(resource, {"apiVersion"})));
+      return;
+    }
+    const bool namespaced = scope->second;
+    if (!namespaced) {
+      json::erase_at(resource, {"metadata", "namespace"});
+    } else if (ref.namespace_.empty()) {
+      json::set_at(resource, {"metadata", "namespace"}, json::Value(release.namespace_));
+    } else if (ref.namespace_ != release.namespace_ && !release.cross_namespace) {
+      foreign.push_back(fmt::format("{}: namespace \"{}\" does not match target namespace \"{}\"",
+                                    canonical_name(resource), ref.namespace_, release.namespace_));
+    }
+
+    json::set_at(resource, {"metadata", "labels", kManagedByLabel}, json::Value(kManagedBy));
+    json::set_at(resource, {"metadata", "annotations", kReleaseAnnotation},
+                 json::Value(release.name));
+    json::set_at(resource, {"metadata", "annotations", kNamespaceAnnotation},
+                 json::Value(release.namespace_));
+    json::set_at(resource, {"metadata", "annotations", kInstanceRefAnnotation},
+                 json::Value(instance_ref));
+    if (namespaced || release.instance.namespace_.empty()) add_owner_reference(resource, release);
+    drop_server_fields(resource);
+  });
+
+  if (!foreign.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("Multiple namespaces detected (if desired enable multinamespace "
+                            "releases): {}",
+                            fmt::join(foreign, "; ")));
+  }
+  if (!unknown.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("setting target namespace: {}", fmt::join(unknown, "; ")));
+  }
+  return check_unique(stages);
+}
+
+std::optional<json::Value> orphan_patch(const json::Value& live, const Release& release) {
+  json::Value patch = json::Object();
+  bool changes = false;
+  if (!kube::label_of(live, kManagedByLabel).empty()) {
+    json::set_at(patch, {"metadata", "labels", kManagedByLabel}, nullptr);
+    changes = true;
+  }
+  for (const std::string_view key :
+       {kReleaseAnnotation, kNamespaceAnnotation, kInstanceRefAnnotation}) {
+    if (kube::annotation_of(live, key).empty()) continue;
+    json::set_at(patch, {"metadata", "annotations", key}, nullptr);
+    changes = true;
+  }
+  if (const json::Array* references = json::array_at(live, {"metadata", "ownerReferences"})) {
+    json::Array others;
+    for (const json::Value& reference : *references) {
+      if (json::string_at(reference, {"uid"}) != release.instance_uid) others.push_back(reference);
+    }
+    if (others.size() != references->size()) {
+      changes = true;
+      json::set_at(patch, {"metadata", "ownerReferences"},
+                   others.empty() ? json::Value(nullptr) : json::Value(std::move(others)));
+    }
+  }
+  if (!changes) return std::nullopt;
+  json::set_at(patch, {"metadata", "resourceVersion"},
+               json::Value(json::string_at(live, {"metadata", "resourceVersion"})));
+  return patch;
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,210 @@
+#include "airways/plan.h"
+
+#include "airways/internal/digest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ranges>
+#include <unordered_set>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+const kube::GroupKind kNamespace = {"", "Namespace"};
+const kube::GroupKind kCrd = {"apiextensions.k8s.io", "CustomResourceDefinition"};
+
+// Go prints the status of every typed object, `{}` or `{"loadBalancer":{}}`: that applies nothing.
+bool is_blank(const json::Value& value) {
+  if (value.is_null()) return true;
+  const json::Object* object = value.if_object();
+  return object != nullptr &&
+         std::ranges::all_of(*object, [](const auto& member) { return is_blank(member.value()); });
+}
+
+void append_member(const json::Value& object, std::string_view key, std::string& text) {
+  const json::Value* member = json::find(object, {key});
+  text += key;
+  text += member == nullptr ? '-' : '=';
+  if (member != nullptr) internal::append_canonical(*member, text);
+}
+
+// Of a map that is merged by key: the keys that we apply.
+void append_common_keys(const json::Value& desired, const json::Value& live,
+                        std::string_view member, std::string& text) {
+  const json::Object* wanted = json::object_at(desired, {"metadata", member});
+  if (wanted == nullptr) return;
+  const json::Value* found = json::find(live, {"metadata", member});
+  const json::Value nothing;
+  std::vector<std::string_view> keys;
+  for (const auto& entry : *wanted)
+    keys.emplace_back(entry.key());
+  std::ranges::sort(keys);
+  for (const std::string_view key : keys) {
+    append_member(found == nullptr ? nothing : *found, key, text);
+  }
+}
+
+// Of a list that is merged: for each entry that we apply, the live one that `is_same` finds.
+void append_common_entries(const json::Value& desired, const json::Value& live,
+                           std::string_view member, std::string& text, auto&& is_same) {
+  const json::Array* wanted = json::array_at(desired, {"metadata", member});
+  if (wanted == nullptr) return;
+  const json::Array* found = json::array_at(live, {"metadata", member});
+  for (const json::Value& entry : *wanted) {
+    text += ';';
+    if (found == nullptr) continue;
+    const auto same = std::ranges::find_if(
+        *found, [&](const json::Value& candidate) { return is_same(entry, candidate); });
+    if (same != found->end()) internal::append_canonical(*same, text);
+  }
+}
+
+// What of `live` an apply of `desired` could change, as plan.h says.
+Digest live_digest_of(const json::Value& desired, const json::Value& live) {
+  std::string text;
+  if (const json::Object* metadata = json::object_at(desired, {"metadata"})) {
+    append_common_keys(desired, live, "labels", text);
+    append_common_keys(desired, live, "annotations", text);
+    append_common_entries(desired, live, "ownerReferences", text,
+                          [](const json::Value& left, const json::Value& right) {
+                            return json::string_at(left, {"uid"}) ==
+                                   json::string_at(right, {"uid"});
+                          });
+    append_common_entries(desired, live, "finalizers", text, json::equal);
+    const json::Value* live_metadata = json::find(live, {"metadata"});
+    for (const auto& member : *metadata) {
+      const std::string_view key = member.key();
+      if (key == "labels" || key == "annotations" || key == "ownerReferences" ||
+          key == "finalizers" || live_metadata == nullptr) {
+        continue;
+      }
+      append_member(*live_metadata, key, text);
+    }
+  }
+  if (const json::Value* status = json::find(desired, {"status"});
+      status != nullptr && !is_blank(*status)) {
+    append_member(live, "status", text);
+  }
+  if (const json::Object* object = live.if_object()) {
+    std::vector<std::string_view> keys;
+    for (const auto& member : *object)
+      keys.emplace_back(member.key());
+    std::ranges::sort(keys);
+    for (const std::string_view key : keys) {
+      if (key != "metadata" && key != "status") append_member(live, key, text);
+    }
+  }
+  return internal::digest_of(text);
+}
+
+Digest desired_digest_of(const json::Value& desired) {
+  std::string text;
+  internal::append_canonical(desired, text);
+  return internal::digest_of(text);
+}
+
+std::optional<std::uint64_t> to_number(std::string_view resource_version) {
+  std::uint64_t number = 0;
+  const char* end = resource_version.data() + resource_version.size();
+  const auto [stopped, error] = std::from_chars(resource_version.data(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+// resourceVersions of one resource type are ordered numbers wherever etcd stores them; what is none
+// is not compared.
+bool is_older(std::string_view left, std::string_view right) {
+  const std::optional<std::uint64_t> left_number = to_number(left);
+  const std::optional<std::uint64_t> right_number = to_number(right);
+  return left_number && right_number && *left_number < *right_number;
+}
+
+Applied applied_of(const json::Value& desired, const json::Value& answer) {
+  return {
+      .desired_digest = desired_digest_of(desired),
+      .live_digest = live_digest_of(desired, answer),
+      .uid = std::string(json::string_at(answer, {"metadata", "uid"})),
+      .resource_version = std::string(json::string_at(answer, {"metadata", "resourceVersion"}))};
+}
+
+ApplyNeed apply_need(const json::Value& desired, const kube::Object* live, const Applied* last) {
+  if (live == nullptr) return ApplyNeed::Missing;
+  if (live->is_being_deleted()) return ApplyNeed::Terminating;
+  if (last == nullptr) return ApplyNeed::NeverApplied;
+  if (desired_digest_of(desired) != last->desired_digest) return ApplyNeed::DesiredChanged;
+  if (live->uid() != last->uid) return ApplyNeed::LiveChanged;
+  if (live->resource_version() == last->resource_version ||
+      is_older(live->resource_version(), last->resource_version)) {
+    return ApplyNeed::None;
+  }
+  return live_digest_of(desired, live->to_value()) == last->live_digest ? ApplyNeed::None
+                                                                        : ApplyNeed::LiveChanged;
+}
+
+Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
+                             const Release& release, Adoption adoption) {
+  StagePlan plan;
+  std::vector<std::string> refused;
+  for (std::size_t i = 0; i < stage.size(); ++i) {
+    const LiveFact fact = i < facts.size() ? facts[i] : LiveFact{};
+    const ApplyNeed need = apply_need(stage[i], fact.live.get(), fact.applied);
+    if (need == ApplyNeed::None) continue;
+    if (fact.live != nullptr) {
+      if (Result<> may = may_take_over(fact.live->to_value(), release, adoption); !may) {
+        refused.push_back(fmt::format("{}: failed to validate resource release: {}",
+                                      canonical_name(stage[i]), may.error().message()));
+        continue;
+      }
+    }
+    if (need == ApplyNeed::Terminating) {
+      plan.terminating.push_back(i);
+    } else {
+      plan.apply.push_back({.index = i, .need = need});
+    }
+  }
+  if (!refused.empty()) {
+    return fail(ErrorKind::InvalidInput, fmt::format("{}", fmt::join(refused, "; ")));
+  }
+  return plan;
+}
+
+std::vector<std::vector<PruneStep>> plan_prune(const Stages& previous, const Stages& next,
+                                               const PruneOptions& options) {
+  // What stays, and what is already planned: an inventory may list a resource several times.
+  std::unordered_set<ResourceRef> settled;
+  for (const Stage& stage : next) {
+    for (const json::Value& resource : stage)
+      settled.insert(ref_of(resource));
+  }
+  std::vector<std::vector<PruneStep>> plan;
+  for (const Stage& stage : previous | std::views::reverse) {
+    std::vector<PruneStep> steps;
+    for (const json::Value& resource : stage) {
+      ResourceRef ref = ref_of(resource);
+      if (!settled.insert(ref).second) continue;
+      const bool orphan =
+          (ref.kind == kCrd && !options.crds) || (ref.kind == kNamespace && !options.namespaces);
+      steps.push_back({.ref = std::move(ref),
+                       .gvk = kube::make_gvk(json::string_at(resource, {"apiVersion"}),
+                                             json::string_at(resource, {"kind"})),
+                       .orphan = orphan});
+    }
+    if (!steps.empty()) plan.push_back(std::move(steps));
+  }
+  return plan;
+}
+
+PruneAction prune_action(const PruneStep& step, const json::Value* live, const Release& release) {
+  if (live == nullptr || owner_of(*live) != release.owner()) return PruneAction::Leave;
+  const bool is_being_deleted = !json::string_at(*live, {"metadata", "deletionTimestamp"}).empty();
+  if (step.orphan) return is_being_deleted ? PruneAction::Leave : PruneAction::Orphan;
+  return is_being_deleted ? PruneAction::Wait : PruneAction::Delete;
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,218 @@
+#include "airways/readiness.h"
+
+#include "json/yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::airways {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using State = Readiness::State;
+
+json::Value yaml(std::string_view text) {
+  return json::parse_yaml(text).value();
+}
+
+json::Value object(std::string_view api_version, std::string_view kind, std::string_view status,
+                   std::string_view metadata = "{name: a, generation: 2}") {
+  json::Value value = json::Object();
+  json::set_at(value, {"apiVersion"}, json::Value(api_version));
+  json::set_at(value, {"kind"}, json::Value(kind));
+  json::set_at(value, {"metadata"}, yaml(metadata));
+  json::set_at(value, {"status"}, yaml(status));
+  return value;
+}
+
+TEST(Readiness, FollowsTheRuleOfEachKind) {
+  struct Case {
+    std::string_view name;
+    std::string_view api_version;
+    std::string_view kind;
+    std::string_view status;
+    State state;
+  };
+  const Case cases[] = {
+      {"namespace", "v1", "Namespace", "{phase: Active}", State::Ready},
+      {"namespace ending", "v1", "Namespace", "{phase: Terminating}", State::NotReady},
+      {"namespace without status", "v1", "Namespace", "{}", State::NotReady},
+      {"pod", "v1", "Pod",
+       "{conditions: [{type: Initialized, status: 'True'}, {type: ContainersReady, status: "
+       "'True'}, {type: Ready, status: 'True'}]}",
+       State::Ready},
+      {"pod that is not ready", "v1", "Pod",
+       "{conditions: [{type: Initialized, status: 'True'}, {type: ContainersReady, status: "
+       "'False'}, {type: Ready, status: 'False'}]}",
+       State::NotReady},
+      {"deployment", "apps/v1", "Deployment",
+       "{observedGeneration: 2, replicas: 3, availableReplicas: 3, readyReplicas: 3, "
+       "updatedReplicas: 3, conditions: [{type: Available, status: 'True'}]}",
+       State::Ready},
+      {"deployment that is never available", "apps/v1", "Deployment",
+       "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, unavailableReplicas: 3, "
+       "conditions: [{type: Available, status: 'False'}]}",
+       State::NotReady},
+      {"deployment in the middle of a rollout", "apps/v1", "Deployment",
+       "{observedGeneration: 2, replicas: 4, availableReplicas: 3, readyReplicas: 3, "
+       "updatedReplicas: 1, conditions: [{type: Available, status: 'True'}]}",
+       State::NotReady},
+      {"deployment not observed yet", "apps/v1", "Deployment",
+       "{observedGeneration: 1, replicas: 3, availableReplicas: 3, readyReplicas: 3, "
+       "updatedReplicas: 3, conditions: [{type: Available, status: 'True'}]}",
+       State::NotReady},
+      {"deployment without status", "apps/v1", "Deployment", "{}", State::NotReady},
+      {"deployment of no replicas", "apps/v1", "Deployment",
+       "{observedGeneration: 2, conditions: [{type: Available, status: 'True'}]}", State::Ready},
+      {"replica set", "apps/v1", "ReplicaSet",
+       "{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2}",
+       State::Ready},
+      {"replica set that misses one", "apps/v1", "ReplicaSet",
+       "{observedGeneration: 2, replicas: 2, availableReplicas: 1, readyReplicas: 2}",
+       State::NotReady},
+      {"stateful set", "apps/v1", "StatefulSet",
+       "{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2, "
+       "updatedReplicas: 2}",
+       State::Ready},
+      {"stateful set that misses one", "apps/v1", "StatefulSet",
+       "{observedGeneration: 2, replicas: 2, availableReplicas: 1, readyReplicas: 1, "
+       "updatedReplicas: 2}",
+       State::NotReady},
+      {"daemon set", "apps/v1", "DaemonSet",
+       "{observedGeneration: 2, currentNumberScheduled: 5, desiredNumberScheduled: 5, "
+       "updatedNumberScheduled: 5, numberAvailable: 5, numberReady: 5}",
+       State::Ready},
+      {"daemon set that misses a node", "apps/v1", "DaemonSet",
+       "{observedGeneration: 2, currentNumberScheduled: 4, desiredNumberScheduled: 5, "
+       "updatedNumberScheduled: 4, numberAvailable: 4, numberReady: 4}",
+       State::NotReady},
+      {"job running", "batch/v1", "Job", "{active: 1}", State::NotReady},
+      {"job complete", "batch/v1", "Job", "{conditions: [{type: Complete, status: 'True'}]}",
+       State::Ready},
+      {"job failed", "batch/v1", "Job", "{conditions: [{type: Failed, status: 'True'}]}",
+       State::Failed},
+      {"definition", "apiextensions.k8s.io/v1", "CustomResourceDefinition",
+       "{conditions: [{type: Established, status: 'True'}]}", State::Ready},
+      {"definition not established", "apiextensions.k8s.io/v1", "CustomResourceDefinition",
+       "{conditions: [{type: NamesAccepted, status: 'True'}]}", State::NotReady},
+      {"airway", "yoke.cd/v1alpha1", "Airway", "{conditions: [{type: Ready, status: 'True'}]}",
+       State::Ready},
+      {"airway not ready", "yoke.cd/v1alpha1", "Airway", "{}", State::NotReady},
+      {"flight not ready", "yoke.cd/v1alpha1", "Flight", "{}", State::NotReady},
+      {"cluster flight not ready", "yoke.cd/v1alpha1", "ClusterFlight", "{}", State::NotReady},
+      {"anything else", "v1", "ConfigMap", "{}", State::Ready},
+      {"anything else in a known group", "apps/v1", "ControllerRevision", "{}", State::Ready},
+      {"a kind of a known name in another group", "examples.com/v1", "Deployment", "{}",
+       State::Ready},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Readiness readiness = readiness_of(object(c.api_version, c.kind, c.status));
+    EXPECT_EQ(readiness.state, c.state) << readiness.why;
+    EXPECT_EQ(readiness.why.empty(), c.state == State::Ready);
+  }
+}
+
+TEST(Readiness, SaysWhy) {
+  EXPECT_EQ(readiness_of(object("apps/v1", "Deployment",
+                                "{observedGeneration: 2, replicas: 3, availableReplicas: 1}"))
+                .why,
+            "replicas is 3 but availableReplicas is 1");
+  EXPECT_EQ(readiness_of(object("apps/v1", "Deployment", "{observedGeneration: 1}")).why,
+            "generation 2 is not observed yet");
+  EXPECT_EQ(readiness_of(object("batch/v1", "Job",
+                                "{conditions: [{type: Failed, status: "
+                                "'True'}]}"))
+                .why,
+            "job has failed");
+  EXPECT_EQ(readiness_of(object("batch/v1", "Job", "{}")).why, "Complete is not True");
+}
+
+TEST(Readiness, OfAServiceNeedsAnEndpointSlice) {
+  const json::Value service = object("v1", "Service", "{}");
+
+  EXPECT_TRUE(needs_endpoint_slices(service));
+  EXPECT_FALSE(needs_endpoint_slices(object("serving.knative.dev/v1", "Service", "{}")));
+  EXPECT_FALSE(readiness_of(service).is_ready());
+  EXPECT_TRUE(readiness_of(service, {.has_endpoint_slice = true}).is_ready());
+}
+
+TEST(Readiness, OfAnInstanceOfAnAirwayIsItsReadyCondition) {
+  constexpr std::string_view kOwned =
+      "{name: a, generation: 2, ownerReferences: [{apiVersion: yoke.cd/v1alpha1, kind: Airway, "
+      "name: b, uid: u}]}";
+
+  EXPECT_FALSE(readiness_of(object("examples.com/v1", "Backend", "{}", kOwned)).is_ready());
+  EXPECT_TRUE(readiness_of(object("examples.com/v1", "Backend",
+                                  "{conditions: [{type: Ready, status: 'True'}]}", kOwned))
+                  .is_ready());
+}
+
+TEST(Readiness, IsNeverThatOfSomethingBeingDeleted) {
+  const Readiness readiness = readiness_of(
+      object("v1", "ConfigMap", "{}", "{name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}"));
+
+  EXPECT_EQ(readiness.state, State::NotReady);
+}
+
+json::Value rules(std::string_view language, std::string_view data) {
+  return yaml(
+      "{apiVersion: v1, kind: ConfigMap, metadata: {name: r, labels: "
+      "{resource.yoke.cd/readiness: " +
+      std::string(language) + "}}, data: " + std::string(data) + "}");
+}
+
+TEST(CustomReadiness, FindsTheRuleOfAKindBeforeItsGroups) {
+  const CustomReadiness custom(
+      {rules("conditions", "{Cluster.db.io: Healthy Synced, _.db.io: Ready}"),
+       rules("invalid", "{Other.db.io: Never}")});
+
+  ASSERT_NE(custom.find({"db.io", "Cluster"}), nullptr);
+  EXPECT_THAT(custom.find({"db.io", "Cluster"})->conditions, ElementsAre("Healthy", "Synced"));
+  ASSERT_NE(custom.find({"db.io", "Other"}), nullptr);
+  EXPECT_THAT(custom.find({"db.io", "Other"})->conditions, ElementsAre("Ready"));
+  EXPECT_EQ(custom.find({"other.io", "Cluster"}), nullptr);
+  EXPECT_THAT(custom.unsupported(), IsEmpty());
+}
+
+TEST(CustomReadiness, DecidesForKindsThatNobodyKnows) {
+  const CustomReadiness custom(
+      {rules("conditions", "{Cluster.db.io: Healthy, Deployment.apps: X}")});
+  const ReadinessFacts facts = {.custom = &custom};
+
+  EXPECT_EQ(readiness_of(object("db.io/v1", "Cluster", "{}"), facts).why, "Healthy is not True");
+  EXPECT_TRUE(
+      readiness_of(object("db.io/v1", "Cluster", "{conditions: [{type: Healthy, status: 'True'}]}"),
+                   facts)
+          .is_ready());
+  EXPECT_TRUE(readiness_of(object("apps/v1", "Deployment",
+                                  "{observedGeneration: 2, conditions: [{type: Available, status: "
+                                  "'True'}]}"),
+                           facts)
+                  .is_ready());
+}
+
+TEST(CustomReadiness, InLuaIsReportedAndNeverReady) {
+  const CustomReadiness custom(
+      {rules("lua", "{Cluster.db.io: return function() return true end}")});
+
+  EXPECT_THAT(custom.unsupported(), ElementsAre(HasSubstr("Cluster.db.io")));
+  EXPECT_EQ(readiness_of(object("db.io/v1", "Cluster", "{}"), {.custom = &custom}).state,
+            State::NotReady);
+}
+
+TEST(CustomReadiness, TakesTheLaterOfTwoRules) {
+  const CustomReadiness custom(
+      {rules("conditions", "{A.g: One}"), rules("conditions", "{A.g: Two}")});
+
+  EXPECT_THAT(custom.find({"g", "A"})->conditions, ElementsAre("Two"));
+}
+
+}  // namespace
+}  // namespace hangar::airways

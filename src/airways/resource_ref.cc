@@ -1,0 +1,82 @@
+#include "airways/resource_ref.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hangar::airways {
+
+std::string ResourceRef::to_string() const {
+  return namespace_ + "/" + kind.to_string() + ":" + name;
+}
+
+ResourceRef ref_of(const json::Value& object) {
+  const kube::GroupVersionKind gvk =
+      kube::make_gvk(json::string_at(object, {"apiVersion"}), json::string_at(object, {"kind"}));
+  return {.kind = gvk.group_kind(),
+          .namespace_ = std::string(json::string_at(object, {"metadata", "namespace"})),
+          .name = std::string(json::string_at(object, {"metadata", "name"}))};
+}
+
+Result<ResourceRef> parse_ref(std::string_view text) {
+  const auto bad = [&] {
+    return fail(ErrorKind::InvalidInput,
+                "\"" + std::string(text) + "\" does not read namespace/Kind.group:name");
+  };
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return bad();
+  const std::string_view rest = text.substr(slash + 1);
+  const std::size_t colon = rest.find(':');
+  if (colon == std::string_view::npos) return bad();
+  const std::string_view kind = rest.substr(0, colon);
+  const std::size_t dot = kind.find('.');
+
+  ResourceRef ref;
+  ref.namespace_ = text.substr(0, slash);
+  ref.kind.kind = kind.substr(0, dot);
+  if (dot != std::string_view::npos) {
+    ref.kind.group = kind.substr(dot + 1);
+    if (ref.kind.group.empty()) return bad();
+  }
+  ref.name = rest.substr(colon + 1);
+  if (ref.kind.kind.empty() || ref.name.empty()) return bad();
+  return ref;
+}
+
+std::string canonical_name(const json::Value& object) {
+  const kube::GroupVersionKind gvk =
+      kube::make_gvk(json::string_at(object, {"apiVersion"}), json::string_at(object, {"kind"}));
+  const std::string_view namespace_ = json::string_at(object, {"metadata", "namespace"});
+  std::string text(namespace_.empty() ? "_" : namespace_);
+  for (const std::string_view part :
+       {gvk.group.empty() ? std::string_view("core") : std::string_view(gvk.group),
+        std::string_view(gvk.version), std::string_view(gvk.kind),
+        json::string_at(object, {"metadata", "name"})}) {
+    text += '/';
+    text += part;
+  }
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+std::size_t resource_count(const Stages& stages) {
+  std::size_t count = 0;
+  for (const Stage& stage : stages)
+    count += stage.size();
+  return count;
+}
+
+}  // namespace hangar::airways
+
+std::size_t std::hash<hangar::airways::ResourceRef>::operator()(
+    const hangar::airways::ResourceRef& ref) const noexcept {
+  std::size_t hash = 0;
+  for (const std::string_view part :
+       {std::string_view(ref.kind.group), std::string_view(ref.kind.kind),
+        std::string_view(ref.namespace_), std::string_view(ref.name)}) {
+    // boost::hash_combine's mixing: the parts are not interchangeable.
+    hash ^= std::hash<std::string_view>{}(part) + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
+  }
+  return hash;
+}

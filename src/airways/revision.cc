@@ -1,0 +1,365 @@
+#include "airways/revision.h"
+
+#include "airways/internal/digest.h"
+#include "base/limits.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+constexpr std::string_view kRevisionKind = "revision";
+constexpr std::string_view kSourceUrl = "internal.yoke/source-url";
+constexpr std::string_view kSourceChecksum = "internal.yoke/source-checksum";
+constexpr std::string_view kCreatedAt = "internal.yoke/created-at";
+constexpr std::string_view kActiveAt = "internal.yoke/active-at";
+constexpr std::string_view kResourceCount = "internal.yoke/resources";
+constexpr std::string_view kReleaseName = "internal.yoke/release-name";
+
+// Go's zero time, which is before every other: yoke never takes such a revision for the active one.
+constexpr std::string_view kNever = "0001-01-01T00:00:00Z";
+
+// zlib: the largest window, in a gzip frame.
+constexpr int kGzipWindowBits = 15 + 16;
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+
+std::string gzip(std::string_view text) {
+  z_stream stream = {};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits, /*memLevel=*/8,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    return {};
+  }
+  std::string bytes(deflateBound(&stream, text.size()), '\0');
+  // zlib's interface predates const.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(bytes.size());
+  const int end = deflate(&stream, Z_FINISH);
+  bytes.resize(end == Z_STREAM_END ? stream.total_out : 0);
+  deflateEnd(&stream);
+  return bytes;
+}
+
+Result<std::string> gunzip(std::string_view bytes) {
+  constexpr std::size_t kChunkBytes = 64 * limits::kKiB;
+  z_stream stream = {};
+  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) {
+    return fail(ErrorKind::LimitExceeded, "no memory to decompress a revision");
+  }
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string text;
+  int status = Z_OK;
+  while (status == Z_OK && text.size() <= limits::kRevisionBytesMax) {
+    const std::size_t filled = text.size();
+    text.resize(filled + kChunkBytes);
+    stream.next_out = reinterpret_cast<Bytef*>(text.data() + filled);
+    stream.avail_out = kChunkBytes;
+    status = inflate(&stream, Z_NO_FLUSH);
+    text.resize(text.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (text.size() > limits::kRevisionBytesMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("revision is larger than {} bytes", limits::kRevisionBytesMax));
+  }
+  if (status != Z_STREAM_END) return fail(ErrorKind::Corrupt, "revision is no complete gzip data");
+  return text;
+}
+
+std::string to_base64(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP ends it with a zero.
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                   reinterpret_cast<const unsigned char*>(bytes.data()),
+                                   static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+Result<std::string> from_base64(std::string_view text) {
+  if (text.size() > 2 * limits::kObjectBytesMax) {
+    return fail(ErrorKind::LimitExceeded, "revision is larger than any Secret");
+  }
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
+  if (text.size() % 4 != 0 || size < 0) return fail(ErrorKind::Corrupt, "revision is no base64");
+  // EVP counts the padding as bytes.
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  bytes.resize(static_cast<std::size_t>(size) - padding);
+  return bytes;
+}
+
+Result<std::optional<WallTime>> parse_time(const json::Value& secret, std::string_view key) {
+  const std::string_view text = kube::annotation_of(secret, key);
+  // The zero time is outside of what WallTime can hold.
+  if (text.starts_with("0001-01-01T")) return std::optional<WallTime>();
+  Result<WallTime> time = parse_rfc3339(text);
+  if (!time) return std::unexpected(std::move(time).error().in(key));
+  return std::optional(*time);
+}
+
+Result<Stages> stages_of(json::Value document) {
+  // Go writes a list without elements as null.
+  if (document.is_null()) return Stages{};
+  const auto corrupt = [] {
+    return fail(ErrorKind::Corrupt, "revision is no list of lists of resources");
+  };
+  json::Array* items = document.if_array();
+  if (items == nullptr) return corrupt();
+  Stages stages;
+  for (json::Value& item : *items) {
+    if (item.is_null()) continue;
+    json::Array* resources = item.if_array();
+    if (resources == nullptr) return corrupt();
+    Stage stage;
+    for (json::Value& resource : *resources) {
+      const ResourceRef ref = ref_of(resource);
+      if (ref.kind.kind.empty() || ref.name.empty()) return corrupt();
+      stage.push_back(std::move(resource));
+    }
+    if (!stage.empty()) stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+bool is_label_value(std::string_view text) {
+  const auto is_alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) &&
+         is_alphanumeric(text.back()) && std::ranges::all_of(text, [&](char c) {
+           return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// As golang.org/x/mod/semver has it, but with or without the leading v: 1, v1.2, 1.2.3-rc.1+build.
+bool is_semver(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  const std::size_t build = text.find('+');
+  const std::size_t prerelease = text.substr(0, build).find('-');
+  const std::string_view version = text.substr(0, std::min(build, prerelease));
+  const auto words_are_valid = [](std::string_view words, bool numbers_only) {
+    while (true) {
+      const std::size_t dot = words.find('.');
+      const std::string_view word = words.substr(0, dot);
+      if (word.empty()) return false;
+      const bool is_number = std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+      if (numbers_only && (!is_number || (word.size() > 1 && word.front() == '0'))) return false;
+      if (dot == std::string_view::npos) return true;
+      words.remove_prefix(dot + 1);
+    }
+  };
+  if (std::ranges::count(version, '.') > 2 || !words_are_valid(version, true)) return false;
+  // The short forms take no suffix.
+  const bool has_suffix = version.size() != text.size();
+  if (has_suffix && std::ranges::count(version, '.') != 2) return false;
+  if (prerelease != std::string_view::npos) {
+    const std::string_view words =
+        text.substr(prerelease + 1, build == std::string_view::npos ? std::string_view::npos
+                                                                    : build - prerelease - 1);
+    if (!words_are_valid(words, false)) return false;
+  }
+  return build == std::string_view::npos || words_are_valid(text.substr(build + 1), false);
+}
+
+// Whether the same name is promised to be the same module for ever. Files are for development, and
+// a tag like "latest" is made to change; http has no convention, so it is taken at its word.
+bool is_pinnable(std::string_view url) {
+  const std::size_t scheme_end = url.find("://");
+  if (scheme_end == std::string_view::npos || url.starts_with("file:")) return false;
+  if (!url.starts_with("oci:")) return true;
+  const std::string_view rest = url.substr(scheme_end + 3);
+  const std::size_t path = rest.find('/');
+  if (path == std::string_view::npos) return false;
+  const std::size_t tag = rest.find(':', path);
+  return tag != std::string_view::npos && is_semver(rest.substr(tag + 1));
+}
+
+}  // namespace
+
+std::string history_selector(std::string_view release) {
+  return fmt::format("{}={}", kRevisionReleaseLabel, internal::sha1_hex(release));
+}
+
+std::string deprecated_history_selector(std::string_view release) {
+  if (!is_label_value(release)) return {};
+  return fmt::format("{}={}", kRevisionReleaseLabel, release);
+}
+
+std::optional<json::Value> migration_patch(const json::Value& secret, std::string_view release) {
+  const std::string label = internal::sha1_hex(release);
+  if (kube::label_of(secret, kRevisionReleaseLabel) == label) return std::nullopt;
+  json::Value patch = json::Object();
+  json::set_at(patch, {"metadata", "labels", kRevisionReleaseLabel}, json::Value(label));
+  json::set_at(patch, {"metadata", "annotations", kReleaseName}, json::Value(release));
+  return patch;
+}
+
+Result<Revision> revision_of(const json::Value& secret) {
+  const ResourceRef ref = ref_of(secret);
+  const auto in_secret = [&](Error error) {
+    return std::unexpected(std::move(error).in("revision " + ref.name));
+  };
+  if (kube::label_of(secret, kRevisionKindLabel) != kRevisionKind) {
+    return in_secret({ErrorKind::InvalidInput, "is not labelled as one"});
+  }
+  Revision revision;
+  revision.secret = ref.name;
+  revision.namespace_ = ref.namespace_;
+  revision.release = kube::annotation_of(secret, kReleaseName);
+  // Before release names were hashed, they were the label.
+  if (revision.release.empty()) revision.release = kube::label_of(secret, kRevisionReleaseLabel);
+  revision.source = {.url = std::string(kube::annotation_of(secret, kSourceUrl)),
+                     .checksum = std::string(kube::annotation_of(secret, kSourceChecksum))};
+  Result<std::optional<WallTime>> time = parse_time(secret, kCreatedAt);
+  if (!time) return in_secret(std::move(time).error());
+  revision.created_at = time->value_or(WallTime{});
+  time = parse_time(secret, kActiveAt);
+  if (!time) return in_secret(std::move(time).error());
+  revision.active_at = *time;
+
+  const std::string_view count = kube::annotation_of(secret, kResourceCount);
+  // As yoke reads it: what is no number is 0. It is only shown.
+  std::from_chars(count.data(), count.data() + count.size(), revision.resource_count);
+  return revision;
+}
+
+Result<Stages> resources_of(const json::Value& secret) {
+  const auto in_secret = [&](Error error) {
+    return std::unexpected(std::move(error).in("revision " + ref_of(secret).name));
+  };
+  Result<std::string> data = from_base64(json::string_at(secret, {"data", "resources"}));
+  if (!data) return in_secret(std::move(data).error());
+  // Older versions of yoke did not compress.
+  if (data->starts_with(kGzipMagic)) data = gunzip(*data);
+  if (!data) return in_secret(std::move(data).error());
+  Result<json::Value> document = json::parse(*data);
+  if (!document) return in_secret(std::move(document).error());
+  Result<Stages> stages = stages_of(*std::move(document));
+  if (!stages) return in_secret(std::move(stages).error());
+  return stages;
+}
+
+Result<json::Value> secret_of(std::string_view release, std::string_view namespace_,
+                              const Stages& stages, const Source& source, WallTime created_at,
+                              std::optional<WallTime> active_at) {
+  json::Array document;
+  for (const Stage& stage : stages)
+    document.emplace_back(json::Array(stage.begin(), stage.end()));
+  const std::string text = json::dump(json::Value(std::move(document)));
+  const std::string created = to_rfc3339_nano(created_at);
+  const std::string data = gzip(text);
+  if (data.empty() || data.size() > limits::kSecretBytesMax) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("the release's {} resources take {} bytes compressed, and its history is kept "
+                    "in a Secret, which holds {}: let the flight print less (large ConfigMaps and "
+                    "CustomResourceDefinitions first), or divide it into several Airways",
+                    resource_count(stages), data.size(), limits::kSecretBytesMax));
+  }
+  const std::string digest =
+      internal::sha256_hex(fmt::format("{}\n{}\n{}\n{}", namespace_, release, created, text));
+  return json::Value(json::Object{
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata",
+       json::Object{{"name", "yoke." + digest.substr(0, 12)},
+                    {"namespace", namespace_},
+                    {"labels", json::Object{{kRevisionKindLabel, kRevisionKind},
+                                            {kRevisionReleaseLabel, internal::sha1_hex(release)}}},
+                    {"annotations",
+                     json::Object{{kCreatedAt, created},
+                                  {kActiveAt, active_at ? to_rfc3339_nano(*active_at) : kNever},
+                                  {kResourceCount, std::to_string(resource_count(stages))},
+                                  {kSourceUrl, source.url},
+                                  {kSourceChecksum, source.checksum},
+                                  {kReleaseName, release}}}}},
+      {"type", "Opaque"},
+      {"data", json::Object{{"resources", to_base64(data)}}},
+  });
+}
+
+json::Value activation_patch(WallTime now) {
+  json::Value patch = json::Object();
+  json::set_at(patch, {"metadata", "annotations", kActiveAt}, json::Value(to_rfc3339_nano(now)));
+  return patch;
+}
+
+void History::add(Revision revision) {
+  const auto position =
+      std::ranges::upper_bound(revisions, revision.created_at, {}, &Revision::created_at);
+  revisions.insert(position, std::move(revision));
+}
+
+const Revision* History::active() const {
+  const auto found = std::ranges::max_element(revisions, {}, &Revision::active_at);
+  return found == revisions.end() || !found->active_at ? nullptr : &*found;
+}
+
+std::vector<const Revision*> History::interrupted() const {
+  const Revision* last = active();
+  std::vector<const Revision*> found;
+  for (const Revision& revision : revisions) {
+    if (revision.active_at) continue;
+    if (last == nullptr || revision.created_at > last->created_at) found.push_back(&revision);
+  }
+  return found;
+}
+
+std::vector<std::string> History::beyond(std::optional<std::uint32_t> count_max) const {
+  if (!count_max) return {};
+  const std::vector<const Revision*> pending = interrupted();
+  std::vector<const Revision*> ended;
+  for (const Revision& revision : revisions) {
+    if (std::ranges::find(pending, &revision) == pending.end()) ended.push_back(&revision);
+  }
+  // Most recently active first: that one stays in any case.
+  std::ranges::sort(ended, std::greater(), [](const Revision* revision) {
+    return std::pair(revision->active_at, revision->created_at);
+  });
+  std::vector<std::string> names;
+  for (std::size_t i = std::max<std::size_t>(*count_max, 1); i < ended.size(); ++i) {
+    names.push_back(ended[i]->secret);
+  }
+  return names;
+}
+
+Result<> check_pinned(const History& history, const Source& source) {
+  if (!is_pinnable(source.url)) return {};
+  for (const Revision& revision : history.revisions) {
+    if (revision.source.url == source.url && revision.source.checksum != source.checksum) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("module \"{}\" has changed since last use: got \"{}\" but wanted "
+                              "\"{}\"",
+                              source.url, source.checksum, revision.source.checksum));
+    }
+  }
+  return {};
+}
+
+bool same_resources(const Stages& left, const Stages& right) {
+  return std::ranges::equal(left, right, [](const Stage& a, const Stage& b) {
+    return std::ranges::equal(a, b, json::equal);
+  });
+}
+
+Stages merge_inventory(Stages active, const std::vector<Stages>& interrupted) {
+  for (const Stages& stages : interrupted) {
+    std::ranges::copy(stages, std::back_inserter(active));
+  }
+  return active;
+}
+
+}  // namespace hangar::airways

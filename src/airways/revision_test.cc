@@ -1,0 +1,392 @@
+#include "airways/revision.h"
+
+#include "airways/output.h"
+#include "base/limits.h"
+#include "json/yaml.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace hangar::airways {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+const WallTime kNow = parse_rfc3339("2026-04-08T12:00:00.123456789Z").value();
+const Source kSource = {.url = "oci://registry/flights/app:v1", .checksum = "abc"};
+constexpr std::string_view kRelease = "examples.com.App.default.web";
+
+json::Value yaml(std::string_view text) {
+  return json::parse_yaml(text).value();
+}
+Stages stages_of(std::string_view text) {
+  return parse_output(text).value().stages;
+}
+
+const Stages kStages = stages_of(
+    "[[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}], [{apiVersion: v1, "
+    "kind: Secret, metadata: {name: b}}]]");
+
+Revision revision(std::string secret, int created, std::optional<int> active = std::nullopt) {
+  Revision value = {.secret = std::move(secret), .created_at = WallTime(seconds(created))};
+  if (active) value.active_at = WallTime(seconds(*active));
+  return value;
+}
+
+History history(std::vector<Revision> revisions) {
+  History value;
+  for (Revision& one : revisions)
+    value.add(std::move(one));
+  return value;
+}
+
+std::vector<std::string> names(const std::vector<const Revision*>& revisions) {
+  std::vector<std::string> found;
+  for (const Revision* one : revisions)
+    found.push_back(one->secret);
+  return found;
+}
+
+TEST(RevisionSecret, IsLaidOutAsYokeDoes) {
+  const json::Value secret =
+      secret_of(kRelease, "default", kStages, kSource, kNow, kNow + seconds(1)).value();
+
+  EXPECT_EQ(json::string_at(secret, {"apiVersion"}), "v1");
+  EXPECT_EQ(json::string_at(secret, {"kind"}), "Secret");
+  EXPECT_EQ(json::string_at(secret, {"metadata", "namespace"}), "default");
+  EXPECT_THAT(std::string(json::string_at(secret, {"metadata", "name"})),
+              testing::MatchesRegex("yoke\\.[0-9a-f]+"));
+  EXPECT_EQ(json::string_at(secret, {"metadata", "name"}).size(), std::string("yoke.").size() + 12);
+  // printf examples.com.App.default.web | sha1sum
+  EXPECT_EQ(*json::find(secret, {"metadata", "labels"}),
+            yaml("{internal.yoke/kind: revision, internal.yoke/release: "
+                 "2e6f8249b3bc6e3883bffabd488c9f0b13db8bdd}"));
+  EXPECT_TRUE(json::equal(*json::find(secret, {"metadata", "annotations"}), yaml(R"(
+internal.yoke/created-at: '2026-04-08T12:00:00.123456789Z'
+internal.yoke/active-at: '2026-04-08T12:00:01.123456789Z'
+internal.yoke/resources: '2'
+internal.yoke/source-url: oci://registry/flights/app:v1
+internal.yoke/source-checksum: abc
+internal.yoke/release-name: examples.com.App.default.web
+)")));
+  // The magic of gzip in base64.
+  EXPECT_THAT(std::string(json::string_at(secret, {"data", "resources"})), StartsWith("H4sI"));
+}
+
+TEST(RevisionSecret, IsReadBack) {
+  const json::Value secret =
+      secret_of(kRelease, "default", kStages, kSource, kNow, kNow + seconds(1)).value();
+
+  const Result<Revision> read = revision_of(secret);
+  const Result<Stages> resources = resources_of(secret);
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->secret, json::string_at(secret, {"metadata", "name"}));
+  EXPECT_EQ(read->namespace_, "default");
+  EXPECT_EQ(read->release, kRelease);
+  EXPECT_EQ(read->source, kSource);
+  EXPECT_EQ(read->created_at, kNow);
+  EXPECT_EQ(read->active_at, kNow + seconds(1));
+  EXPECT_EQ(read->resource_count, 2U);
+  ASSERT_TRUE(resources) << resources.error().message();
+  EXPECT_TRUE(same_resources(*resources, kStages));
+}
+
+TEST(RevisionSecret, IsNotActiveUntilItIsMadeSo) {
+  const json::Value secret = secret_of(kRelease, "default", kStages, kSource, kNow).value();
+
+  EXPECT_EQ(json::string_at(secret, {"metadata", "annotations", "internal.yoke/active-at"}),
+            "0001-01-01T00:00:00Z");
+  EXPECT_EQ(revision_of(secret)->active_at, std::nullopt);
+  EXPECT_EQ(json::dump(activation_patch(kNow)),
+            R"({"metadata":{"annotations":{"internal.yoke/active-at":)"
+            R"("2026-04-08T12:00:00.123456789Z"}}})");
+}
+
+TEST(RevisionSecret, HasANameOfItsOwn) {
+  const auto name = [](const Stages& stages, WallTime at, std::string_view release) {
+    return std::string(json::string_at(secret_of(release, "default", stages, kSource, at).value(),
+                                       {"metadata", "name"}));
+  };
+
+  EXPECT_EQ(name(kStages, kNow, kRelease), name(kStages, kNow, kRelease));
+  EXPECT_NE(name(kStages, kNow, kRelease), name(kStages, kNow + seconds(1), kRelease));
+  EXPECT_NE(name(kStages, kNow, kRelease), name({}, kNow, kRelease));
+  EXPECT_NE(name(kStages, kNow, kRelease), name(kStages, kNow, "another"));
+}
+
+TEST(RevisionSecret, OfNoResourcesIsReadBack) {
+  const json::Value secret = secret_of(kRelease, "default", {}, kSource, kNow).value();
+
+  EXPECT_THAT(resources_of(secret).value(), IsEmpty());
+  EXPECT_EQ(revision_of(secret)->resource_count, 0U);
+}
+
+TEST(RevisionSecret, HoldsAMegabyteAndSaysWhatToDoBeyond) {
+  // Hex of random bytes compresses to about half.
+  std::mt19937_64 random(1);
+  std::string text;
+  const auto stages = [&](std::size_t bytes) {
+    while (text.size() < bytes)
+      text += fmt::format("{:016x}", random());
+    Stages value = kStages;
+    json::set_at(value[0][0], {"data", "big"}, json::Value(text));
+    return value;
+  };
+
+  EXPECT_TRUE(secret_of(kRelease, "default", stages(limits::kSecretBytesMax), kSource, kNow));
+  const Result<json::Value> secret =
+      secret_of(kRelease, "default", stages(3 * limits::kSecretBytesMax), kSource, kNow);
+  ASSERT_FALSE(secret);
+  EXPECT_EQ(secret.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(secret.error().message(), HasSubstr("several Airways"));
+}
+
+TEST(ResourcesOf, AcceptsWhatOlderVersionsDidNotCompress) {
+  struct Case {
+    std::string_view name;
+    std::string_view base64;
+    std::size_t resources;
+  };
+  const Case cases[] = {
+      // [[{"kind":"A","metadata":{"name":"a"}}]]
+      {"plain", "W1t7ImtpbmQiOiJBIiwibWV0YWRhdGEiOnsibmFtZSI6ImEifX1dXQ==", 1},
+      {"null", "bnVsbA==", 0},              // null
+      {"empty", "W10=", 0},                 // []
+      {"empty stages", "W251bGwsW11d", 0},  // [null,[]]
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    json::Value secret = json::Object();
+    json::set_at(secret, {"data", "resources"}, json::Value(c.base64));
+    const Result<Stages> stages = resources_of(secret);
+    ASSERT_TRUE(stages) << stages.error().message();
+    EXPECT_EQ(resource_count(*stages), c.resources);
+  }
+}
+
+TEST(ResourcesOf, RefusesWhatIsNoHistory) {
+  struct Case {
+    std::string_view name;
+    std::string_view base64;
+  };
+  const Case cases[] = {
+      {"nothing", ""},
+      {"no base64", "!!!!"},
+      {"cut base64", "W10"},
+      {"no JSON", "aGVsbG8="},                                  // hello
+      {"an object", "e30="},                                    // {}
+      {"a list of objects", "W3sia2luZCI6IkEifV0="},            // [{"kind":"A"}]
+      {"resources without names", "W1t7ImtpbmQiOiJBIn1dXQ=="},  // [[{"kind":"A"}]]
+      {"cut gzip", "H4sIAAAAAAAA"},
+      {"only the magic", "H4s="},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    json::Value secret = json::Object();
+    json::set_at(secret, {"data", "resources"}, json::Value(c.base64));
+    EXPECT_FALSE(resources_of(secret));
+  }
+}
+
+TEST(ResourcesOf, RefusesAnyFlippedByteOrReadsResources) {
+  const json::Value secret = secret_of(kRelease, "default", kStages, kSource, kNow).value();
+  const std::string data(json::string_at(secret, {"data", "resources"}));
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    std::string flipped = data;
+    flipped[i] = flipped[i] == 'A' ? 'B' : 'A';
+    json::Value broken = secret;
+    json::set_at(broken, {"data", "resources"}, json::Value(flipped));
+    const Result<Stages> stages = resources_of(broken);
+    // gzip has bytes that say nothing: the time, the operating system.
+    if (stages) EXPECT_TRUE(same_resources(*stages, kStages)) << i;
+  }
+}
+
+TEST(ResourcesOf, IsNotABomb) {
+  // 64 MiB of blanks are 64 KiB of gzip: too large to decompress, small enough for a Secret.
+  Stages stages = kStages;
+  json::set_at(stages[0][0], {"data", "blanks"},
+               json::Value(std::string(limits::kRevisionBytesMax + 1, ' ')));
+  const json::Value secret = secret_of(kRelease, "default", stages, kSource, kNow).value();
+
+  const Result<Stages> read = resources_of(secret);
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind(), ErrorKind::LimitExceeded);
+}
+
+TEST(RevisionOf, ReadsWhatYokeWrites) {
+  const Result<Revision> read = revision_of(yaml(R"(
+metadata:
+  name: yoke.0123456789ab
+  namespace: apps
+  labels: {internal.yoke/kind: revision, internal.yoke/release: plain-name}
+  annotations:
+    internal.yoke/created-at: '2026-04-08T14:00:00.5+02:00'
+    internal.yoke/active-at: '2026-04-08T12:00:01Z'
+    internal.yoke/resources: '12'
+)"));
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->release, "plain-name");
+  EXPECT_EQ(read->created_at, parse_rfc3339("2026-04-08T12:00:00.5Z").value());
+  EXPECT_EQ(read->resource_count, 12U);
+}
+
+TEST(RevisionOf, RefusesOtherSecrets) {
+  EXPECT_FALSE(revision_of(yaml("{metadata: {name: a}}")));
+  EXPECT_FALSE(revision_of(yaml("{metadata: {name: a, labels: {internal.yoke/kind: lock}}}")));
+  const Result<Revision> read = revision_of(
+      yaml("{metadata: {name: yoke.1, labels: {internal.yoke/kind: revision}, annotations: "
+           "{internal.yoke/created-at: yesterday}}}"));
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message(), StartsWith("revision yoke.1: internal.yoke/created-at: "));
+}
+
+TEST(HistorySelector, IsTheHashAndOlderThePlainName) {
+  EXPECT_EQ(history_selector(kRelease),
+            "internal.yoke/release=2e6f8249b3bc6e3883bffabd488c9f0b13db8bdd");
+  EXPECT_EQ(deprecated_history_selector(kRelease),
+            "internal.yoke/release=examples.com.App.default.web");
+  EXPECT_EQ(deprecated_history_selector(std::string(64, 'a')), "");
+  EXPECT_EQ(deprecated_history_selector("a/b"), "");
+  EXPECT_EQ(deprecated_history_selector(""), "");
+}
+
+TEST(MigrationPatch, MovesTheNameToItsAnnotation) {
+  const std::optional<json::Value> patch = migration_patch(
+      yaml("{metadata: {labels: {internal.yoke/release: examples.com.App.default.web}}}"),
+      kRelease);
+
+  ASSERT_TRUE(patch);
+  EXPECT_TRUE(json::equal(
+      *patch,
+      yaml("{metadata: {labels: {internal.yoke/release: 2e6f8249b3bc6e3883bffabd488c9f0b13db8bdd}, "
+           "annotations: {internal.yoke/release-name: "
+           "examples.com.App.default.web}}}")));
+  EXPECT_EQ(migration_patch(secret_of(kRelease, "default", {}, kSource, kNow).value(), kRelease),
+            std::nullopt);
+}
+
+TEST(History, ActiveIsTheOneActivatedLast) {
+  EXPECT_EQ(history({}).active(), nullptr);
+  EXPECT_EQ(history({revision("a", 1)}).active(), nullptr);
+  // b was activated, then a again, as `yoke descent` does.
+  EXPECT_EQ(history({revision("a", 1, 9), revision("b", 2, 5)}).active()->secret, "a");
+  EXPECT_EQ(history({revision("a", 1, 1), revision("b", 2, 5), revision("c", 3)}).active()->secret,
+            "b");
+}
+
+TEST(History, IsInOrderOfCreation) {
+  const History value = history({revision("c", 3, 3), revision("a", 1, 1), revision("b", 2, 2)});
+
+  ASSERT_EQ(value.revisions.size(), 3U);
+  EXPECT_EQ(value.revisions[0].secret, "a");
+  EXPECT_EQ(value.revisions[2].secret, "c");
+}
+
+TEST(History, KnowsInterruptedRevisions) {
+  EXPECT_THAT(names(history({revision("a", 1), revision("b", 2)}).interrupted()),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(
+      names(history({revision("a", 1), revision("b", 2, 2), revision("c", 3)}).interrupted()),
+      ElementsAre("c"));
+}
+
+TEST(History, IsCappedOldestActivationFirstAndNeverTheActiveOne) {
+  const History value =
+      history({revision("a", 1, 9), revision("b", 2, 2), revision("c", 3, 3), revision("d", 4, 4)});
+
+  EXPECT_THAT(value.beyond(std::nullopt), IsEmpty());
+  EXPECT_THAT(value.beyond(4), IsEmpty());
+  EXPECT_THAT(value.beyond(2), ElementsAre("c", "b"));
+  EXPECT_THAT(value.beyond(1), ElementsAre("d", "c", "b"));
+  EXPECT_THAT(value.beyond(0), Not(testing::Contains("a")));
+}
+
+TEST(History, CapsNoRevisionThatIsBeingApplied) {
+  const History value =
+      history({revision("never", 1), revision("a", 2, 2), revision("applying", 3)});
+
+  EXPECT_THAT(value.beyond(1), ElementsAre("never"));
+}
+
+TEST(CheckPinned, RefusesAnotherModuleUnderAFixedName) {
+  struct Case {
+    std::string_view url;
+    bool pinned;
+  };
+  const Case cases[] = {
+      {"oci://registry/repo/mod:v1.2.3", true},
+      {"oci://registry/repo/mod:1.2.3", true},
+      {"oci://registry/repo/mod:v1", true},
+      {"oci://registry/repo/mod:1", true},
+      {"oci://registry/repo/mod:v1.2.3-prerelease", true},
+      {"oci://registry/repo/mod:1.2.3-prerelease+build", true},
+      {"oci://registry:5000/repo/mod:1.2.3", true},
+      {"http://domain.io/module.wasm.gz", true},
+      {"https://domain.io/module.wasm", true},
+      {"oci://registry/repo/mod", false},
+      {"oci://registry:5000/repo/mod", false},
+      {"oci://registry/repo/mod:latest", false},
+      {"oci://registry/repo/mod:stable", false},
+      {"oci://registry/repo/mod:v1.2.3.4", false},
+      {"oci://registry/repo/mod:v01", false},
+      {"oci://registry/repo/mod:v1-rc", false},
+      {"oci://registry/repo/mod:v1.2.3-", false},
+      {"oci://registry/repo/mod:", false},
+      {"file://./main.wasm", false},
+      {"./main.wasm", false},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.url);
+    Revision before = revision("a", 1, 1);
+    before.source = {.url = std::string(c.url), .checksum = "old"};
+    const History value = history({before});
+
+    EXPECT_TRUE(check_pinned(value, {.url = std::string(c.url), .checksum = "old"}));
+    EXPECT_TRUE(check_pinned(value, {.url = "https://other/", .checksum = "new"}));
+    const Result<> pinned = check_pinned(value, {.url = std::string(c.url), .checksum = "new"});
+    EXPECT_EQ(pinned.has_value(), !c.pinned);
+    if (!pinned) {
+      EXPECT_EQ(pinned.error().message(),
+                fmt::format("module \"{}\" has changed since last use: got \"new\" but wanted "
+                            "\"old\"",
+                            c.url));
+    }
+  }
+}
+
+TEST(SameResources, ComparesValuesAndStagesButNotTheOrderOfKeys) {
+  const Stages one = stages_of("[[{apiVersion: v1, kind: A, metadata: {name: a}, x: 1, z: 2}]]");
+  EXPECT_TRUE(same_resources(
+      one, stages_of("[[{kind: A, apiVersion: v1, z: 2, x: 1.0, metadata: {name: a}}]]")));
+  EXPECT_FALSE(same_resources(
+      one, stages_of("[[{apiVersion: v1, kind: A, metadata: {name: a}, x: 1, z: 3}]]")));
+  EXPECT_FALSE(same_resources(kStages, {kStages[0]}));
+  EXPECT_FALSE(same_resources(kStages, {kStages[1], kStages[0]}));
+  EXPECT_TRUE(same_resources({}, {}));
+}
+
+TEST(MergeInventory, HasEverythingThatMayBeThere) {
+  const Stages merged = merge_inventory({kStages[0]}, {{kStages[1]}, {kStages[0], kStages[1]}});
+
+  EXPECT_EQ(merged.size(), 4U);
+  EXPECT_EQ(resource_count(merged), 4U);
+  EXPECT_EQ(merged[0], kStages[0]);
+}
+
+}  // namespace
+}  // namespace hangar::airways
