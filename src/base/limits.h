@@ -94,6 +94,25 @@ inline constexpr std::chrono::seconds kCredentialFileAge{60};
 inline constexpr std::chrono::seconds kExecPluginMax{60};
 inline constexpr std::uint64_t kExecPluginOutputBytesMax = kMiB;
 
+// One request to the API server that is no watch. The server itself gives up after 60 s; its own
+// answer about that says more than ours.
+inline constexpr std::chrono::seconds kRequestMax{70};
+
+// Repeating a request that the server put off, or a read that lost its connection. client-go stops
+// after 10; whoever asked has a back-off of its own and wants to know before it looks stuck.
+inline constexpr std::uint32_t kRequestRetriesMax = 10;
+inline constexpr std::chrono::seconds kRequestRetryTimeMax{30};
+
+// The API server sends a bookmark a minute on a watch where nothing happens. One that is silent for
+// longer than two is a connection whose other end is gone.
+inline constexpr std::chrono::seconds kWatchIdleMax{150};
+
+// What is kept of the server's own words in an error.
+inline constexpr std::uint64_t kServerMessageBytesMax = 8 * kKiB;
+
+// Different texts of the server's warnings that are remembered, so that each is logged once.
+inline constexpr std::uint32_t kServerWarningsMax = 1000;
+
 // Graceful shutdown: what has not ended by then is abandoned; the next leader repeats it.
 inline constexpr std::chrono::seconds kShutdownMax{10};
 

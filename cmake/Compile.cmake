@@ -1,0 +1,31 @@
+# hangar-compile, and what tests of guests need: HANGAR_COMPILE_PROGRAM and HANGAR_GUESTS_DIR.
+# It is linked with Wasmtime::compiler, and so with no library of ours that has Wasmtime::runtime.
+file(GLOB compile_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/compile/*.cc")
+add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc")
+target_include_directories(hangar-compile PRIVATE "${CMAKE_SOURCE_DIR}/src")
+target_link_libraries(hangar-compile PRIVATE hangar_base Wasmtime::compiler)
+
+# tests/guests/*.wat -> build/.../guests/*.wasm
+find_program(WAT2WASM wat2wasm REQUIRED)
+file(GLOB guests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/guests/*.wat")
+set(guests_dir "${CMAKE_BINARY_DIR}/guests")
+file(MAKE_DIRECTORY "${guests_dir}")
+set(guest_modules)
+foreach(guest ${guests})
+  get_filename_component(name "${guest}" NAME_WE)
+  add_custom_command(OUTPUT "${guests_dir}/${name}.wasm"
+    COMMAND "${WAT2WASM}" --debug-names "${guest}" -o "${guests_dir}/${name}.wasm"
+    DEPENDS "${guest}" VERBATIM)
+  list(APPEND guest_modules "${guests_dir}/${name}.wasm")
+endforeach()
+add_custom_target(guests DEPENDS ${guest_modules})
+
+# Tests that run guests.
+function(hangar_test_runs_guests target)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  add_dependencies(${target} hangar-compile guests)
+  target_compile_definitions(${target} PRIVATE
+    HANGAR_COMPILE_PROGRAM="$<TARGET_FILE:hangar-compile>" HANGAR_GUESTS_DIR="${CMAKE_BINARY_DIR}/guests")
+endfunction()

@@ -1,0 +1,206 @@
+#include "abi/flight/evaluation.h"
+
+#include "abi/flight/lookups.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/host_task.h"
+#include "wasm/module.h"
+#include "wasm/module_header.h"
+#include "wasm/run.h"
+#include "wasm/wasi/preview1.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::flight {
+
+namespace {
+
+using wasm::HostCall;
+using wasm::HostTask;
+
+constexpr std::string_view kHostModule = "host";
+constexpr std::string_view kEntry = "_start";
+
+// Of a name, namespace, kind or API version. Kubernetes' own bounds are at most 253 characters
+// each.
+constexpr std::uint32_t kNameBytesMax = 4096;
+
+// Of missing imports that an error names.
+constexpr std::size_t kImportsNamedMax = 5;
+
+class State final : public wasm::wasi::Command {
+ public:
+  explicit State(Lookups& lookups_in) : lookups(lookups_in) {}
+  Lookups& lookups;
+};
+
+// A buffer of the contract: address << 32 | size.
+Result<std::string> read_buffer(const wasm::GuestMemory& memory, std::uint64_t buffer) {
+  const auto size = static_cast<std::uint32_t>(buffer);
+  if (size > kNameBytesMax) {
+    return fail(ErrorKind::GuestFault,
+                fmt::format("a name of {} bytes, the most is {}", size, kNameBytesMax));
+  }
+  return memory.read_string(static_cast<std::uint32_t>(buffer >> 32U), size);
+}
+
+// Hands `answer` to the guest: in memory from its own allocator, which is the guest's from then on.
+// The state is written only when it is not Ok: guests set it to zero before.
+HostTask<std::uint64_t> hand_over(HostCall call, std::uint32_t state_at, LookupAnswer answer) {
+  if (answer.state != LookupState::Ok) {
+    const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
+    HANGAR_CO_TRY(memory.write_u32(state_at, static_cast<std::uint32_t>(answer.state)));
+  }
+  if (answer.body.empty()) co_return std::uint64_t{0};
+  const auto size = static_cast<std::uint32_t>(answer.body.size());
+  const std::uint64_t buffer = HANGAR_CO_TRY(co_await call.call_guest("malloc", size));
+  // After the call: the guest may have grown its memory.
+  const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
+  const auto address = static_cast<std::uint32_t>(buffer >> 32U);
+  if (Result<> written = memory.write(address, answer.body); !written) {
+    co_return std::unexpected(std::move(written).error().in("malloc's answer"));
+  }
+  co_return std::uint64_t{address} << 32U | size;
+}
+
+HostTask<std::uint64_t> k8s_lookup(HostCall call, std::uint32_t state_at, std::uint64_t name,
+                                   std::uint64_t namespace_, std::uint64_t kind,
+                                   std::uint64_t api_version) {
+  LookupRequest request;
+  {
+    const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
+    std::ignore = HANGAR_CO_TRY(
+        memory.read_u32(state_at));  // A bad address shows before the cluster is asked.
+    request.name = HANGAR_CO_TRY(read_buffer(memory, name));
+    request.namespace_ = HANGAR_CO_TRY(read_buffer(memory, namespace_));
+    request.kind = HANGAR_CO_TRY(read_buffer(memory, kind));
+    request.api_version = HANGAR_CO_TRY(read_buffer(memory, api_version));
+  }
+  Lookups& lookups = call.state<State>().lookups;
+  LookupAnswer answer = HANGAR_CO_TRY(co_await call.on_loop<LookupAnswer>(
+      [&lookups, request = std::move(request)](const std::stop_token& /*stop*/) mutable {
+        return lookups.lookup(std::move(request));
+      }));
+  co_return co_await hand_over(call, state_at, std::move(answer));
+}
+
+HostTask<std::uint64_t> k8s_rest_mapping(HostCall call, std::uint32_t state_at,
+                                         std::uint64_t group_or_api_version, std::uint64_t kind) {
+  std::string group_text;
+  std::string kind_text;
+  {
+    const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
+    std::ignore = HANGAR_CO_TRY(memory.read_u32(state_at));
+    group_text = HANGAR_CO_TRY(read_buffer(memory, group_or_api_version));
+    kind_text = HANGAR_CO_TRY(read_buffer(memory, kind));
+  }
+  Lookups& lookups = call.state<State>().lookups;
+  LookupAnswer answer = HANGAR_CO_TRY(co_await call.on_loop<LookupAnswer>(
+      [&lookups, group = std::move(group_text),
+       kind_in = std::move(kind_text)](const std::stop_token& /*stop*/) mutable {
+        return lookups.rest_mapping(std::move(group), std::move(kind_in));
+      }));
+  co_return co_await hand_over(call, state_at, std::move(answer));
+}
+
+std::optional<Duration> timeout_of(std::chrono::nanoseconds asked) {
+  if (asked < std::chrono::nanoseconds::zero()) return std::nullopt;
+  return asked == std::chrono::nanoseconds::zero() ? Duration(limits::kGuestCallMax) : asked;
+}
+
+// Guests read these as C strings.
+Result<> check_strings(const Evaluation& evaluation) {
+  const auto has_null = [](const std::string& text) {
+    return text.find('\0') != std::string::npos;
+  };
+  bool is_bad = has_null(evaluation.release) || has_null(evaluation.namespace_) ||
+                has_null(evaluation.version);
+  for (const std::string& argument : evaluation.args)
+    is_bad = is_bad || has_null(argument);
+  if (is_bad) return fail(ErrorKind::InvalidInput, "an argument contains a null byte");
+  return {};
+}
+
+}  // namespace
+
+Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
+  wasm::wasi::add_preview1(functions_);
+  functions_.add<&k8s_lookup>(kHostModule, "k8s_lookup");
+  functions_.add<&k8s_rest_mapping>(kHostModule, "k8s_rest_mapping");
+}
+
+Result<> Runtime::check(const wasm::Module& module) const {
+  const std::vector<wasm::Import> missing = functions_.missing(module);
+  if (!missing.empty()) {
+    std::string names;
+    for (std::size_t index = 0; index < missing.size() && index < kImportsNamedMax; ++index) {
+      fmt::format_to(std::back_inserter(names), "{}{}.{}{}", index == 0 ? "" : ", ",
+                     missing[index].module, missing[index].name, missing[index].signature);
+    }
+    if (missing.size() > kImportsNamedMax) names += ", ...";
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("module imports {}, which a flight does not get; flights get {} and "
+                            "host.{{k8s_lookup,k8s_rest_mapping}}",
+                            names, wasm::wasi::kModule));
+  }
+  const wasm::Export* const entry = module.find_export(kEntry);
+  if (entry == nullptr || entry->signature != "() -> ()") {
+    return fail(ErrorKind::InvalidInput,
+                "module exports no function _start: build it as a WASI command (a program with a "
+                "main function)");
+  }
+  return {};
+}
+
+io::Task<Result<Output>> evaluate(const Runtime& runtime,
+                                  std::shared_ptr<const wasm::Module> module, Evaluation evaluation,
+                                  Lookups& lookups, std::stop_token stop) {
+  HANGAR_CO_TRY(runtime.check(*module));
+  HANGAR_CO_TRY(check_strings(evaluation));
+  const wasm::RunLimits run_limits{.timeout = timeout_of(evaluation.timeout),
+                                   .memory_bytes_max = evaluation.memory_bytes_max};
+  State state(lookups);
+  state.environment = {"YOKE_RELEASE=" + evaluation.release,
+                       "YOKE_NAMESPACE=" + evaluation.namespace_,
+                       "NAMESPACE=" + evaluation.namespace_, "YOKE_VERSION=" + evaluation.version};
+  state.arguments = std::move(evaluation.args);
+  state.arguments.insert(state.arguments.begin(), std::move(evaluation.release));
+  state.stdin_bytes = std::move(evaluation.stdin_bytes);
+
+  wasm::RunReport report =
+      co_await wasm::run(runtime.engine(), std::move(module), runtime.functions(), state,
+                         std::string(kEntry), run_limits, std::move(stop));
+  if (!report.ended) {
+    Error error = std::move(report.ended).error();
+    // The words that the contract's tools and tests look for.
+    if (report.has_timed_out) {
+      error = std::move(error).in("module closed with context deadline exceeded");
+    }
+    co_return std::unexpected(std::move(error));
+  }
+  co_return Output{.exit_code = state.exit_code.value_or(0),
+                   .stdout_bytes = std::move(state.stdout_bytes),
+                   .stderr_bytes = state.stderr_text(),
+                   .cpu_time = report.cpu_time,
+                   .memory_bytes = report.memory_bytes};
+}
+
+}  // namespace hangar::abi::flight

@@ -1,0 +1,76 @@
+// The flight contract: a program that reads a custom resource and prints the resources it stands
+// for. docs/abi/flight.md has it in full.
+//
+// A flight is a WASI command. Its arguments are the release's name and what follows; its
+// environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE and YOKE_VERSION; it reads its input from
+// stdin, prints resources to stdout, and exits with zero when they are good. What the output means
+// is decided elsewhere.
+#pragma once
+
+#include "abi/flight/lookups.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/host_call.h"
+#include "wasm/module.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hangar::abi::flight {
+
+struct Evaluation {
+  std::string release;
+  std::string namespace_;
+  std::vector<std::string> args;  // After the release's name.
+  std::string stdin_bytes;
+  std::string version;  // Of this host, as the flight sees it.
+  // Zero: the contract's default of 10 s. Negative: none.
+  std::chrono::nanoseconds timeout{0};
+  // Of linear memory; rounded down to whole pages by what can be grown.
+  std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
+};
+
+struct Output {
+  std::uint32_t exit_code = 0;
+  std::string stdout_bytes;
+  std::string stderr_bytes;  // Cut at kFlightErrorBytesMax, with a note.
+  Duration cpu_time{};
+  std::uint64_t memory_bytes = 0;
+};
+
+// What flights get from the host, made once per engine. Outlives its evaluations; gone before the
+// engine.
+class Runtime {
+ public:
+  explicit Runtime(wasm::Engine& engine);
+
+  // InvalidInput, naming what is wrong, when `module` cannot be a flight: it imports what flights
+  // do not get, or exports no _start. Any thread.
+  [[nodiscard]] Result<> check(const wasm::Module& module) const;
+
+  [[nodiscard]] wasm::Engine& engine() const { return engine_; }
+  [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
+
+ private:
+  wasm::Engine& engine_;
+  wasm::HostFunctions functions_;
+};
+
+// Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as
+// Runtime::check; GuestFault when it trapped, with a backtrace; LimitExceeded when its time was
+// over
+// ("module closed with context deadline exceeded: execution timeout (30ms) exceeded") or it printed
+// too much; Cancelled. `runtime` and `lookups` live until the task ends. Loop thread.
+[[nodiscard]] io::Task<Result<Output>> evaluate(const Runtime& runtime,
+                                                std::shared_ptr<const wasm::Module> module,
+                                                Evaluation evaluation, Lookups& lookups,
+                                                std::stop_token stop);
+
+}  // namespace hangar::abi::flight

@@ -1,0 +1,164 @@
+// hangar-compile: a WebAssembly module on descriptor 0, native code on descriptor 1.
+//
+// The only program that is linked with the compiler. hangar starts it for one module, waits at most
+// kCompileMax and kills it then. Descriptor 0 must be a file (it is mapped), 1 an empty file; what
+// went wrong is one line on descriptor 2. Exit status: see wasm/compile_exit.h.
+#include "base/limits.h"
+#include "base/result.h"
+#include "compile/sandbox.h"
+#include "wasm/code_config.h"
+#include "wasm/compile_exit.h"
+#include "wasm/module_header.h"
+
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <wasm.h>
+#include <wasmtime/engine.h>
+#include <wasmtime/error.h>
+#include <wasmtime/module.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace hangar::compile {
+
+namespace {
+
+// Of a message of the compiler's.
+constexpr std::size_t kMessageBytesMax = 2048;
+
+template <class T, void (*destroy)(T*)>
+struct Deleter {
+  void operator()(T* object) const { destroy(object); }
+};
+using EnginePtr = std::unique_ptr<wasm_engine_t, Deleter<wasm_engine_t, wasm_engine_delete>>;
+using ModulePtr =
+    std::unique_ptr<wasmtime_module_t, Deleter<wasmtime_module_t, wasmtime_module_delete>>;
+using ErrorPtr =
+    std::unique_ptr<wasmtime_error_t, Deleter<wasmtime_error_t, wasmtime_error_delete>>;
+
+// One line, and nothing that a terminal would obey: messages have paragraphs, and quote the module.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text.substr(0, kMessageBytesMax)) {
+    const bool is_space = static_cast<unsigned char>(c) <= 0x20 || c == 0x7f;
+    if (!is_space) line += c;
+    if (is_space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  while (line.ends_with(' '))
+    line.pop_back();
+  constexpr std::string_view kCause = " Caused by:";
+  for (std::size_t at = line.find(kCause); at != std::string::npos; at = line.find(kCause, at))
+    line.replace(at, kCause.size(), ":");
+  return line;
+}
+
+std::string text_of(const wasmtime_error_t* error) {
+  wasm_byte_vec_t bytes;
+  wasmtime_error_message(error, &bytes);
+  std::string text = one_line({bytes.data, bytes.size});
+  wasm_byte_vec_delete(&bytes);
+  return text;
+}
+
+Result<std::span<const std::byte>> map_input() {
+  // Not fstat, which is fstatat with a path in glibc, and paths are out of bounds here.
+  const off_t end = ::lseek(STDIN_FILENO, 0, SEEK_END);
+  if (end < 0) return fail(ErrorKind::Unavailable, "standard input is not a file");
+  const auto size = static_cast<std::uint64_t>(end);
+  if (size == 0) return fail(ErrorKind::InvalidInput, "is not a WebAssembly module: it is empty");
+  if (size > limits::kModuleBytesMax) {
+    return fail(ErrorKind::LimitExceeded, "the module is too large");
+  }
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, STDIN_FILENO, 0);
+  if (address == MAP_FAILED) return fail(ErrorKind::Unavailable, "cannot map standard input");
+  return std::span(static_cast<const std::byte*>(address), size);
+}
+
+Result<> write_output(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
+    if (count < 0 && errno == EFBIG) {
+      return fail(ErrorKind::LimitExceeded, "the native code is too large");
+    }
+    if (count < 0 && errno != EINTR) {
+      return fail(ErrorKind::Unavailable, "cannot write the native code: is the disk full?");
+    }
+  }
+  return {};
+}
+
+Result<> compile(std::span<const std::byte> module) {
+  wasm_config_t* const config = wasm_config_new();
+  wasm::apply_code_config(config);
+  wasmtime_config_strategy_set(config, WASMTIME_STRATEGY_CRANELIFT);
+  wasmtime_config_cranelift_opt_level_set(config, WASMTIME_OPT_LEVEL_SPEED);
+  const EnginePtr engine(wasm_engine_new_with_config(config));
+
+  wasmtime_module_t* made = nullptr;
+  if (const ErrorPtr error(wasmtime_module_new(engine.get(),
+                                               reinterpret_cast<const std::uint8_t*>(module.data()),
+                                               module.size(), &made));
+      error != nullptr) {
+    // What it was doing is all that its first words say.
+    std::string text = text_of(error.get());
+    if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
+        text.starts_with(kDoing)) {
+      text.erase(0, kDoing.size());
+    }
+    return fail(ErrorKind::InvalidInput, "invalid module: " + text);
+  }
+  const ModulePtr compiled(made);
+
+  wasm_byte_vec_t code;
+  if (const ErrorPtr error(wasmtime_module_serialize(compiled.get(), &code)); error != nullptr) {
+    return fail(ErrorKind::Unavailable, text_of(error.get()));
+  }
+  auto written = write_output(std::string_view(code.data, code.size));
+  wasm_byte_vec_delete(&code);
+  return written;
+}
+
+Result<> run() {
+  HANGAR_TRY(limit_resources());
+  HANGAR_TRY(limit_system_calls());
+  const auto module = HANGAR_TRY(map_input());
+  std::ignore = HANGAR_TRY(wasm::read_module_header(module));
+  return compile(module);
+}
+
+int status_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::InvalidInput:
+      return wasm::kExitInvalidModule;
+    case ErrorKind::LimitExceeded:
+      return wasm::kExitLimit;
+    default:
+      return wasm::kExitInternal;
+  }
+}
+
+}  // namespace
+
+}  // namespace hangar::compile
+
+int main() {
+  // Two threads share the work; the host's guests need the machine too. Nothing runs yet that could
+  // read the environment meanwhile.
+  ::setenv("RAYON_NUM_THREADS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
+  const hangar::Result<> done = hangar::compile::run();
+  if (done) return hangar::wasm::kExitOk;
+  std::fprintf(stderr, "%s\n", done.error().message().c_str());
+  return hangar::compile::status_of(done.error().kind());
+}

@@ -1,0 +1,17 @@
+// What hangar-compile gives up before it looks at a module: a compiler is a large program that
+// reads a stranger's bytes, so a mistake in it must not be worth anything.
+#pragma once
+
+#include "base/result.h"
+
+namespace hangar::compile {
+
+// Bounds address space, CPU time and output; no new privileges; dies with its parent.
+[[nodiscard]] Result<> limit_resources();
+
+// From here on only what compiling needs of the kernel: memory, threads of this process, reading
+// and writing descriptors that are open already. No files, no network, no other processes; what is
+// not allowed fails with EPERM. Inherited by threads that are started later: call it before any.
+[[nodiscard]] Result<> limit_system_calls();
+
+}  // namespace hangar::compile

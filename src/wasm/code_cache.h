@@ -1,0 +1,82 @@
+// Native code of modules: compiled once by hangar-compile, kept in a directory, loaded from there.
+//
+// An entry is one file, named by what it was made from (module, wasmtime, configuration, processor)
+// and by the checksum of its own bytes, so that it is either whole or not trusted: wasmtime
+// believes every byte of it. A file that is not what its name says is deleted and made again.
+// Several hangar processes may share the directory.
+#pragma once
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/task.h"
+#include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/module.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace hangar::wasm {
+
+// Loop thread.
+class CodeCache {
+ public:
+  struct Options {
+    std::filesystem::path directory;        // Private to this user; created when it is missing.
+    std::filesystem::path compile_program;  // hangar-compile.
+    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // On disk, the least recently used go.
+    std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
+  };
+
+  CodeCache(Engine& engine, Options options);
+  CodeCache(const CodeCache&) = delete;
+  CodeCache& operator=(const CodeCache&) = delete;
+  ~CodeCache();
+
+  // Makes the directory and removes what crashed processes left in it. Denied when others may write
+  // there. Blocking; before anything else.
+  [[nodiscard]] Result<> open();
+
+  // Whether load() can do without the module's bytes. May be wrong by the time it is called:
+  // another process may have removed the entry.
+  [[nodiscard]] bool has(const Digest& digest) const;
+
+  // The module, compiled if it must be; the same object for the same digest as long as anybody
+  // holds it. Concurrent calls for one digest share the work, and one module is compiled at a time.
+  // InvalidInput: `wasm_bytes` is no module that can be compiled, or not of this digest. NotFound:
+  // not cached and no bytes. LimitExceeded, Unavailable: as compile() says. Cancelled.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
+      Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop);
+
+  // How many modules were compiled by this object, for tests and metrics.
+  [[nodiscard]] std::uint64_t compiled_count() const { return compiled_count_; }
+
+ private:
+  using Loaded = Result<std::shared_ptr<const Module>>;
+
+  [[nodiscard]] io::Task<Loaded> load_alone(Digest digest,
+                                            std::shared_ptr<const std::string> wasm_bytes,
+                                            std::stop_token stop);
+  [[nodiscard]] io::Task<Loaded> load_cached(Digest digest);
+  [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
+                                                 std::shared_ptr<const std::string> wasm_bytes,
+                                                 std::stop_token stop);
+  [[nodiscard]] std::shared_ptr<const Module> find_live(const Digest& digest);
+
+  Engine& engine_;
+  const Options options_;
+  std::map<Digest, std::weak_ptr<const Module>> live_;
+  std::map<Digest, std::list<io::OneShot<bool>>> loading_;  // Who waits for it to be done.
+  io::Semaphore compiling_;
+  std::uint64_t compiled_count_ = 0;
+};
+
+}  // namespace hangar::wasm

@@ -1,0 +1,301 @@
+#include "wasm/code_cache.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/all.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "wasm/digest.h"
+#include "wasm/module.h"
+#include "wasm/test_guests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::wasm {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class CodeCacheTest : public testing::Test {
+ public:
+  using Loaded = Result<std::shared_ptr<const Module>>;
+
+  std::unique_ptr<CodeCache> make_cache(CodeCache::Options options = {}) {
+    options.directory = directory_.path() / "code";
+    if (options.compile_program.empty()) options.compile_program = HANGAR_COMPILE_PROGRAM;
+    auto cache = std::make_unique<CodeCache>(rig_.engine(), options);
+    EXPECT_TRUE(cache->open().has_value());
+    return cache;
+  }
+
+  Loaded load(CodeCache& cache, std::shared_ptr<const std::string> bytes,
+              std::stop_token stop = {}) {
+    return rig_.await(cache.load(Digest::of(*bytes), bytes, std::move(stop)));
+  }
+
+  std::vector<fs::path> entries() {
+    std::vector<fs::path> paths;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory_.path() / "code"))
+      paths.push_back(entry.path());
+    return paths;
+  }
+
+ protected:
+  GuestRig rig_;
+  TemporaryDirectory directory_;
+  const std::shared_ptr<const std::string> guest_ = GuestRig::bytes_of("exit_3");
+};
+
+TEST_F(CodeCacheTest, CompilesOnceAndLoadsWithoutBytesAfterwards) {
+  const auto cache = make_cache();
+  const Digest digest = Digest::of(*guest_);
+  EXPECT_FALSE(cache->has(digest));
+
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_TRUE(cache->has(digest));
+  const auto other = make_cache();
+  EXPECT_TRUE(other->has(digest));
+  const Loaded again = rig_.await(other->load(digest, nullptr, {}));
+  ASSERT_TRUE(again.has_value()) << again.error().message();
+  EXPECT_EQ((*again)->digest(), digest);
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_EQ(other->compiled_count(), 0U);
+  EXPECT_THAT(entries(), SizeIs(1));
+}
+
+TEST_F(CodeCacheTest, OneDigestIsOneObjectAsLongAsItIsHeld) {
+  const auto cache = make_cache();
+  auto first = *load(*cache, guest_);
+  const auto second = *load(*cache, guest_);
+  EXPECT_EQ(first, second);
+}
+
+TEST_F(CodeCacheTest, ConcurrentLoadsOfOneModuleShareTheWork) {
+  const auto cache = make_cache();
+  std::vector<io::Task<Loaded>> tasks;
+  for (int index = 0; index < 8; ++index)
+    tasks.push_back(cache->load(Digest::of(*guest_), guest_, {}));
+
+  const std::vector<Loaded> loaded = rig_.await(io::all(rig_.loop(), std::move(tasks)));
+
+  for (const Loaded& each : loaded) {
+    ASSERT_TRUE(each.has_value());
+    EXPECT_EQ(*each, *loaded[0]);
+  }
+  EXPECT_EQ(cache->compiled_count(), 1U);
+}
+
+TEST_F(CodeCacheTest, WithoutBytesAndEntryItIsNotFound) {
+  const auto cache = make_cache();
+  const Loaded loaded = rig_.await(cache->load(Digest::of(*guest_), nullptr, {}));
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::NotFound);
+}
+
+TEST_F(CodeCacheTest, RefusesBytesOfAnotherDigest) {
+  const auto cache = make_cache();
+  const Loaded loaded = rig_.await(cache->load(Digest::of("something else"), guest_, {}));
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
+TEST_F(CodeCacheTest, CorruptEntriesAreDeletedAndMadeAgain) {
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  const auto size = fs::file_size(entry);
+  for (const std::uintmax_t at : {std::uintmax_t{0}, size / 2, size - 1}) {
+    SCOPED_TRACE(at);
+    {
+      std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(at));
+      const int byte = file.get();
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put(static_cast<char>(byte ^ 1));
+    }
+    const auto cache = make_cache();
+    const Loaded loaded = load(*cache, guest_);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
+    EXPECT_EQ(cache->compiled_count(), 1U);
+    EXPECT_EQ(fs::file_size(entry), size);
+  }
+}
+
+TEST_F(CodeCacheTest, TruncatedEntriesWithoutBytesAreNotFoundAndGone) {
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  fs::resize_file(entries().at(0), 100);
+
+  const auto cache = make_cache();
+  const Loaded loaded = rig_.await(cache->load(Digest::of(*guest_), nullptr, {}));
+
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::NotFound);
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
+TEST_F(CodeCacheTest, AFileWithARightChecksumThatIsNoNativeCodeIsCorrupt) {
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  const std::string name = entry.filename().string();
+  const std::string text = "not native code";
+  const std::string key = name.substr(0, name.rfind('-'));
+  fs::remove(entry);
+  std::ofstream(entry.parent_path() / (key + "-" + Digest::of(text).to_hex() + ".cwasm")) << text;
+
+  const auto cache = make_cache();
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_EQ(entries(), std::vector<fs::path>{entry});
+}
+
+TEST_F(CodeCacheTest, InvalidModulesSayWhatIsWrong) {
+  const auto cache = make_cache();
+  struct Case {
+    std::string bytes;
+    std::string says;
+  };
+  using namespace std::string_literals;
+  const std::vector<Case> cases = {
+      {"not wasm at all", "does not start with"},
+      {"\0asm\x0d\0\1\0"s, "is a component"},
+      // A function without a body passes the header check; the compiler refuses it.
+      {"\0asm\1\0\0\0\1\4\1\x60\0\0\3\2\1\0"s,
+       "invalid module: function section has non-zero count"},
+  };
+  for (const Case& each : cases) {
+    const Loaded loaded = load(*cache, std::make_shared<const std::string>(each.bytes));
+    ASSERT_FALSE(loaded.has_value());
+    EXPECT_EQ(loaded.error().kind(), ErrorKind::InvalidInput);
+    EXPECT_THAT(loaded.error().message(), HasSubstr(each.says));
+  }
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
+TEST_F(CodeCacheTest, AFailureOfOneLoaderIsNotTheOthers) {
+  const auto cache = make_cache();
+  std::vector<io::Task<Loaded>> tasks;
+  tasks.push_back(cache->load(Digest::of(*guest_), nullptr, {}));
+  tasks.push_back(cache->load(Digest::of(*guest_), guest_, {}));
+
+  const std::vector<Loaded> loaded = rig_.await(io::all(rig_.loop(), std::move(tasks)));
+
+  EXPECT_FALSE(loaded[0].has_value());
+  EXPECT_TRUE(loaded[1].has_value());
+}
+
+TEST_F(CodeCacheTest, ACompilerThatHangsIsKilledAtItsDeadline) {
+  // A program that reads no module and never ends.
+  const fs::path program = directory_.path() / "hang";
+  std::ofstream(program) << "#!/bin/sh\nwhile :; do :; done\n";
+  fs::permissions(program, fs::perms::owner_all);
+  const auto cache =
+      make_cache({.compile_program = program, .compile_deadline = std::chrono::milliseconds(50)});
+
+  const Loaded loaded = load(*cache, guest_);
+
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
+TEST_F(CodeCacheTest, StoppingKillsTheCompiler) {
+  const fs::path program = directory_.path() / "hang";
+  std::ofstream(program) << "#!/bin/sh\nwhile :; do :; done\n";
+  fs::permissions(program, fs::perms::owner_all);
+  const auto cache = make_cache({.compile_program = program});
+  std::stop_source stop;
+  const io::Loop::Timer timer =
+      rig_.loop().after(std::chrono::milliseconds(50), [&stop] { stop.request_stop(); });
+
+  const Loaded loaded = load(*cache, guest_, stop.get_token());
+
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(CodeCacheTest, ACompilerThatIsMissingOrCrashesIsUnavailable) {
+  const fs::path program = directory_.path() / "crash";
+  std::ofstream(program) << "#!/bin/sh\necho something broke >&2\nexit 4\n";
+  fs::permissions(program, fs::perms::owner_all);
+  for (const fs::path& each : {program, directory_.path() / "missing"}) {
+    const Loaded loaded = load(*make_cache({.compile_program = each}), guest_);
+    ASSERT_FALSE(loaded.has_value());
+    EXPECT_EQ(loaded.error().kind(), ErrorKind::Unavailable);
+  }
+}
+
+TEST_F(CodeCacheTest, TheLeastRecentlyUsedEntriesMakeRoom) {
+  std::uint64_t bytes = 0;
+  {
+    const auto cache = make_cache();
+    ASSERT_TRUE(load(*cache, GuestRig::bytes_of("exit_0")).has_value());
+    ASSERT_TRUE(load(*cache, GuestRig::bytes_of("exit_3")).has_value());
+    for (const fs::path& entry : entries()) {
+      bytes += fs::file_size(entry);
+      // exit_0 was used longer ago, whatever the clock's resolution.
+      const bool is_older =
+          entry.filename().string().starts_with(Digest::of(*GuestRig::bytes_of("exit_0")).to_hex());
+      fs::last_write_time(entry,
+                          fs::file_time_type::clock::now() - std::chrono::hours(is_older ? 2 : 1));
+    }
+  }
+  const auto cache = make_cache({.bytes_max = bytes + bytes / 4});
+
+  ASSERT_TRUE(load(*cache, GuestRig::bytes_of("unreachable")).has_value());
+
+  EXPECT_FALSE(cache->has(Digest::of(*GuestRig::bytes_of("exit_0"))));
+  EXPECT_TRUE(cache->has(Digest::of(*GuestRig::bytes_of("exit_3"))));
+  EXPECT_TRUE(cache->has(Digest::of(*GuestRig::bytes_of("unreachable"))));
+}
+
+TEST_F(CodeCacheTest, LeftoversOfCrashedProcessesAreRemovedWhenTheyAreOld) {
+  make_cache();
+  const fs::path old = directory_.path() / "code" / "tmp-1-1";
+  const fs::path young = directory_.path() / "code" / "tmp-2-1";
+  std::ofstream(old) << "half";
+  std::ofstream(young) << "half";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(1));
+
+  make_cache();
+
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(young));
+}
+
+TEST_F(CodeCacheTest, RefusesADirectoryThatOthersMayWriteTo) {
+  const fs::path directory = directory_.path() / "open";
+  fs::create_directory(directory);
+  fs::permissions(directory, fs::perms::all);
+  CodeCache cache(rig_.engine(),
+                  {.directory = directory, .compile_program = HANGAR_COMPILE_PROGRAM});
+  const Result<> opened = cache.open();
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().kind(), ErrorKind::Denied);
+}
+
+}  // namespace
+}  // namespace hangar::wasm

@@ -1,0 +1,11 @@
+// How hangar-compile ends, for the program itself and for the host that started it.
+#pragma once
+
+namespace hangar::wasm {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitInvalidModule = 2;  // The message on stderr is for the module's author.
+inline constexpr int kExitLimit = 3;          // Compiling it takes more than is allowed.
+inline constexpr int kExitInternal = 4;       // Not the module's fault.
+
+}  // namespace hangar::wasm

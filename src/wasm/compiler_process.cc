@@ -1,0 +1,189 @@
+#include "wasm/compiler_process.h"
+
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "wasm/compile_exit.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hangar::wasm {
+
+namespace {
+
+// Of what the process says; its last line is what counts.
+constexpr std::size_t kMessageBytesMax = 4096;
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() { close(); }
+  [[nodiscard]] int value() const { return value_; }
+  void close() {
+    if (value_ >= 0) ::close(std::exchange(value_, -1));
+  }
+
+ private:
+  int value_ = -1;
+};
+
+std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
+  return fail(ErrorKind::Unavailable,
+              fmt::format("{}: {}", doing, std::generic_category().message(code)));
+}
+
+// The module as a file that only this process and its child know.
+Result<Descriptor> make_input(std::string_view bytes) {
+  Descriptor file(::memfd_create("module", MFD_CLOEXEC));
+  if (file.value() < 0) return fail_errno("create a memory file");
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.value(), bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) return fail_errno("write a memory file");
+    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return file;
+}
+
+struct Process {
+  pid_t pid = -1;
+  Descriptor handle;    // A pidfd: readable when it has ended.
+  Descriptor messages;  // What it writes to its stderr.
+};
+
+Result<Process> start(const CompileJob& job) {
+  const Descriptor input = HANGAR_TRY(make_input(*job.wasm_bytes));
+  const Descriptor output(
+      ::open(job.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (output.value() < 0) return fail_errno(fmt::format("create {}", job.output.string()));
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("create a pipe");
+  Descriptor messages(ends[0]);
+  const Descriptor messages_in(ends[1]);
+
+  // Nothing else of ours is inherited: every descriptor of the host is closed on exec.
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, input.value(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, output.value(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, messages_in.value(), STDERR_FILENO);
+  std::string name = job.program.string();
+  std::array<char*, 2> arguments = {name.data(), nullptr};
+  // No environment: it may hold the host's secrets.
+  std::array<char*, 1> environment = {nullptr};
+  Process process{.messages = std::move(messages)};
+  // The host may hold back signals that must end this process.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int code = ::posix_spawn(&process.pid, name.c_str(), &actions, &attributes,
+                                 arguments.data(), environment.data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (code != 0) return fail_errno(fmt::format("start {}", name), code);
+  return process;
+}
+
+std::string read_messages(int descriptor) {
+  std::string text(kMessageBytesMax, '\0');
+  const ssize_t count = ::read(descriptor, text.data(), text.size());
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  while (text.ends_with('\n'))
+    text.pop_back();
+  return text;
+}
+
+Result<> outcome_of(int status, std::string message) {
+  if (WIFEXITED(status)) {
+    switch (WEXITSTATUS(status)) {
+      case kExitOk:
+        return {};
+      case kExitInvalidModule:
+        return fail(ErrorKind::InvalidInput, std::move(message));
+      case kExitLimit:
+        return fail(ErrorKind::LimitExceeded, std::move(message));
+      default:
+        return fail(ErrorKind::Unavailable, "hangar-compile: " + message);
+    }
+  }
+  // Without memory the compiler aborts; its CPU time ends with a signal.
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (signal == SIGXCPU || message.find("memory allocation") != std::string::npos) {
+    return fail(ErrorKind::LimitExceeded, "compiling takes more time or memory than is allowed");
+  }
+  return fail(ErrorKind::Unavailable,
+              fmt::format("hangar-compile ended by signal {}: {}", signal, message));
+}
+
+}  // namespace
+
+io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
+                           std::stop_token stop) {
+  // Copying the module takes milliseconds.
+  const auto deadline = job.deadline;
+  Result<Process> started = co_await workers.run([job = std::move(job)] { return start(job); });
+  if (!started) co_return std::unexpected(std::move(started).error());
+  const pid_t pid = started->pid;
+  // The child is ours and not yet waited for, so its id cannot belong to another.
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+
+  const io::OneShot<bool> ended(loop);
+  bool is_late = false;
+  if (handle.value() < 0) {
+    const int code = errno;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    co_return fail_errno("watch hangar-compile", code);
+  }
+  {
+    const auto watch =
+        loop.watch(handle.value(), io::Loop::Direction::Read, [ended] { ended.set(true); });
+    const io::Loop::Timer timer = loop.after(deadline, [&is_late, pid] {
+      is_late = true;
+      ::kill(pid, SIGKILL);
+    });
+    const std::stop_callback on_stop(stop, [pid] { ::kill(pid, SIGKILL); });
+    co_await ended.wait();
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::string message = read_messages(started->messages.value());
+  const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (is_killed && is_late) {
+    co_return fail(ErrorKind::LimitExceeded, "compiling takes more time than is allowed");
+  }
+  if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
+  co_return outcome_of(status, std::move(message));
+}
+
+}  // namespace hangar::wasm

@@ -1,0 +1,165 @@
+#include "wasm/engine.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "io/loop.h"
+#include "io/workers.h"
+#include "wasm/code_config.h"
+#include "wasm/internal/engine_native.h"
+#include "wasm/internal/handles.h"
+
+#include <sys/mman.h>
+#include <wasm.h>
+#include <wasmtime/async.h>
+#include <wasmtime/config.h>
+#include <wasmtime/engine.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+namespace hangar::wasm {
+
+namespace {
+
+// What host functions have beneath the guest's frames.
+constexpr std::uint64_t kHostStackBytes = limits::kMiB;
+
+// An answer that is handed over by calling the guest's allocator runs on a second stack.
+constexpr std::uint32_t kStacksPerRun = 2;
+
+wasm_config_t* make_config() {
+  wasm_config_t* const config = wasm_config_new();
+  apply_code_config(config);
+  wasmtime_config_max_wasm_stack_set(config, limits::kGuestStackBytesMax);
+  wasmtime_config_async_stack_size_set(config, limits::kGuestStackBytesMax + kHostStackBytes);
+  return config;
+}
+
+// wasmtime ends the process when it cannot reserve the pool, so ask before. Some containers limit
+// address space.
+bool can_reserve(std::uint64_t bytes) {
+  void* const address =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return address != MAP_FAILED && ::munmap(address, bytes) == 0;
+}
+
+internal::EngineHandle make_pooled(const Engine::Options& options) {
+  // Memories and tables, and as much again for stacks and rounding.
+  const std::uint64_t slot_bytes = kMemoryReservationBytes + 2 * kMemoryGuardBytes +
+                                   limits::kGuestTableElementsMax * sizeof(void*);
+  if (!can_reserve(options.runs_max * slot_bytes + 1024 * limits::kMiB)) return nullptr;
+
+  wasm_config_t* const config = make_config();
+  auto* const pool = wasmtime_pooling_allocation_config_new();
+  wasmtime_pooling_allocation_config_total_core_instances_set(pool, options.runs_max);
+  wasmtime_pooling_allocation_config_total_memories_set(pool, options.runs_max);
+  wasmtime_pooling_allocation_config_total_tables_set(pool, options.runs_max);
+  wasmtime_pooling_allocation_config_total_stacks_set(pool, kStacksPerRun * options.runs_max);
+  wasmtime_pooling_allocation_config_max_memories_per_module_set(pool, 1);
+  wasmtime_pooling_allocation_config_max_tables_per_module_set(pool, 1);
+  wasmtime_pooling_allocation_config_max_memory_size_set(pool, kMemoryReservationBytes);
+  wasmtime_pooling_allocation_config_table_elements_set(pool, limits::kGuestTableElementsMax);
+  wasmtime_pooling_allocation_config_max_core_instance_size_set(pool, 16 * limits::kMiB);
+  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.warm_memories);
+  wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool,
+                                                                     options.warm_memory_bytes);
+  wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
+  wasmtime_pooling_allocation_strategy_set(config, pool);
+  wasmtime_pooling_allocation_config_delete(pool);
+  return internal::EngineHandle(wasm_engine_new_with_config(config));
+}
+
+}  // namespace
+
+Ticker::Ticker(std::function<void()> tick)
+    : tick_(std::move(tick)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+
+Ticker::~Ticker() {
+  HANGAR_ASSERT(running_count() == 0, "guests end before the engine does");
+  thread_.request_stop();
+  thread_.join();  // Before what it uses goes.
+}
+
+void Ticker::begin() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++running_;
+  }
+  changed_.notify_one();
+}
+
+void Ticker::end() {
+  const std::scoped_lock lock(mutex_);
+  --running_;
+}
+
+std::size_t Ticker::running_count() const {
+  const std::scoped_lock lock(mutex_);
+  return running_;
+}
+
+void Ticker::work(const std::stop_token& stop) {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return running_ > 0; })) return;
+    }
+    std::this_thread::sleep_for(kEpochTick);
+    tick_();
+  }
+}
+
+void ReadyQueue::push(Place place, Step step) {
+  {
+    const std::scoped_lock lock(mutex_);
+    (place == Place::Begun ? begun_ : others_).push_back(std::move(step));
+  }
+  workers_.submit([this] { run_next(); });
+}
+
+bool ReadyQueue::is_contended() const {
+  const std::scoped_lock lock(mutex_);
+  return !begun_.empty() || !others_.empty();
+}
+
+void ReadyQueue::run_next() {
+  Step step;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::deque<Step>& queue = begun_.empty() ? others_ : begun_;
+    step = std::move(queue.front());
+    queue.pop_front();
+  }
+  step();
+}
+
+Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
+    : pooled(make_pooled(options)),
+      on_demand(wasm_engine_new_with_config(make_config())),
+      ticker([this] {
+        if (pooled != nullptr) wasmtime_engine_increment_epoch(pooled.get());
+        wasmtime_engine_increment_epoch(on_demand.get());
+      }),
+      ready(workers),
+      slots(loop, options.runs_max) {}
+
+Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
+    : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {}
+
+Engine::~Engine() = default;
+
+bool Engine::has_pool() const {
+  return native_->pooled != nullptr;
+}
+
+std::size_t Engine::running_count() const {
+  return native_->ticker.running_count();
+}
+
+}  // namespace hangar::wasm

@@ -1,0 +1,53 @@
+// The WebAssembly engine of the process: where instances get their memory and stacks, how guests
+// take turns on the workers, and the tick that bounds how long they run.
+#pragma once
+
+#include "base/limits.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/workers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hangar::wasm {
+
+// Created once, before modules are loaded; destroyed after all of them, when no guest runs. Any
+// thread, unless a function says otherwise.
+class Engine {
+ public:
+  struct Options {
+    // Guests that have begun and not ended; more wait for their turn.
+    std::uint32_t runs_max = limits::kGuestRunsMax;
+    // Memories that stay mapped, with their pages, for the next run of the same module.
+    std::uint32_t warm_memories = 4;
+    // How much of each of them stays resident.
+    std::uint64_t warm_memory_bytes = 4 * limits::kMiB;
+  };
+
+  Engine(io::Loop& loop, io::Workers& workers, Options options);
+  Engine(io::Loop& loop, io::Workers& workers) : Engine(loop, workers, Options{}) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine();
+
+  [[nodiscard]] io::Loop& loop() const { return loop_; }
+  [[nodiscard]] io::Workers& workers() const { return workers_; }
+
+  // False where address space for the pool could not be had: everything is allocated on demand.
+  [[nodiscard]] bool has_pool() const;
+  // Guests that have begun and not ended.
+  [[nodiscard]] std::size_t running_count() const;
+
+  // For wasm/ only.
+  struct Native;
+  [[nodiscard]] Native& native() const { return *native_; }
+
+ private:
+  io::Loop& loop_;
+  io::Workers& workers_;
+  std::unique_ptr<Native> native_;
+};
+
+}  // namespace hangar::wasm

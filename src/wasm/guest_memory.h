@@ -1,0 +1,40 @@
+// A guest's memory, seen from the host. Every number that a guest gives is checked here.
+//
+// It is a view for one moment: memory.grow may move nothing but may change the size, and a guest
+// that runs changes the bytes. Make one inside each host call, never store it.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hangar::wasm {
+
+class GuestMemory {
+ public:
+  explicit GuestMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const { return bytes_.size(); }
+
+  // The bytes at `address`; GuestFault when they do not all lie inside.
+  [[nodiscard]] Result<std::span<std::byte>> range(std::uint32_t address,
+                                                   std::uint64_t size_bytes) const;
+  [[nodiscard]] bool has_range(std::uint32_t address, std::uint64_t size_bytes) const;
+
+  [[nodiscard]] Result<std::string> read_string(std::uint32_t address,
+                                                std::uint64_t size_bytes) const;
+  [[nodiscard]] Result<std::uint32_t> read_u32(std::uint32_t address) const;
+  [[nodiscard]] Result<std::uint64_t> read_u64(std::uint32_t address) const;
+  [[nodiscard]] Result<> write_u32(std::uint32_t address, std::uint32_t value) const;
+  [[nodiscard]] Result<> write_u64(std::uint32_t address, std::uint64_t value) const;
+  [[nodiscard]] Result<> write(std::uint32_t address, std::string_view bytes) const;
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace hangar::wasm

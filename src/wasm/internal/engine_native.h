@@ -1,0 +1,81 @@
+// The inside of Engine: wasmtime's engines, the ticker, the queue of guests that can go on.
+#pragma once
+
+#include "io/event.h"
+#include "wasm/engine.h"
+#include "wasm/internal/handles.h"
+#include "wasm/module.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace hangar::wasm {
+
+// How long a guest runs before it is looked at: whether its time is over, whether others wait.
+inline constexpr std::chrono::milliseconds kEpochTick{10};
+
+// Advances the epoch while guests run; sleeps while none does, so that an idle host is idle.
+class Ticker {
+ public:
+  explicit Ticker(std::function<void()> tick);
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+  ~Ticker();
+
+  void begin();
+  void end();
+  [[nodiscard]] std::size_t running_count() const;
+
+ private:
+  void work(const std::stop_token& stop);
+
+  std::function<void()> tick_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::size_t running_ = 0;
+  std::jthread thread_;
+};
+
+// Guests that can go on. Those that have begun go first, so that few are half done at a time: each
+// of them holds its memory.
+class ReadyQueue {
+ public:
+  enum class Place : std::uint8_t { Begun, New, Yielded };
+  using Step = std::move_only_function<void()>;
+
+  explicit ReadyQueue(io::Workers& workers) : workers_(workers) {}
+
+  void push(Place place, Step step);
+  // Whether somebody waits for a worker.
+  [[nodiscard]] bool is_contended() const;
+
+ private:
+  void run_next();
+
+  io::Workers& workers_;
+  mutable std::mutex mutex_;
+  std::deque<Step> begun_;
+  std::deque<Step> others_;  // New ones and those whose slice is over, in order.
+};
+
+struct Engine::Native {
+  Native(io::Loop& loop, io::Workers& workers, const Options& options);
+
+  [[nodiscard]] wasm_engine_t* engine(Module::Allocation allocation) const {
+    return allocation == Module::Allocation::Pooled ? pooled.get() : on_demand.get();
+  }
+
+  internal::EngineHandle pooled;  // Null when the address space cannot be had.
+  internal::EngineHandle on_demand;
+  Ticker ticker;
+  ReadyQueue ready;
+  io::Semaphore slots;
+};
+
+}  // namespace hangar::wasm

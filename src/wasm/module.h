@@ -1,0 +1,59 @@
+// A module as native code, ready to be instantiated any number of times at once.
+#pragma once
+
+#include "wasm/digest.h"
+#include "wasm/module_header.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+struct wasmtime_module;
+
+namespace hangar::wasm {
+
+class Engine;
+
+// Made by CodeCache. Its code is mapped from the cache's file, so that it is shared with other
+// processes and may leave memory when nobody runs it. Immutable: any thread.
+class Module {
+ public:
+  // Which allocator instances come from. Nearly all come from the pool; modules with more functions
+  // or tables than its slots have room for are instantiated on demand, some 0.5 ms slower.
+  enum class Allocation : std::uint8_t { Pooled, OnDemand };
+
+  struct Parts {
+    Digest digest;
+    Allocation allocation = Allocation::Pooled;
+    wasmtime_module* code = nullptr;  // Owned by the Module.
+  };
+  explicit Module(Parts parts);
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  ~Module();
+
+  [[nodiscard]] const Digest& digest() const { return parts_.digest; }
+  [[nodiscard]] Allocation allocation() const { return parts_.allocation; }
+  [[nodiscard]] const std::vector<Import>& imports() const { return imports_; }
+  [[nodiscard]] const std::vector<Export>& exports() const { return exports_; }
+  // Null when there is none of that name.
+  [[nodiscard]] const Export* find_export(std::string_view name) const;
+  // What an instance has from the start: of its exported memory, zero without one.
+  [[nodiscard]] std::uint64_t memory_bytes_min() const { return memory_bytes_min_; }
+  // Size of the native code, mapped, not necessarily resident.
+  [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
+
+  // For wasm/ only.
+  [[nodiscard]] const wasmtime_module* native() const { return parts_.code; }
+
+ private:
+  Parts parts_;
+  std::vector<Import> imports_;
+  std::vector<Export> exports_;
+  std::uint64_t memory_bytes_min_ = 0;
+  std::uint64_t code_bytes_ = 0;
+};
+
+}  // namespace hangar::wasm

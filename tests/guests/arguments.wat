@@ -1,0 +1,17 @@
+(module ;; Prints its arguments, then its environment, as they lie in memory.
+  (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "environ_get" (func $environ (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ_sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func $print
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func (export "_start")
+    (i32.store (i32.const 0) (i32.const 4096))
+    (drop (call $args_sizes (i32.const 16) (i32.const 4)))
+    (drop (call $args (i32.const 1024) (i32.const 4096)))
+    (call $print)
+    (drop (call $environ_sizes (i32.const 16) (i32.const 4)))
+    (drop (call $environ (i32.const 1024) (i32.const 4096)))
+    (call $print)))

@@ -1,0 +1,6 @@
+(module ;; Leaves with 5 from its start section.
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (func $leave (call $exit (i32.const 5)))
+  (start $leave)
+  (func (export "_start") unreachable))

@@ -1,0 +1,3 @@
+(module ;; 64 MiB before it has run at all.
+  (memory (export "memory") 1024)
+  (func (export "_start")))

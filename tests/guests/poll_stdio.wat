@@ -1,0 +1,16 @@
+(module ;; Waits for stdin, stdout, a descriptor that is not there, and a clock an hour away, all at once:
+  ;; three events, at once.
+  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (func (export "_start")
+    (i32.store8 (i32.const 8) (i32.const 1)) (i32.store (i32.const 16) (i32.const 0))
+    (i32.store8 (i32.const 56) (i32.const 2)) (i32.store (i32.const 64) (i32.const 1))
+    (i32.store8 (i32.const 104) (i32.const 1)) (i32.store (i32.const 112) (i32.const 7))
+    (i32.store (i32.const 160) (i32.const 1)) (i64.store (i32.const 168) (i64.const 3600000000000))
+    (if (call $poll (i32.const 0) (i32.const 256) (i32.const 4) (i32.const 512))
+      (then (call $exit (i32.const 1))))
+    (if (i32.ne (i32.load (i32.const 512)) (i32.const 3)) (then (call $exit (i32.const 2))))
+    (if (i32.load16_u (i32.const 264)) (then (call $exit (i32.const 3))))
+    (if (i64.ne (i64.load (i32.const 272)) (i64.const 5)) (then (call $exit (i32.const 4))))
+    (if (i32.ne (i32.load16_u (i32.const 328)) (i32.const 8)) (then (call $exit (i32.const 5))))))
