@@ -11,6 +11,7 @@
 #include <boost/json/string.hpp>
 #include <boost/json/value.hpp>
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -22,11 +23,13 @@ using Object = boost::json::object;
 using Array = boost::json::array;
 using String = boost::json::string;
 
-// Exactly one document. InvalidInput (with the byte offset) for anything else, and for documents
-// deeper than limits::kDocumentDepthMax.
+// Exactly one document. InvalidInput (with the byte offset) for anything else, for documents deeper
+// than limits::kDocumentDepthMax, bytes that are not UTF-8 and numbers beyond a double. Of several
+// members with one name the last counts, as for the API server.
 [[nodiscard]] Result<Value> parse(std::string_view text);
 
-// Compact, one line.
+// Compact, one line. Numbers look as Go writes them: 1.5, 1e+21, and 3 for the double 3.0. Strings
+// are taken to be UTF-8, as parse() makes them.
 [[nodiscard]] std::string dump(const Value& value);
 // Two spaces an indent, for people.
 [[nodiscard]] std::string dump_pretty(const Value& value);
@@ -50,6 +53,9 @@ using Path = std::initializer_list<std::string_view>;
 void set_at(Value& value, Path path, Value member);
 // Removes the member at `path` if it is there.
 void erase_at(Value& value, Path path);
+
+// Puts the members of every object in the order of their names, for output that people compare.
+void sort_keys(Value& value);
 
 // Equal as JSON: the order of keys does not matter, and 1 equals 1.0.
 [[nodiscard]] bool equal(const Value& left, const Value& right);

@@ -1,4 +1,8 @@
-// YAML in and out, as Kubernetes tools read it: YAML 1.2 core values with JSON as its subset.
+// YAML in and out, as Kubernetes tools read it: a manifest means here what it means to kubectl.
+//
+// That is YAML 1.2 core with JSON as its subset, and three remains of YAML 1.1 that manifests rely
+// on: 0644 is octal, << merges, and plain yes/no/on/off/y/n are booleans. to_yaml() quotes whatever
+// any of the two would read as something else.
 #pragma once
 
 #include "base/result.h"
@@ -10,9 +14,12 @@
 
 namespace hangar::json {
 
-// Every document of a stream separated by `---`; empty documents are left out. One document that
-// does not parse fails the whole stream (InvalidInput, with line and column). Aliases are expanded
-// within bounds; tags other than the core ones, and keys that are no strings, are InvalidInput.
+// Every document of a stream separated by `---`; empty documents and nulls are left out. One
+// document that does not parse fails the whole stream (InvalidInput, with line and column), and so
+// does a second one without its `---`. Aliases are expanded within limits::kAliasBytesMax. Keys are
+// taken as they are written (`8080: x` has the key "8080"); keys that are no scalars, keys given
+// twice, and tags other than the core ones are InvalidInput. Texts of JSON documents take a fast
+// path and follow parse() in every respect.
 [[nodiscard]] Result<std::vector<Value>> parse_yaml_stream(std::string_view text);
 
 // Exactly one document.

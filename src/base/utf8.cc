@@ -1,0 +1,52 @@
+#include "base/utf8.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hangar {
+
+namespace {
+
+// The size of the sequence at the beginning of `bytes` (not empty), or zero when there is none.
+std::size_t sequence_size(std::string_view bytes) {
+  const auto byte_at = [bytes](std::size_t index) {
+    return static_cast<std::uint8_t>(bytes[index]);
+  };
+  const std::uint8_t lead = byte_at(0);
+  if (lead < 0x80) return 1;
+  // What the second byte may be excludes overlong forms, surrogates and what lies past U+10FFFF.
+  std::uint8_t low = 0x80;
+  std::uint8_t high = 0xbf;
+  std::size_t size = 0;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    size = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    size = 3;
+    if (lead == 0xe0) low = 0xa0;
+    if (lead == 0xed) high = 0x9f;
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    size = 4;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;
+  }
+  if (size == 0 || bytes.size() < size || byte_at(1) < low || byte_at(1) > high) return 0;
+  for (std::size_t index = 2; index < size; ++index) {
+    if ((byte_at(index) & 0xc0) != 0x80) return 0;
+  }
+  return size;
+}
+
+}  // namespace
+
+std::size_t valid_utf8_prefix(std::string_view bytes) {
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const std::size_t size = sequence_size(bytes.substr(at));
+    if (size == 0) break;
+    at += size;
+  }
+  return at;
+}
+
+}  // namespace hangar
