@@ -17,6 +17,30 @@ inline constexpr std::uint64_t kObjectBytesMax = 3 * kMiB / 2;
 // but the API server itself refuses to build much more than this for one page in practice.
 inline constexpr std::uint64_t kResponseBytesMax = 256 * kMiB;
 
+// Headers of one response, and of one request to our own server. Larger ones are an attack or a
+// loop of cookies.
+inline constexpr std::uint64_t kHeaderBytesMax = 256 * kKiB;
+inline constexpr std::uint64_t kServerHeaderBytesMax = 64 * kKiB;
+
+// A server that does not acknowledge what is sent, or answers no probe, for so long is gone. Longer
+// than a failover of a load balancer takes, shorter than anybody wants to act on old news.
+inline constexpr std::chrono::milliseconds kDeadPeerMax{30'000};
+
+// Ours; the server has its own bound (kube-apiserver: 100 to 1000), beyond which another connection
+// is opened.
+inline constexpr long kStreamsPerConnectionMax = 10'000;
+
+// Idle connections kept per Transport: a burst of HTTP/1.1 requests leaves many.
+inline constexpr long kIdleConnectionsMax = 32;
+
+// Connections to our own server: kubelet's probes, a few Prometheus, the API server's webhooks.
+inline constexpr std::size_t kServerConnectionsMax = 512;
+
+// A slow client of our own server: for its request, for taking the response, and in between.
+inline constexpr std::chrono::seconds kServerReadMax{10};
+inline constexpr std::chrono::seconds kServerWriteMax{30};
+inline constexpr std::chrono::seconds kServerIdleMax{90};
+
 // Nesting of JSON and YAML documents. Deeper input is an attack on the parser's stack; the deepest
 // CRD schemas in the wild stay below 60.
 inline constexpr std::uint32_t kDocumentDepthMax = 128;

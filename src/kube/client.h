@@ -1,8 +1,13 @@
 // Typed verbs on any resource of one API server.
 //
-// Retries what is safe to repeat (connection loss before an answer to a read, 429 and 503 with
-// Retry-After on everything) with back-off and jitter; every other failure is an Error whose kind
-// says what to do and whose message is the server's own. Loop thread only.
+// Repeats what is safe to repeat, with back-off and jitter: reads whose connection was lost or
+// whose answer was 502, 503 or 504; everything that the server put off with Retry-After. A write
+// that lost its connection may or may not have happened: it is Unavailable, and reconciling finds
+// out. Every other failure is an Error whose kind says what to do and whose message is the server's
+// own.
+//
+// Names, namespaces and groups go into URLs only if they cannot change the URL's meaning;
+// InvalidInput otherwise. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -43,12 +48,16 @@ struct WriteOptions {
   std::string field_manager = "hangar";
   bool dry_run = false;
   std::string subresource = {};  // "status", "scale", ...
+  // What the server does with unknown and duplicate fields: "Strict", "Warn", "Ignore"; empty: its
+  // default, which is Warn.
+  std::string field_validation = {};
 };
 struct ApplyOptions {
   std::string field_manager = "hangar";
   bool force = false;
   bool dry_run = false;
   std::string subresource = {};
+  std::string field_validation = {};  // As above.
 };
 struct DeleteOptions {
   Propagation propagation = Propagation::Default;
@@ -75,10 +84,17 @@ struct List {
 // metav1.Status.reason of an error made by error_from_status ("AlreadyExists"), or "".
 [[nodiscard]] std::string_view reason_of(const Error& error);
 
+struct ClientOptions {
+  // Our own brake, besides the server's: requests a second after a burst. Zero: none; the API
+  // server's priority and fairness does it better.
+  double requests_per_second = 0;
+  std::uint32_t burst = 100;
+};
+
 class Client {
  public:
   Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> credentials,
-         Metrics& metrics, Log log);
+         Metrics& metrics, Log log, ClientOptions options = {});
   ~Client();
 
   // The same server and connections, requests made as `identity`.
@@ -107,7 +123,9 @@ class Client {
                                             DeleteOptions options, std::stop_token stop) const;
 
   // Any path below the server's URL ("/version", "/apis"); the answer's JSON.
-  [[nodiscard]] ValueTask get_path(std::string path, std::stop_token stop) const;
+  // `accept`: a media type to ask for instead of application/json.
+  [[nodiscard]] ValueTask get_path(std::string path, std::stop_token stop,
+                                   std::string accept = {}) const;
   // POST of a virtual resource (SubjectAccessReview): path and document.
   [[nodiscard]] ValueTask post_path(std::string path, json::Value body, std::stop_token stop) const;
 
@@ -117,6 +135,10 @@ class Client {
                                          std::string query,
                                          std::function<Result<>(std::string_view line)> on_line,
                                          std::stop_token stop) const;
+
+  [[nodiscard]] io::Loop& loop() const;
+  // The namespace of the kubeconfig's context or of our pod; empty when it does not say.
+  [[nodiscard]] const std::string& default_namespace() const;
 
  private:
   struct Shared;

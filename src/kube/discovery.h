@@ -6,7 +6,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 
-#include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -14,8 +14,12 @@
 namespace hangar::kube {
 
 // A kind that is not known is looked for at the server before it is reported missing, so that a CRD
-// made a moment ago is found at once; a kind that stays missing is asked for again at most once a
-// second. forget() is called when a CRD changes. Loop thread only.
+// made a moment ago is found at once; a group where something stays missing is asked for again at
+// most once a second. What is known is believed until forget(): call it when a CRD changes, and
+// when the server answers NotFound to a request for a whole collection.
+//
+// A group whose server is down (an aggregated API) fails only those who ask for its kinds. Errors
+// besides those named below: as Client::get_path. Loop thread only.
 class Discovery {
  public:
   explicit Discovery(const Client& client);

@@ -1,0 +1,108 @@
+// Who we are to one API server, and how to reach it.
+//
+// What a request needs (transport and headers) is a Grant. It stays the same until a token or
+// certificate is renewed: files are read again once a minute, exec plugins run again when their
+// credential expires, and both happen at once when the server answers 401. Loop thread only; exec
+// plugins run on a thread of their own.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/client.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "kube/auth/exec_plugin.h"
+#include "kube/auth/kubeconfig.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+// Where a login is looked for: the kubeconfig that a flag names; the files of KUBECONFIG; the
+// service account of the pod that we run in; ~/.kube/config.
+struct LoginSource {
+  std::filesystem::path kubeconfig = {};
+  std::string context = {};  // Of a kubeconfig; empty: the current one.
+  std::filesystem::path service_account_directory = "/var/run/secrets/kubernetes.io/serviceaccount";
+  // Environment variables; empty: this process's.
+  std::function<std::optional<std::string>(const std::string&)> environment = {};
+};
+
+// Reads files. InvalidInput and the errors of io::read_file, naming file, context and field.
+[[nodiscard]] Result<Login> find_login(const LoginSource& source);
+
+class Credentials {
+ public:
+  Credentials(io::Loop& loop, Login login, Log log);
+  Credentials(const Credentials&) = delete;
+  Credentials& operator=(const Credentials&) = delete;
+  // Requests must have ended: a plugin that still runs is killed and waited for.
+  ~Credentials();
+
+  // "https://10.0.0.1:6443/prefix", without a slash at its end.
+  [[nodiscard]] const std::string& server() const { return login_.cluster.server; }
+  // The context's (or pod's) namespace; empty when it does not say.
+  [[nodiscard]] const std::string& namespace_() const { return login_.namespace_; }
+  // Headers of the impersonation that the kubeconfig itself asks for.
+  [[nodiscard]] const http::Headers& impersonation() const { return impersonation_; }
+
+  struct Grant {
+    std::shared_ptr<const http::Transport> transport;
+    http::Headers headers;  // Authorization, or nothing.
+    std::uint64_t generation = 0;
+  };
+  // Errors: Denied or NotFound (files), InvalidInput (their content), Unavailable (exec plugin),
+  // Cancelled. A renewal that fails while the old grant is still good is logged, not returned.
+  [[nodiscard]] io::Task<Result<Grant>> grant(std::stop_token stop);
+
+  // After a 401 to a request with the grant of `generation`: gets a new one if it can. True when
+  // the request is worth repeating.
+  [[nodiscard]] io::Task<Result<bool>> renew(std::uint64_t generation, std::stop_token stop);
+
+ private:
+  // Everything that ends in a Grant.
+  struct Material {
+    std::string ca_pem;
+    std::string certificate_pem;
+    std::string key_pem;
+    std::string authorization;
+    bool operator==(const Material&) const = default;
+  };
+  [[nodiscard]] Result<Material> read_files() const;
+  enum class Plugin : std::uint8_t { WhenExpired, Always };
+  [[nodiscard]] io::Task<Result<>> refresh(Plugin run, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> run_plugin(std::string ca_pem, std::stop_token stop);
+  [[nodiscard]] bool is_fresh() const;
+  [[nodiscard]] bool uses_exec() const;
+  [[nodiscard]] bool uses_files() const;
+  void adopt(Material material);
+
+  io::Loop& loop_;
+  Login login_;
+  Log log_;
+  http::Headers impersonation_;
+  io::Semaphore renewing_;
+
+  std::optional<Material> material_;
+  Grant grant_;
+  Instant read_again_at_ = Instant::max();
+  std::optional<ExecCredential> plugin_credential_;
+  Instant expires_at_ = Instant::max();  // That credential.
+  Instant forced_again_at_ = Instant::min();
+
+  std::stop_source plugin_stop_;                // Of the present run.
+  std::unique_ptr<io::Workers> plugin_thread_;  // Made for the first plugin run.
+};
+
+}  // namespace hangar::kube

@@ -1,0 +1,583 @@
+#include "kube/client.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/auth/credentials.h"
+#include "kube/internal/answers.h"
+#include "kube/internal/line_splitter.h"
+#include "kube/internal/urls.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+using internal::Query;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
+
+// A list that expires this often while it is read is too slow for its size: read it in one page.
+constexpr int kListRestartsMax = 3;
+
+// Reads that lost their connection: 100 ms, doubled, five times. Longer outages are the caller's.
+constexpr milliseconds kReadBackoff{100};
+constexpr std::uint32_t kReadRetriesMax = 5;
+
+// client-go's bounds for rest_client_request_duration_seconds.
+const std::vector<double>& duration_buckets() {
+  static const std::vector<double> buckets = {0.005, 0.025, 0.1, 0.25, 0.5, 1.0,
+                                              2.0,   4.0,   8.0, 15.0, 30., 60.};
+  return buckets;
+}
+
+std::string_view name_of(Propagation propagation) {
+  switch (propagation) {
+    case Propagation::Default:
+      return "";
+    case Propagation::Orphan:
+      return "Orphan";
+    case Propagation::Background:
+      return "Background";
+    case Propagation::Foreground:
+      return "Foreground";
+  }
+  return "";
+}
+
+std::string_view content_type(PatchType type) {
+  switch (type) {
+    case PatchType::Json:
+      return "application/json-patch+json";
+    case PatchType::Merge:
+      return "application/merge-patch+json";
+    case PatchType::Strategic:
+      return "application/strategic-merge-patch+json";
+  }
+  return "";
+}
+
+std::string delete_body(const DeleteOptions& options) {
+  json::Value body = json::Object{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+  const auto set = [&body](json::Path path, std::string_view text) {
+    if (!text.empty()) json::set_at(body, path, json::String(text));
+  };
+  set({"propagationPolicy"}, name_of(options.propagation));
+  set({"preconditions", "uid"}, options.uid);
+  set({"preconditions", "resourceVersion"}, options.resource_version);
+  if (options.dry_run) json::set_at(body, {"dryRun"}, json::Array{"All"});
+  return json::dump(body);
+}
+
+bool has_control_character(std::string_view text) {
+  return std::ranges::any_of(text, [](char character) {
+    const auto byte = static_cast<unsigned char>(character);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
+std::string host_of(std::string_view url) {
+  url.remove_prefix(url.find("://") + 3);
+  return std::string(url.substr(0, url.find('/')));
+}
+
+bool is_success(int status) {
+  return status >= 200 && status < 300;
+}
+
+}  // namespace
+
+Identity service_account(std::string_view namespace_, std::string_view name) {
+  return {.user = fmt::format("{}{}:{}", kServiceAccountPrefix, namespace_, name),
+          .groups = {"system:serviceaccounts", fmt::format("system:serviceaccounts:{}", namespace_),
+                     "system:authenticated"}};
+}
+
+namespace {
+
+// The API server gives service accounts their groups itself, and asking for them would need the
+// right to impersonate those groups too.
+bool has_groups_of_service_account(const Identity& identity) {
+  std::string_view rest = identity.user;
+  if (!rest.starts_with(kServiceAccountPrefix)) return false;
+  rest.remove_prefix(kServiceAccountPrefix.size());
+  const std::size_t colon = rest.find(':');
+  return colon != std::string_view::npos &&
+         service_account(rest.substr(0, colon), rest.substr(colon + 1)) == identity;
+}
+
+// One request, before it has a server and credentials.
+struct Call {
+  std::string method = "GET";
+  std::string path;
+  std::string body = {};
+  std::string content_type = "application/json";
+  std::string accept = "application/json";
+  Identity identity = {};
+};
+
+}  // namespace
+
+struct Client::Shared {
+  io::Loop& loop;
+  http::Client& http;
+  std::shared_ptr<Credentials> credentials;
+  Metrics& metrics;
+  Log log;
+  ClientOptions options;
+  std::string host;
+  std::minstd_rand random{std::random_device()()};
+  std::set<std::string> warnings_seen = {};
+  // When the token bucket has its next token; up to a burst in the past.
+  Instant next_token_at = {};
+
+  // `delay`, or up to half as much more.
+  [[nodiscard]] Duration with_jitter(Duration delay) {
+    return delay +
+           Duration(std::uniform_int_distribution<std::int64_t>(0, delay.count() / 2)(random));
+  }
+
+  [[nodiscard]] io::Task<Result<>> wait_for_token(std::stop_token stop) {
+    if (options.requests_per_second <= 0) co_return Result<>();
+    const auto interval =
+        duration_cast<Duration>(std::chrono::duration<double>(1 / options.requests_per_second));
+    const Instant now = io::Loop::now();
+    next_token_at = std::max(next_token_at, now - interval * options.burst) + interval;
+    if (next_token_at > now) co_return co_await loop.sleep(next_token_at - now, std::move(stop));
+    co_return Result<>();
+  }
+
+  [[nodiscard]] Result<http::Request> request(const Call& call, const Credentials::Grant& grant) {
+    http::Request out{.method = call.method,
+                      .url = credentials->server() + call.path,
+                      .headers = grant.headers,
+                      .body = call.body,
+                      .transport = grant.transport,
+                      .total_timeout = limits::kRequestMax};
+    out.headers.emplace_back("Accept", call.accept);
+    out.headers.emplace_back("User-Agent", "hangar/" HANGAR_VERSION);
+    if (!call.body.empty()) out.headers.emplace_back("Content-Type", call.content_type);
+    if (call.identity.user.empty()) {
+      const http::Headers& own = credentials->impersonation();
+      out.headers.insert(out.headers.end(), own.begin(), own.end());
+      return out;
+    }
+    bool breaks_a_header = has_control_character(call.identity.user);
+    out.headers.emplace_back("Impersonate-User", call.identity.user);
+    if (!has_groups_of_service_account(call.identity)) {
+      for (const std::string& group : call.identity.groups) {
+        breaks_a_header |= has_control_character(group);
+        out.headers.emplace_back("Impersonate-Group", group);
+      }
+    }
+    if (breaks_a_header) {
+      return fail(ErrorKind::InvalidInput, "the identity has a control character in its name");
+    }
+    return out;
+  }
+
+  void observe(const Call& call, int status, Duration took) {
+    metrics
+        .counter("rest_client_requests_total",
+                 "Number of HTTP requests, partitioned by status code, method, and host.",
+                 {{"code", status == 0 ? "<error>" : std::to_string(status)},
+                  {"method", call.method},
+                  {"host", host}})
+        .add();
+    metrics
+        .histogram("rest_client_request_duration_seconds",
+                   "Request latency in seconds. Broken down by verb, and host.", duration_buckets(),
+                   {{"verb", call.method}, {"host", host}})
+        .observe(std::chrono::duration<double>(took).count());
+  }
+
+  void log_warnings(const http::Headers& headers) {
+    for (std::string& text : internal::warnings(headers)) {
+      // Starting anew is better than growing, or than never logging again.
+      if (warnings_seen.size() >= limits::kServerWarningsMax) warnings_seen.clear();
+      const auto [it, is_new] = warnings_seen.insert(std::move(text));
+      if (is_new) log.warning("the API server warns", {{"warning", *it}});
+    }
+  }
+
+  // How long to wait before this request is made again; nothing when it is not.
+  [[nodiscard]] std::optional<Duration> retry_delay(const Call& call,
+                                                    const Result<http::Response>& response,
+                                                    std::uint32_t retries) {
+    const bool is_read = call.method == "GET";
+    const auto backoff = [&]() -> std::optional<Duration> {
+      if (!is_read || retries >= kReadRetriesMax) return std::nullopt;
+      return with_jitter(kReadBackoff * (1U << retries));
+    };
+    if (!response) {
+      if (response.error().kind() != ErrorKind::Unavailable) return std::nullopt;
+      return backoff();
+    }
+    const int status = response->status;
+    if (status != 429 && status < 500) return std::nullopt;
+    if (const auto after = internal::retry_after(*response)) {
+      if (retries >= limits::kRequestRetriesMax) return std::nullopt;
+      return with_jitter(std::max<Duration>(*after, kReadBackoff));
+    }
+    if (status >= 502 && status <= 504) return backoff();
+    return std::nullopt;
+  }
+
+  // Any answer, after what of repeating is due.
+  static io::Task<Result<http::Response>> send(std::shared_ptr<Shared> self, Call call,
+                                               std::stop_token stop) {
+    const Instant give_up_at = io::Loop::now() + limits::kRequestRetryTimeMax;
+    bool renewed = false;
+    std::uint32_t retries = 0;
+    while (true) {
+      HANGAR_CO_TRY(co_await self->wait_for_token(stop));
+      const auto grant = HANGAR_CO_TRY(co_await self->credentials->grant(stop));
+      const Instant begin = io::Loop::now();
+      auto response = co_await self->http.send(HANGAR_CO_TRY(self->request(call, grant)), stop);
+      if (!response && response.error().kind() == ErrorKind::Cancelled) co_return response;
+      self->observe(call, response ? response->status : 0, io::Loop::now() - begin);
+      if (response) self->log_warnings(response->headers);
+
+      if (response && response->status == 401 && !std::exchange(renewed, true)) {
+        if (HANGAR_CO_TRY(co_await self->credentials->renew(grant.generation, stop))) continue;
+      }
+      const auto delay = self->retry_delay(call, response, retries);
+      if (!delay || io::Loop::now() + *delay > give_up_at) co_return response;
+      ++retries;
+      HANGAR_CO_TRY(co_await self->loop.sleep(*delay, stop));
+    }
+  }
+
+  // The body of a success; anything else is an error. A call that could not be made is its error.
+  static io::Task<Result<std::string>> body(std::shared_ptr<Shared> self, Result<Call> call,
+                                            std::stop_token stop) {
+    if (!call) co_return std::unexpected(std::move(call).error());
+    auto response =
+        HANGAR_CO_TRY(co_await send(std::move(self), *std::move(call), std::move(stop)));
+    if (!is_success(response.status)) {
+      co_return std::unexpected(error_from_status(response.status, response.body));
+    }
+    co_return std::move(response.body);
+  }
+
+  static ValueTask value(std::shared_ptr<Shared> self, Result<Call> call, std::stop_token stop) {
+    const std::string text =
+        HANGAR_CO_TRY(co_await body(std::move(self), std::move(call), std::move(stop)));
+    auto parsed = json::parse(text);
+    if (!parsed) {
+      // Whoever answered is not, or not quite, an API server: that may pass.
+      co_return fail(ErrorKind::Unavailable, "the server's answer: " + parsed.error().message());
+    }
+    co_return parsed;
+  }
+
+  static io::Task<Result<List>> list(std::shared_ptr<Shared> self, Identity identity,
+                                     Resource resource, ListOptions options, std::stop_token stop) {
+    const std::string path = HANGAR_CO_TRY(internal::collection_path(resource, options.namespace_));
+    List out;
+    std::string continue_token;
+    int restarts = 0;
+    while (true) {
+      Query query;
+      query.add("labelSelector", options.label_selector)
+          .add("fieldSelector", options.field_selector);
+      if (options.page_size > 0) query.add("limit", std::to_string(options.page_size));
+      if (continue_token.empty()) {
+        query.add("resourceVersion", options.resource_version)
+            .add("resourceVersionMatch", options.resource_version_match);
+      } else {
+        query.add("continue", continue_token);
+      }
+      auto text =
+          co_await body(self, Call{.path = path + query.text(), .identity = identity}, stop);
+      if (!text) {
+        // Half a list is worth nothing: the pages that come now would be of another time.
+        if (text.error().kind() != ErrorKind::Expired || continue_token.empty()) {
+          co_return std::unexpected(std::move(text).error());
+        }
+        out = {};
+        continue_token.clear();
+        if (++restarts == kListRestartsMax) options.page_size = 0;
+        continue;
+      }
+      auto page = internal::parse_list_page(*text, resource);
+      if (!page) {
+        co_return std::unexpected(
+            std::move(page).error().in(fmt::format("list {}", resource.plural)));
+      }
+      out.resource_version = std::move(page->resource_version);
+      if (out.items.empty()) {
+        out.items = std::move(page->items);
+      } else {
+        out.items.insert(out.items.end(), std::move_iterator(page->items.begin()),
+                         std::move_iterator(page->items.end()));
+      }
+      if (page->continue_token.empty()) co_return out;
+      if (page->continue_token == continue_token) {
+        co_return fail(ErrorKind::Unavailable, "the server repeats a page of its list");
+      }
+      continue_token = std::move(page->continue_token);
+    }
+  }
+
+  static io::Task<Result<>> watch(std::shared_ptr<Shared> self, Call call,
+                                  std::function<Result<>(std::string_view line)> on_line,
+                                  std::stop_token stop) {
+    bool renewed = false;
+    while (true) {
+      HANGAR_CO_TRY(co_await self->wait_for_token(stop));
+      const auto grant = HANGAR_CO_TRY(co_await self->credentials->grant(stop));
+      auto request = HANGAR_CO_TRY(self->request(call, grant));
+      request.total_timeout = milliseconds::zero();
+      request.idle_timeout = limits::kWatchIdleMax;
+
+      const Instant begin = io::Loop::now();
+      internal::LineSplitter lines(limits::kWatchLineBytesMax);
+      int status = 0;
+      std::string refusal;
+      http::Client::StreamHandler handler{
+          .on_headers = [&](int answered, const http::Headers& headers) -> Result<> {
+            status = answered;
+            self->observe(call, status, io::Loop::now() - begin);
+            self->log_warnings(headers);
+            return {};
+          },
+          .on_bytes = [&](std::string_view bytes) -> Result<> {
+            if (is_success(status)) return lines.feed(bytes, on_line);
+            const std::size_t room = limits::kServerMessageBytesMax * 2 - refusal.size();
+            refusal += bytes.substr(0, room);
+            return {};
+          }};
+      auto ended = co_await self->http.stream(std::move(request), std::move(handler), stop);
+      if (!ended) {
+        if (status == 0 && ended.error().kind() != ErrorKind::Cancelled) {
+          self->observe(call, 0, io::Loop::now() - begin);
+        }
+        co_return std::unexpected(std::move(ended).error());
+      }
+      if (is_success(status)) co_return Result<>();
+      if (status == 401 && !std::exchange(renewed, true)) {
+        if (HANGAR_CO_TRY(co_await self->credentials->renew(grant.generation, stop))) continue;
+      }
+      co_return std::unexpected(error_from_status(status, refusal));
+    }
+  }
+};
+
+Client::Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> credentials,
+               Metrics& metrics, Log log, ClientOptions options)
+    : shared_(std::make_shared<Shared>(Shared{.loop = loop,
+                                              .http = http,
+                                              .credentials = credentials,
+                                              .metrics = metrics,
+                                              .log = std::move(log),
+                                              .options = options,
+                                              .host = host_of(credentials->server())})) {}
+
+Client::Client(std::shared_ptr<Shared> shared, Identity identity)
+    : shared_(std::move(shared)), identity_(std::move(identity)) {}
+
+Client::~Client() = default;
+
+Client Client::as(Identity identity) const {
+  return Client(shared_, std::move(identity));
+}
+
+io::Loop& Client::loop() const {
+  return shared_->loop;
+}
+
+const std::string& Client::default_namespace() const {
+  return shared_->credentials->namespace_();
+}
+
+namespace {
+
+Query write_query(std::string_view field_manager, bool dry_run, std::string_view field_validation) {
+  Query query;
+  query.add("fieldManager", field_manager)
+      .add("dryRun", dry_run ? "All" : "")
+      .add("fieldValidation", field_validation);
+  return query;
+}
+
+Result<Call> get_call(const Resource& resource, const ObjectKey& key, std::string_view subresource,
+                      const Identity& identity) {
+  return Call{.path = HANGAR_TRY(internal::object_path(resource, key, subresource)),
+              .identity = identity};
+}
+
+Result<Call> create_call(const Resource& resource, const json::Value& object,
+                         const WriteOptions& options, const Identity& identity) {
+  const ObjectKey key = key_of(object);
+  std::string path;
+  if (!options.subresource.empty()) {
+    path = HANGAR_TRY(internal::object_path(resource, key, options.subresource));
+  } else if (resource.namespaced && key.namespace_.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{} \"{}\" needs a namespace", resource.plural, key.name));
+  } else {
+    path = HANGAR_TRY(internal::collection_path(resource, key.namespace_));
+  }
+  path += write_query(options.field_manager, options.dry_run, options.field_validation).text();
+  return Call{
+      .method = "POST", .path = std::move(path), .body = json::dump(object), .identity = identity};
+}
+
+Result<Call> write_call(std::string method, const Resource& resource, const ObjectKey& key,
+                        const json::Value& body, std::string_view type, const WriteOptions& options,
+                        const Identity& identity) {
+  std::string path = HANGAR_TRY(internal::object_path(resource, key, options.subresource));
+  path += write_query(options.field_manager, options.dry_run, options.field_validation).text();
+  return Call{.method = std::move(method),
+              .path = std::move(path),
+              .body = json::dump(body),
+              .content_type = std::string(type),
+              .identity = identity};
+}
+
+Result<Call> apply_call(const Resource& resource, const json::Value& object,
+                        const ApplyOptions& options, const Identity& identity) {
+  std::string path =
+      HANGAR_TRY(internal::object_path(resource, key_of(object), options.subresource));
+  path += write_query(options.field_manager, options.dry_run, options.field_validation)
+              .add("force", options.force ? "true" : "")
+              .text();
+  // JSON is YAML.
+  return Call{.method = "PATCH",
+              .path = std::move(path),
+              .body = json::dump(object),
+              .content_type = "application/apply-patch+yaml",
+              .identity = identity};
+}
+
+Result<Call> delete_call(Result<std::string> path, const DeleteOptions& options,
+                         const Identity& identity) {
+  return Call{.method = "DELETE",
+              .path = HANGAR_TRY(std::move(path)),
+              .body = delete_body(options),
+              .identity = identity};
+}
+
+Result<Call> path_call(std::string method, std::string path, const Identity& identity) {
+  if (!path.starts_with('/') || has_control_character(path) || path.contains(' ')) {
+    return fail(ErrorKind::InvalidInput, "the path must begin with '/' and have no spaces");
+  }
+  return Call{.method = std::move(method), .path = std::move(path), .identity = identity};
+}
+
+}  // namespace
+
+Client::ValueTask Client::get(Resource resource, ObjectKey key, std::stop_token stop,
+                              std::string subresource) const {
+  return Shared::value(shared_, get_call(resource, key, subresource, identity_), std::move(stop));
+}
+
+io::Task<Result<List>> Client::list(Resource resource, ListOptions options,
+                                    std::stop_token stop) const {
+  return Shared::list(shared_, identity_, std::move(resource), std::move(options), std::move(stop));
+}
+
+Client::ValueTask Client::create(Resource resource, json::Value object, WriteOptions options,
+                                 std::stop_token stop) const {
+  return Shared::value(shared_, create_call(resource, object, options, identity_), std::move(stop));
+}
+
+Client::ValueTask Client::update(Resource resource, json::Value object, WriteOptions options,
+                                 std::stop_token stop) const {
+  return Shared::value(
+      shared_,
+      write_call("PUT", resource, key_of(object), object, "application/json", options, identity_),
+      std::move(stop));
+}
+
+Client::ValueTask Client::patch(Resource resource, ObjectKey key, PatchType type, json::Value patch,
+                                WriteOptions options, std::stop_token stop) const {
+  return Shared::value(
+      shared_, write_call("PATCH", resource, key, patch, content_type(type), options, identity_),
+      std::move(stop));
+}
+
+Client::ValueTask Client::apply(Resource resource, json::Value object, ApplyOptions options,
+                                std::stop_token stop) const {
+  return Shared::value(shared_, apply_call(resource, object, options, identity_), std::move(stop));
+}
+
+Client::ValueTask Client::remove(Resource resource, ObjectKey key, DeleteOptions options,
+                                 std::stop_token stop) const {
+  return Shared::value(shared_,
+                       delete_call(internal::object_path(resource, key, {}), options, identity_),
+                       std::move(stop));
+}
+
+Client::ValueTask Client::remove_collection(Resource resource, ListOptions selection,
+                                            DeleteOptions options, std::stop_token stop) const {
+  auto path = internal::collection_path(resource, selection.namespace_);
+  if (path) {
+    *path += Query()
+                 .add("labelSelector", selection.label_selector)
+                 .add("fieldSelector", selection.field_selector)
+                 .text();
+  }
+  return Shared::value(shared_, delete_call(std::move(path), options, identity_), std::move(stop));
+}
+
+Client::ValueTask Client::get_path(std::string path, std::stop_token stop,
+                                   std::string accept) const {
+  auto call = path_call("GET", std::move(path), identity_);
+  if (call && !accept.empty()) call->accept = std::move(accept);
+  return Shared::value(shared_, std::move(call), std::move(stop));
+}
+
+Client::ValueTask Client::post_path(std::string path, json::Value body,
+                                    std::stop_token stop) const {
+  auto call = path_call("POST", std::move(path), identity_);
+  if (call) call->body = json::dump(body);
+  return Shared::value(shared_, std::move(call), std::move(stop));
+}
+
+io::Task<Result<>> Client::watch(Resource resource, std::string namespace_, std::string query,
+                                 std::function<Result<>(std::string_view line)> on_line,
+                                 std::stop_token stop) const {
+  // A coroutine of its own would need this client to outlive it; this one needs `shared_` only.
+  static constexpr auto kStart = [](std::shared_ptr<Shared> shared, Result<std::string> path,
+                                    std::string rest, Identity identity,
+                                    std::function<Result<>(std::string_view)> each,
+                                    std::stop_token token) -> io::Task<Result<>> {
+    std::string whole = HANGAR_CO_TRY(std::move(path)) + "?watch=true";
+    if (!rest.empty()) whole += "&" + rest;
+    co_return co_await Shared::watch(
+        std::move(shared), Call{.path = std::move(whole), .identity = std::move(identity)},
+        std::move(each), std::move(token));
+  };
+  return kStart(shared_, internal::collection_path(resource, namespace_), std::move(query),
+                identity_, std::move(on_line), std::move(stop));
+}
+
+}  // namespace hangar::kube

@@ -1,0 +1,161 @@
+#include "kube/internal/answers.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/internal/skim.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+ErrorKind kind_of(int http_status) {
+  switch (http_status) {
+    case 401:
+    case 403:
+      return ErrorKind::Denied;
+    case 404:
+      return ErrorKind::NotFound;
+    case 409:
+      return ErrorKind::Conflict;
+    case 410:
+      return ErrorKind::Expired;
+    case 413:
+      return ErrorKind::LimitExceeded;
+    case 408:
+    case 429:
+      return ErrorKind::Unavailable;
+    default:
+      return http_status >= 400 && http_status < 500 ? ErrorKind::InvalidInput
+                                                     : ErrorKind::Unavailable;
+  }
+}
+
+// The beginning of it, cut at a character.
+std::string_view shortened(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+    --end;
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+Error error_from_status(int http_status, std::string_view body) {
+  const ErrorKind kind = kind_of(http_status);
+  const auto status = json::parse(body);
+  const std::string_view message =
+      status ? json::string_at(*status, {"message"}) : std::string_view();
+  if (status && json::string_at(*status, {"kind"}) == "Status" && !message.empty()) {
+    constexpr std::size_t kReasonBytesMax = 64;
+    return Error(kind, std::string(shortened(message, limits::kServerMessageBytesMax)))
+        .with_reason(std::string(shortened(json::string_at(*status, {"reason"}), kReasonBytesMax)));
+  }
+  // Not the API server's own words but, say, a proxy's page: a glance at it is enough.
+  constexpr std::size_t kGlanceBytes = 200;
+  std::string glance(shortened(body, kGlanceBytes));
+  std::ranges::replace_if(
+      glance, [](char character) { return static_cast<unsigned char>(character) < 0x20; }, ' ');
+  while (glance.ends_with(' '))
+    glance.pop_back();
+  return Error(kind, fmt::format("the server answered {}{}{}", http_status,
+                                 glance.empty() ? "" : ": ", glance));
+}
+
+std::string_view reason_of(const Error& error) {
+  return error.reason();
+}
+
+namespace internal {
+
+Result<ListPage> parse_list_page(std::string_view body, const Resource& resource) {
+  ListPage page;
+  const GroupVersionKind gvk = resource.gvk();
+  Skim skim(body);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (*key == "metadata") {
+      for (auto metadata = skim.object(); const auto name = skim.next_key(metadata);) {
+        if (*name == "resourceVersion") {
+          page.resource_version = skim.string();
+        } else if (*name == "continue") {
+          page.continue_token = skim.string();
+        } else {
+          skim.value();
+        }
+      }
+    } else if (*key == "items" && !skim.skip_null()) {
+      for (auto items = skim.array(); skim.next_element(items);) {
+        const std::string_view item = skim.value();
+        if (skim.is_failed()) break;
+        page.items.push_back(HANGAR_TRY(Object::make_item(item, gvk)));
+      }
+    } else if (*key != "items") {
+      skim.value();
+    }
+  }
+  HANGAR_TRY(skim.finish());
+  return page;
+}
+
+std::optional<std::chrono::seconds> retry_after(const http::Response& response) {
+  if (const auto header = http::find_header(response.headers, "retry-after")) {
+    std::uint32_t seconds = 0;
+    const char* const end = header->data() + header->size();
+    const auto [at, code] = std::from_chars(header->data(), end, seconds);
+    // The other form of the header, a date, is of no use without a common clock.
+    if (code == std::errc() && at == end) return std::chrono::seconds(seconds);
+    return std::chrono::seconds(1);
+  }
+  const auto status = json::parse(response.body);
+  if (!status) return std::nullopt;
+  const std::int64_t seconds = json::int_at(*status, {"details", "retryAfterSeconds"});
+  if (seconds <= 0) return std::nullopt;
+  return std::chrono::seconds(std::min<std::int64_t>(seconds, 3600));
+}
+
+std::vector<std::string> warnings(const http::Headers& headers) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : headers) {
+    const bool is_warning = std::ranges::equal(name, std::string_view("warning"), {}, [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    if (!is_warning) continue;
+    // code agent "text", possibly more of them, with backslashes before quotes in the text.
+    std::string text;
+    bool in_text = false;
+    for (std::size_t index = 0; index < value.size(); ++index) {
+      const char character = value[index];
+      if (in_text && character == '\\' && index + 1 < value.size()) {
+        text += value[++index];
+      } else if (character == '"') {
+        if (in_text) texts.push_back(std::exchange(text, {}));
+        in_text = !in_text;
+      } else if (in_text) {
+        text += character;
+      }
+    }
+  }
+  return texts;
+}
+
+}  // namespace internal
+
+}  // namespace hangar::kube

@@ -1,0 +1,137 @@
+#include "kube/internal/answers.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hangar::kube {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+
+const Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
+
+TEST(StatusError, HasTheServersMessageAndReason) {
+  const Error error = error_from_status(
+      409,
+      R"({"kind":"Status","status":"Failure","message":"it exists","reason":"AlreadyExists"})");
+
+  EXPECT_EQ(error.kind(), ErrorKind::Conflict);
+  EXPECT_EQ(error.message(), "it exists");
+  EXPECT_EQ(reason_of(error), "AlreadyExists");
+  EXPECT_EQ(reason_of(Error(error).in("create")), "AlreadyExists");
+}
+
+TEST(StatusError, SaysByItsKindWhatTheCallerMayDo) {
+  const struct {
+    int status;
+    ErrorKind want;
+  } cases[] = {
+      {400, ErrorKind::InvalidInput},  {422, ErrorKind::InvalidInput},
+      {405, ErrorKind::InvalidInput},  {401, ErrorKind::Denied},
+      {403, ErrorKind::Denied},        {404, ErrorKind::NotFound},
+      {409, ErrorKind::Conflict},      {410, ErrorKind::Expired},
+      {413, ErrorKind::LimitExceeded}, {408, ErrorKind::Unavailable},
+      {429, ErrorKind::Unavailable},   {500, ErrorKind::Unavailable},
+      {503, ErrorKind::Unavailable},   {504, ErrorKind::Unavailable},
+      {302, ErrorKind::Unavailable},
+  };
+  for (const auto& [status, want] : cases) {
+    EXPECT_EQ(error_from_status(status, "{}").kind(), want) << status;
+  }
+}
+
+TEST(StatusError, ShowsAGlanceOfWhatIsNoStatus) {
+  EXPECT_EQ(error_from_status(404, "404 page not found\n").message(),
+            "the server answered 404: 404 page not found");
+  EXPECT_EQ(error_from_status(502, "").message(), "the server answered 502");
+  EXPECT_LT(error_from_status(502, std::string(100'000, 'x')).message().size(), 300);
+}
+
+TEST(StatusError, KeepsMessagesOfBoundedSize) {
+  // Cut between characters: what follows must stay UTF-8.
+  std::string long_text = "x";
+  while (long_text.size() < 3 * limits::kServerMessageBytesMax)
+    long_text += "\xC3\xA9";
+
+  const Error error = error_from_status(422, R"({"kind":"Status","message":")" + long_text + "\"}");
+
+  EXPECT_LE(error.message().size(), limits::kServerMessageBytesMax);
+  EXPECT_TRUE(error.message().ends_with("\xC3\xA9"));
+}
+
+TEST(RetryAfter, IsReadFromTheHeaderOrTheStatus) {
+  const auto asked = [](http::Headers headers, std::string body) {
+    return internal::retry_after({.status = 429, .headers = headers, .body = body});
+  };
+
+  EXPECT_EQ(asked({{"Retry-After", "7"}}, ""), seconds(7));
+  EXPECT_EQ(asked({{"retry-after", "Fri, 31 Dec 1999 23:59:59 GMT"}}, ""), seconds(1));
+  EXPECT_EQ(asked({}, R"({"details":{"retryAfterSeconds":3}})"), seconds(3));
+  EXPECT_EQ(asked({}, R"({"details":{"retryAfterSeconds":0}})"), std::nullopt);
+  EXPECT_EQ(asked({}, "no json"), std::nullopt);
+}
+
+TEST(Warnings, AreTheQuotedTextsOfAllHeaders) {
+  EXPECT_THAT(internal::warnings({{"warning", R"(299 - "first \"quoted\" \\", 299 - "second")"},
+                                  {"Other", R"("no")"},
+                                  {"Warning", R"(299 - "third")"}}),
+              ElementsAre(R"(first "quoted" \)", "second", "third"));
+  EXPECT_THAT(internal::warnings({{"warning", R"(299 - "unended)"}, {"warning", "\"\\"}}),
+              ElementsAre());
+}
+
+TEST(ListPage, IsReadInOnePass) {
+  const auto page = internal::parse_list_page(
+      R"({"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"9",)"
+      R"("continue":"more","remainingItemCount":3},"items":[{"metadata":{"name":"a","uid":"1"}},)"
+      R"({"metadata":{"name":"b","uid":"2"}}]})"
+      "\n",
+      kDeployments);
+
+  ASSERT_TRUE(page.has_value()) << page.error().message();
+  EXPECT_EQ(page->resource_version, "9");
+  EXPECT_EQ(page->continue_token, "more");
+  ASSERT_EQ(page->items.size(), 2);
+  EXPECT_EQ(page->items[1]->bytes(), R"({"kind":"Deployment","apiVersion":"apps/v1",)"
+                                     R"("metadata":{"name":"b","uid":"2"}})");
+}
+
+TEST(ListPage, MayHaveNoItems) {
+  for (const std::string_view body : {R"({"metadata":{},"items":[]})", R"({"items":null})"}) {
+    const auto page = internal::parse_list_page(body, kDeployments);
+
+    ASSERT_TRUE(page.has_value()) << body;
+    EXPECT_TRUE(page->items.empty());
+  }
+}
+
+TEST(ListPage, RefusesWhatIsNoList) {
+  for (const std::string_view body :
+       {"", "[]", R"({"items":{}})", R"({"items":[1]})", R"({"items":[{}]})", R"({"metadata":1})",
+        R"({"items":[{"metadata":{}})", R"({"items":[]}x)"}) {
+    EXPECT_FALSE(internal::parse_list_page(body, kDeployments).has_value()) << body;
+  }
+}
+
+TEST(ServiceAccount, HasTheGroupsThatTheServerGivesIt) {
+  const Identity identity = service_account("shop", "robot");
+
+  EXPECT_EQ(identity.user, "system:serviceaccount:shop:robot");
+  EXPECT_THAT(identity.groups, ElementsAre("system:serviceaccounts", "system:serviceaccounts:shop",
+                                           "system:authenticated"));
+}
+
+}  // namespace
+}  // namespace hangar::kube

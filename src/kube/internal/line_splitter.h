@@ -1,0 +1,29 @@
+// Lines out of a stream that comes in pieces.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace hangar::kube::internal {
+
+class LineSplitter {
+ public:
+  // Lines longer than `line_bytes_max` are LimitExceeded, before they are held in memory.
+  explicit LineSplitter(std::size_t line_bytes_max) : line_bytes_max_(line_bytes_max) {}
+
+  // Calls `on_line` for each line that ends within `piece`, without its newline; empty lines are
+  // left out. The first error that `on_line` returns ends it. A last line without a newline waits
+  // for the next piece: the stream was cut there.
+  [[nodiscard]] Result<> feed(std::string_view piece,
+                              const std::function<Result<>(std::string_view line)>& on_line);
+
+ private:
+  std::size_t line_bytes_max_;
+  std::string partial_;
+};
+
+}  // namespace hangar::kube::internal

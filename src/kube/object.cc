@@ -1,0 +1,306 @@
+#include "kube/object.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/internal/skim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+using internal::Skim;
+
+// What is taken out of an object in one pass over its bytes. Views are into these.
+struct Skimmed {
+  std::string_view api_version;
+  std::string_view kind;
+  std::string namespace_;
+  std::string name;
+  std::string_view uid;
+  std::string_view resource_version;
+  std::int64_t generation = 0;
+  bool being_deleted = false;
+  std::vector<std::string_view> owner_uids;
+  // Key, value and one comma.
+  std::string_view managed_fields;
+  bool has_metadata = false;
+  bool has_blanks = false;
+};
+
+// Uids and versions are opaque words that the server made; kept as views, so they must stand in
+// the text as they are.
+std::string_view plain_word(Skim& skim) {
+  const std::string_view word = skim.raw_string();
+  if (word.find('\\') != std::string_view::npos) skim.refuse("an escape in an identifier");
+  return word;
+}
+
+std::int64_t integer(Skim& skim) {
+  const std::string_view text = skim.value();
+  std::int64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text != "null" && (code != std::errc() || end != text.data() + text.size())) {
+    skim.refuse("expected an integer");
+  }
+  return number;
+}
+
+void skim_owners(Skim& skim, std::vector<std::string_view>& uids) {
+  if (skim.skip_null()) return;
+  for (auto owners = skim.array(); skim.next_element(owners);) {
+    for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+      if (*key == "uid") {
+        uids.push_back(plain_word(skim));
+      } else {
+        skim.value();
+      }
+    }
+  }
+}
+
+void skim_metadata(Skim& skim, std::string_view text, Skimmed& out) {
+  const char* previous_end = nullptr;
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (*key == "name") {
+      out.name = skim.string();
+    } else if (*key == "namespace") {
+      out.namespace_ = skim.string();
+    } else if (*key == "uid") {
+      out.uid = plain_word(skim);
+    } else if (*key == "resourceVersion") {
+      out.resource_version = plain_word(skim);
+    } else if (*key == "generation") {
+      out.generation = integer(skim);
+    } else if (*key == "deletionTimestamp") {
+      out.being_deleted = !skim.raw_string().empty();
+    } else if (*key == "ownerReferences") {
+      skim_owners(skim, out.owner_uids);
+    } else if (*key == "managedFields") {
+      skim.value();
+      if (skim.is_failed()) return;
+      // With the comma before it, or else with the one after it.
+      const char* const begin = previous_end != nullptr ? previous_end : key->data() - 1;
+      const char* end = text.data() + skim.offset();
+      if (previous_end == nullptr && skim.peek() == ',') {
+        end = text.data() + skim.offset() + 1;
+      }
+      if (!out.managed_fields.empty()) skim.refuse("metadata.managedFields twice");
+      out.managed_fields = {begin, static_cast<std::size_t>(end - begin)};
+      continue;
+    } else {
+      skim.value();
+    }
+    previous_end = text.data() + skim.offset();
+  }
+}
+
+Result<Skimmed> skim_object(std::string_view text) {
+  Skimmed out;
+  Skim skim(text);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (*key == "apiVersion") {
+      out.api_version = skim.raw_string();
+    } else if (*key == "kind") {
+      out.kind = skim.raw_string();
+    } else if (*key == "metadata") {
+      if (out.has_metadata) skim.refuse("metadata twice");
+      out.has_metadata = true;
+      skim_metadata(skim, text, out);
+    } else {
+      skim.value();
+    }
+  }
+  HANGAR_TRY(skim.finish());
+  out.has_blanks = skim.saw_blanks();
+  return out;
+}
+
+}  // namespace
+
+std::string GroupKind::to_string() const {
+  return group.empty() ? kind : kind + "." + group;
+}
+
+std::string GroupVersionKind::api_version() const {
+  return group.empty() ? version : group + "/" + version;
+}
+
+Result<GroupVersionKind> gvk_of(const json::Value& object) {
+  const std::string_view api_version = json::string_at(object, {"apiVersion"});
+  const std::string_view kind = json::string_at(object, {"kind"});
+  if (api_version.empty()) {
+    return fail(ErrorKind::InvalidInput, "the object has no apiVersion");
+  }
+  if (kind.empty()) return fail(ErrorKind::InvalidInput, "the object has no kind");
+  return make_gvk(api_version, kind);
+}
+
+GroupVersionKind make_gvk(std::string_view api_version, std::string_view kind) {
+  const std::size_t slash = api_version.find('/');
+  if (slash == std::string_view::npos) return {"", std::string(api_version), std::string(kind)};
+  return {std::string(api_version.substr(0, slash)), std::string(api_version.substr(slash + 1)),
+          std::string(kind)};
+}
+
+std::string ObjectKey::to_string() const {
+  return namespace_.empty() ? name : namespace_ + "/" + name;
+}
+
+ObjectKey key_of(const json::Value& object) {
+  return {std::string(json::string_at(object, {"metadata", "namespace"})),
+          std::string(json::string_at(object, {"metadata", "name"}))};
+}
+
+// Copies the bytes once, leaving out and putting in what make() promises.
+struct ObjectBuilder {
+  static Result<ObjectPtr> build(std::string_view text, const GroupVersionKind* gvk) {
+    Skimmed skimmed = HANGAR_TRY(skim_object(text));
+    if (skimmed.has_blanks) {
+      const std::string compacted = internal::compact(text);
+      return build(compacted, gvk);
+    }
+    if (!skimmed.has_metadata) return fail(ErrorKind::InvalidInput, "the object has no metadata");
+    std::string type;
+    if (skimmed.kind.empty()) {
+      if (gvk == nullptr) return fail(ErrorKind::InvalidInput, "the object has no kind");
+      type = fmt::format(R"("kind":"{}",)", gvk->kind);
+    }
+    if (skimmed.api_version.empty()) {
+      if (gvk == nullptr) return fail(ErrorKind::InvalidInput, "the object has no apiVersion");
+      type += fmt::format(R"("apiVersion":"{}",)", gvk->api_version());
+    }
+    return copy(text, std::move(skimmed), type);
+  }
+
+ private:
+  static Result<ObjectPtr> copy(std::string_view text, Skimmed skimmed, std::string_view type) {
+    text = text.substr(0, text.rfind('}') + 1);
+    const std::string_view cut = skimmed.managed_fields;
+    const std::size_t size = text.size() - cut.size() + type.size();
+    if (size > std::numeric_limits<std::uint32_t>::max()) {
+      return fail(ErrorKind::LimitExceeded, "the object is larger than 4 GiB");
+    }
+    // `{`, type, the rest up to the cut, the rest after it.
+    const std::size_t cut_begin =
+        cut.empty() ? text.size() : static_cast<std::size_t>(cut.data() - text.data());
+    auto bytes = std::make_unique_for_overwrite<char[]>(size);
+    char* at = bytes.get();
+    const auto put = [&at](std::string_view part) {
+      std::memcpy(at, part.data(), part.size());
+      at += part.size();
+    };
+    put(text.substr(0, 1));
+    put(type);
+    put(text.substr(1, cut_begin - 1));
+    put(text.substr(cut_begin + cut.size()));
+
+    // Where a view into `text` lies in the copy.
+    const auto moved = [&](std::string_view view) {
+      auto offset = static_cast<std::size_t>(view.data() - text.data());
+      if (offset > cut_begin) offset -= cut.size();
+      return Object::Span{static_cast<std::uint32_t>(offset + type.size()),
+                          static_cast<std::uint32_t>(view.size())};
+    };
+    const auto object = std::make_shared<Made>();
+    object->bytes_ = std::move(bytes);
+    object->size_ = static_cast<std::uint32_t>(size);
+    object->key_ = {std::move(skimmed.namespace_), std::move(skimmed.name)};
+    object->generation_ = skimmed.generation;
+    object->being_deleted_ = skimmed.being_deleted;
+    if (!skimmed.uid.empty()) object->uid_ = moved(skimmed.uid);
+    if (!skimmed.resource_version.empty()) {
+      object->resource_version_ = moved(skimmed.resource_version);
+    }
+    std::erase(skimmed.owner_uids, std::string_view());
+    object->owner_uids_.reserve(skimmed.owner_uids.size());
+    for (const std::string_view uid : skimmed.owner_uids) {
+      object->owner_uids_.push_back(object->view(moved(uid)));
+    }
+    std::ranges::sort(object->owner_uids_);
+    return object;
+  }
+
+  // Lets make_shared reach the private constructor.
+  struct Made final : Object {};
+};
+
+Result<ObjectPtr> Object::make(std::string_view bytes) {
+  return ObjectBuilder::build(bytes, nullptr);
+}
+
+Result<ObjectPtr> Object::make(json::Value value, const GroupVersionKind& gvk) {
+  if (!value.is_object()) return fail(ErrorKind::InvalidInput, "the object is no JSON object");
+  json::erase_at(value, {"metadata", "managedFields"});
+  return make_item(json::dump(value), gvk);
+}
+
+Result<ObjectPtr> Object::make_item(std::string_view bytes, const GroupVersionKind& gvk) {
+  return ObjectBuilder::build(bytes, &gvk);
+}
+
+json::Value Object::to_value() const {
+  // The bytes were checked by make(): nothing is left that could fail.
+  return json::parse(bytes()).value_or(json::Value());
+}
+
+std::size_t Object::size_bytes() const {
+  const auto heap = [](const std::string& text) {
+    constexpr std::size_t kWithinString = 15;  // libstdc++ keeps that much in the string itself.
+    return text.capacity() > kWithinString ? text.capacity() + 1 : 0;
+  };
+  constexpr std::size_t kSharedCounts = 16;
+  return sizeof(Object) + kSharedCounts + size_ + heap(key_.namespace_) + heap(key_.name) +
+         owner_uids_.capacity() * sizeof(std::string_view);
+}
+
+std::string_view label_of(const json::Value& object, std::string_view key) {
+  return json::string_at(object, {"metadata", "labels", key});
+}
+
+std::string_view annotation_of(const json::Value& object, std::string_view key) {
+  return json::string_at(object, {"metadata", "annotations", key});
+}
+
+std::vector<OwnerReference> owners_of(const json::Value& object) {
+  std::vector<OwnerReference> owners;
+  const json::Array* const references = json::array_at(object, {"metadata", "ownerReferences"});
+  if (references == nullptr) return owners;
+  owners.reserve(references->size());
+  for (const json::Value& reference : *references) {
+    const auto text = [&reference](std::string_view member) {
+      return std::string(json::string_at(reference, {member}));
+    };
+    owners.push_back({.api_version = text("apiVersion"),
+                      .kind = text("kind"),
+                      .name = text("name"),
+                      .uid = text("uid"),
+                      .controller = json::bool_at(reference, {"controller"})});
+  }
+  return owners;
+}
+
+bool has_finalizer(const json::Value& object, std::string_view finalizer) {
+  const json::Array* const finalizers = json::array_at(object, {"metadata", "finalizers"});
+  return finalizers != nullptr &&
+         std::ranges::any_of(*finalizers, [finalizer](const json::Value& value) {
+           return value.is_string() && value.get_string() == finalizer;
+         });
+}
+
+}  // namespace hangar::kube

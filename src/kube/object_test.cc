@@ -1,0 +1,229 @@
+#include "kube/object.h"
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace hangar::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ObjectPtr make(std::string_view bytes) {
+  auto object = Object::make(bytes);
+  EXPECT_TRUE(object.has_value()) << object.error().message();
+  return object.value_or(nullptr);
+}
+
+TEST(Object, TakesOutWhatIndexesAskFor) {
+  const ObjectPtr object = make(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","uid":"u-1",)"
+      R"("resourceVersion":"42","generation":7,"deletionTimestamp":"2026-01-01T00:00:00Z",)"
+      R"("ownerReferences":[{"name":"b","uid":"u-b"},{"name":"a","uid":"u-a"}]},"spec":{"x":[1,2]}})");
+
+  EXPECT_EQ(object->key(), (ObjectKey{"shop", "web"}));
+  EXPECT_EQ(object->uid(), "u-1");
+  EXPECT_EQ(object->resource_version(), "42");
+  EXPECT_EQ(object->generation(), 7);
+  EXPECT_TRUE(object->is_being_deleted());
+  EXPECT_THAT(object->owner_uids(), ElementsAre("u-a", "u-b"));
+  EXPECT_EQ(json::int_at(object->to_value(), {"metadata", "generation"}), 7);
+}
+
+TEST(Object, DropsManagedFieldsWhereverTheyStand) {
+  const struct {
+    std::string_view metadata, want;
+  } cases[] = {
+      {R"({"managedFields":[{"a":"]"}],"name":"n","uid":"u"})", R"({"name":"n","uid":"u"})"},
+      {R"({"name":"n","managedFields":[{}],"uid":"u"})", R"({"name":"n","uid":"u"})"},
+      {R"({"name":"n","uid":"u","managedFields":[]})", R"({"name":"n","uid":"u"})"},
+      {R"({"managedFields":null})", R"({})"},
+  };
+  for (const auto& [metadata, want] : cases) {
+    const std::string head = R"({"apiVersion":"v1","kind":"X","metadata":)";
+
+    const ObjectPtr object = make(head + std::string(metadata) + R"(,"data":{"k":"v"}})");
+
+    EXPECT_EQ(object->bytes(), head + std::string(want) + R"(,"data":{"k":"v"}})");
+    if (want != "{}") EXPECT_EQ(object->uid(), "u");
+  }
+}
+
+TEST(Object, PutsInTheTypeThatItemsOfAListLack) {
+  const GroupVersionKind gvk{"apps", "v1", "Deployment"};
+
+  const auto item =
+      Object::make_item(R"({"metadata":{"name":"n","uid":"u","managedFields":[1]}})", gvk);
+  const auto value = Object::make(json::parse(R"({"metadata":{"name":"n"}})").value(), gvk);
+  const auto typed =
+      Object::make_item(R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})", gvk);
+
+  EXPECT_EQ((*item)->bytes(),
+            R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"n","uid":"u"}})");
+  EXPECT_EQ((*item)->uid(), "u");
+  EXPECT_EQ((*value)->bytes(),
+            R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"n"}})");
+  EXPECT_EQ((*typed)->bytes(), R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})");
+}
+
+TEST(Object, IsCompactWhateverItWasMadeFrom) {
+  const ObjectPtr object = make(
+      "\n{ \"apiVersion\" : \"v1\",\"kind\":\"X\",\t\"metadata\": {\"name\": \"a b\\\" c\", "
+      "\"managedFields\" : [ ] , \"uid\": \"u\" } }\n");
+
+  EXPECT_EQ(object->bytes(),
+            R"({"apiVersion":"v1","kind":"X","metadata":{"name":"a b\" c","uid":"u"}})");
+  EXPECT_EQ(object->key().name, "a b\" c");
+  EXPECT_EQ(object->uid(), "u");
+}
+
+TEST(Object, ReadsNamesWithEscapes) {
+  const ObjectPtr object = make(
+      R"({"apiVersion":"v1","kind":"X","metadata":{"name":"\u003ca\u003e\n\\\u00e9\ud83d\ude00"}})");
+
+  EXPECT_EQ(object->key().name, "<a>\n\\\xC3\xA9\xF0\x9F\x98\x80");
+}
+
+TEST(Object, RefusesWhatIsNoObject) {
+  const std::string deep = R"({"apiVersion":"v1","kind":"X","metadata":{},"a":)" +
+                           std::string(200, '[') + std::string(200, ']') + "}";
+  const std::string_view cases[] = {
+      "",
+      "null",
+      "[]",
+      "{",
+      R"({"apiVersion":"v1","kind":"X"})",
+      R"({"apiVersion":"v1","metadata":{}})",
+      R"({"kind":"X","metadata":{}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":[]})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{}}x)",
+      R"({"apiVersion":"v1","kind":"X","metadata":{},})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"name":1}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"generation":"1"}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"generation":1.5}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"uid":"\u0041"}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"managedFields":1,"managedFields":1}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{},"metadata":{}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"ownerReferences":{}}})",
+      R"({"apiVersion":"v1","kind":"X","metadata":{"ownerReferences":[1]}})",
+      deep,
+  };
+  for (const std::string_view text : cases) {
+    const auto object = Object::make(text);
+
+    ASSERT_FALSE(object.has_value()) << text;
+    EXPECT_EQ(object.error().kind(), ErrorKind::InvalidInput);
+  }
+}
+
+TEST(Object, AcceptsExactlyWhatTheParserAccepts) {
+  const std::string_view values[] = {"0",
+                                     "-0",
+                                     "1.5e3",
+                                     "1E+2",
+                                     "123456789012345678901234567890",
+                                     "01",
+                                     "1.",
+                                     ".5",
+                                     "-",
+                                     "1e",
+                                     "+1",
+                                     "1e999999999999",
+                                     "true",
+                                     "tru",
+                                     "nulll",
+                                     R"("")",
+                                     R"("\q")",
+                                     R"("\u12")",
+                                     R"("\ud800")",
+                                     R"("\ud800\u0041")",
+                                     R"("\udc00")",
+                                     "\"\t\"",
+                                     "\"\x7f\"",
+                                     "\"\xC3\xA9\"",
+                                     "\"\xC0\x80\"",
+                                     "\"\xED\xA0\x80\"",
+                                     "\"\xF4\x90\x80\x80\"",
+                                     "\"\xF0\x9F\x98\x80\"",
+                                     "\"\xE2\x82\"",
+                                     "\"1234567\xE2\x82\xAC 1234567\\n\"",
+                                     "[1,]",
+                                     "[1 2]",
+                                     "[]",
+                                     "[ ]",
+                                     R"({"a":1,})",
+                                     R"({"a" 1})",
+                                     R"({a:1})",
+                                     "{}",
+                                     R"("unended)",
+                                     "\"12345678\n\""};
+  for (const std::string_view value : values) {
+    const std::string text =
+        R"({"apiVersion":"v1","kind":"X","metadata":{},"v":)" + std::string(value) + "}";
+
+    const auto object = Object::make(text);
+    const auto parsed = json::parse(text);
+
+    ASSERT_EQ(object.has_value(), parsed.has_value()) << value;
+    if (object) EXPECT_TRUE(json::equal((*object)->to_value(), *parsed)) << value;
+  }
+}
+
+TEST(Object, SaysWhereTheTextIsWrong) {
+  const auto object = Object::make(R"({"kind":tru})");
+
+  EXPECT_THAT(object.error().message(), HasSubstr("at byte 8"));
+}
+
+TEST(Object, CountsItsBytes) {
+  const std::string head = R"({"apiVersion":"v1","kind":"X","metadata":{"name":"n"},"data":")";
+
+  const ObjectPtr small = make(head + R"("})");
+  const ObjectPtr large = make(head + std::string(1000, 'x') + R"("})");
+
+  EXPECT_EQ(large->size_bytes() - small->size_bytes(), 1000);
+}
+
+TEST(Nouns, AreWrittenAsKubectlWritesThem) {
+  EXPECT_EQ((GroupKind{"apps", "Deployment"}).to_string(), "Deployment.apps");
+  EXPECT_EQ((GroupKind{"", "Secret"}).to_string(), "Secret");
+  EXPECT_EQ(make_gvk("apps/v1", "Deployment").api_version(), "apps/v1");
+  EXPECT_EQ(make_gvk("v1", "Secret"), (GroupVersionKind{"", "v1", "Secret"}));
+  EXPECT_EQ((ObjectKey{"ns", "n"}).to_string(), "ns/n");
+  EXPECT_EQ((ObjectKey{"", "n"}).to_string(), "n");
+}
+
+TEST(Nouns, NeedApiVersionAndKind) {
+  EXPECT_EQ(gvk_of(json::parse(R"({"apiVersion":"a/v1","kind":"K"})").value()).value(),
+            (GroupVersionKind{"a", "v1", "K"}));
+  EXPECT_FALSE(gvk_of(json::parse(R"({"kind":"K"})").value()).has_value());
+  EXPECT_FALSE(gvk_of(json::parse(R"({"apiVersion":"v1"})").value()).has_value());
+  EXPECT_FALSE(gvk_of(json::parse("[]").value()).has_value());
+}
+
+TEST(Metadata, IsReadFromDocuments) {
+  const json::Value object = json::parse(R"({"metadata":{"labels":{"a.b/c":"l"},)"
+                                         R"("annotations":{"x":"y"},"finalizers":["f/1"],)"
+                                         R"("ownerReferences":[{"apiVersion":"v1","kind":"Pod",)"
+                                         R"("name":"p","uid":"u","controller":true}]}})")
+                                 .value();
+
+  EXPECT_EQ(label_of(object, "a.b/c"), "l");
+  EXPECT_EQ(label_of(object, "none"), "");
+  EXPECT_EQ(annotation_of(object, "x"), "y");
+  EXPECT_TRUE(has_finalizer(object, "f/1"));
+  EXPECT_FALSE(has_finalizer(object, "f/2"));
+  ASSERT_EQ(owners_of(object).size(), 1);
+  EXPECT_EQ(owners_of(object)[0].uid, "u");
+  EXPECT_TRUE(owners_of(object)[0].controller);
+  EXPECT_TRUE(owners_of(json::Value()).empty());
+}
+
+}  // namespace
+}  // namespace hangar::kube
