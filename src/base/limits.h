@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kServerHeaderBytesMax = 64 * kKiB;
 
 // A server that does not acknowledge what is sent, or answers no probe, for so long is gone. Longer
 // than a failover of a load balancer takes, shorter than anybody wants to act on old news.
-inline constexpr std::chrono::milliseconds kDeadPeerMax{30'000};
+inline constexpr std::chrono::seconds kDeadPeerMax{30};
 
 // Ours; the server has its own bound (kube-apiserver: 100 to 1000), beyond which another connection
 // is opened.

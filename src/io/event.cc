@@ -4,28 +4,29 @@
 #include "io/task.h"
 
 #include <list>
+#include <memory>
 #include <stop_token>
 #include <utility>
 
 namespace hangar::io {
 
 void Event::notify_all() {
-  for (const OneShot<bool>& waiter : std::exchange(waiting_, {}))
+  for (const OneShot<bool>& waiter : std::exchange(*waiting_, {}))
     waiter.set(true);
 }
 
 Task<Result<>> Event::wait(std::stop_token stop) {
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   const OneShot<bool> waiter(loop_);
-  waiting_.push_back(waiter);
+  const auto waiting = waiting_;
+  waiting->push_back(waiter);
   bool notified = false;
   {
     const std::stop_callback on_stop(stop, [&waiter] { waiter.set(false); });
     notified = co_await waiter.wait();
   }
   if (!notified) {
-    // Not notified, so it still stands in the list. The Event may not be gone: it would have
-    // found a waiter.
-    waiting_.remove_if([](const OneShot<bool>& other) { return other.is_set(); });
+    waiting->remove_if([](const OneShot<bool>& other) { return other.is_set(); });
     co_return fail(ErrorKind::Cancelled, "stopping");
   }
   co_return Result<>();

@@ -70,7 +70,7 @@ class Event {
   explicit Event(Loop& loop) : loop_(loop) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  ~Event() { HANGAR_ASSERT(waiting_.empty(), "a task would wait for ever"); }
+  ~Event() { HANGAR_ASSERT(waiting_->empty(), "a task would wait for ever"); }
 
   void notify_all();
 
@@ -78,8 +78,12 @@ class Event {
   [[nodiscard]] Task<Result<>> wait(std::stop_token stop);
 
  private:
+  using Waiting = std::list<OneShot<bool>>;  // The value says whether it was notified.
+
   Loop& loop_;
-  std::list<OneShot<bool>> waiting_;  // The value says whether it was notified.
+  // Shared with the tasks that wait: one whose stop was requested before it was notified takes its
+  // next step when the Event may be gone.
+  std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
 
 // At most `slots` tasks at a time between acquire() and the end of the Slot. First come, first

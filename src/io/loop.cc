@@ -15,6 +15,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -44,11 +45,27 @@ Detached run_detached(Task<void> task, std::size_t& running) {
 
 using Descriptor = boost::asio::posix::stream_descriptor;
 
+}  // namespace
+
+// A descriptor as Asio sees it. epoll takes each only once, so that the watches of both directions
+// share it.
+struct Loop::Watched {
+  Watched(Loop& loop_in, int native) : loop(loop_in), descriptor(loop.asio().context, native) {}
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { loop.watched_.erase(descriptor.release()); }  // Its owner closes it.
+
+  Loop& loop;
+  Descriptor descriptor;
+};
+
+namespace {
+
 class DescriptorWatch final : public Loop::Watch {
  public:
-  DescriptorWatch(boost::asio::io_context& context, int descriptor, Loop::Direction direction,
+  DescriptorWatch(std::shared_ptr<Loop::Watched> watched, Loop::Direction direction,
                   std::function<void()> on_ready)
-      : state_(std::make_shared<State>(context, descriptor, direction, std::move(on_ready))) {
+      : state_(std::make_shared<State>(std::move(watched), direction, std::move(on_ready))) {
     wait(state_);
   }
 
@@ -56,33 +73,28 @@ class DescriptorWatch final : public Loop::Watch {
   DescriptorWatch& operator=(const DescriptorWatch&) = delete;
 
   ~DescriptorWatch() override {
-    state_->ended = true;
-    state_->descriptor.cancel();
-    state_->descriptor.release();  // Its owner closes it.
+    // Ends the waits of both directions; the other one, if there is one, begins again.
+    state_->watched->descriptor.cancel();
+    state_->watched.reset();
   }
 
  private:
   // Outlives the watch while Asio still holds the handler.
   struct State {
-    State(boost::asio::io_context& context, int native, Loop::Direction direction_in,
-          std::function<void()> on_ready_in)
-        : descriptor(context, native), direction(direction_in), on_ready(std::move(on_ready_in)) {}
-
-    Descriptor descriptor;
+    std::shared_ptr<Loop::Watched> watched;  // Null once the watch has ended.
     Loop::Direction direction;
     std::function<void()> on_ready;
-    bool ended = false;
   };
 
   static void wait(const std::shared_ptr<State>& state) {
     const auto type =
         state->direction == Loop::Direction::Read ? Descriptor::wait_read : Descriptor::wait_write;
-    state->descriptor.async_wait(type, [state](const boost::system::error_code& error) {
-      if (state->ended || error == boost::asio::error::operation_aborted) return;
+    state->watched->descriptor.async_wait(type, [state](const boost::system::error_code& error) {
+      if (!state->watched) return;
       // Copied: the callee may destroy this watch.
       const auto keep = state;
-      keep->on_ready();
-      if (!keep->ended) wait(keep);
+      if (error != boost::asio::error::operation_aborted) keep->on_ready();
+      if (keep->watched) wait(keep);
     });
   }
 
@@ -130,7 +142,7 @@ void Loop::run_until(const std::function<bool()>& done) {
   asio_->thread = std::this_thread::get_id();
   const auto guard = boost::asio::make_work_guard(asio_->context);
   asio_->context.restart();
-  while (!done())
+  while (!done() && !asio_->context.stopped())
     asio_->context.run_one();
 }
 
@@ -202,8 +214,12 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
 
 std::unique_ptr<Loop::Watch> Loop::watch(int descriptor, Direction direction,
                                          std::function<void()> on_ready) {
-  return std::make_unique<DescriptorWatch>(asio_->context, descriptor, direction,
-                                           std::move(on_ready));
+  auto watched = watched_[descriptor].lock();
+  if (!watched) {
+    watched = std::make_shared<Watched>(*this, descriptor);
+    watched_[descriptor] = watched;
+  }
+  return std::make_unique<DescriptorWatch>(std::move(watched), direction, std::move(on_ready));
 }
 
 }  // namespace hangar::io

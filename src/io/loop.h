@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 
@@ -26,7 +27,7 @@ class Loop {
   // Runs until stop() is called, then until nothing is ready any more. The calling thread is the
   // loop thread from here on.
   void run();
-  // Runs until `done` returns true; for tests and one-shot commands.
+  // Runs until `done` returns true or stop() is called; for tests and one-shot commands.
   void run_until(const std::function<bool()>& done);
   // Any thread.
   void stop();
@@ -67,6 +68,7 @@ class Loop {
 
   // Readiness of a file descriptor that somebody else owns (libcurl's sockets). `on_ready` is
   // called each time until the Watch is destroyed, which must be before the descriptor is closed.
+  // Both directions of one descriptor may be watched, each by one Watch.
   enum class Direction : std::uint8_t { Read, Write };
   class Watch {
    public:
@@ -75,6 +77,8 @@ class Loop {
   [[nodiscard]] std::unique_ptr<Watch> watch(int descriptor, Direction direction,
                                              std::function<void()> on_ready);
 
+  struct Watched;
+
   // For io/ and http/, which know Asio: see io/asio.h.
   struct Asio;
   [[nodiscard]] Asio& asio() { return *asio_; }
@@ -82,6 +86,7 @@ class Loop {
  private:
   std::unique_ptr<Asio> asio_;
   std::size_t spawned_count_ = 0;
+  std::map<int, std::weak_ptr<Watched>> watched_;
 };
 
 }  // namespace hangar::io

@@ -35,7 +35,7 @@ class Workers {
   [[nodiscard]] Task<std::invoke_result_t<F&>> run(F work) {
     using Value = std::invoke_result_t<F&>;
     const OneShot<Value> done(loop_);
-    submit([&loop = loop_, done, work = std::move(work)]() mutable {
+    submit([&loop = loop_, done = OneShot<Value>(done), work = std::move(work)]() mutable {
       // The result and the last reference to it both go back to the loop: OneShot is not for
       // several threads.
       loop.post([done = std::move(done), value = work()]() mutable { done.set(std::move(value)); });

@@ -1,0 +1,298 @@
+#include "io/loop.h"
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::io {
+namespace {
+
+constexpr std::chrono::hours kForever{24};
+
+// Two connected sockets.
+class SocketPair {
+ public:
+  SocketPair() {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_.data()), 0);
+  }
+  SocketPair(const SocketPair&) = delete;
+  SocketPair& operator=(const SocketPair&) = delete;
+  ~SocketPair() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  [[nodiscard]] int near() const { return ends_[0]; }
+  void send_from_far() const { EXPECT_EQ(::write(ends_[1], "x", 1), 1); }
+  void take() const {
+    char byte = 0;
+    EXPECT_EQ(::read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+TEST(Loop, RunsPostedWorkInOrder) {
+  Loop loop;
+  std::string order;
+
+  loop.post([&] {
+    order += 'a';
+    loop.post([&] { order += 'd'; });
+    order += 'b';
+  });
+  loop.post([&] { order += 'c'; });
+  loop.run_until([&] { return order.size() == 4; });
+
+  EXPECT_EQ(order, "abcd");
+}
+
+TEST(Loop, TakesWorkFromOtherThreads) {
+  Loop loop;
+  bool on_loop_thread = false;
+
+  const std::jthread other([&] {
+    EXPECT_FALSE(loop.is_current());
+    loop.post([&] {
+      on_loop_thread = loop.is_current();
+      loop.stop();
+    });
+  });
+  loop.run();
+
+  EXPECT_TRUE(on_loop_thread);
+}
+
+TEST(Loop, FinishesWhatIsReadyWhenItIsStopped) {
+  Loop loop;
+  std::string order;
+
+  loop.post([&] {
+    loop.stop();
+    loop.post([&] { order += 'x'; });
+  });
+  loop.run();
+
+  EXPECT_EQ(order, "x");
+}
+
+TEST(Loop, RunUntilEndsWhenItIsStopped) {
+  Loop loop;
+
+  loop.post([&] { loop.stop(); });
+  loop.run_until([] { return false; });
+}
+
+TEST(LoopTimer, CallsOnceAndInOrderOfDelays) {
+  Loop loop;
+  std::string order;
+
+  const auto later = loop.after(std::chrono::milliseconds(2), [&] { order += 'b'; });
+  const auto sooner = loop.after(std::chrono::milliseconds(1), [&] { order += 'a'; });
+  loop.run_until([&] { return order.size() >= 2; });
+
+  EXPECT_EQ(order, "ab");
+}
+
+TEST(LoopTimer, NeverCallsOnceCancelledOrDestroyed) {
+  Loop loop;
+  bool called = false;
+  const auto call = [&] { called = true; };
+
+  {
+    auto cancelled = loop.after(Duration::zero(), call);
+    auto replaced = loop.after(Duration::zero(), call);
+    const auto destroyed = loop.after(Duration::zero(), call);
+    cancelled.cancel();
+    replaced = Loop::Timer();
+  }
+  bool done = false;
+  const auto last = loop.after(std::chrono::milliseconds(1), [&] { done = true; });
+  loop.run_until([&] { return done; });
+
+  EXPECT_FALSE(called);
+}
+
+TEST(LoopTimer, MayReplaceItselfWhileItIsCalled) {
+  Loop loop;
+  int calls = 0;
+  Loop::Timer timer;
+
+  timer = loop.after(Duration::zero(),
+                     [&] { timer = loop.after(Duration::zero(), [&] { calls = 2; }); });
+  loop.run_until([&] { return calls == 2; });
+
+  EXPECT_EQ(calls, 2);
+}
+
+Task<void> sleep_and_record(Loop& loop, Duration delay, std::stop_token stop,
+                            std::vector<Result<>>& results) {
+  results.push_back(co_await loop.sleep(delay, std::move(stop)));
+}
+
+TEST(LoopSleep, EndsAfterItsDelay) {
+  Loop loop;
+  std::vector<Result<>> results;
+
+  loop.spawn(sleep_and_record(loop, Duration::zero(), {}, results));
+  EXPECT_EQ(loop.spawned_count(), 1U);
+  loop.run_until([&] { return loop.spawned_count() == 0; });
+
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_TRUE(results[0].has_value());
+}
+
+TEST(LoopSleep, EndsInALaterTurnWhenAStopIsRequested) {
+  Loop loop;
+  std::stop_source stop;
+  std::vector<Result<>> results;
+  loop.spawn(sleep_and_record(loop, kForever, stop.get_token(), results));
+
+  stop.request_stop();
+
+  EXPECT_TRUE(results.empty());
+  loop.run_until([&] { return loop.spawned_count() == 0; });
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].error().kind(), ErrorKind::Cancelled);
+}
+
+TEST(LoopSleep, DoesNotBeginOnceAStopWasRequested) {
+  Loop loop;
+  std::stop_source stop;
+  stop.request_stop();
+  std::vector<Result<>> results;
+
+  loop.spawn(sleep_and_record(loop, kForever, stop.get_token(), results));
+
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].error().kind(), ErrorKind::Cancelled);
+}
+
+TEST(LoopWatch, CallsForEachReadinessUntilItEnds) {
+  Loop loop;
+  const SocketPair sockets;
+  int calls = 0;
+  auto watch = loop.watch(sockets.near(), Loop::Direction::Read, [&] {
+    sockets.take();
+    ++calls;
+  });
+
+  for (int sent = 1; sent <= 3; ++sent) {
+    sockets.send_from_far();
+    loop.run_until([&] { return calls == sent; });
+  }
+  watch.reset();
+  sockets.send_from_far();
+  bool done = false;
+  loop.post([&] { done = true; });
+  loop.run_until([&] { return done; });
+
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(LoopWatch, CallsAgainWhileWhatIsThereIsNotTaken) {
+  Loop loop;
+  const SocketPair sockets;
+  int calls = 0;
+  sockets.send_from_far();
+
+  const auto watch = loop.watch(sockets.near(), Loop::Direction::Read, [&] { ++calls; });
+  loop.run_until([&] { return calls == 3; });
+
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(LoopWatch, TellsBothDirectionsOfOneDescriptorApart) {
+  Loop loop;
+  const SocketPair sockets;
+  int reads = 0;
+  int writes = 0;
+
+  const auto read = loop.watch(sockets.near(), Loop::Direction::Read, [&] {
+    sockets.take();
+    ++reads;
+  });
+  auto write = loop.watch(sockets.near(), Loop::Direction::Write, [&] { ++writes; });
+  loop.run_until([&] { return writes > 0; });
+  EXPECT_EQ(reads, 0);
+  // The end of one leaves the other alone.
+  write.reset();
+  const int writes_before = writes;
+  sockets.send_from_far();
+  loop.run_until([&] { return reads == 1; });
+
+  EXPECT_EQ(writes, writes_before);
+}
+
+TEST(LoopWatch, MayBeDestroyedByItsOwnCall) {
+  Loop loop;
+  const SocketPair sockets;
+  sockets.send_from_far();
+  bool called = false;
+
+  std::unique_ptr<Loop::Watch> watch;
+  watch = loop.watch(sockets.near(), Loop::Direction::Read, [&] {
+    watch.reset();
+    called = true;
+  });
+  loop.run_until([&] { return called; });
+
+  EXPECT_EQ(watch, nullptr);
+}
+
+TEST(LoopWatch, LeavesTheDescriptorToItsOwner) {
+  Loop loop;
+  const SocketPair sockets;
+
+  loop.watch(sockets.near(), Loop::Direction::Read, [] {}).reset();
+  const auto again = loop.watch(sockets.near(), Loop::Direction::Read, [] {});
+
+  sockets.send_from_far();
+  sockets.take();
+}
+
+Task<int> deep(int levels) {
+  if (levels == 0) co_return 0;
+  co_return 1 + co_await deep(levels - 1);
+}
+
+Task<void> many_in_a_row(int count, int& sum) {
+  for (int step = 0; step < count; ++step)
+    sum += co_await deep(1);
+}
+
+TEST(Task, AwaitingFinishedTasksGrowsNoStack) {
+  Loop loop;
+  int sum = 0;
+
+  loop.spawn(many_in_a_row(20'000, sum));
+
+  EXPECT_EQ(sum, 20'000);
+  EXPECT_EQ(loop.spawned_count(), 0U);
+}
+
+TEST(Task, DoesNothingUntilItIsAwaited) {
+  int sum = 0;
+
+  {
+    const Task<void> never = many_in_a_row(1, sum);
+  }
+
+  EXPECT_EQ(sum, 0);
+}
+
+}  // namespace
+}  // namespace hangar::io

@@ -1,0 +1,88 @@
+#include "io/workers.h"
+
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::io {
+namespace {
+
+Task<void> square(Loop& loop, Workers& workers, int number, std::vector<int>& results) {
+  const std::thread::id loop_thread = std::this_thread::get_id();
+  auto result = co_await workers.run([number, loop_thread] {
+    EXPECT_NE(std::this_thread::get_id(), loop_thread);
+    return std::make_unique<int>(number * number);
+  });
+  EXPECT_TRUE(loop.is_current());
+  results.push_back(*result);
+}
+
+TEST(Workers, RunElsewhereAndReturnToTheLoop) {
+  Loop loop;
+  Workers workers(loop, 2);
+  std::vector<int> results;
+
+  loop.post([&] {
+    for (int number = 0; number < 100; ++number)
+      loop.spawn(square(loop, workers, number, results));
+  });
+  loop.run_until([&] { return results.size() == 100; });
+
+  int sum = 0;
+  for (const int result : results)
+    sum += result;
+  EXPECT_EQ(sum, 328350);
+}
+
+TEST(Workers, WorkAtTheSameTime) {
+  Loop loop;
+  Workers workers(loop, 3);
+  std::latch all_there(3);
+  std::atomic<int> passed = 0;
+
+  for (int index = 0; index < 3; ++index) {
+    workers.submit([&] {
+      all_there.arrive_and_wait();  // For ever, if one waited for another's end.
+      ++passed;
+      loop.post([] {});
+    });
+  }
+  loop.run_until([&] { return passed == 3; });
+
+  EXPECT_EQ(workers.thread_count(), 3U);
+}
+
+TEST(Workers, EndWhatTheyHaveBegunAndDropTheRest) {
+  Loop loop;
+  std::atomic<bool> ended = false;
+  std::latch begun(1);
+  std::latch may_end(1);
+  const auto dropped = std::make_shared<int>(0);
+
+  {
+    Workers workers(loop, 1);
+    workers.submit([&] {
+      begun.count_down();
+      may_end.wait();
+      ended = true;
+    });
+    workers.submit([dropped] {});
+    begun.wait();
+    // The destructor asks to stop before the first may end, or after: both are fine for the first.
+    may_end.count_down();
+  }
+
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(dropped.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace hangar::io
