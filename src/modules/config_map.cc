@@ -1,0 +1,120 @@
+#include "modules/config_map.h"
+
+#include "base/result.h"
+#include "modules/internal/base64.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hangar::modules {
+
+namespace {
+
+// A ConfigMap has at most 1 MiB; a message that lists thousands of keys helps nobody.
+constexpr std::size_t kKeysNamedMax = 8;
+
+std::vector<std::string> keys_of(const ConfigMapContent& content) {
+  std::vector<std::string> keys;
+  keys.reserve(content.data.size() + content.binary_data.size());
+  for (const auto& [key, value] : content.data)
+    keys.push_back(key);
+  for (const auto& [key, value] : content.binary_data)
+    keys.push_back(key);
+  return keys;
+}
+
+std::string listed(std::vector<std::string> keys) {
+  if (keys.empty()) return "none";
+  if (keys.size() > kKeysNamedMax) {
+    keys.resize(kKeysNamedMax);
+    keys.emplace_back("...");
+  }
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
+// The keys of numbered parts in their order; nothing when they are not that.
+std::optional<std::vector<std::string>> in_part_order(const std::vector<std::string>& keys) {
+  std::map<std::uint32_t, std::string> by_number;
+  std::string_view common;
+  for (const std::string& key : keys) {
+    const std::size_t last_other = key.find_last_not_of("0123456789");
+    const std::size_t digits_at = last_other == std::string::npos ? 0 : last_other + 1;
+    const std::string_view prefix = std::string_view(key).substr(0, digits_at);
+    if (by_number.empty()) common = prefix;
+    std::uint32_t number = 0;
+    const auto [end, error] =
+        std::from_chars(key.data() + digits_at, key.data() + key.size(), number);
+    if (prefix != common || error != std::errc() || !by_number.emplace(number, key).second) {
+      return std::nullopt;
+    }
+  }
+  if (by_number.empty()) return std::nullopt;
+  std::uint32_t expected = by_number.begin()->first;
+  if (expected > 1) return std::nullopt;
+  std::vector<std::string> ordered;
+  for (const auto& [number, key] : by_number) {
+    if (number != expected++) return std::nullopt;
+    ordered.push_back(key);
+  }
+  return ordered;
+}
+
+Result<std::string> decoded(const std::map<std::string, std::string>& values,
+                            const std::vector<std::string>& keys, std::string_view field) {
+  std::string text;
+  for (const std::string& key : keys)
+    text += values.at(key);
+  std::optional<std::string> bytes = base64_decode(text);
+  if (!bytes) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{} of configmap key {} is not base64: kubectl create configmap "
+                            "--from-file puts binary files into binaryData",
+                            field, listed(keys)));
+  }
+  return *std::move(bytes);
+}
+
+}  // namespace
+
+Result<std::string> module_bytes(const ConfigMapContent& content, std::string_view key) {
+  const std::vector<std::string> all = keys_of(content);
+  std::vector<std::string> chosen;
+  if (!key.empty()) {
+    if (std::ranges::find(all, key) == all.end()) {
+      return fail(ErrorKind::NotFound,
+                  fmt::format("configmap has no key {} (it has {})", key, listed(all)));
+    }
+    chosen = {std::string(key)};
+  } else if (all.size() == 1) {
+    chosen = all;
+  } else if (auto parts = in_part_order(all)) {
+    chosen = *std::move(parts);
+  } else {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("configmap has {}: name the module's key in the reference, or number "
+                            "its parts without a gap",
+                            all.empty() ? "no keys" : "the keys " + listed(all)));
+  }
+  const auto in = [&chosen](const std::map<std::string, std::string>& values) {
+    return std::ranges::all_of(
+        chosen, [&values](const std::string& name) { return values.contains(name); });
+  };
+  if (in(content.binary_data)) return decoded(content.binary_data, chosen, "binaryData");
+  if (in(content.data)) return decoded(content.data, chosen, "data");
+  return fail(ErrorKind::InvalidInput,
+              "some parts are in data and some in binaryData of the configmap");
+}
+
+}  // namespace hangar::modules

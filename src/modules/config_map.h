@@ -1,0 +1,39 @@
+// Modules in ConfigMaps: small ones, and clusters without a registry. This folder does not know
+// Kubernetes; who does implements ConfigMapReader.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+
+#include <map>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace hangar::modules {
+
+// As in the API object.
+struct ConfigMapContent {
+  std::map<std::string, std::string> data;         // Text.
+  std::map<std::string, std::string> binary_data;  // Base64, as the API server sends it.
+  // Changes whenever the content does: "<uid>/<resourceVersion>".
+  std::string revision;
+};
+
+class ConfigMapReader {
+ public:
+  virtual ~ConfigMapReader() = default;
+  // Errors: NotFound, Denied, Unavailable, Cancelled. Loop thread.
+  [[nodiscard]] virtual io::Task<Result<ConfigMapContent>> read(std::string namespace_name,
+                                                                std::string name,
+                                                                std::stop_token stop) = 0;
+};
+
+// The module in `content`: the value of `key`, or, when `key` is empty, of the only key there is,
+// or of all keys one after the other if they are numbered parts ("flight.0", "flight.1", ...: the
+// same text and a number, counted from 0 or 1 without a gap). A value in binaryData is the bytes;
+// one in data is base64 of them. Errors: NotFound for a missing key, InvalidInput.
+[[nodiscard]] Result<std::string> module_bytes(const ConfigMapContent& content,
+                                               std::string_view key);
+
+}  // namespace hangar::modules

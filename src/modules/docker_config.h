@@ -1,0 +1,62 @@
+// Credentials for registries, as `docker login` and Kubernetes' image pull secrets write them.
+//
+// Credential helpers (credsStore, credHelpers) are not run: a helper is a program of the user's
+// desktop, and the host starts no programs that a Secret names. An entry that only a helper could
+// answer gives an error that says so.
+#pragma once
+
+#include "base/result.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::modules {
+
+// Secret through and through: never logged, never part of a message. All empty: anonymous.
+struct Credential {
+  std::string username;
+  std::string password;
+  std::string identity_token;  // An OAuth2 refresh token, from "identitytoken".
+  std::string registry_token;  // A bearer token, from "registrytoken".
+
+  [[nodiscard]] bool is_anonymous() const {
+    return username.empty() && password.empty() && identity_token.empty() && registry_token.empty();
+  }
+};
+
+class DockerConfig {
+ public:
+  // No credentials at all.
+  DockerConfig() = default;
+
+  // The text of ~/.docker/config.json or of a Secret's .dockerconfigjson. InvalidInput; the message
+  // tells nothing of the contents.
+  [[nodiscard]] static Result<DockerConfig> parse(std::string_view text);
+
+  // $DOCKER_CONFIG/config.json, else ~/.docker/config.json; without such a file no credentials.
+  // Blocking: for start-up. Reads the environment.
+  [[nodiscard]] static Result<DockerConfig> load();
+
+  // For a repository ("team/backend") of a registry ("registry.example:5000"). An entry matches
+  // when its host is the same (docker.io has its aliases) and its path, if it has one, is the
+  // beginning of the repository; the longest path wins. Anonymous when nothing matches.
+  // Errors: Denied when only a credential helper could tell.
+  [[nodiscard]] Result<Credential> find(std::string_view registry,
+                                        std::string_view repository) const;
+
+ private:
+  struct Entry {
+    std::string host;
+    std::string path;
+    Credential credential;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<std::pair<std::string, std::string>> helpers_;  // By host.
+  std::string default_helper_;
+};
+
+}  // namespace hangar::modules

@@ -1,0 +1,136 @@
+// Modules by reference: fetched, inflated, checked, kept; and looked at again without being fetched
+// again.
+//
+// A reference is always asked for anew, because tags and URLs are mutable, unless it promises a
+// digest of a module that is here. Sources say "still the same" cheaply (ETag, manifest digest,
+// resourceVersion); then the bytes come from the store, or are not needed at all.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "modules/config_map.h"
+#include "modules/docker_config.h"
+#include "modules/module_store.h"
+#include "modules/reference.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::modules {
+
+struct FetchOptions {
+  // Of the uncompressed module, as the spec's checksum field has it; empty: what the reference
+  // itself promises, if anything.
+  std::string expected_sha256;
+  // The module that the caller has at hand. If it is still that one, Fetched has no bytes.
+  std::string have_sha256;
+  // https without verification; oci also over plain http.
+  bool insecure = false;
+  // When the source cannot be reached, what it had last is an answer.
+  bool may_be_stale = true;
+};
+
+struct Fetched {
+  std::string wasm;  // Uncompressed, begins like a core module; empty when `is_unchanged`.
+  std::string sha256;
+  std::uint64_t size_bytes = 0;
+  std::string resolved;       // "oci://registry/repository@sha256:...": what exactly was fetched.
+  bool is_unchanged = false;  // It is FetchOptions::have_sha256.
+  std::string stale_because;  // Why the source could not be asked; empty when it was.
+};
+
+// Loop thread; inflating, hashing and the disk are the workers' business.
+class Fetcher {
+ public:
+  // All outlive the Fetcher.
+  struct Parts {
+    io::Loop& loop;
+    io::Workers& workers;
+    http::Client& client;
+    ModuleStore& store;
+    // Null: configmap:// is refused.
+    ConfigMapReader* config_maps = nullptr;
+    // Whether references may name files of this machine: for the command line, where the user names
+    // them, rather than for a host that reads references from a cluster.
+    bool may_read_files = false;
+    // The CAs to trust, in place of the system's; empty: those.
+    std::string ca_pem;
+    Log log;
+  };
+
+  explicit Fetcher(Parts parts);
+  Fetcher(const Fetcher&) = delete;
+  Fetcher& operator=(const Fetcher&) = delete;
+
+  // For registries, from the next fetch on. Start with none.
+  void use_credentials(DockerConfig config) { credentials_ = std::move(config); }
+
+  // Guarantees: the bytes have the promised digest. The same reference is fetched by one task at a
+  // time, so what many want is downloaded once.
+  // Errors, each naming the reference:
+  //   InvalidInput   not a module, not the promised digest, cut off, a manifest without a module
+  //   NotFound       no such file, tag, key
+  //   Denied         credentials missing or wrong, the kind of source is not allowed here
+  //   Unavailable    the source cannot be reached and nothing is stored for it
+  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not
+  //   Cancelled
+  [[nodiscard]] io::Task<Result<Fetched>> fetch(Reference reference, FetchOptions options,
+                                                std::stop_token stop);
+
+ private:
+  // What a source gave: bytes as they came, or the news that nothing changed.
+  struct Download {
+    bool is_unchanged = false;
+    std::string bytes;
+    std::string blob_digest;  // What `bytes` have to hash to; empty: nobody said.
+    Resolution resolution;    // Without sha256 and size.
+  };
+  struct Turn {
+    explicit Turn(io::Loop& loop) : semaphore(loop, 1) {}
+    io::Semaphore semaphore;
+    int user_count = 0;
+  };
+  class TurnUse;
+
+  io::Task<Result<Fetched>> fetch_in_turn(Reference reference, FetchOptions options,
+                                          std::string key, std::stop_token stop);
+  io::Task<Result<Fetched>> from_store(Resolution resolution, std::string have_sha256);
+  io::Task<Result<Fetched>> accept(Download download, std::optional<std::string> expected,
+                                   FetchOptions options, std::string key);
+
+  io::Task<Result<Download>> download(Reference reference, std::optional<Resolution> known,
+                                      bool insecure, std::stop_token stop);
+  io::Task<Result<Download>> download_http(Reference reference, std::optional<Resolution> known,
+                                           bool insecure, std::stop_token stop);
+  io::Task<Result<Download>> download_oci(OciSource source, std::optional<Resolution> known,
+                                          bool insecure, std::stop_token stop);
+  io::Task<Result<Download>> download_config_map(ConfigMapSource source,
+                                                 std::optional<Resolution> known,
+                                                 std::stop_token stop);
+  io::Task<Result<Download>> download_file(FileSource source, std::optional<Resolution> known);
+
+  io::Loop& loop_;
+  io::Workers& workers_;
+  http::Client& client_;
+  ModuleStore& store_;
+  ConfigMapReader* const config_maps_;
+  const bool may_read_files_;
+  const Log log_;
+  const std::shared_ptr<const http::Transport> verified_;
+  const std::shared_ptr<const http::Transport> unverified_;
+  DockerConfig credentials_;
+  io::Semaphore fetches_;
+  std::map<std::string, Turn> turns_;  // By key, as long as somebody waits or works.
+};
+
+}  // namespace hangar::modules

@@ -1,0 +1,16 @@
+// The standard alphabet with padding: Basic authentication, docker configs, ConfigMaps.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hangar::modules {
+
+[[nodiscard]] std::string base64_encode(std::string_view bytes);
+
+// Skips white space (people wrap lines) and goes on after padding, so that the concatenation of
+// encoded parts decodes to the concatenation of the parts. Nothing for anything else.
+[[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
+
+}  // namespace hangar::modules

@@ -1,0 +1,93 @@
+#include "modules/internal/download.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/task.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hangar::modules {
+
+namespace {
+
+constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
+constexpr int kOk = 200;
+
+std::unexpected<Error> fail_too_large(std::string_view bytes, std::uint64_t bytes_max) {
+  return fail(ErrorKind::LimitExceeded,
+              fmt::format("{} bytes are more than the {} that are allowed", bytes, bytes_max));
+}
+
+// Collects a body; told its size in advance, or finding out.
+class Body {
+ public:
+  explicit Body(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  Result<> on_headers(int status, const http::Headers& headers) {
+    is_wanted_ = status == kOk;
+    bytes_.clear();
+    if (!is_wanted_) return {};
+    const std::optional<std::string_view> text = http::find_header(headers, "Content-Length");
+    std::uint64_t length = 0;
+    if (!text) return {};
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), length);
+    // Twenty digits overflow, and are too many as well.
+    if (error == std::errc::result_out_of_range || length > bytes_max_) {
+      return fail_too_large(*text, bytes_max_);
+    }
+    if (error == std::errc()) bytes_.reserve(length);
+    return {};
+  }
+
+  Result<> on_bytes(std::string_view bytes) {
+    seen_bytes_ += bytes.size();
+    if (seen_bytes_ > bytes_max_) return fail_too_large("its", bytes_max_);
+    if (!is_wanted_) {
+      bytes = bytes.substr(0, kErrorBodyBytesMax - std::min(kErrorBodyBytesMax, bytes_.size()));
+    }
+    bytes_.append(bytes);
+    return {};
+  }
+
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  const std::uint64_t bytes_max_;
+  std::uint64_t seen_bytes_ = 0;
+  std::string bytes_;
+  bool is_wanted_ = false;
+};
+
+}  // namespace
+
+io::Task<Result<http::Response>> download(http::Client* client, http::Request request,
+                                          std::uint64_t bytes_max, std::stop_token stop) {
+  request.total_timeout = limits::kModuleDownloadMax;
+  request.idle_timeout = limits::kModuleDownloadIdleMax;
+  request.response_bytes_max = bytes_max;
+  Body body(bytes_max);
+  http::Client::StreamHandler handler{
+      .on_headers = [&body](
+                        int status,
+                        const http::Headers& headers) { return body.on_headers(status, headers); },
+      .on_bytes = [&body](std::string_view bytes) { return body.on_bytes(bytes); }};
+  http::Response response = HANGAR_CO_TRY(
+      co_await client->stream(std::move(request), std::move(handler), std::move(stop)));
+  response.body = body.take();
+  co_return response;
+}
+
+}  // namespace hangar::modules

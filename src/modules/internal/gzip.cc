@@ -1,0 +1,138 @@
+#include "modules/internal/gzip.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+
+#include <fmt/core.h>
+#include <zconf.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::modules {
+
+namespace {
+
+// Large enough that zlib's calls cost nothing, small enough to stay in the cache.
+constexpr std::size_t kStepBytes = 256 * limits::kKiB;
+// 15 bits of window, and a gzip header and trailer instead of zlib's.
+constexpr int kGzipWindow = 15 + 16;
+
+// zlib counts input in unsigned ints; more than that is fed piece by piece.
+uInt next_piece(std::size_t left) {
+  return static_cast<uInt>(std::min<std::size_t>(left, std::numeric_limits<uInt>::max()));
+}
+
+// zlib's interface lacks const for what it only reads.
+Bytef* readable(std::string_view bytes) {
+  return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+}
+
+class Inflater {
+ public:
+  Inflater() {
+    HANGAR_ASSERT(inflateInit2(&stream_, kGzipWindow) == Z_OK, "zlib has memory for its window");
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
+
+  z_stream& stream() { return stream_; }
+
+ private:
+  z_stream stream_{};
+};
+
+// What the trailer says about the size, as far as it can be true: gzip shrinks at most 1032 times.
+std::size_t likely_size(std::string_view bytes, std::uint64_t bytes_max) {
+  constexpr std::size_t kTrailerBytes = 4;
+  constexpr std::uint64_t kRatioMax = 1032;
+  if (bytes.size() < kTrailerBytes) return 0;
+  std::uint64_t size = 0;
+  for (std::size_t index = 0; index < kTrailerBytes; ++index) {
+    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - kTrailerBytes + index]);
+    size |= std::uint64_t{byte} << (8 * index);
+  }
+  return std::min({size, bytes_max, bytes.size() * kRatioMax});
+}
+
+}  // namespace
+
+bool is_gzip(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b");
+}
+
+Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
+  std::string inflated;
+  inflated.reserve(likely_size(bytes, bytes_max));
+  std::vector<char> step(kStepBytes);
+  Inflater inflater;
+  z_stream& stream = inflater.stream();
+  stream.next_in = readable(bytes);
+  std::size_t left = bytes.size();  // Beyond what the stream was given.
+  while (true) {
+    if (stream.avail_in == 0 && left > 0) {
+      stream.avail_in = next_piece(left);
+      left -= stream.avail_in;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(step.data());
+    stream.avail_out = static_cast<uInt>(step.size());
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    const std::size_t count = step.size() - stream.avail_out;
+    if (inflated.size() + count > bytes_max) {
+      return fail(ErrorKind::LimitExceeded,
+                  fmt::format("inflates to more than {} bytes", bytes_max));
+    }
+    inflated.append(step.data(), count);
+    const bool at_end = stream.avail_in == 0 && left == 0;
+    if (code == Z_STREAM_END) {
+      if (at_end) return inflated;
+      if (inflateReset(&stream) != Z_OK) break;
+      continue;
+    }
+    if (code == Z_BUF_ERROR || (code == Z_OK && at_end && stream.avail_out > 0)) {
+      return fail(
+          ErrorKind::InvalidInput,
+          fmt::format("gzip is cut off after {} bytes: download or push it again", bytes.size()));
+    }
+    if (code != Z_OK) break;
+  }
+  return fail(ErrorKind::InvalidInput,
+              fmt::format("gzip is damaged: {}",
+                          stream.msg != nullptr ? stream.msg : "data after its end"));
+}
+
+std::string gzip(std::string_view bytes) {
+  z_stream stream{};
+  constexpr int kMemoryLevel = 8;
+  HANGAR_ASSERT(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemoryLevel,
+                             Z_DEFAULT_STRATEGY) == Z_OK,
+                "zlib has memory for its window");
+  std::string deflated;
+  std::vector<char> step(kStepBytes);
+  stream.next_in = readable(bytes);
+  std::size_t left = bytes.size();
+  int code = Z_OK;
+  while (code != Z_STREAM_END) {
+    if (stream.avail_in == 0 && left > 0) {
+      stream.avail_in = next_piece(left);
+      left -= stream.avail_in;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(step.data());
+    stream.avail_out = static_cast<uInt>(step.size());
+    code = deflate(&stream, left == 0 ? Z_FINISH : Z_NO_FLUSH);
+    HANGAR_ASSERT(code == Z_OK || code == Z_STREAM_END, "deflate makes progress");
+    deflated.append(step.data(), step.size() - stream.avail_out);
+  }
+  deflateEnd(&stream);
+  return deflated;
+}
+
+}  // namespace hangar::modules

@@ -1,0 +1,22 @@
+// gzip in memory, bounded: what is inflated comes from strangers.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hangar::modules {
+
+[[nodiscard]] bool is_gzip(std::string_view bytes);
+
+// All members, one after the other. Blocking (82 MB take some 300 ms): for worker threads.
+// Errors: LimitExceeded as soon as more than `bytes_max` come out, so a bomb costs no more than
+// that; InvalidInput when the end is missing or a checksum is wrong.
+[[nodiscard]] Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max);
+
+// Fast rather than small. Blocking.
+[[nodiscard]] std::string gzip(std::string_view bytes);
+
+}  // namespace hangar::modules

@@ -1,0 +1,157 @@
+#include "modules/internal/registry.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/task.h"
+#include "modules/docker_config.h"
+#include "modules/internal/download.h"
+#include "modules/internal/registry_auth.h"
+#include "modules/internal/sha256.h"
+#include "modules/oci_manifest.h"
+#include "modules/reference.h"
+
+#include <fmt/core.h>
+
+#include <expected>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::modules {
+
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kUnauthorized = 401;
+// Registries send blobs' readers to their object store, sometimes by way of a second one.
+constexpr int kBlobRedirectsMax = 5;
+
+bool is_loopback(std::string_view registry) {
+  const std::string_view host =
+      registry.starts_with('[') ? registry : registry.substr(0, registry.find(':'));
+  return host == "localhost" || host.starts_with("127.") || host.starts_with("[::1]");
+}
+
+}  // namespace
+
+Registry::Registry(http::Client& client, OciSource source, Credential credential, Trust trust)
+    : client_(client),
+      source_(std::move(source)),
+      credential_(std::move(credential)),
+      trust_(std::move(trust)) {}
+
+io::Task<Result<Registry::Manifest>> Registry::manifest(std::string reference,
+                                                        std::stop_token stop) {
+  Get what{.path = "manifests/" + reference,
+           .accept = manifest_media_types(),
+           .bytes_max = limits::kRegistryAnswerBytesMax,
+           .redirects_max = 0};
+  Result<std::string> bytes = co_await get(std::move(what), std::move(stop));
+  if (!bytes) co_return std::unexpected(std::move(bytes).error().in("manifest " + reference));
+  Manifest manifest{.bytes = *std::move(bytes), .digest = {}};
+  manifest.digest = "sha256:" + sha256_hex(manifest.bytes);
+  if (reference.starts_with("sha256:") && manifest.digest != reference) {
+    co_return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("manifest {}: the registry sent another one, {}", reference, manifest.digest));
+  }
+  co_return manifest;
+}
+
+io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, std::stop_token stop) {
+  Get what{.path = "blobs/" + descriptor.digest,
+           .accept = "application/octet-stream, */*",
+           .bytes_max = descriptor.size_bytes,
+           .redirects_max = kBlobRedirectsMax};
+  Result<std::string> bytes = co_await get(std::move(what), std::move(stop));
+  if (!bytes) {
+    co_return std::unexpected(std::move(bytes).error().in("blob " + descriptor.digest));
+  }
+  co_return bytes;
+}
+
+io::Task<Result<std::string>> Registry::get(Get what, std::stop_token stop) {
+  http::Response response = HANGAR_CO_TRY(co_await send(what, stop));
+  if (response.status == kUnauthorized && authorization_.empty()) {
+    HANGAR_CO_TRY(co_await authenticate(std::move(response.headers), stop));
+    response = HANGAR_CO_TRY(co_await send(what, stop));
+  }
+  if (response.status == kOk) co_return std::move(response.body);
+  Error error = registry_error(response.status, response.body);
+  if (error.kind() == ErrorKind::Denied) {
+    const std::string_view why = credential_.is_anonymous()
+                                     ? "there are no credentials for it in the docker config"
+                                     : "with the credentials of the docker config";
+    co_return fail(ErrorKind::Denied, fmt::format("{} ({})", error.message(), why));
+  }
+  co_return std::unexpected(std::move(error));
+}
+
+io::Task<Result<http::Response>> Registry::send(Get what, std::stop_token stop) {
+  while (true) {
+    http::Request request;
+    request.url = fmt::format("{}://{}/v2/{}/{}", is_https_ ? "https" : "http", host(),
+                              source_.repository, what.path);
+    request.headers = {{"Accept", std::string(what.accept)}};
+    if (!authorization_.empty()) request.headers.emplace_back("Authorization", authorization_);
+    request.transport = trust_.transport;
+    request.redirects_max = what.redirects_max;
+    Result<http::Response> response =
+        co_await download(&client_, std::move(request), what.bytes_max, stop);
+    if (response) {
+      was_reached_ = true;
+      co_return response;
+    }
+    if (response.error().kind() == ErrorKind::Unavailable && fall_back_to_plain_http()) continue;
+    co_return std::unexpected(std::move(response).error());
+  }
+}
+
+bool Registry::fall_back_to_plain_http() {
+  const bool may =
+      is_https_ && !was_reached_ && (trust_.plain_http || is_loopback(source_.registry));
+  if (may) is_https_ = false;
+  return may;
+}
+
+io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token stop) {
+  const std::optional<Challenge> challenge = find_challenge(headers);
+  if (!challenge) {
+    co_return fail(ErrorKind::Denied,
+                   "401 unauthorized, and the registry does not say how to authenticate");
+  }
+  if (challenge->scheme == Challenge::Scheme::Basic) {
+    if (!credential_.username.empty()) {
+      authorization_ = basic_authorization(credential_.username, credential_.password);
+      co_return Result<>();
+    }
+    co_return fail(ErrorKind::Denied,
+                   fmt::format("401 unauthorized (there are no credentials for {} in the docker "
+                               "config)",
+                               source_.registry));
+  }
+  if (!credential_.registry_token.empty()) {
+    authorization_ = "Bearer " + credential_.registry_token;
+    co_return Result<>();
+  }
+  // A registry that is trusted over plain HTTP may have its token server there as well.
+  const PlainText plain = is_https_ && !trust_.plain_http ? PlainText::Refused : PlainText::Allowed;
+  http::Request request =
+      HANGAR_CO_TRY(token_request(*challenge, credential_, source_.repository, plain));
+  request.transport = trust_.transport;
+  request.response_bytes_max = limits::kRegistryAnswerBytesMax;
+  const http::Response response =
+      HANGAR_CO_TRY(co_await client_.send(std::move(request), std::move(stop)));
+  authorization_ = "Bearer " + HANGAR_CO_TRY(read_token(response));
+  co_return Result<>();
+}
+
+std::string Registry::host() const {
+  // Docker Hub's name is not where its registry is.
+  return source_.registry == "docker.io" ? "registry-1.docker.io" : source_.registry;
+}
+
+}  // namespace hangar::modules

@@ -1,0 +1,92 @@
+// Modules that were fetched before, on disk: a host that restarts while a registry is away goes on
+// with what it had. Also remembers what each reference meant when it was last looked at.
+//
+// A private directory: <sha256>.wasm.gz, each checked whenever it is read, and index.json. Several
+// processes may share it: files appear whole, and an index that another process has overwritten
+// only costs a download.
+#pragma once
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/result.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::modules {
+
+// What a reference led to, and what its source needs in order to say "still the same".
+struct Resolution {
+  std::string sha256;  // Of the uncompressed module.
+  std::uint64_t size_bytes = 0;
+  std::string resolved;  // For people: the digest-pinned reference.
+  std::string etag;
+  std::string last_modified;
+  std::string revision;  // Manifest digest, ConfigMap revision, or a file's stamp.
+
+  bool operator==(const Resolution&) const = default;
+};
+
+// Any thread. All but resolution() and has() block on the disk: call those on workers.
+class ModuleStore {
+ public:
+  struct Bounds {
+    std::uint64_t bytes = limits::kModuleStoreBytesMax;
+    std::uint32_t references = limits::kModuleReferencesMax;
+  };
+
+  // Creates the directory if needed. Denied when others may write to it. An index that cannot be
+  // read is dropped.
+  [[nodiscard]] static Result<std::unique_ptr<ModuleStore>> open(std::filesystem::path directory,
+                                                                 Bounds bounds, const Log& log);
+  [[nodiscard]] static Result<std::unique_ptr<ModuleStore>> open(std::filesystem::path directory,
+                                                                 const Log& log = {}) {
+    return open(std::move(directory), Bounds{}, log);
+  }
+  ModuleStore(const ModuleStore&) = delete;
+  ModuleStore& operator=(const ModuleStore&) = delete;
+
+  // Keeps a module and removes those not used for longest beyond the bound. `gzipped` may be any
+  // gzip of the module with that digest.
+  [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped);
+
+  // The module, uncompressed. NotFound; Corrupt when it is not what was written: it is removed
+  // then.
+  [[nodiscard]] Result<std::string> read(const std::string& sha256);
+
+  [[nodiscard]] bool has(const std::string& sha256) const;
+
+  // Remembers what the reference with that key means now.
+  [[nodiscard]] Result<> remember(const std::string& key, Resolution resolution);
+  [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
+
+ private:
+  using Entries = std::list<std::pair<std::string, Resolution>>;
+
+  ModuleStore(std::filesystem::path directory, Bounds bounds)
+      : directory_(std::move(directory)), bounds_(bounds) {}
+
+  [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
+  void load_index(const Log& log);
+  void put(const std::string& key, Resolution resolution);
+  [[nodiscard]] std::string encoded_index() const;
+  void remove_unfinished();
+  void trim(const std::string& keep_sha256);
+
+  const std::filesystem::path directory_;
+  const Bounds bounds_;
+  mutable std::mutex mutex_;                         // For all below.
+  Entries entries_;                                  // The most recently used first.
+  std::map<std::string, Entries::iterator> by_key_;  // Each entry of the list, once.
+  std::mutex disk_mutex_;  // Index and trimming: one at a time. Taken before mutex_.
+};
+
+}  // namespace hangar::modules

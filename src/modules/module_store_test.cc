@@ -1,0 +1,198 @@
+#include "modules/module_store.h"
+
+#include "base/result.h"
+#include "io/file.h"
+#include "modules/internal/gzip.h"
+#include "modules/internal/sha256.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hangar::modules {
+namespace {
+
+class ModuleStoreTest : public ::testing::Test {
+ protected:
+  ModuleStoreTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "module_store.XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~ModuleStoreTest() override { std::filesystem::remove_all(root_); }
+
+  [[nodiscard]] std::filesystem::path directory() const { return root_ / "modules"; }
+  [[nodiscard]] std::unique_ptr<ModuleStore> open(ModuleStore::Bounds bounds = {}) const {
+    auto store = ModuleStore::open(directory(), bounds, {});
+    EXPECT_TRUE(store.has_value()) << store.error().message();
+    return *std::move(store);
+  }
+  [[nodiscard]] std::filesystem::path file_of(const std::string& sha256) const {
+    return directory() / (sha256 + ".wasm.gz");
+  }
+
+ private:
+  std::filesystem::path root_;
+};
+
+std::string stored(ModuleStore& store, const std::string& bytes) {
+  EXPECT_TRUE(store.write(sha256_hex(bytes), gzip(bytes)).has_value());
+  return sha256_hex(bytes);
+}
+
+TEST_F(ModuleStoreTest, GivesBackWhatAnEarlierProcessStored) {
+  const std::string digest = stored(*open(), "bytes");
+
+  const auto store = open();
+
+  EXPECT_TRUE(store->has(digest));
+  EXPECT_EQ(store->read(digest).value(), "bytes");
+}
+
+TEST_F(ModuleStoreTest, HasNothingElse) {
+  const auto store = open();
+
+  EXPECT_FALSE(store->has(sha256_hex("bytes")));
+  EXPECT_FALSE(store->has("../../etc/passwd"));
+  EXPECT_EQ(store->read(sha256_hex("bytes")).error().kind(), ErrorKind::NotFound);
+}
+
+TEST_F(ModuleStoreTest, NoticesEveryDamagedByteAndRemovesTheFile) {
+  const auto store = open();
+  const std::string digest = sha256_hex("bytes");
+  const std::string packed = gzip("bytes");
+  constexpr std::size_t kHeaderBytes = 10;
+  for (std::size_t at = kHeaderBytes; at < packed.size(); ++at) {
+    std::string damaged = packed;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    ASSERT_TRUE(io::write_file(file_of(digest), damaged).has_value());
+
+    const Result<std::string> read = store->read(digest);
+
+    ASSERT_FALSE(read.has_value()) << at;
+    EXPECT_EQ(read.error().kind(), ErrorKind::Corrupt);
+    EXPECT_FALSE(store->has(digest));
+  }
+}
+
+TEST_F(ModuleStoreTest, NoticesAnotherModuleUnderTheName) {
+  const auto store = open();
+  const std::string digest = sha256_hex("bytes");
+  ASSERT_TRUE(io::write_file(file_of(digest), gzip("other")).has_value());
+
+  EXPECT_EQ(store->read(digest).error().kind(), ErrorKind::Corrupt);
+}
+
+TEST_F(ModuleStoreTest, IsPrivate) {
+  const std::string digest = stored(*open(), "bytes");
+  struct stat status{};
+
+  ASSERT_EQ(::stat(directory().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0700U);
+  ASSERT_EQ(::stat(file_of(digest).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST_F(ModuleStoreTest, RefusesADirectoryThatOthersMayWriteTo) {
+  std::filesystem::create_directory(directory());
+  std::filesystem::permissions(directory(), std::filesystem::perms::all);
+
+  const auto store = ModuleStore::open(directory());
+
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().kind(), ErrorKind::Denied);
+}
+
+TEST_F(ModuleStoreTest, RemovesWhatWasNotUsedForLongest) {
+  const std::uint64_t each = gzip("module 0").size();
+  const auto store = open({.bytes = 2 * each});
+  const std::string first = stored(*store, "module 0");
+  const std::string second = stored(*store, "module 1");
+  const timespec long_ago[] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+  const timespec longer_ago[] = {{.tv_sec = 10, .tv_nsec = 0}, {.tv_sec = 10, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, file_of(first).c_str(), longer_ago, 0), 0);
+  ASSERT_EQ(::utimensat(AT_FDCWD, file_of(second).c_str(), long_ago, 0), 0);
+  ASSERT_TRUE(store->read(first).has_value());  // From here on the second one is the older.
+
+  const std::string third = stored(*store, "module 2");
+
+  EXPECT_TRUE(store->has(first));
+  EXPECT_FALSE(store->has(second));
+  EXPECT_TRUE(store->has(third));
+}
+
+TEST_F(ModuleStoreTest, KeepsTheNewestEvenIfItAloneIsTooLarge) {
+  const auto store = open({.bytes = 1});
+
+  const std::string digest = stored(*store, "bytes");
+
+  EXPECT_TRUE(store->has(digest));
+}
+
+TEST_F(ModuleStoreTest, RemembersReferencesAcrossProcesses) {
+  const Resolution resolution{.sha256 = sha256_hex("bytes"),
+                              .size_bytes = 5,
+                              .resolved = "oci://r.example/f@sha256:x",
+                              .etag = "\"e\"",
+                              .last_modified = "Sat, 21 Nov 2026 07:00:00 GMT",
+                              .revision = "sha256:x"};
+  ASSERT_TRUE(open()->remember("key", resolution).has_value());
+
+  const auto store = open();
+
+  EXPECT_EQ(store->resolution("key"), resolution);
+  EXPECT_EQ(store->resolution("other"), std::nullopt);
+}
+
+TEST_F(ModuleStoreTest, ForgetsTheReferenceNotUsedForLongest) {
+  const Resolution resolution{.sha256 = sha256_hex("bytes")};
+  auto store = open({.references = 2});
+  ASSERT_TRUE(store->remember("a", resolution).has_value());
+  ASSERT_TRUE(store->remember("b", resolution).has_value());
+  ASSERT_TRUE(store->resolution("a").has_value());
+
+  ASSERT_TRUE(store->remember("c", resolution).has_value());
+
+  EXPECT_FALSE(store->resolution("b").has_value());
+  store = open({.references = 2});
+  EXPECT_TRUE(store->resolution("a").has_value());
+  EXPECT_TRUE(store->resolution("c").has_value());
+}
+
+TEST_F(ModuleStoreTest, StartsWithoutAnIndexThatItCannotRead) {
+  for (const std::string_view text :
+       {"", "{", "[]", R"({"version":2,"references":[{"key":"key"}]})",
+        R"({"version":1,"references":[{"key":"key","sha256":"../x"}]})",
+        R"({"version":1,"references":7})"}) {
+    ASSERT_TRUE(open()->remember("key", {.sha256 = sha256_hex("bytes")}).has_value());
+    ASSERT_TRUE(io::write_file(directory() / "index.json", text).has_value());
+
+    EXPECT_FALSE(open()->resolution("key").has_value()) << text;
+  }
+}
+
+TEST_F(ModuleStoreTest, ClearsAwayOnlyWhatAnInterruptedWriteLeft) {
+  const std::string digest = stored(*open(), "bytes");
+  const std::filesystem::path left = file_of(digest).string() + ".aB3xYz";
+  const std::filesystem::path others = directory() / "notes.aB3xYz";
+  ASSERT_TRUE(io::write_file(left, "half").has_value());
+  ASSERT_TRUE(io::write_file(others, "somebody's").has_value());
+
+  const auto store = open();
+
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(others));
+  EXPECT_TRUE(store->has(digest));
+}
+
+}  // namespace
+}  // namespace hangar::modules

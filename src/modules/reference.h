@@ -1,0 +1,79 @@
+// Where a module is: the text of an Airway's wasmUrls.flight, read once and checked.
+//
+//   https://host/path/flight.wasm.gz        http://... too
+//   oci://registry/repository:tag@sha256:…  tag, digest or both; neither means the tag "latest"
+//   configmap://namespace/name/key          without a key: the only one, or numbered parts
+//   file:///path/flight.wasm                or a plain path
+#pragma once
+
+#include "base/result.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace hangar::modules {
+
+struct HttpSource {
+  std::string url;       // Without user, password and fragment.
+  std::string user;      // Decoded; empty when the URL has none.
+  std::string password;  // Decoded. Secret: never part of a message.
+};
+
+struct OciSource {
+  std::string registry;    // "registry.example:5000", lower case.
+  std::string repository;  // "team/flights/backend".
+  std::string tag;         // "latest" when neither tag nor digest is given; else may be empty.
+  std::string digest;      // "sha256:<64 hex>" of the manifest; empty when not pinned.
+};
+
+struct ConfigMapSource {
+  std::string namespace_name;
+  std::string name;
+  std::string key;  // Empty: the only key, or numbered parts.
+};
+
+struct FileSource {
+  std::string path;
+};
+
+class Reference {
+ public:
+  using Source = std::variant<HttpSource, OciSource, ConfigMapSource, FileSource>;
+
+  // InvalidInput with what is wrong and, where one is likely meant, the right form.
+  [[nodiscard]] static Result<Reference> parse(std::string_view text);
+
+  [[nodiscard]] const Source& source() const { return source_; }
+
+  // For messages and logs: the reference without user, password and query, because signed URLs
+  // carry their secret there.
+  [[nodiscard]] const std::string& display() const { return display_; }
+
+  // Equal for equal references, for no others; tells nothing of the secrets in them.
+  [[nodiscard]] const std::string& key() const { return key_; }
+
+  // True when this text can never come to mean other bytes: an OCI digest.
+  [[nodiscard]] bool is_pinned() const;
+
+ private:
+  Reference(Source source, std::string display, std::string key)
+      : source_(std::move(source)), display_(std::move(display)), key_(std::move(key)) {}
+
+  Source source_;
+  std::string display_;
+  std::string key_;
+};
+
+// The sha256 (of the uncompressed module) that this reference promises: `explicit_sha256` when it
+// is not empty, else a tag "sha256_<hex>", else a file name "sha256_<hex>.wasm" or
+// "name_sha256_<hex>.wasm.gz". Lower case.
+[[nodiscard]] std::optional<std::string> expected_sha256(const Reference& reference,
+                                                         std::string_view explicit_sha256);
+
+// InvalidInput in yoke's words, and what was found instead.
+[[nodiscard]] Result<> verify_sha256(std::string_view expected, std::string_view actual);
+
+}  // namespace hangar::modules

@@ -1,0 +1,373 @@
+// Modules over HTTP, from files and from ConfigMaps, against servers that behave and others.
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "fetching.h"
+#include "io/file.h"
+#include "io/task.h"
+#include "modules/config_map.h"
+#include "modules/fetcher.h"
+#include "modules/reference.h"
+#include "raw_server.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::testing {
+namespace {
+
+using modules::Fetched;
+using Request = RawServer::Request;
+
+class HttpSource : public ::testing::Test {
+ protected:
+  // The error that fetching ends in.
+  Error failure(std::string_view reference, modules::FetchOptions options = {}) {
+    Result<Fetched> fetched = host_.fetch(reference, std::move(options));
+    if (fetched) return {ErrorKind::Cancelled, "no error"};
+    return std::move(fetched).error();
+  }
+
+  TemporaryDirectory directory_;
+  FetchingHost host_{directory_.path()};
+};
+
+TEST_F(HttpSource, GivesRawAndGzippedModules) {
+  const std::string module = module_named("first");
+  const std::string packed = gzip_of(module);
+  RawServer server([&](const Request& request) {
+    if (request.path == "/raw.wasm") return answer(200, module);
+    if (request.path == "/packed.wasm.gz") return answer(200, packed);
+    return answer(200, packed, {{"Content-Encoding", "gzip"}});
+  });
+  for (const std::string_view path : {"/raw.wasm", "/packed.wasm.gz", "/encoded.wasm"}) {
+    const Result<Fetched> fetched = host_.fetch(server.url(path));
+
+    ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+    EXPECT_EQ(fetched->wasm, module);
+    EXPECT_EQ(fetched->sha256, sha256_of(module));
+    EXPECT_EQ(fetched->size_bytes, module.size());
+    EXPECT_FALSE(fetched->is_unchanged);
+  }
+}
+
+TEST_F(HttpSource, FollowsRedirectsWithoutCarryingThePasswordToAnotherHost) {
+  const std::string module = module_named("moved");
+  RawServer target([&](const Request&) { return answer(200, module); });
+  RawServer server(
+      [&](const Request&) { return answer(302, "", {{"Location", target.url("/there.wasm")}}); });
+
+  const Result<Fetched> fetched =
+      host_.fetch(fmt::format("http://me:hunter2@{}/here.wasm", server.address()));
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->wasm, module);
+  EXPECT_EQ(server.requests().at(0).header("Authorization"), "Basic bWU6aHVudGVyMg==");
+  EXPECT_EQ(target.requests().at(0).header("Authorization"), "");
+}
+
+TEST_F(HttpSource, EndsARedirectInCircles) {
+  RawServer server(
+      [](const Request& request) { return answer(302, "", {{"Location", request.path + "x"}}); });
+
+  const Error error = failure(server.url("/a"));
+
+  EXPECT_NE(error.message(), "no error");
+  EXPECT_LE(server.requests().size(), 10U);
+}
+
+TEST_F(HttpSource, NeverLeavesHttp) {
+  TemporaryDirectory other;
+  ASSERT_TRUE(io::write_file(other.path() / "f.wasm", module_named("file")).has_value());
+  const std::string location = "file://" + (other.path() / "f.wasm").string();
+  RawServer server([&](const Request&) { return answer(302, "", {{"Location", location}}); });
+
+  EXPECT_NE(failure(server.url("/a")).message(), "no error");
+}
+
+TEST_F(HttpSource, AsksWithTheETagAndNeedsNoBytesForTheSameModule) {
+  const std::string module = module_named("tagged");
+  RawServer server([&](const Request& request) {
+    if (request.header("If-None-Match") == "\"one\"") return answer(304, "");
+    return answer(200, module, {{"ETag", "\"one\""}});
+  });
+  const std::string sha256 = host_.fetch(server.url("/f.wasm"))->sha256;
+
+  const Result<Fetched> known = host_.fetch(server.url("/f.wasm"), {.have_sha256 = sha256});
+  const Result<Fetched> unknown = host_.fetch(server.url("/f.wasm"));
+
+  ASSERT_TRUE(known.has_value()) << known.error().message();
+  EXPECT_TRUE(known->is_unchanged);
+  EXPECT_TRUE(known->wasm.empty());
+  EXPECT_EQ(known->sha256, sha256);
+  ASSERT_TRUE(unknown.has_value()) << unknown.error().message();
+  EXPECT_EQ(unknown->wasm, module);
+  EXPECT_EQ(server.requests().size(), 3U);
+}
+
+TEST_F(HttpSource, AsksWithTheDateWhereThereIsNoETag) {
+  const std::string date = "Sat, 21 Nov 2026 07:00:00 GMT";
+  RawServer server([&](const Request& request) {
+    if (request.header("If-Modified-Since") == date) return answer(304, "");
+    return answer(200, module_named("dated"), {{"Last-Modified", date}});
+  });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+
+  const Result<Fetched> again = host_.fetch(server.url("/f.wasm"));
+
+  ASSERT_TRUE(again.has_value()) << again.error().message();
+  EXPECT_EQ(again->wasm, module_named("dated"));
+}
+
+TEST_F(HttpSource, SeesThatAUrlHasANewModule) {
+  std::atomic<bool> is_new = false;
+  RawServer server([&](const Request&) {
+    return is_new ? answer(200, module_named("new"), {{"ETag", "\"2\""}})
+                  : answer(200, module_named("old"), {{"ETag", "\"1\""}});
+  });
+  const std::string old_sha256 = host_.fetch(server.url("/f.wasm"))->sha256;
+  is_new = true;
+
+  const Result<Fetched> fetched = host_.fetch(server.url("/f.wasm"), {.have_sha256 = old_sha256});
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_FALSE(fetched->is_unchanged);
+  EXPECT_EQ(fetched->wasm, module_named("new"));
+}
+
+TEST_F(HttpSource, FetchesOnceWhatManyWantAtOnce) {
+  RawServer server([&](const Request& request) {
+    if (request.header("If-None-Match") == "\"e\"") return answer(304, "");
+    return answer(200, module_named("shared"), {{"ETag", "\"e\""}});
+  });
+
+  const auto all = host_.fetch_at_once(server.url("/f.wasm"), 20);
+
+  ASSERT_EQ(all.size(), 20U);
+  for (const Result<Fetched>& fetched : all) {
+    ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+    EXPECT_EQ(fetched->wasm, module_named("shared"));
+  }
+  int whole = 0;
+  for (const Request& request : server.requests())
+    whole += request.header("If-None-Match").empty() ? 1 : 0;
+  EXPECT_EQ(whole, 1);
+}
+
+TEST_F(HttpSource, SurvivesARestartWhileTheServerIsAway) {
+  const std::string module = module_named("kept");
+  RawServer server([&](const Request&) { return answer(200, module); });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+  server.stop();
+  FetchingHost restarted(directory_.path());
+
+  const Result<Fetched> fetched = restarted.fetch(server.url("/f.wasm"));
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->wasm, module);
+  EXPECT_FALSE(fetched->stale_because.empty());
+  EXPECT_EQ(failure(server.url("/f.wasm"), {.may_be_stale = false}).kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(failure(server.url("/never.wasm")).kind(), ErrorKind::Unavailable);
+}
+
+TEST_F(HttpSource, DoesNotPretendThatARemovedModuleIsStillThere) {
+  std::atomic<bool> is_removed = false;
+  RawServer server([&](const Request&) {
+    return is_removed ? answer(404, "") : answer(200, module_named("removed"));
+  });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+  is_removed = true;
+
+  EXPECT_EQ(failure(server.url("/f.wasm")).kind(), ErrorKind::NotFound);
+}
+
+TEST_F(HttpSource, NeedsNoServerForAPromisedModuleThatIsHere) {
+  const std::string module = module_named("promised");
+  RawServer server([&](const Request&) { return answer(200, module); });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+  const std::string sha256 = sha256_of(module);
+
+  const Result<Fetched> fetched =
+      host_.fetch("http://127.0.0.1:1/f.wasm", {.expected_sha256 = sha256});
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->wasm, module);
+}
+
+TEST_F(HttpSource, ChecksThePromiseAlsoWhenTheModuleIsHere) {
+  RawServer server([&](const Request& request) {
+    if (!request.header("If-None-Match").empty()) return answer(304, "");
+    return answer(200, module_named("other"), {{"ETag", "\"e\""}});
+  });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+
+  const Error error = failure(server.url("/f.wasm"), {.expected_sha256 = "applebottomjeans"});
+
+  EXPECT_EQ(error.kind(), ErrorKind::InvalidInput);
+  EXPECT_NE(error.message().find("cannot verify module against expected checksum: wanted "
+                                 "\"applebottomjeans\""),
+            std::string::npos)
+      << error.message();
+}
+
+TEST_F(HttpSource, ChecksThePromiseOfTheName) {
+  const std::string module = module_named("by name");
+  RawServer server([&](const Request&) { return answer(200, module); });
+
+  EXPECT_TRUE(host_.fetch(server.url("/f_sha256_" + sha256_of(module) + ".wasm")).has_value());
+  EXPECT_EQ(failure(server.url("/sha256_" + std::string(64, '0') + ".wasm")).kind(),
+            ErrorKind::InvalidInput);
+}
+
+TEST_F(HttpSource, FetchesAgainWhatTheDiskLost) {
+  const std::string module = module_named("lost");
+  RawServer server([&](const Request& request) {
+    if (!request.header("If-None-Match").empty()) return answer(304, "");
+    return answer(200, module, {{"ETag", "\"e\""}});
+  });
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
+  const auto file = directory_.path() / "store" / (sha256_of(module) + ".wasm.gz");
+  ASSERT_TRUE(io::write_file(file, "damaged").has_value());
+
+  const Result<Fetched> fetched = host_.fetch(server.url("/f.wasm"));
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->wasm, module);
+}
+
+TEST_F(HttpSource, MapsEveryFaultToAKindAndWords) {
+  const std::string module = module_named("x");
+  const std::string packed = gzip_of(std::string(5000, 'x') + module);
+  const std::string huge =
+      fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n\0asm", 300'000'000);
+  struct Case {
+    std::string_view name;
+    std::string bytes;
+    ErrorKind kind;
+    std::string_view words;
+  };
+  const Case cases[] = {
+      {"missing", answer(404, "no"), ErrorKind::NotFound, "404 not found"},
+      {"login", answer(401, "no"), ErrorKind::Denied, "401 unauthorized"},
+      {"forbidden", answer(403, "no"), ErrorKind::Denied, "403 forbidden"},
+      {"broken", answer(500, "no"), ErrorKind::Unavailable, "500 internal server error"},
+      {"busy", answer(429, "no"), ErrorKind::Unavailable, "429 too many requests"},
+      {"partial", answer(206, module), ErrorKind::InvalidInput, "unexpected status 206"},
+      {"page", answer(200, "<!doctype html><title>Sign in"), ErrorKind::InvalidInput,
+       "an HTML page"},
+      {"empty", answer(200, ""), ErrorKind::InvalidInput, "nothing (0 bytes)"},
+      {"cut gzip", answer(200, packed.substr(0, packed.size() / 2)), ErrorKind::InvalidInput,
+       "gzip is cut off"},
+      {"cut body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", ErrorKind::Unavailable,
+       ""},
+      {"huge", huge, ErrorKind::LimitExceeded, "300000000"},
+      {"bomb", answer(200, gzip_of(std::string(limits::kModuleBytesMax + 1, '\0'))),
+       ErrorKind::LimitExceeded, "inflates to more"},
+      {"no answer", "", ErrorKind::Unavailable, ""},
+  };
+  for (const Case& one : cases) {
+    RawServer server([&](const Request&) { return one.bytes; });
+
+    const Error error = failure(server.url("/f.wasm?token=hunter2"));
+
+    EXPECT_EQ(error.kind(), one.kind) << one.name << ": " << error.message();
+    EXPECT_NE(error.message().find(one.words), std::string::npos)
+        << one.name << ": " << error.message();
+    EXPECT_NE(error.message().find("module " + server.url("/f.wasm")), std::string::npos)
+        << error.message();
+    EXPECT_EQ(error.message().find("hunter2"), std::string::npos) << error.message();
+  }
+}
+
+TEST_F(HttpSource, StopsABodyThatGoesOnForEver) {
+  // No Content-Length: only counting tells.
+  const std::string endless =
+      "HTTP/1.1 200 OK\r\n\r\n" + std::string(limits::kModuleBytesMax + limits::kMiB, 'x');
+  RawServer server([&](const Request&) { return endless; });
+
+  EXPECT_EQ(failure(server.url("/f.wasm")).kind(), ErrorKind::LimitExceeded);
+}
+
+TEST_F(HttpSource, EndsWhenAskedTo) {
+  std::stop_source stop;
+  stop.request_stop();
+  std::optional<Result<Fetched>> result;
+  const auto reference = modules::Reference::parse("http://127.0.0.1:1/f.wasm");
+  const auto keep = [](std::optional<Result<Fetched>>* into,
+                       io::Task<Result<Fetched>> task) -> io::Task<void> {
+    *into = co_await std::move(task);
+  };
+
+  host_.loop.spawn(keep(&result, host_.fetcher->fetch(*reference, {}, stop.get_token())));
+  host_.loop.run_until([&result] { return result.has_value(); });
+
+  EXPECT_EQ(result->error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(HttpSource, ReadsFilesAndSeesThatTheyChanged) {
+  const std::filesystem::path file = directory_.path() / "my flight.wasm";
+  ASSERT_TRUE(io::write_file(file, module_named("one")).has_value());
+  const Result<Fetched> first = host_.fetch(file.string());
+  ASSERT_TRUE(first.has_value()) << first.error().message();
+
+  EXPECT_TRUE(host_.fetch(file.string(), {.have_sha256 = first->sha256})->is_unchanged);
+  ASSERT_TRUE(io::write_file(file, gzip_of(module_named("two"))).has_value());
+  const Result<Fetched> second = host_.fetch(file.string(), {.have_sha256 = first->sha256});
+
+  ASSERT_TRUE(second.has_value()) << second.error().message();
+  EXPECT_EQ(second->wasm, module_named("two"));
+}
+
+TEST_F(HttpSource, ReadsRegularFilesOnly) {
+  const std::filesystem::path fifo = directory_.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+
+  EXPECT_EQ(failure(fifo.string()).kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(failure(directory_.path().string()).kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(failure("file:///no/such/file.wasm").kind(), ErrorKind::NotFound);
+}
+
+// A cluster's ConfigMaps, as far as this folder sees them.
+class OneConfigMap : public modules::ConfigMapReader {
+ public:
+  io::Task<Result<modules::ConfigMapContent>> read(std::string namespace_name, std::string name,
+                                                   std::stop_token /*stop*/) override {
+    if (namespace_name != "ns" || name != "flights") {
+      co_return fail(ErrorKind::NotFound, "configmaps \"" + name + "\" not found");
+    }
+    co_return content;
+  }
+
+  modules::ConfigMapContent content;
+};
+
+TEST(ConfigMapSource, GivesModulesUntilTheyChange) {
+  OneConfigMap reader;
+  // Base64 of the empty module.
+  reader.content = {.binary_data = {{"f.wasm", "AGFzbQEAAAA="}}, .revision = "uid/1"};
+  TemporaryDirectory directory;
+  FetchingHost host(directory.path(), &reader);
+
+  const Result<Fetched> first = host.fetch("configmap://ns/flights/f.wasm");
+  ASSERT_TRUE(first.has_value()) << first.error().message();
+  EXPECT_EQ(first->size_bytes, 8U);
+  EXPECT_TRUE(
+      host.fetch("configmap://ns/flights/f.wasm", {.have_sha256 = first->sha256})->is_unchanged);
+
+  reader.content = {.binary_data = {{"f.wasm", "bm90IGEgbW9kdWxl"}}, .revision = "uid/2"};
+  EXPECT_EQ(host.fetch("configmap://ns/flights/f.wasm").error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(host.fetch("configmap://ns/other").error().kind(), ErrorKind::NotFound);
+}
+
+}  // namespace
+}  // namespace hangar::testing
