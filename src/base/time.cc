@@ -127,6 +127,11 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
   if (at != text.size() || !date.ok() || hour > 23 || minute > 59 || second > 60) {
     return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not an RFC 3339 time", text));
   }
+  // What 64 bits of nanoseconds hold, less a year on each side for the offset.
+  if (year < 1678 || year > 2261) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is outside of the years 1678 to 2261", text));
+  }
   return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
          std::chrono::minutes(minute) + seconds(second) + nanoseconds(fraction) - offset;
 }

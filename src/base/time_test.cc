@@ -68,5 +68,18 @@ TEST(GoDuration, WritesWhatItReads) {
   EXPECT_EQ(to_go_duration(seconds(30)), "30s");
 }
 
+TEST(Rfc3339, RefusesYearsThatWallTimeCannotHold) {
+  for (const std::string_view text :
+       {"0001-01-01T00:00:00Z", "1677-12-31T23:59:59Z", "2262-01-01T00:00:00Z",
+        "3605-01-01T00:00:00Z", "9999-12-31T23:59:59Z"}) {
+    EXPECT_FALSE(parse_rfc3339(text)) << text;
+  }
+  for (const std::string_view text : {"1678-01-01T00:00:00Z", "2261-12-31T23:59:59Z"}) {
+    const Result<WallTime> time = parse_rfc3339(text);
+    ASSERT_TRUE(time) << text;
+    EXPECT_EQ(to_rfc3339(*time), text);
+  }
+}
+
 }  // namespace
 }  // namespace hangar

@@ -91,10 +91,12 @@ class Builder final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     anchors_.clear();
-    // yaml-cpp begins a new document wherever a node ends and something else follows.
-    if (document_count_++ > 0 && !begins_document(mark.line)) {
+    // yaml-cpp begins a new document wherever a node ends and something else follows. Of a token
+    // that it cannot use ("--- ,") it begins one after the other, for ever: a line has but one.
+    if (document_count_++ > 0 && (mark.line <= document_line_ || !begins_document(mark.line))) {
       set_failure(mark, "a second document needs a line '---' before it");
     }
+    document_line_ = mark.line;
   }
   void OnDocumentEnd() override {}
 
@@ -343,6 +345,7 @@ class Builder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Sized> anchors_;  // Of the current document, the whole ones.
   std::uint64_t budget_ = limits::kAliasBytesMax;
   std::size_t document_count_ = 0;
+  int document_line_ = 0;  // Where the current one begins.
   std::vector<Value> documents_;
   std::optional<Failure> failure_;
 };

@@ -147,6 +147,14 @@ TEST(Yaml, NeverTakesTheFirstOfSeveralDocumentsForAll) {
             "error: line 2, column 1: a second document needs a line '---' before it");
 }
 
+// yaml-cpp itself would begin documents without end.
+TEST(Yaml, EndsAtATokenThatNoDocumentCanBeginWith) {
+  for (const std::string_view text :
+       {"--- ,", "--- ,a\n", "---\n,", "a\n--- ,:b", "--- }", "--- ]"}) {
+    EXPECT_FALSE(parse_yaml_stream(text)) << text;
+  }
+}
+
 TEST(Yaml, NamesLineAndColumnOfWhatIsWrong) {
   struct Case {
     std::string_view yaml;
