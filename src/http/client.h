@@ -8,6 +8,7 @@
 #include "io/task.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,15 +27,20 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::optional<std::string_view> find_header(const Headers& headers,
                                                           std::string_view name);
 
-// How to reach and trust a server. Shared by many requests; immutable once used.
+// How to reach and trust a server. Immutable once used. Requests share connections when they share
+// the very same Transport object, and never otherwise: no request can travel on a connection that
+// was authenticated as somebody else. Connections of a Transport that is gone are closed when the
+// next request begins.
 struct Transport {
-  std::string ca_pem;           // Empty: the system's.
+  std::string ca_pem;           // Trusted instead of the system's when given.
   std::string certificate_pem;  // With key_pem: client certificate.
   std::string key_pem;
   std::string server_name;  // For SNI and verification, when it differs from the URL's host.
   bool skip_verify = false;
   // Empty: from the environment (HTTPS_PROXY, NO_PROXY) as curl reads it.
   std::string proxy_url;
+  // Never through a proxy, whatever the environment says.
+  bool direct = false;
   // Prior knowledge HTTP/2 is never used; over TLS it is negotiated unless forbidden here.
   bool allow_http2 = true;
 };
@@ -50,8 +56,10 @@ struct Request {
   std::chrono::milliseconds total_timeout{60'000};
   // A stream that delivers nothing for so long is broken; zero: never.
   std::chrono::milliseconds idle_timeout{0};
-  std::uint64_t response_bytes_max = 0;  // Zero: limits::kResponseBytesMax.
-  // Redirects followed; credentials are not sent to another host.
+  // Zero: limits::kResponseBytesMax for send(), no limit for stream().
+  std::uint64_t response_bytes_max = 0;
+  // Redirects followed: never from https to http, and the headers Authorization and Cookie do not
+  // go to another host.
   int redirects_max = 0;
 };
 
@@ -61,20 +69,32 @@ struct Response {
   std::string body;
 };
 
+// Whether a request failed before any of it was sent (no address, connection refused, TLS refused):
+// it may be repeated whatever its method. Only for errors of Client.
+[[nodiscard]] bool was_never_sent(const Error& error);
+
+// Loop thread only. No cookies, no .netrc, no decompression (the body is what was sent; set
+// Accept-Encoding and look at Content-Encoding), http and https only. Messages name the method and
+// the URL without its query and user.
 class Client {
  public:
   explicit Client(io::Loop& loop);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
+  // What is still under way ends with Cancelled.
   ~Client();
 
-  // The whole response, whatever its status. Errors: Unavailable (connection, TLS, time-out),
-  // LimitExceeded (body too large), Cancelled.
+  // The whole response, whatever its status: an answer is never an error here. So Unavailable
+  // (connection, TLS, time-out, an answer that was cut) means that no whole answer arrived, and
+  // only was_never_sent() that nothing can have been done. Other errors: LimitExceeded (body or
+  // headers too large, too many redirects), InvalidInput (no http URL, a line end in a header),
+  // Cancelled.
   [[nodiscard]] io::Task<Result<Response>> send(Request request, std::stop_token stop);
 
   // Calls `on_headers` once, then `on_bytes` for each piece of the body as it arrives, and returns
-  // when the body ends (the Response without body). The callbacks may request the stop. Errors as
-  // send(), and whatever either callback returns as an error, which ends the stream.
+  // when the body ends (the Response without body). Either may request the stop, and neither is
+  // called after it. Errors as send(), and whatever either callback returns as an error, which ends
+  // the stream. Without a call of `on_headers` there was no answer at all.
   struct StreamHandler {
     std::function<Result<>(int status, const Headers& headers)> on_headers;
     std::function<Result<>(std::string_view bytes)> on_bytes;
@@ -82,9 +102,15 @@ class Client {
   [[nodiscard]] io::Task<Result<Response>> stream(Request request, StreamHandler handler,
                                                   std::stop_token stop);
 
+  // Connections with requests under way.
+  [[nodiscard]] std::size_t busy_connection_count() const;
+
  private:
-  class Multi;
-  std::unique_ptr<Multi> multi_;
+  class Impl;
+  static io::Task<Result<Response>> run(io::Loop& loop, std::weak_ptr<Impl> impl, Request request,
+                                        std::optional<StreamHandler> handler, std::stop_token stop);
+
+  std::shared_ptr<Impl> impl_;  // Shared with what waits in the loop.
 };
 
 }  // namespace hangar::http

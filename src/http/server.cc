@@ -1,32 +1,44 @@
 #include "http/server.h"
 
+#include "base/assert.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "io/asio.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/beast/core/bind_handler.hpp>
+#include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/error.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+#include <boost/beast/version.hpp>
 #include <fmt/format.h>
 
-#include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::http {
@@ -35,213 +47,329 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
+namespace bhttp = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-Result<tcp::endpoint> parse_endpoint(std::string_view text) {
-  const auto invalid = [text] {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no address to listen at: write for example 127.0.0.1:8080 "
-                            "or :8080",
-                            text));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return invalid();
-  std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
-  std::uint16_t port = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (problem != std::errc() || end != digits.data() + digits.size()) return invalid();
-  if (host.empty()) return tcp::endpoint(tcp::v4(), port);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+// Lets a task wait for one of Asio's operations.
+template <class Start>
+io::Task<error_code> run(io::Loop& loop, Start start) {
+  const io::OneShot<error_code> done(loop);
+  start([done](const error_code& error, auto&&...) { done.set(error); });
+  co_return co_await done.wait();
+}
+
+Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& tls) {
+  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
   error_code error;
-  const auto address = asio::ip::make_address(std::string(host), error);
-  if (error) return invalid();
-  return tcp::endpoint(address, port);
-}
-
-}  // namespace
-
-struct Server::State : std::enable_shared_from_this<State> {
-  State(io::Loop& loop_in, Handler handler_in, Options options_in, Log log_in)
-      : loop(loop_in),
-        handler(std::move(handler_in)),
-        options(options_in),
-        log(std::move(log_in)),
-        acceptor(loop.asio().context),
-        changed(loop) {}
-
-  void accept();
-
-  io::Loop& loop;
-  const Handler handler;
-  const Options options;
-  const Log log;
-  tcp::acceptor acceptor;
-  std::size_t connections = 0;
-  std::size_t answering = 0;
-  bool is_accepting = false;
-  bool is_ending = false;
-  io::Event changed;  // A request was answered.
-};
-
-namespace {
-
-// One client, one request after the other. Keeps itself alive through Asio's handlers.
-template <class State>
-class Connection : public std::enable_shared_from_this<Connection<State>> {
- public:
-  Connection(std::shared_ptr<State> server, tcp::socket socket)
-      : server_(std::move(server)), stream_(std::move(socket)) {
-    ++server_->connections;
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-  ~Connection() {
-    --server_->connections;
-    if (!server_->is_ending) server_->accept();
-  }
-
-  void read() {
-    parser_.emplace();
-    parser_->body_limit(server_->options.body_bytes_max);
-    stream_.expires_after(server_->options.idle_timeout);
-    beast::http::async_read(stream_, buffer_, *parser_,
-                            [self = this->shared_from_this()](
-                                const error_code& error, std::size_t) { self->on_read(error); });
-  }
-
- private:
-  void on_read(const error_code& error) {
-    if (error == beast::http::error::end_of_stream) return;
-    if (error == beast::http::error::body_limit) return write({.status = 413}, false);
-    if (error == beast::http::error::header_limit) return write({.status = 431}, false);
-    if (error) {
-      // Of the client's own making, when it is about the bytes; otherwise it is gone.
-      const bool is_about_bytes =
-          error.category() ==
-          beast::http::make_error_code(beast::http::error::bad_method).category();
-      if (is_about_bytes) write({.status = 400}, false);
-      return;
-    }
-    server_->loop.spawn(answer(this->shared_from_this()));
-  }
-
-  static io::Task<void> answer(std::shared_ptr<Connection> self) {
-    auto& message = self->parser_->get();
-    const std::string_view target(message.target().data(), message.target().size());
-    const std::size_t question = std::min(target.find('?'), target.size());
-    ServerRequest request{
-        .method = std::string(message.method_string()),
-        .path = std::string(target.substr(0, question)),
-        .query = std::string(target.substr(std::min(question + 1, target.size()))),
-        .body = std::move(message.body())};
-    for (const auto& field : message) {
-      request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-    }
-    const bool keep_alive = message.keep_alive();
-    self->stream_.expires_never();
-    ++self->server_->answering;
-    ServerResponse response = co_await self->server_->handler(std::move(request));
-    --self->server_->answering;
-    self->server_->changed.notify_all();
-    self->write(std::move(response), keep_alive && !self->server_->is_ending);
-  }
-
-  void write(ServerResponse response, bool keep_alive) {
-    response_ = {};
-    response_.version(11);
-    response_.result(static_cast<unsigned>(response.status));
-    response_.set(beast::http::field::content_type, response.content_type);
-    response_.keep_alive(keep_alive);
-    response_.body() = std::move(response.body);
-    const bool is_head =
-        parser_->is_header_done() && parser_->get().method() == beast::http::verb::head;
-    response_.prepare_payload();
-    if (is_head) response_.body().clear();
-    stream_.expires_after(server_->options.idle_timeout);
-    serializer_.emplace(response_);
-    if (is_head) serializer_->split(true);
-    const auto done = [self = this->shared_from_this(), keep_alive](const error_code& error,
-                                                                    std::size_t) {
-      if (error) return;
-      if (keep_alive) return self->read();
-      error_code ignored;
-      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    };
-    if (is_head) {
-      beast::http::async_write_header(stream_, *serializer_, done);
-    } else {
-      beast::http::async_write(stream_, *serializer_, done);
-    }
-  }
-
-  std::shared_ptr<State> server_;
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_{64 * 1024};  // Bounds what one request's header may take.
-  std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
-  beast::http::response<beast::http::string_body> response_;
-  std::optional<beast::http::response_serializer<beast::http::string_body>> serializer_;
-};
-
-}  // namespace
-
-void Server::State::accept() {
-  if (is_accepting || is_ending || connections >= options.connections_max) return;
-  is_accepting = true;
-  acceptor.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
-    self->is_accepting = false;
-    if (self->is_ending || error == asio::error::operation_aborted) return;
-    if (error) {
-      // Out of descriptors, or the client left: neither is a reason to stop listening.
-      self->log.warning("a connection could not be taken", {{"error", error.message()}});
-    } else {
-      std::make_shared<Connection<State>>(self, std::move(socket))->read();
-    }
-    self->accept();
-  });
-}
-
-Server::Server(io::Loop& loop, Handler handler, Options options, Log log)
-    : state_(std::make_shared<State>(loop, std::move(handler), options, std::move(log))) {}
-
-Server::~Server() {
-  state_->is_ending = true;
-  error_code ignored;
-  state_->acceptor.close(ignored);
-}
-
-Result<> Server::listen(std::string_view address) {
-  const tcp::endpoint endpoint = HANGAR_TRY(parse_endpoint(address));
-  error_code error;
-  tcp::acceptor& acceptor = state_->acceptor;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  context->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                           asio::ssl::context::no_tlsv1_1,
+                       error);
+  if (!error) context->use_certificate_chain(asio::buffer(tls.certificate_pem), error);
   if (error) {
-    const ErrorKind kind =
-        error == asio::error::access_denied ? ErrorKind::Denied : ErrorKind::Unavailable;
-    return fail(kind, fmt::format("listen at {}: {}", address, error.message()));
+    return fail(ErrorKind::InvalidInput,
+                "the server's certificate is not usable: " + error.message());
   }
-  state_->accept();
+  context->use_private_key(asio::buffer(tls.key_pem), asio::ssl::context::pem, error);
+  if (error) {
+    return fail(ErrorKind::InvalidInput,
+                "the key of the server's certificate is not usable: " + error.message());
+  }
+  if (tls.client_ca_pem.empty()) return context;
+  context->add_certificate_authority(asio::buffer(tls.client_ca_pem), error);
+  if (!error) {
+    context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert,
+                             error);
+  }
+  if (error) {
+    return fail(ErrorKind::InvalidInput,
+                "the certificate authority of clients is not usable: " + error.message());
+  }
+  return context;
+}
+
+std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+ServerRequest to_request(bhttp::request<bhttp::string_body> message) {
+  ServerRequest request;
+  request.method = view(message.method_string());
+  const std::string_view target = view(message.target());
+  const std::size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  if (mark != std::string_view::npos) request.query = target.substr(mark + 1);
+  for (const auto& field : message)
+    request.headers.emplace_back(view(field.name_string()), view(field.value()));
+  request.body = std::move(message.body());
+  return request;
+}
+
+bhttp::response<bhttp::string_body> to_message(Response response, unsigned version, bool is_head) {
+  bhttp::response<bhttp::string_body> message;
+  message.version(version);
+  message.result(static_cast<unsigned>(response.status));
+  for (const auto& [name, value] : response.headers)
+    message.insert(name, value);
+  message.content_length(response.body.size());
+  if (!is_head) message.body() = std::move(response.body);
+  return message;
+}
+
+Response refuse(int status, std::string why) {
+  return {.status = status,
+          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+          .body = std::move(why) + "\n"};
+}
+
+// What to tell a client whose request could not be read; status 0: nothing, it is gone.
+Response refuse(const error_code& error) {
+  if (error == bhttp::error::body_limit) return refuse(413, "the body is too large");
+  if (error == bhttp::error::header_limit) return refuse(431, "the headers are too large");
+  if (error.category() == bhttp::make_error_code(bhttp::error::bad_method).category() &&
+      error != bhttp::error::end_of_stream && error != bhttp::error::partial_message) {
+    return refuse(400, error.message());
+  }
   return {};
 }
 
-std::uint16_t Server::port() const {
+}  // namespace
+
+class Server::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(io::Loop& loop, ServerOptions options, Handler handler, Log log)
+      : loop_(loop),
+        options_(std::move(options)),
+        handler_(std::move(handler)),
+        log_(std::move(log)),
+        acceptor_(loop.asio().context),
+        changed_(loop) {}
+
+  Result<> start();
+  Result<> set_certificate(const ServerOptions::Tls& tls);
+  io::Task<> stop(Duration grace);
+  void close();
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::size_t connection_count() const { return connections_.size(); }
+
+ private:
+  // What stop() needs to know of a connection.
+  struct Connection {
+    explicit Connection(PlainStream& stream_in) : stream(stream_in) {}
+    PlainStream& stream;
+    bool idle = true;  // Waits for a request of which no byte has come.
+  };
+
+  static io::Task<> accept_all(std::shared_ptr<Impl> self);
+  static io::Task<> serve(std::shared_ptr<Impl> self, tcp::socket socket);
+  static io::Task<> serve_tls(std::shared_ptr<Impl> self, tcp::socket socket);
+  template <class Stream>
+  static io::Task<> serve_requests(std::shared_ptr<Impl> self, Stream& stream,
+                                   Connection& connection);
+  template <class Stream>
+  io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
+
+  io::Loop& loop_;
+  const ServerOptions options_;
+  const Handler handler_;
+  const Log log_;
+  tcp::acceptor acceptor_;
+  std::shared_ptr<asio::ssl::context> tls_;
+  std::uint16_t port_ = 0;
+  bool stopping_ = false;
+  std::set<Connection*> connections_;
+  io::Event changed_;  // Of connections_.
+};
+
+Result<> Server::Impl::start() {
+  if (options_.tls) HANGAR_TRY(set_certificate(*options_.tls));
   error_code error;
-  const tcp::endpoint endpoint = state_->acceptor.local_endpoint(error);
-  return error ? std::uint16_t{0} : endpoint.port();
+  const auto address = asio::ip::make_address(options_.address, error);
+  if (error) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is no address to listen on", options_.address));
+  }
+  const tcp::endpoint endpoint(address, options_.port);
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    return fail(ErrorKind::Unavailable, fmt::format("listen on {} port {}: {}", options_.address,
+                                                    options_.port, error.message()));
+  }
+  port_ = acceptor_.local_endpoint(error).port();
+  loop_.spawn(accept_all(shared_from_this()));
+  return {};
 }
 
-io::Task<void> Server::stop() {
-  const auto state = state_;
-  state->is_ending = true;
+Result<> Server::Impl::set_certificate(const ServerOptions::Tls& tls) {
+  tls_ = HANGAR_TRY(make_tls(tls));
+  return {};
+}
+
+io::Task<> Server::Impl::stop(Duration grace) {
+  const auto self = shared_from_this();
+  stopping_ = true;
   error_code ignored;
-  state->acceptor.close(ignored);
-  while (state->answering > 0) {
-    if (!co_await state->changed.wait(std::stop_token())) break;
+  acceptor_.close(ignored);
+  for (Connection* connection : connections_) {
+    if (connection->idle) connection->stream.cancel();
   }
+  std::stop_source timeout;
+  const auto timer = loop_.after(grace, [timeout]() mutable { timeout.request_stop(); });
+  while (!connections_.empty()) {
+    if (!co_await changed_.wait(timeout.get_token())) break;
+  }
+  close();
+}
+
+void Server::Impl::close() {
+  stopping_ = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  for (Connection* connection : connections_)
+    connection->stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+}
+
+io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
+  while (!self->stopping_) {
+    tcp::socket socket(self->loop_.asio().context);
+    const error_code error = co_await run(
+        self->loop_, [&](auto done) { self->acceptor_.async_accept(socket, std::move(done)); });
+    if (self->stopping_ || error == asio::error::operation_aborted) co_return;
+    if (error) {
+      // Out of descriptors, mostly: it passes, and trying again at once would burn the processor.
+      self->log_.warning("connection not accepted", {{"error", error.message()}});
+      constexpr std::chrono::milliseconds kPause{100};
+      HANGAR_ASSERT((co_await self->loop_.sleep(kPause, {})).has_value(), "nobody stops it");
+      continue;
+    }
+    if (self->connections_.size() >= self->options_.connections_max) continue;  // Closes it.
+    self->loop_.spawn(self->tls_ ? serve_tls(self, std::move(socket))
+                                 : serve(self, std::move(socket)));
+  }
+}
+
+io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
+  PlainStream stream(std::move(socket));
+  Connection connection(stream);
+  self->connections_.insert(&connection);
+  co_await serve_requests(self, stream, connection);
+  error_code ignored;
+  stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  self->connections_.erase(&connection);
+  self->changed_.notify_all();
+}
+
+io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket) {
+  const auto tls = self->tls_;  // Outlives the stream, also when it is replaced meanwhile.
+  TlsStream stream(std::move(socket), *tls);
+  PlainStream& plain = beast::get_lowest_layer(stream);
+  Connection connection(plain);
+  self->connections_.insert(&connection);
+  plain.expires_after(self->options_.read_max);
+  const error_code error = co_await run(self->loop_, [&](auto done) {
+    stream.async_handshake(asio::ssl::stream_base::server, std::move(done));
+  });
+  if (error) {
+    self->log_.debug("tls handshake failed", {{"error", error.message()}});
+  } else {
+    co_await serve_requests(self, stream, connection);
+    plain.expires_after(self->options_.write_max);
+    co_await run(self->loop_, [&](auto done) { stream.async_shutdown(std::move(done)); });
+  }
+  self->connections_.erase(&connection);
+  self->changed_.notify_all();
+}
+
+template <class Stream>
+io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stream,
+                                        Connection& connection) {
+  PlainStream& plain = beast::get_lowest_layer(stream);
+  beast::flat_buffer buffer(limits::kServerHeaderBytesMax + 64 * limits::kKiB);
+  while (!self->stopping_) {
+    // The first byte of a request ends idleness; from there on one deadline holds for all of it.
+    connection.idle = true;
+    if (buffer.size() == 0) {
+      plain.expires_after(self->options_.idle_max);
+      std::size_t count = 0;
+      const error_code error = co_await run(self->loop_, [&](auto done) {
+        stream.async_read_some(
+            buffer.prepare(limits::kKiB),
+            [&count, done = std::move(done)](const error_code& e, std::size_t n) {
+              count = n;
+              done(e);
+            });
+      });
+      if (error) co_return;
+      buffer.commit(count);
+    }
+    connection.idle = false;
+
+    bhttp::request_parser<bhttp::string_body> parser;
+    parser.header_limit(static_cast<std::uint32_t>(limits::kServerHeaderBytesMax));
+    parser.body_limit(self->options_.body_bytes_max);
+    plain.expires_after(self->options_.read_max);
+    const error_code error = co_await run(self->loop_, [&](auto done) {
+      bhttp::async_read(stream, buffer, parser, std::move(done));
+    });
+    if (error) {
+      const Response refusal = refuse(error);
+      if (refusal.status == 0) co_return;
+      auto message = to_message(refusal, 11, false);
+      message.keep_alive(false);
+      co_await self->write(stream, message);
+      co_return;
+    }
+
+    const unsigned version = parser.get().version();
+    const bool keep_alive = parser.get().keep_alive();
+    const bool is_head = parser.get().method() == bhttp::verb::head;
+    plain.expires_never();
+    auto message =
+        to_message(co_await self->handler_(to_request(parser.release())), version, is_head);
+    message.keep_alive(keep_alive && !self->stopping_);
+    if (co_await self->write(stream, message) || !message.keep_alive()) co_return;
+  }
+}
+
+template <class Stream>
+io::Task<error_code> Server::Impl::write(Stream& stream,
+                                         bhttp::response<bhttp::string_body>& message) {
+  beast::get_lowest_layer(stream).expires_after(options_.write_max);
+  co_return co_await run(loop_,
+                         [&](auto done) { bhttp::async_write(stream, message, std::move(done)); });
+}
+
+Server::Server(io::Loop& loop, ServerOptions options, Handler handler, Log log)
+    : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(handler), std::move(log))) {}
+
+Server::~Server() {
+  impl_->close();
+}
+
+Result<> Server::start() {
+  return impl_->start();
+}
+
+Result<> Server::set_certificate(ServerOptions::Tls tls) {
+  return impl_->set_certificate(tls);
+}
+
+io::Task<> Server::stop(Duration grace) {
+  return impl_->stop(grace);
+}
+
+std::uint16_t Server::port() const {
+  return impl_->port();
+}
+
+std::size_t Server::connection_count() const {
+  return impl_->connection_count();
 }
 
 }  // namespace hangar::http

@@ -1,8 +1,11 @@
-// A small HTTP/1.1 server on the loop: metrics, probes, and later admission requests.
+// A small HTTP/1.1 server on the loop thread: /metrics and probes, later admission webhooks. Not
+// for the open internet, but no client of it can hold up the process or grow it without bound.
 #pragma once
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -12,57 +15,68 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
 namespace hangar::http {
 
 struct ServerRequest {
   std::string method;
-  std::string path;   // Without the query; not decoded.
-  std::string query;  // Behind the '?'.
+  std::string path;   // As sent, without the query.
+  std::string query;  // What follows the '?', or "".
   Headers headers;
   std::string body;
 };
 
-struct ServerResponse {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
+struct ServerOptions {
+  std::string address = "127.0.0.1";  // "0.0.0.0" and "::" for every interface.
+  std::uint16_t port = 0;             // Zero: any free one, see Server::port().
+
+  struct Tls {
+    std::string certificate_pem;  // With its chain.
+    std::string key_pem;
+    // When given, a client must show a certificate that one of these has signed.
+    std::string client_ca_pem = {};
+  };
+  std::optional<Tls> tls = {};
+
+  std::uint64_t body_bytes_max = limits::kObjectBytesMax;
+  std::size_t connections_max = limits::kServerConnectionsMax;  // Further ones are closed at once.
+  std::chrono::milliseconds read_max = limits::kServerReadMax;  // For one whole request.
+  std::chrono::milliseconds write_max = limits::kServerWriteMax;  // For one whole response.
+  std::chrono::milliseconds idle_max = limits::kServerIdleMax;    // Between two requests.
 };
 
 // Loop thread only.
 class Server {
  public:
-  struct Options {
-    std::size_t connections_max = 64;  // Further ones wait in the kernel's queue.
-    std::uint64_t body_bytes_max = 8ULL << 20;
-    // A client that sends or takes nothing for so long is cut off.
-    std::chrono::seconds idle_timeout{30};
-  };
-  using Handler = std::function<io::Task<ServerResponse>(ServerRequest request)>;
+  // Called for each request, several at a time; its response is sent as it is, with Content-Length.
+  // It outlives the server's connections: a copy is kept until the last of its tasks has ended.
+  using Handler = std::function<io::Task<Response>(ServerRequest request)>;
 
-  // `handler` is called for each request that is well formed and within the bounds.
-  Server(io::Loop& loop, Handler handler, Options options, Log log);
-  Server(io::Loop& loop, Handler handler, Log log) : Server(loop, std::move(handler), {}, log) {}
+  Server(io::Loop& loop, ServerOptions options, Handler handler, Log log = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Stop it before, if it listens.
+  // Closes what is still open.
   ~Server();
 
-  // "127.0.0.1:8080", "[::1]:0", ":8080" (every address). InvalidInput; Denied or Unavailable when
-  // the address cannot be had.
-  [[nodiscard]] Result<> listen(std::string_view address);
-  // Where it listens, port zero resolved; zero before.
-  [[nodiscard]] std::uint16_t port() const;
+  // Listens from here on. InvalidInput for an address or certificate that is none, Unavailable when
+  // the port is taken.
+  [[nodiscard]] Result<> start();
 
-  // Takes no more connections, and waits for requests that are being answered: bounded by the idle
-  // time-out.
-  [[nodiscard]] io::Task<void> stop();
+  // New connections use this certificate. InvalidInput, and the old one stays, when it is none.
+  [[nodiscard]] Result<> set_certificate(ServerOptions::Tls tls);
+
+  // Accepts nothing any more, lets requests under way finish for `grace`, then closes.
+  [[nodiscard]] io::Task<> stop(Duration grace);
+
+  // The port it listens on, after start().
+  [[nodiscard]] std::uint16_t port() const;
+  [[nodiscard]] std::size_t connection_count() const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  class Impl;
+  std::shared_ptr<Impl> impl_;  // Shared with its connections.
 };
 
 }  // namespace hangar::http

@@ -1,11 +1,14 @@
 #include "http/server.h"
 
-#include "base/log.h"
 #include "base/result.h"
+#include "http/client.h"
+#include "http/test_support.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -14,105 +17,327 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace hangar::http {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using testing::Authority;
+using testing::direct;
+using ::testing::HasSubstr;
+using testing::Identity;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::run;
+using ::testing::StartsWith;
 
-// What a peer sees that sends `bytes` as they are and reads until the server closes.
-std::string talk(std::uint16_t port, std::string_view bytes) {
-  const int peer = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(peer, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(::send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(bytes.size()));
-  std::string answer;
-  std::array<char, 4096> buffer{};
-  for (ssize_t count = 0; (count = ::recv(peer, buffer.data(), buffer.size(), 0)) > 0;) {
-    answer.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  ::close(peer);
-  return answer;
-}
-
-class ServerTest : public testing::Test {
+class ServerTest : public ::testing::Test {
  protected:
-  // Serves while `client` runs on a thread of its own.
-  std::vector<std::string> serve(Server& server, const std::vector<std::string>& requests) {
-    EXPECT_TRUE(server.listen("127.0.0.1:0").has_value());
-    const std::uint16_t port = server.port();
-    std::vector<std::string> answers;
+  // A connection of somebody who says exactly what a test wants.
+  class Peer {
+   public:
+    explicit Peer(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(port);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    }
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+    ~Peer() { ::close(socket_); }
+    void send(std::string_view bytes) const {
+      (void)::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    }
+    // Until the server closes.
+    [[nodiscard]] std::string read_all() const {
+      std::string answer;
+      std::array<char, 4096> buffer{};
+      for (ssize_t count = 0; (count = ::recv(socket_, buffer.data(), buffer.size(), 0)) > 0;)
+        answer.append(buffer.data(), static_cast<std::size_t>(count));
+      return answer;
+    }
+
+   private:
+    int socket_;
+  };
+
+  ~ServerTest() override {
+    server_.reset();
+    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+  }
+
+  void serve(Server::Handler handler, ServerOptions options = {}) {
+    server_.emplace(loop_, std::move(options), std::move(handler));
+    const auto started = server_->start();
+    ASSERT_TRUE(started.has_value()) << started.error().message();
+    ASSERT_NE(server_->port(), 0);
+  }
+
+  // Runs the loop while `work` is done on another thread.
+  template <class F>
+  void with_thread(F work) {
     std::atomic<bool> done = false;
-    std::thread client([&] {
-      for (const std::string& request : requests)
-        answers.push_back(talk(port, request));
+    std::thread thread([&] {
+      work();
       done = true;
       loop_.post([] {});
     });
     loop_.run_until([&] { return done.load(); });
-    client.join();
-    return answers;
+    thread.join();
+  }
+  // What somebody sees who sends `bytes` and reads until the server closes.
+  std::string talk(std::string_view bytes) {
+    std::string answer;
+    with_thread([&, port = server_->port()] {
+      const Peer peer(port);
+      peer.send(bytes);
+      answer = peer.read_all();
+    });
+    return answer;
   }
 
-  static io::Task<ServerResponse> echo(ServerRequest request) {
-    co_return ServerResponse{.body = request.method + " " + request.path + " " + request.query +
-                                     " " + request.body};
+  static io::Task<Response> echo(ServerRequest request) {
+    co_return Response{
+        .status = 200,
+        .headers = {{"Content-Type", "text/plain"}, {"X-Extra", "1"}},
+        .body = request.method + " " + request.path + " " + request.query + " " + request.body};
   }
 
   io::Loop loop_;
+  std::optional<Server> server_;
 };
 
 TEST_F(ServerTest, AnswersOneRequestAfterTheOther) {
-  Server server(loop_, echo, Log());
+  serve(echo);
 
-  const auto answers = serve(
-      server, {"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
-               "POST /d HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"});
+  const std::string answers = talk(
+      "GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
+      "POST /d HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi");
 
-  EXPECT_THAT(answers[0], StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(answers[0], HasSubstr("GET /a b=c "));
-  EXPECT_THAT(answers[0], HasSubstr("POST /d  hi"));
+  EXPECT_EQ(
+      answers,
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Extra: 1\r\nContent-Length: 11\r\n\r\n"
+      "GET /a b=c "
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Extra: 1\r\nContent-Length: 11\r\n"
+      "Connection: close\r\n\r\nPOST /d  hi");
+}
+
+TEST_F(ServerTest, TakesRequestsInSmallPieces) {
+  serve(echo);
+  std::string answer;
+
+  with_thread([&, port = server_->port()] {
+    const Peer peer(port);
+    for (const char byte : std::string_view("PUT /p HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                                            "Transfer-Encoding: chunked\r\n\r\n"
+                                            "2\r\nhi\r\n0\r\n\r\n")) {
+      peer.send(std::string_view(&byte, 1));
+    }
+    answer = peer.read_all();
+  });
+
+  EXPECT_THAT(answer, HasSubstr("PUT /p  hi"));
 }
 
 TEST_F(ServerTest, HeadHasTheLengthAndNoBody) {
-  Server server(loop_, echo, Log());
+  serve(echo);
 
-  const auto answers = serve(server, {"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"});
+  const std::string answer = talk("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
 
-  EXPECT_THAT(answers[0], HasSubstr("Content-Length: 8\r\n"));
-  EXPECT_TRUE(answers[0].ends_with("\r\n\r\n")) << answers[0];
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 8\r\n"));
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
 }
 
 TEST_F(ServerTest, RefusesWhatIsMalformedOrTooLarge) {
-  Server server(loop_, echo, {.body_bytes_max = 10}, Log());
-
-  const auto answers = serve(
-      server, {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\nx: " + std::string(100'000, 'y') + "\r\n\r\n",
-               "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n"});
-
-  EXPECT_THAT(answers[0], StartsWith("HTTP/1.1 400"));
-  EXPECT_THAT(answers[1], StartsWith("HTTP/1.1 431"));
-  EXPECT_THAT(answers[2], StartsWith("HTTP/1.1 413"));
+  struct Case {
+    std::string_view name;
+    std::string request;
+    std::string_view answer;
+  };
+  serve(echo, {.body_bytes_max = 10});
+  for (const Case& one :
+       {Case{"no request line", "nonsense\r\n\r\n", "HTTP/1.1 400"},
+        Case{"a version of its own", "GET / HTTP/9.1\r\n\r\n", "HTTP/1.1 400"},
+        Case{"a negative length", "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400"},
+        Case{"two lengths", "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+             "HTTP/1.1 400"},
+        Case{"a broken chunk", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+             "HTTP/1.1 400"},
+        Case{"headers without end", "GET / HTTP/1.1\r\nX: " + std::string(100'000, 'y'),
+             "HTTP/1.1 431"},
+        Case{"a body past the bound", "POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n",
+             "HTTP/1.1 413"},
+        Case{"chunks past the bound",
+             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n01234567890\r\n",
+             "HTTP/1.1 413"}}) {
+    EXPECT_THAT(talk(one.request), StartsWith(one.answer)) << one.name;
+  }
 }
 
-TEST_F(ServerTest, SaysWhyItCannotListen) {
-  Server server(loop_, echo, Log());
+TEST_F(ServerTest, TakesABodyAtTheBound) {
+  serve(echo, {.body_bytes_max = 10});
 
-  for (const std::string_view address :
-       {"", "x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "a b:1"}) {
-    const Result<> listening = server.listen(address);
-    ASSERT_FALSE(listening.has_value()) << address;
-    EXPECT_EQ(listening.error().kind(), ErrorKind::InvalidInput) << address;
+  EXPECT_THAT(talk("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 10\r\n\r\n0123456789"),
+              HasSubstr("0123456789"));
+}
+
+TEST_F(ServerTest, CutsOffWhoeverTakesTooLong) {
+  serve(echo, {.read_max = milliseconds(20), .idle_max = milliseconds(20)});
+
+  EXPECT_THAT(talk(""), IsEmpty());
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nX-"), IsEmpty());
+  EXPECT_THAT(talk("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n12"), IsEmpty());
+}
+
+TEST_F(ServerTest, CutsOffWhoeverDoesNotTakeTheResponse) {
+  serve(
+      [](ServerRequest) -> io::Task<Response> {
+        co_return Response{.status = 200, .body = std::string(64'000'000, 'x')};
+      },
+      {.write_max = milliseconds(20)});
+  const Peer peer(server_->port());
+
+  peer.send("GET / HTTP/1.1\r\n\r\n");
+  loop_.run_until([&] { return server_->connection_count() == 1; });
+  loop_.run_until([&] { return server_->connection_count() == 0; });
+}
+
+TEST_F(ServerTest, ClosesConnectionsBeyondItsBound) {
+  serve(echo, {.connections_max = 1, .idle_max = hours(1)});
+  const Peer first(server_->port());
+  loop_.run_until([&] { return server_->connection_count() == 1; });
+
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\n\r\n"), IsEmpty());
+
+  EXPECT_EQ(server_->connection_count(), 1U);
+}
+
+TEST_F(ServerTest, SurvivesClientsThatLeaveInTheMiddle) {
+  serve(echo);
+  with_thread([port = server_->port()] {
+    for (const std::string_view bytes :
+         {"", "G", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n1",
+          "GET / HTTP/1.1\r\n\r\n"}) {
+      const Peer peer(port);
+      peer.send(bytes);
+    }
+  });
+
+  EXPECT_THAT(talk("GET / HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.0 200 OK"));
+}
+
+TEST_F(ServerTest, LetsRequestsFinishWhenItStops) {
+  const io::OneShot<bool> may_answer(loop_);
+  bool asked = false;
+  serve([&](ServerRequest) -> io::Task<Response> {
+    asked = true;
+    co_await may_answer.wait();
+    co_return Response{.status = 200, .body = "done"};
+  });
+  std::string answer;
+  const Peer idle(server_->port());
+  const std::uint16_t port = server_->port();
+  std::thread thread([&, port] {
+    const Peer peer(port);
+    peer.send("GET / HTTP/1.1\r\n\r\n");
+    answer = peer.read_all();
+  });
+  loop_.run_until([&] { return asked && server_->connection_count() == 2; });
+  bool stopped = false;
+
+  loop_.spawn([](Server& server, bool& out) -> io::Task<> {
+    co_await server.stop(hours(1));
+    out = true;
+  }(*server_, stopped));
+  loop_.run_until([&] { return server_->connection_count() == 1; });  // The idle one has gone.
+  EXPECT_FALSE(stopped);
+  may_answer.set(true);
+  loop_.run_until([&] { return stopped; });
+  thread.join();
+
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+  EXPECT_THAT(answer, HasSubstr("done"));
+  EXPECT_EQ(server_->connection_count(), 0U);
+}
+
+TEST_F(ServerTest, WaitsForNobodyBeyondItsGrace) {
+  const io::OneShot<bool> never_in_time(loop_);
+  bool asked = false;
+  serve([&](ServerRequest) -> io::Task<Response> {
+    asked = true;
+    co_await never_in_time.wait();
+    co_return Response{.status = 200};
+  });
+  const Peer peer(server_->port());
+  peer.send("GET / HTTP/1.1\r\n\r\n");
+  loop_.run_until([&] { return asked; });
+
+  run(loop_, server_->stop(milliseconds(1)));
+
+  EXPECT_THAT(peer.read_all(), IsEmpty());
+  never_in_time.set(true);
+}
+
+TEST_F(ServerTest, SaysWhyItCannotStart) {
+  for (const char* address : {"", "x", "127.0.0.1:80", "300.0.0.1"}) {
+    Server server(loop_, {.address = address}, echo);
+
+    EXPECT_EQ(server.start().error().kind(), ErrorKind::InvalidInput) << address;
   }
+  serve(echo);
+  Server second(loop_, {.port = server_->port()}, echo);
+  EXPECT_EQ(second.start().error().kind(), ErrorKind::Unavailable);
+  Server broken(loop_, {.tls = ServerOptions::Tls{.certificate_pem = "x", .key_pem = "y"}}, echo);
+  EXPECT_EQ(broken.start().error().kind(), ErrorKind::InvalidInput);
+}
+
+TEST_F(ServerTest, ShowsNewConnectionsTheNewCertificate) {
+  const Authority old_authority;
+  const Authority new_authority;
+  const auto tls_of = [](const Authority& authority) {
+    const Identity identity = authority.sign("127.0.0.1");
+    return ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                              .key_pem = identity.key_pem};
+  };
+  serve(echo, {.tls = tls_of(old_authority)});
+  Client client(loop_);
+  const auto get = [&](const Authority& trusted) {
+    return run(loop_, client.send({.url = fmt::format("https://127.0.0.1:{}/", server_->port()),
+                                   .transport = direct({.ca_pem = trusted.certificate_pem()})},
+                                  {}));
+  };
+  EXPECT_TRUE(get(old_authority).has_value());
+
+  EXPECT_EQ(server_->set_certificate({.certificate_pem = "x"}).error().kind(),
+            ErrorKind::InvalidInput);
+  EXPECT_TRUE(get(old_authority).has_value());
+  ASSERT_TRUE(server_->set_certificate(tls_of(new_authority)).has_value());
+
+  EXPECT_TRUE(get(new_authority).has_value());
+  EXPECT_FALSE(get(old_authority).has_value());
+}
+
+TEST_F(ServerTest, RefusesACertificateWithTheKeyOfAnother) {
+  const Authority authority;
+  const Identity one = authority.sign("127.0.0.1");
+  const Identity other = authority.sign("127.0.0.1");
+  Server server(
+      loop_,
+      {.tls = ServerOptions::Tls{.certificate_pem = one.certificate_pem, .key_pem = other.key_pem}},
+      echo);
+
+  EXPECT_EQ(server.start().error().kind(), ErrorKind::InvalidInput);
 }
 
 }  // namespace

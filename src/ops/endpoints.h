@@ -4,11 +4,13 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "http/client.h"
 #include "http/server.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,18 +28,20 @@ class Endpoints {
   // /readyz fails while any check does; the error's message is for the log and for ?verbose.
   void add_check(std::string name, std::function<Result<>()> check);
 
-  // As http::Server::listen.
+  // Answers from here on. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface).
+  // InvalidInput when it is none; Unavailable when it is taken.
   [[nodiscard]] Result<> listen(std::string_view address);
-  [[nodiscard]] std::uint16_t port() const { return server_.port(); }
   [[nodiscard]] io::Task<void> stop();
 
  private:
-  [[nodiscard]] io::Task<http::ServerResponse> answer(http::ServerRequest request) const;
-  [[nodiscard]] http::ServerResponse readiness(const http::ServerRequest& request) const;
+  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;
+  [[nodiscard]] http::Response readiness(const http::ServerRequest& request) const;
 
+  io::Loop& loop_;
   const Metrics& metrics_;
+  const Log log_;
   std::vector<std::pair<std::string, std::function<Result<>()>>> checks_;
-  http::Server server_;
+  std::unique_ptr<http::Server> server_;  // Null until listen().
 };
 
 }  // namespace hangar::ops

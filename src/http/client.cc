@@ -1,0 +1,273 @@
+#include "http/client.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/internal/transfer.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::http {
+
+namespace {
+
+using internal::Transfer;
+using TransferPtr = std::shared_ptr<Transfer>;
+
+void initialize_curl() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    HANGAR_ASSERT(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, "libcurl does not start");
+  });
+}
+
+// The connections of one Transport: a libcurl multi handle driven by the loop.
+class Pool {
+ public:
+  Pool(io::Loop& loop, std::weak_ptr<const Transport> transport);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool();
+
+  void add(const TransferPtr& transfer);
+  // Ends it with the error that it has been given.
+  void drop(const TransferPtr& transfer);
+
+  // Nobody can send on its connections any more.
+  [[nodiscard]] bool is_over() const { return active_.empty() && transport_.expired(); }
+  [[nodiscard]] std::size_t connection_count() const { return sockets_.size(); }
+
+ private:
+  struct Socket {
+    std::unique_ptr<io::Loop::Watch> read;
+    std::unique_ptr<io::Loop::Watch> write;
+  };
+
+  static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* socket_data);
+  static int on_timeout(CURLM* multi, long timeout_ms, void* self);
+  void watch(curl_socket_t socket, int what);
+  void act(curl_socket_t socket, int events);
+  void finish_completed();
+  void finish(TransferPtr transfer, CURLcode code);
+  void watch_idleness(const TransferPtr& transfer);
+
+  io::Loop& loop_;
+  std::weak_ptr<const Transport> transport_;
+  CURLM* multi_;
+  std::map<curl_socket_t, Socket> sockets_;
+  io::Loop::Timer timer_;
+  std::map<Transfer*, TransferPtr> active_;
+};
+
+Pool::Pool(io::Loop& loop, std::weak_ptr<const Transport> transport)
+    : loop_(loop), transport_(std::move(transport)), multi_(curl_multi_init()) {
+  HANGAR_ASSERT(multi_ != nullptr, "out of memory");
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Pool::on_socket);
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Pool::on_timeout);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
+  curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, limits::kStreamsPerConnectionMax);
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, limits::kIdleConnectionsMax);
+}
+
+Pool::~Pool() {
+  while (!active_.empty()) {
+    const TransferPtr transfer = active_.begin()->second;
+    transfer->fail_with(Error(ErrorKind::Cancelled, "the http client ends"));
+    finish(transfer, CURLE_ABORTED_BY_CALLBACK);
+  }
+  curl_multi_cleanup(multi_);
+}
+
+void Pool::add(const TransferPtr& transfer) {
+  active_.emplace(transfer.get(), transfer);
+  const CURLMcode code = curl_multi_add_handle(multi_, transfer->easy());
+  HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
+  watch_idleness(transfer);
+}
+
+void Pool::drop(const TransferPtr& transfer) {
+  if (active_.contains(transfer.get())) finish(transfer, CURLE_ABORTED_BY_CALLBACK);
+}
+
+int Pool::on_socket(CURL* /*easy*/, curl_socket_t socket, int what, void* self,
+                    void* /*socket_data*/) {
+  static_cast<Pool*>(self)->watch(socket, what);
+  return 0;
+}
+
+int Pool::on_timeout(CURLM* /*multi*/, long timeout_ms, void* self) {
+  auto* pool = static_cast<Pool*>(self);
+  pool->timer_.cancel();
+  if (timeout_ms >= 0) {
+    pool->timer_ = pool->loop_.after(std::chrono::milliseconds(timeout_ms),
+                                     [pool] { pool->act(CURL_SOCKET_TIMEOUT, 0); });
+  }
+  return 0;
+}
+
+void Pool::watch(curl_socket_t socket, int what) {
+  if (what == CURL_POLL_REMOVE) {
+    sockets_.erase(socket);
+    return;
+  }
+  Socket& watched = sockets_[socket];
+  const auto set = [&](std::unique_ptr<io::Loop::Watch>& slot, bool wanted,
+                       io::Loop::Direction direction, int events) {
+    if (!wanted) {
+      slot.reset();
+    } else if (!slot) {
+      slot = loop_.watch(socket, direction, [this, socket, events] { act(socket, events); });
+    }
+  };
+  set(watched.read, (what & CURL_POLL_IN) != 0, io::Loop::Direction::Read, CURL_CSELECT_IN);
+  set(watched.write, (what & CURL_POLL_OUT) != 0, io::Loop::Direction::Write, CURL_CSELECT_OUT);
+}
+
+void Pool::act(curl_socket_t socket, int events) {
+  int running = 0;
+  const CURLMcode code = curl_multi_socket_action(multi_, socket, events, &running);
+  HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
+  finish_completed();
+}
+
+void Pool::finish_completed() {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;
+    void* transfer = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+    finish(active_.at(static_cast<Transfer*>(transfer)), code);
+  }
+}
+
+void Pool::finish(TransferPtr transfer, CURLcode code) {
+  const CURLMcode removed = curl_multi_remove_handle(multi_, transfer->easy());
+  HANGAR_ASSERT(removed == CURLM_OK, curl_multi_strerror(removed));
+  active_.erase(transfer.get());
+  transfer->complete(code);
+}
+
+// Looks when the time is up, and again when something has arrived since.
+void Pool::watch_idleness(const TransferPtr& transfer) {
+  const auto deadline = transfer->idle_deadline();
+  if (!deadline) return;
+  transfer->idle_timer =
+      loop_.after(*deadline - io::Loop::now(), [this, weak = std::weak_ptr(transfer)] {
+        const TransferPtr alive = weak.lock();
+        if (!alive || !active_.contains(alive.get())) return;
+        if (io::Loop::now() < *alive->idle_deadline()) return watch_idleness(alive);
+        alive->fail_with(alive->idle_error());
+        drop(alive);
+      });
+}
+
+}  // namespace
+
+class Client::Impl {
+ public:
+  explicit Impl(io::Loop& loop) : loop_(loop) { initialize_curl(); }
+
+  io::Loop& loop() { return loop_; }
+
+  void start(const TransferPtr& transfer) { pool_of(transfer->request().transport).add(transfer); }
+
+  void cancel(const TransferPtr& transfer) {
+    const auto found = pools_.find(transfer->request().transport.get());
+    if (found != pools_.end()) found->second->drop(transfer);
+  }
+
+  // Pools whose Transport is gone. Called between requests, never from inside libcurl.
+  void sweep() {
+    std::erase_if(pools_, [](const auto& entry) { return entry.second->is_over(); });
+  }
+
+  [[nodiscard]] std::size_t busy_connection_count() const {
+    std::size_t count = 0;
+    for (const auto& [transport, pool] : pools_)
+      count += pool->connection_count();
+    return count;
+  }
+
+  const std::shared_ptr<const Transport>& default_transport() { return default_transport_; }
+
+ private:
+  Pool& pool_of(const std::shared_ptr<const Transport>& transport) {
+    // A new Transport may stand where a dead one stood.
+    sweep();
+    auto& pool = pools_[transport.get()];
+    if (!pool) pool = std::make_unique<Pool>(loop_, transport);
+    return *pool;
+  }
+
+  io::Loop& loop_;
+  std::shared_ptr<const Transport> default_transport_ = std::make_shared<const Transport>();
+  std::map<const Transport*, std::unique_ptr<Pool>> pools_;
+};
+
+namespace {
+
+Error stopping() {
+  return {ErrorKind::Cancelled, "stopping"};
+}
+
+}  // namespace
+
+Client::Client(io::Loop& loop) : impl_(std::make_shared<Impl>(loop)) {}
+Client::~Client() = default;
+
+io::Task<Result<Response>> Client::send(Request request, std::stop_token stop) {
+  if (!request.transport) request.transport = impl_->default_transport();
+  return run(impl_->loop(), impl_, std::move(request), std::nullopt, std::move(stop));
+}
+
+io::Task<Result<Response>> Client::stream(Request request, StreamHandler handler,
+                                          std::stop_token stop) {
+  if (!request.transport) request.transport = impl_->default_transport();
+  return run(impl_->loop(), impl_, std::move(request), std::move(handler), std::move(stop));
+}
+
+std::size_t Client::busy_connection_count() const {
+  return impl_->busy_connection_count();
+}
+
+// Everything that touches libcurl is posted: a request may be made, and a stop requested, from
+// inside of a callback that libcurl has called.
+io::Task<Result<Response>> Client::run(io::Loop& loop, std::weak_ptr<Impl> impl, Request request,
+                                       std::optional<StreamHandler> handler, std::stop_token stop) {
+  if (stop.stop_requested()) co_return std::unexpected(stopping());
+  const auto transfer = std::make_shared<Transfer>(loop, std::move(request), std::move(handler));
+  HANGAR_CO_TRY(transfer->prepare());
+  loop.post([impl, transfer] {
+    const auto still_alive = impl.lock();
+    if (!still_alive) transfer->fail_with(stopping());
+    if (transfer->has_failed()) return transfer->complete(CURLE_ABORTED_BY_CALLBACK);
+    still_alive->start(transfer);
+  });
+  const std::stop_callback on_stop(stop, [&loop, impl, transfer] {
+    transfer->fail_with(stopping());
+    loop.post([impl, transfer] {
+      if (const auto still_alive = impl.lock()) still_alive->cancel(transfer);
+    });
+  });
+  co_return co_await transfer->done().wait();
+}
+
+}  // namespace hangar::http

@@ -1,0 +1,678 @@
+#include "http/client.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/server.h"
+#include "http/test_support.h"
+#include "io/all.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstddef>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::http {
+namespace {
+
+using testing::Authority;
+using testing::direct;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using testing::Identity;
+using ::testing::Not;
+using testing::run;
+using testing::ScriptedServer;
+using ::testing::StartsWith;
+using Peer = ScriptedServer::Peer;
+using std::chrono::milliseconds;
+
+// A server that answers every connection's first request with the same bytes.
+std::function<void(Peer&)> answer(std::string bytes) {
+  return [bytes = std::move(bytes)](Peer& peer) {
+    peer.read_head();
+    peer.write(bytes);
+  };
+}
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ~ClientTest() override {
+    server_.reset();
+    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+  }
+
+  Result<Response> send(Request request, std::stop_token stop = {}) {
+    if (!request.transport) request.transport = transport_;
+    return run(loop_, client_.send(std::move(request), std::move(stop)));
+  }
+  Result<Response> stream(Request request, Client::StreamHandler handler,
+                          std::stop_token stop = {}) {
+    if (!request.transport) request.transport = transport_;
+    return run(loop_, client_.stream(std::move(request), std::move(handler), std::move(stop)));
+  }
+
+  // Our own server; the URL of its root.
+  std::string serve(Server::Handler handler, ServerOptions options = {}) {
+    const bool tls = options.tls.has_value();
+    server_.emplace(loop_, std::move(options), std::move(handler));
+    const auto started = server_->start();
+    EXPECT_TRUE(started.has_value());
+    return fmt::format("{}://127.0.0.1:{}/", tls ? "https" : "http", server_->port());
+  }
+  std::string serve_echo(ServerOptions options = {}) {
+    return serve(
+        [this](ServerRequest request) -> io::Task<Response> {
+          last_ = std::move(request);
+          co_return Response{.status = 200, .body = last_.body};
+        },
+        std::move(options));
+  }
+
+  io::Loop loop_;
+  std::shared_ptr<const Transport> transport_ = direct();
+  Client client_{loop_};
+  std::optional<Server> server_;
+  ServerRequest last_;
+};
+
+TEST_F(ClientTest, SendsWhatTheCallerWroteAndNothingElse) {
+  std::mutex mutex;
+  std::string head;
+  const ScriptedServer server([&](Peer& peer) {
+    const std::scoped_lock lock(mutex);
+    head = peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  });
+
+  const auto response = send({.url = server.url("/a/../b?x=%20y"),
+                              .headers = {{"X-One", "1"}, {"X-Empty", ""}, {"X-One", "2"}}});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  const std::scoped_lock lock(mutex);
+  EXPECT_EQ(head, fmt::format("GET /a/../b?x=%20y HTTP/1.1\r\nHost: {}\r\nAccept: */*\r\n"
+                              "X-One: 1\r\nX-Empty:\r\nX-One: 2\r\n\r\n",
+                              server.url("").substr(7)));
+}
+
+TEST_F(ClientTest, CarriesEveryMethodWithItsBody) {
+  const std::string url = serve_echo();
+  for (const std::string method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
+    for (const std::string& body :
+         {std::string(), std::string("{\0}", 3), std::string(900'000, 'x')}) {
+      const auto response = send({.method = method,
+                                  .url = url,
+                                  .headers = {{"Content-Type", "application/json"}},
+                                  .body = body});
+
+      ASSERT_TRUE(response.has_value()) << method << ": " << response.error().message();
+      EXPECT_EQ(last_.method, method);
+      EXPECT_EQ(last_.body.size(), body.size());
+      EXPECT_EQ(response->body, body) << method;
+    }
+  }
+  EXPECT_TRUE(send({.method = "HEAD", .url = url}).has_value());
+  EXPECT_EQ(last_.method, "HEAD");
+}
+
+TEST_F(ClientTest, ReturnsEveryStatusAsAResponse) {
+  const ScriptedServer server(answer(
+      "HTTP/1.1 503 Down\r\nRetry-After: 7\r\nX-A: 1\r\nX-A: 2\r\nContent-Length: 4\r\n\r\nwait"));
+
+  const auto response = send({.url = server.url()});
+
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->status, 503);
+  EXPECT_EQ(response->body, "wait");
+  EXPECT_EQ(find_header(response->headers, "retry-after"), "7");
+  EXPECT_EQ(find_header(response->headers, "x-a"), "1");
+  EXPECT_EQ(find_header(response->headers, "nothing"), std::nullopt);
+}
+
+TEST_F(ClientTest, SkipsInterimAnswersAndLeavesEncodingsAlone) {
+  const ScriptedServer server(
+      answer("HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\nHTTP/1.1 200 OK\r\n"
+             "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b!"));
+
+  const auto response = send({.url = server.url()});
+
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->body, "\x1f\x8b!");
+  EXPECT_FALSE(find_header(response->headers, "x-interim").has_value());
+}
+
+TEST_F(ClientTest, RefusesRequestsThatAreNone) {
+  for (const char* url : {"", "ftp://127.0.0.1/", "file:///etc/passwd", "127.0.0.1/", "http://",
+                          "http://a b/", "unix:/x"}) {
+    const auto response = send({.url = url});
+
+    ASSERT_FALSE(response.has_value()) << url;
+    EXPECT_EQ(response.error().kind(), ErrorKind::InvalidInput) << url;
+  }
+  const Request injected{.url = "http://127.0.0.1/", .headers = {{"A", "b\r\nX-Evil: 1"}}};
+  EXPECT_EQ(send(injected).error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(send({.url = "http://127.0.0.1/", .headers = {{"A: b", ""}}}).error().kind(),
+            ErrorKind::InvalidInput);
+  EXPECT_EQ(send({.method = "GET /x", .url = "http://127.0.0.1/"}).error().kind(),
+            ErrorKind::InvalidInput);
+}
+
+TEST_F(ClientTest, TellsThatNothingWasSentAndShowsNoSecret) {
+  std::string url;
+  {
+    const ScriptedServer gone([](Peer&) {});
+    url = gone.url("/path?token=secret");
+  }
+  url.replace(0, 7, "http://user:password@");
+
+  const auto response = send({.method = "POST", .url = url, .body = "x"});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
+  EXPECT_TRUE(was_never_sent(response.error())) << response.error().message();
+  EXPECT_THAT(response.error().message(), StartsWith("POST http://127.0.0.1:"));
+  EXPECT_THAT(response.error().message(), HasSubstr("/path: "));
+  EXPECT_THAT(response.error().message(), Not(HasSubstr("secret")));
+  EXPECT_THAT(response.error().message(), Not(HasSubstr("password")));
+}
+
+TEST_F(ClientTest, TellsACutAnswerFromAWholeOne) {
+  struct Case {
+    std::string_view name;
+    std::string bytes;
+  };
+  for (const Case& one :
+       {Case{"nothing", ""}, Case{"half a status line", "HTTP/1.1 2"},
+        Case{"half the headers", "HTTP/1.1 200 OK\r\nContent-Le"},
+        Case{"half the body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"},
+        Case{"no last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"},
+        Case{"broken chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhalf\r\n"},
+        Case{"garbage", "\x16\x03\x01 what is this\r\n\r\n"},
+        Case{"HTTP/0.9", "<html>hello</html>"}}) {
+    const ScriptedServer server(answer(one.bytes));
+
+    const auto response = send({.method = "POST", .url = server.url()});
+
+    ASSERT_FALSE(response.has_value()) << one.name;
+    EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable) << one.name;
+    EXPECT_FALSE(was_never_sent(response.error())) << one.name;
+  }
+}
+
+TEST_F(ClientTest, BoundsTheBody) {
+  const auto chunked = [](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (peer.write("10\r\n0123456789abcdef\r\n")) {
+    }
+  };
+  const ScriptedServer endless(chunked);
+  const ScriptedServer exact(answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour"));
+
+  EXPECT_EQ(send({.url = endless.url(), .response_bytes_max = 1'000'000}).error().kind(),
+            ErrorKind::LimitExceeded);
+  EXPECT_EQ(send({.url = exact.url(), .response_bytes_max = 4}).value().body, "four");
+  EXPECT_EQ(send({.url = exact.url(), .response_bytes_max = 3}).error().kind(),
+            ErrorKind::LimitExceeded);
+}
+
+TEST_F(ClientTest, BoundsTheHeaders) {
+  const ScriptedServer endless([](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\n");
+    const std::string header = "X: " + std::string(1000, 'x') + "\r\n";
+    while (peer.write(header)) {
+    }
+  });
+
+  EXPECT_EQ(send({.url = endless.url()}).error().kind(), ErrorKind::LimitExceeded);
+}
+
+TEST_F(ClientTest, EndsARequestThatTakesTooLong) {
+  const ScriptedServer silent([](Peer& peer) { peer.wait_for_end(); });
+
+  const auto response = send({.url = silent.url(), .total_timeout = milliseconds(20)});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
+  EXPECT_FALSE(was_never_sent(response.error()));
+}
+
+TEST_F(ClientTest, EndsAStreamThatFallsSilentAndNoOther) {
+  const ScriptedServer silent([](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n");
+    peer.wait_for_end();
+  });
+  std::string body;
+
+  const auto response = stream(
+      {.url = silent.url(), .total_timeout = milliseconds(0), .idle_timeout = milliseconds(20)},
+      {.on_headers = [](int, const Headers&) { return Result<>(); },
+       .on_bytes =
+           [&](std::string_view bytes) {
+             body += bytes;
+             return Result<>();
+           }});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
+  EXPECT_THAT(response.error().message(), EndsWith("nothing arrived for 20ms"));
+  EXPECT_EQ(body, "hi");
+}
+
+TEST_F(ClientTest, DeliversAStreamPieceByPiece) {
+  // The server sends each piece when the one before has been seen.
+  std::latch first_seen(1);
+  std::latch headers_seen(1);
+  const ScriptedServer server([&](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n");
+    headers_seen.wait();
+    peer.write("4\r\none\n\r\n");
+    first_seen.wait();
+    peer.write("4\r\ntwo\n\r\n0\r\nX-Trailer: t\r\n\r\n");
+  });
+  std::vector<std::string> pieces;
+  int headers_calls = 0;
+
+  const auto response =
+      stream({.url = server.url()}, {.on_headers =
+                                         [&](int status, const Headers& headers) {
+                                           EXPECT_EQ(status, 200);
+                                           EXPECT_EQ(find_header(headers, "x-a"), "b");
+                                           ++headers_calls;
+                                           headers_seen.count_down();
+                                           return Result<>();
+                                         },
+                                     .on_bytes =
+                                         [&](std::string_view bytes) {
+                                           pieces.emplace_back(bytes);
+                                           if (pieces.size() == 1) first_seen.count_down();
+                                           return Result<>();
+                                         }});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(headers_calls, 1);
+  EXPECT_EQ(pieces, (std::vector<std::string>{"one\n", "two\n"}));
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "");
+  EXPECT_FALSE(find_header(response->headers, "x-trailer").has_value());
+}
+
+TEST_F(ClientTest, TellsHeadersOfAnAnswerWithoutBody) {
+  const ScriptedServer server(answer("HTTP/1.1 204 No Content\r\n\r\n"));
+  int status_seen = 0;
+
+  const auto response =
+      stream({.url = server.url()}, {.on_headers =
+                                         [&](int status, const Headers&) {
+                                           status_seen = status;
+                                           return Result<>();
+                                         },
+                                     .on_bytes = [](std::string_view) { return Result<>(); }});
+
+  EXPECT_TRUE(response.has_value());
+  EXPECT_EQ(status_seen, 204);
+}
+
+TEST_F(ClientTest, EndsAStreamWithTheErrorOfACallback) {
+  const ScriptedServer server([](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (peer.write("2\r\nhi\r\n")) {
+    }
+  });
+  const auto fine = [](int, const Headers&) { return Result<>(); };
+  int calls = 0;
+
+  const auto from_headers =
+      stream({.url = server.url()}, {.on_headers = [](int, const Headers&) -> Result<> {
+                                       return fail(ErrorKind::Denied, "not this status");
+                                     },
+                                     .on_bytes =
+                                         [&](std::string_view) {
+                                           ++calls;
+                                           return Result<>();
+                                         }});
+  const auto from_bytes = stream(
+      {.url = server.url()}, {.on_headers = fine, .on_bytes = [&](std::string_view) -> Result<> {
+                                return fail(ErrorKind::Expired, "enough");
+                              }});
+
+  EXPECT_EQ(from_headers.error().message(), "not this status");
+  EXPECT_EQ(from_headers.error().kind(), ErrorKind::Denied);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(from_bytes.error().kind(), ErrorKind::Expired);
+}
+
+TEST_F(ClientTest, IsCancelledFromInsideOfACallback) {
+  const ScriptedServer server([](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (peer.write("2\r\nhi\r\n")) {
+    }
+  });
+  std::stop_source stop;
+  int calls = 0;
+
+  const auto response = stream({.url = server.url()},
+                               {.on_headers = [](int, const Headers&) { return Result<>(); },
+                                .on_bytes =
+                                    [&](std::string_view) {
+                                      ++calls;
+                                      stop.request_stop();
+                                      return Result<>();
+                                    }},
+                               stop.get_token());
+
+  EXPECT_EQ(response.error().kind(), ErrorKind::Cancelled);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(ClientTest, IsCancelledBeforeWhileAndAfterItWaits) {
+  const ScriptedServer silent([](Peer& peer) { peer.wait_for_end(); });
+  std::stop_source before;
+  before.request_stop();
+  EXPECT_EQ(send({.url = silent.url()}, before.get_token()).error().kind(), ErrorKind::Cancelled);
+
+  std::stop_source at_once;
+  loop_.post([&] { at_once.request_stop(); });
+  EXPECT_EQ(send({.url = silent.url()}, at_once.get_token()).error().kind(), ErrorKind::Cancelled);
+
+  std::stop_source later;
+  const auto timer = loop_.after(milliseconds(5), [&] { later.request_stop(); });
+  EXPECT_EQ(send({.url = silent.url()}, later.get_token()).error().kind(), ErrorKind::Cancelled);
+
+  EXPECT_EQ(client_.busy_connection_count(), 0U);
+}
+
+TEST_F(ClientTest, TakesNewRequestsFromInsideOfACallback) {
+  const std::string url = serve_echo();
+  std::optional<Result<Response>> inner;
+  const auto start_inner = [](Client& client, Request request,
+                              std::optional<Result<Response>>& out) -> io::Task<> {
+    out.emplace(co_await client.send(std::move(request), {}));
+  };
+
+  const auto outer = stream(
+      {.method = "POST", .url = url, .body = "outer"},
+      {.on_headers = [](int, const Headers&) { return Result<>(); },
+       .on_bytes =
+           [&](std::string_view) {
+             loop_.spawn(start_inner(
+                 client_, {.method = "POST", .url = url, .body = "inner", .transport = transport_},
+                 inner));
+             return Result<>();
+           }});
+  loop_.run_until([&] { return inner.has_value(); });
+
+  EXPECT_TRUE(outer.has_value());
+  ASSERT_TRUE(inner->has_value()) << inner->error().message();
+  EXPECT_EQ((*inner)->body, "inner");
+}
+
+TEST_F(ClientTest, EndsWithItsOwner) {
+  const ScriptedServer silent([](Peer& peer) { peer.wait_for_end(); });
+  auto client = std::make_unique<Client>(loop_);
+  std::optional<Result<Response>> result;
+  loop_.spawn([](Client& one, Request request, std::optional<Result<Response>>& out) -> io::Task<> {
+    out.emplace(co_await one.send(std::move(request), {}));
+  }(*client, {.url = silent.url(), .transport = transport_}, result));
+  loop_.run_until([&] { return client->busy_connection_count() == 1; });
+
+  client.reset();
+  loop_.run_until([&] { return result.has_value(); });
+
+  EXPECT_EQ(result->error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(ClientTest, FollowsRedirectsOnlyAsFarAsAsked) {
+  const ScriptedServer target(answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere"));
+  const ScriptedServer detour(answer(fmt::format(
+      "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 3\r\n\r\nnot", target.url("/there"))));
+  const ScriptedServer circle(
+      answer("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"));
+
+  EXPECT_EQ(send({.url = detour.url()}).value().status, 302);
+  const auto followed = send({.url = detour.url(), .redirects_max = 1});
+  EXPECT_EQ(followed.value().status, 200);
+  EXPECT_EQ(followed.value().body, "here");
+  EXPECT_FALSE(find_header(followed.value().headers, "location").has_value());
+  EXPECT_EQ(send({.url = circle.url(), .redirects_max = 3}).error().kind(),
+            ErrorKind::LimitExceeded);
+}
+
+TEST_F(ClientTest, NeverFollowsARedirectToAnotherProtocol) {
+  const ScriptedServer server(
+      answer("HTTP/1.1 302 Found\r\nLocation: file:///etc/hostname\r\nContent-Length: 0\r\n\r\n"));
+
+  EXPECT_FALSE(send({.url = server.url(), .redirects_max = 5}).has_value());
+}
+
+TEST_F(ClientTest, TakesCredentialsToNoOtherHost) {
+  std::mutex mutex;
+  std::string head;
+  const ScriptedServer target([&](Peer& peer) {
+    const std::scoped_lock lock(mutex);
+    head = peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  });
+  // Another port is another host to libcurl.
+  const ScriptedServer detour(answer(fmt::format(
+      "HTTP/1.1 307 Go\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url("/there"))));
+
+  const auto response = send(
+      {.url = detour.url(),
+       .headers = {{"Authorization", "Bearer secret"}, {"Cookie", "c=secret"}, {"X-Kept", "1"}},
+       .redirects_max = 1});
+
+  ASSERT_TRUE(response.has_value());
+  const std::scoped_lock lock(mutex);
+  EXPECT_THAT(head, HasSubstr("X-Kept: 1"));
+  EXPECT_THAT(head, Not(HasSubstr("secret")));
+}
+
+io::Task<> send_many(io::Loop& loop, Client& client, Request request, int count, int& succeeded) {
+  std::vector<io::Task<Result<Response>>> requests;
+  for (int index = 0; index < count; ++index)
+    requests.push_back(client.send(request, {}));
+  for (const auto& response : co_await io::all(loop, std::move(requests)))
+    succeeded += response.has_value() && response->status == 200 ? 1 : 0;
+}
+
+TEST_F(ClientTest, HoldsAThousandStreamsAtOnce) {
+  constexpr int kStreams = 1000;
+  // Both ends of each connection are ours: many systems allow 1024 descriptors unless asked.
+  rlimit descriptors{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  io::Event arrived(loop_);
+  int waiting = 0;
+  // Nobody is answered before everybody has asked.
+  const std::string url = serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        if (++waiting == kStreams) {
+          arrived.notify_all();
+        } else {
+          EXPECT_TRUE((co_await arrived.wait({})).has_value());
+        }
+        co_return Response{.status = 200, .body = "ok"};
+      },
+      {.connections_max = kStreams});
+  int succeeded = 0;
+
+  run(loop_, send_many(loop_, client_, {.url = url, .transport = transport_}, kStreams, succeeded));
+
+  EXPECT_EQ(succeeded, kStreams);
+}
+
+TEST_F(ClientTest, KeepsConnectionsForTheNextRequest) {
+  const std::string url = serve_echo();
+
+  for (int request = 0; request < 5; ++request)
+    ASSERT_TRUE(send({.url = url}).has_value());
+
+  EXPECT_EQ(server_->connection_count(), 1U);
+}
+
+TEST_F(ClientTest, SharesNoConnectionBetweenTransports) {
+  const std::string url = serve_echo();
+  const auto other = direct();
+
+  ASSERT_TRUE(send({.url = url}).has_value());
+  ASSERT_TRUE(send({.url = url, .transport = other}).has_value());
+
+  EXPECT_EQ(server_->connection_count(), 2U);
+}
+
+TEST_F(ClientTest, ClosesConnectionsWhoseTransportIsGone) {
+  const std::string url = serve_echo();
+  ASSERT_TRUE(send({.url = url, .transport = direct()}).has_value());
+  EXPECT_EQ(server_->connection_count(), 1U);
+
+  ASSERT_TRUE(send({.url = url}).has_value());
+  loop_.run_until([&] { return server_->connection_count() == 1; });
+}
+
+TEST_F(ClientTest, UsesTheProxyItIsGiven) {
+  std::mutex mutex;
+  std::string head;
+  const ScriptedServer proxy([&](Peer& peer) {
+    const std::scoped_lock lock(mutex);
+    head = peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy");
+  });
+
+  const auto response =
+      send({.url = "http://127.0.0.1:1/x",
+            .transport = std::make_shared<const Transport>(Transport{.proxy_url = proxy.url()})});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(response->body, "proxy");
+  const std::scoped_lock lock(mutex);
+  EXPECT_THAT(head, StartsWith("GET http://127.0.0.1:1/x HTTP/1.1\r\n"));
+}
+
+class ClientTlsTest : public ClientTest {
+ protected:
+  std::string serve_tls(const std::string& name, std::string client_ca_pem = {}) {
+    const Identity identity = authority_.sign(name);
+    return serve_echo({.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                                                 .key_pem = identity.key_pem,
+                                                 .client_ca_pem = std::move(client_ca_pem)}});
+  }
+
+  Authority authority_;
+};
+
+TEST_F(ClientTlsTest, TrustsTheAuthorityItIsGiven) {
+  const std::string url = serve_tls("127.0.0.1");
+  const Authority other;
+
+  const auto trusted =
+      send({.url = url, .transport = direct({.ca_pem = authority_.certificate_pem()})});
+  const auto by_system = send({.url = url});
+  const auto by_other =
+      send({.url = url, .transport = direct({.ca_pem = other.certificate_pem()})});
+  const auto unverified = send({.url = url, .transport = direct({.skip_verify = true})});
+
+  EXPECT_TRUE(trusted.has_value()) << trusted.error().message();
+  ASSERT_FALSE(by_system.has_value());
+  EXPECT_EQ(by_system.error().kind(), ErrorKind::Unavailable);
+  EXPECT_TRUE(was_never_sent(by_system.error()));
+  EXPECT_FALSE(by_other.has_value());
+  EXPECT_TRUE(unverified.has_value());
+}
+
+TEST_F(ClientTlsTest, VerifiesTheNameItIsGiven) {
+  const std::string url = serve_tls("kubernetes.example");
+  const std::string ca_pem = authority_.certificate_pem();
+
+  const auto named = send(
+      {.url = url, .transport = direct({.ca_pem = ca_pem, .server_name = "kubernetes.example"})});
+  EXPECT_EQ(find_header(last_.headers, "host"), url.substr(8, url.size() - 9));
+  const auto misnamed =
+      send({.url = url, .transport = direct({.ca_pem = ca_pem, .server_name = "other.example"})});
+  const auto unnamed = send({.url = url, .transport = direct({.ca_pem = ca_pem})});
+
+  EXPECT_TRUE(named.has_value()) << named.error().message();
+  EXPECT_FALSE(misnamed.has_value());
+  EXPECT_FALSE(unnamed.has_value());
+}
+
+TEST_F(ClientTlsTest, ShowsItsCertificate) {
+  const Authority clients;
+  const std::string url = serve_tls("127.0.0.1", clients.certificate_pem());
+  const std::string ca_pem = authority_.certificate_pem();
+  const Identity known = clients.sign("client");
+  const Identity unknown = authority_.sign("client");
+
+  const auto with = send({.url = url,
+                          .transport = direct({.ca_pem = ca_pem,
+                                               .certificate_pem = known.certificate_pem,
+                                               .key_pem = known.key_pem})});
+  const auto without = send({.url = url, .transport = direct({.ca_pem = ca_pem})});
+  const auto with_unknown = send({.url = url,
+                                  .transport = direct({.ca_pem = ca_pem,
+                                                       .certificate_pem = unknown.certificate_pem,
+                                                       .key_pem = unknown.key_pem})});
+  const auto with_garbage =
+      send({.url = url,
+            .transport = direct({.ca_pem = ca_pem, .certificate_pem = "garbage", .key_pem = "x"})});
+
+  EXPECT_TRUE(with.has_value()) << with.error().message();
+  EXPECT_FALSE(without.has_value());
+  EXPECT_FALSE(with_unknown.has_value());
+  ASSERT_FALSE(with_garbage.has_value());
+  EXPECT_TRUE(was_never_sent(with_garbage.error())) << with_garbage.error().message();
+}
+
+TEST_F(ClientTlsTest, NeverFollowsARedirectOutOfTls) {
+  const ScriptedServer plain(answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+  const Identity identity = authority_.sign("127.0.0.1");
+  const std::string target = plain.url();
+  const std::string url = serve(
+      [&target](ServerRequest) -> io::Task<Response> {
+        co_return Response{.status = 302, .headers = {{"Location", target}}};
+      },
+      {.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                                 .key_pem = identity.key_pem}});
+
+  const auto response = send({.url = url,
+                              .transport = direct({.ca_pem = authority_.certificate_pem()}),
+                              .redirects_max = 1});
+
+  EXPECT_FALSE(response.has_value());
+}
+
+TEST_F(ClientTlsTest, FailsAgainstAServerThatSpeaksNoTls) {
+  const ScriptedServer plain([](Peer& peer) {
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    peer.wait_for_end();
+  });
+
+  const auto response = send({.url = "https" + plain.url().substr(4)});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_TRUE(was_never_sent(response.error())) << response.error().message();
+}
+
+}  // namespace
+}  // namespace hangar::http

@@ -1,0 +1,99 @@
+// What the tests of this folder share: a loop with time to run, certificates made on the spot, and
+// a TCP server that says whatever a test wants it to say.
+#pragma once
+
+#include "base/result.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::http::testing {
+
+// An authority and what it signed, all in PEM.
+struct Identity {
+  std::string certificate_pem;
+  std::string key_pem;
+};
+class Authority {
+ public:
+  Authority();
+  ~Authority();
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+
+  [[nodiscard]] std::string certificate_pem() const;
+  // For `name` as a DNS name, or an address.
+  [[nodiscard]] Identity sign(const std::string& name) const;
+
+ private:
+  struct Key;
+  std::unique_ptr<Key> key_;
+};
+
+// Serves each connection on its own thread with `script`, which reads and writes the socket and
+// returns to close it. Ends with its owner, after the scripts: they must not wait for ever.
+class ScriptedServer {
+ public:
+  class Peer {
+   public:
+    explicit Peer(int socket) : socket_(socket) {}
+    // One whole request head ("...\r\n\r\n"), or "" when the client has gone.
+    std::string read_head();
+    // False: the client has gone.
+    bool write(std::string_view bytes);
+    // Until the client goes.
+    void wait_for_end();
+
+   private:
+    int socket_;
+  };
+
+  explicit ScriptedServer(std::function<void(Peer&)> script);
+  ~ScriptedServer();
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+
+  [[nodiscard]] std::string url(std::string_view path = "/") const;
+
+ private:
+  void accept_until_stopped();
+
+  std::function<void(Peer&)> script_;
+  int listener_ = -1;
+  std::vector<std::jthread> peers_;
+  std::jthread acceptor_;
+};
+
+// Runs one task to its end.
+template <class T>
+T run(io::Loop& loop, io::Task<T> task) {
+  std::optional<T> value;
+  loop.spawn([](io::Task<T> inner, std::optional<T>& out) -> io::Task<> {
+    out.emplace(co_await std::move(inner));
+  }(std::move(task), value));
+  loop.run_until([&] { return value.has_value(); });
+  return *std::move(value);
+}
+inline void run(io::Loop& loop, io::Task<> task) {
+  bool done = false;
+  loop.spawn([](io::Task<> inner, bool& out) -> io::Task<> {
+    co_await std::move(inner);
+    out = true;
+  }(std::move(task), done));
+  loop.run_until([&] { return done; });
+}
+
+// Never through a proxy: the environment of a test machine may name one.
+[[nodiscard]] std::shared_ptr<const Transport> direct(Transport transport = {});
+
+}  // namespace hangar::http::testing

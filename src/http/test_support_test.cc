@@ -1,0 +1,175 @@
+#include "http/test_support.h"
+
+#include "http/client.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::http::testing {
+
+namespace {
+
+template <auto Free>
+struct Deleter {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
+using Pkey = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+
+template <class Write>
+std::string to_pem(Write write) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  EXPECT_EQ(write(bio.get()), 1);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &bytes);
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
+void add_extension(X509* certificate, X509* issuer, int id, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, id, value.c_str());
+  ASSERT_NE(extension, nullptr);
+  X509_add_ext(certificate, extension, -1);
+  X509_EXTENSION_free(extension);
+}
+
+// Not signed yet.
+Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
+  static std::atomic<long> serial = 1;
+  Certificate certificate(X509_new());
+  X509_set_version(certificate.get(), X509_VERSION_3);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial++);
+  constexpr long kDay = 24L * 60 * 60;
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kDay);
+  X509_set_pubkey(certificate.get(), key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  return certificate;
+}
+
+}  // namespace
+
+struct Authority::Key {
+  Pkey key;
+  Certificate certificate;
+};
+
+Authority::Authority() : key_(std::make_unique<Key>()) {
+  key_->key.reset(EVP_EC_gen("P-256"));
+  key_->certificate = make_certificate(key_->key.get(), "test authority");
+  X509* certificate = key_->certificate.get();
+  X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
+  add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
+  add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
+  X509_sign(certificate, key_->key.get(), EVP_sha256());
+}
+Authority::~Authority() = default;
+
+std::string Authority::certificate_pem() const {
+  return to_pem([this](BIO* bio) { return PEM_write_bio_X509(bio, key_->certificate.get()); });
+}
+
+Identity Authority::sign(const std::string& name) const {
+  const Pkey key(EVP_EC_gen("P-256"));
+  const Certificate certificate = make_certificate(key.get(), name);
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(key_->certificate.get()));
+  const bool is_address = name.find_first_not_of("0123456789.") == std::string::npos;
+  add_extension(certificate.get(), key_->certificate.get(), NID_subject_alt_name,
+                (is_address ? "IP:" : "DNS:") + name);
+  X509_sign(certificate.get(), key_->key.get(), EVP_sha256());
+  return {.certificate_pem =
+              to_pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate.get()); }),
+          .key_pem = to_pem([&](BIO* bio) {
+            return PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+          })};
+}
+
+std::string ScriptedServer::Peer::read_head() {
+  std::string head;
+  while (!head.ends_with("\r\n\r\n")) {
+    char byte = 0;
+    if (::recv(socket_, &byte, 1, 0) != 1) return {};
+    head += byte;
+  }
+  return head;
+}
+
+bool ScriptedServer::Peer::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+void ScriptedServer::Peer::wait_for_end() {
+  char byte = 0;
+  while (::recv(socket_, &byte, 1, 0) > 0) {
+  }
+}
+
+ScriptedServer::ScriptedServer(std::function<void(Peer&)> script) : script_(std::move(script)) {
+  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::listen(listener_, SOMAXCONN), 0);
+  acceptor_ = std::jthread([this] { accept_until_stopped(); });
+}
+
+ScriptedServer::~ScriptedServer() {
+  ::shutdown(listener_, SHUT_RDWR);  // Ends the accept.
+  acceptor_.join();
+  peers_.clear();
+  ::close(listener_);
+}
+
+std::string ScriptedServer::url(std::string_view path) const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return fmt::format("http://127.0.0.1:{}{}", ntohs(address.sin_port), path);
+}
+
+void ScriptedServer::accept_until_stopped() {
+  while (true) {
+    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) return;
+    peers_.emplace_back([this, socket] {
+      Peer peer(socket);
+      script_(peer);
+      ::close(socket);
+    });
+  }
+}
+
+std::shared_ptr<const Transport> direct(Transport transport) {
+  transport.direct = true;
+  return std::make_shared<const Transport>(std::move(transport));
+}
+
+}  // namespace hangar::http::testing
