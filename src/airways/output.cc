@@ -97,43 +97,6 @@ Result<> check_resource(const json::Value& resource, std::string_view where) {
   return {};
 }
 
-// Lines that end a YAML document. Neither can occur within one: at the start of a line they end
-// even a quoted string.
-std::size_t count_separators(std::string_view text) {
-  std::size_t count = 0;
-  for (std::size_t line = 0; line < text.size();) {
-    const std::size_t end = std::min(text.find('\n', line), text.size());
-    const std::string_view content = text.substr(line, end - line);
-    const bool separates = content.starts_with("---") || content.starts_with("...");
-    if (separates &&
-        (content.size() == 3 || content[3] == ' ' || content[3] == '\t' || content[3] == '\r')) {
-      ++count;
-    }
-    line = end + 1;
-  }
-  return count;
-}
-
-Result<std::vector<json::Value>> parse_documents(std::string_view text) {
-  // Nearly every flight prints JSON, which its own parser reads a hundred times faster. What that
-  // refuses may still be YAML's flow style, `[{kind: A}]`.
-  const char first = text[text.find_first_not_of(kBlanks)];
-  if (first == '{' || first == '[') {
-    if (Result<json::Value> document = json::parse(text); document) {
-      std::vector<json::Value> documents;
-      documents.push_back(*std::move(document));
-      return documents;
-    }
-  }
-  Result<std::vector<json::Value>> documents = json::parse_yaml_stream(text);
-  if (!documents) return std::unexpected(std::move(documents).error().in("parse flight output"));
-  // {..}\n{..}: yoke reads the first and drops the rest, which would delete it from the cluster.
-  if (documents->size() > count_separators(text) + 1) {
-    return invalid("output has several documents without `---` between them");
-  }
-  return documents;
-}
-
 Result<Stage> parse_stage(json::Array resources, std::string_view stage) {
   Stage parsed;
   parsed.reserve(resources.size());
@@ -216,10 +179,12 @@ Result<Output> parse_output(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return nothing();
   if (text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin) == "null") return Output{};
-  std::vector<json::Value> documents = HANGAR_TRY(parse_documents(text));
-  if (documents.empty()) return nothing();
+  // JSON is read as such, and one document that does not parse fails the whole text.
+  Result<std::vector<json::Value>> documents = json::parse_yaml_stream(text);
+  if (!documents) return std::unexpected(std::move(documents).error().in("parse flight output"));
+  if (documents->empty()) return nothing();
 
-  Output output{.stages = split_stages(HANGAR_TRY(parse_stages(std::move(documents))))};
+  Output output{.stages = split_stages(HANGAR_TRY(parse_stages(*std::move(documents))))};
   if (const std::size_t count = resource_count(output.stages);
       count > limits::kFlightResourcesMax) {
     return fail(ErrorKind::LimitExceeded, fmt::format("{} resources are over the limit of {}",

@@ -109,8 +109,9 @@ Digest desired_digest_of(const json::Value& desired) {
 
 std::optional<std::uint64_t> to_number(std::string_view resource_version) {
   std::uint64_t number = 0;
-  const char* end = resource_version.data() + resource_version.size();
-  const auto [stopped, error] = std::from_chars(resource_version.data(), end, number);
+  const char* begin = resource_version.data();
+  const char* end = begin + resource_version.size();
+  const auto [stopped, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || stopped != end) return std::nullopt;
   return number;
 }

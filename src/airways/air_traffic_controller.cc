@@ -1,0 +1,95 @@
+#include "airways/air_traffic_controller.h"
+
+#include "airways/airway_controller.h"
+#include "airways/instance_controller.h"
+#include "airways/ownership.h"
+#include "airways/readiness.h"
+#include "airways/resource_ref.h"
+#include "airways/tracker.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/object.h"
+
+#include <string>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+kube::Resource config_map_resource() {
+  return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
+}
+
+}  // namespace
+
+AirTrafficController::AirTrafficController(const Host& host)
+    : view_(host.cache, host.discovery, host.client,
+            {.on_child = [this](const ResourceRef& child, Change change,
+                                const kube::Object& object) { on_child(child, change, object); },
+             .on_external = [this](const ResourceRef& resource,
+                                   Change change) { dispatch(resource, change); }}),
+      platform_{.loop = host.loop,
+                .client = host.client,
+                .cache = host.cache,
+                .view = view_,
+                .tracker = tracker_,
+                .modules = host.modules,
+                .runtime = host.runtime,
+                .concurrency = host.concurrency,
+                .custom_readiness = custom_readiness_,
+                .events = host.events,
+                .turnstile = host.turnstile,
+                .metrics = host.metrics,
+                .log = host.log,
+                .version = host.version},
+      airways_(platform_) {}
+
+AirTrafficController::~AirTrafficController() = default;
+
+void AirTrafficController::start() {
+  readiness_rules_ = platform_.cache.subscribe(
+      {.resource = config_map_resource(),
+       .label_selector = std::string(CustomReadiness::kLabelSelector)},
+      {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
+       .on_synced = [this] { read_custom_readiness(); }});
+  airways_.start();
+}
+
+io::Task<void> AirTrafficController::stop() {
+  readiness_rules_.reset();
+  co_await airways_.stop();
+}
+
+void AirTrafficController::read_custom_readiness() {
+  if (!readiness_rules_) return;
+  std::vector<json::Value> config_maps;
+  for (const kube::ObjectPtr& object : readiness_rules_->list()) {
+    config_maps.push_back(object->to_value());
+  }
+  custom_readiness_ = CustomReadiness(config_maps);
+  for (const std::string& sentence : custom_readiness_.unsupported()) {
+    platform_.log.warning("a readiness rule is not supported", {{"rule", sentence}});
+  }
+}
+
+void AirTrafficController::on_child(const ResourceRef& child, Change change,
+                                    const kube::Object& object) {
+  if (const auto instance = instance_of(object.to_value())) {
+    if (InstanceController* const controller = airways_.instances_of(instance->kind)) {
+      controller->on_child(instance->key(), child, object);
+    }
+  }
+  dispatch(child, change);
+}
+
+void AirTrafficController::dispatch(const ResourceRef& resource, Change change) {
+  for (const ResourceRef& instance : tracker_.concerned(resource, change)) {
+    if (InstanceController* const controller = airways_.instances_of(instance.kind)) {
+      controller->on_tracked(instance.key(), resource);
+    }
+  }
+}
+
+}  // namespace hangar::airways

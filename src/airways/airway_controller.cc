@@ -1,0 +1,321 @@
+#include "airways/airway_controller.h"
+
+#include "airways/airway.h"
+#include "airways/conditions.h"
+#include "airways/crd_template.h"
+#include "airways/flight_modules.h"
+#include "airways/identity.h"
+#include "airways/instance_controller.h"
+#include "airways/ownership.h"
+#include "airways/patches.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/all.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+#include "reconcile/finalizer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+using reconcile::Outcome;
+
+// A tag or URL whose content may change is looked at again after this.
+constexpr std::chrono::minutes kModuleRecheck{5};
+// A deletion that waits for the API server is looked at again after this, besides its events.
+constexpr std::chrono::seconds kDeletionRecheck{5};
+
+constexpr std::string_view kReasonUnsupported = "Unsupported";
+
+kube::Resource crd_resource() {
+  return {.group = "apiextensions.k8s.io",
+          .version = "v1",
+          .plural = "customresourcedefinitions",
+          .kind = "CustomResourceDefinition"};
+}
+
+Verdict launched() {
+  return {.status = ConditionStatus::True,
+          .reason = std::string(kReasonReady),
+          .message = "Flight-Controller launched"};
+}
+
+Verdict initializing(std::string message) {
+  return {.reason = std::string(kReasonInProgress), .message = std::move(message)};
+}
+
+// The instances in their storage version, as a live CRD serves them; nothing before it is
+// established.
+std::optional<kube::Resource> served_by(const json::Value& crd) {
+  if (!meets_condition(crd, "Established")) return std::nullopt;
+  const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
+  if (versions == nullptr) return std::nullopt;
+  for (const json::Value& version : *versions) {
+    if (!json::bool_at(version, {"storage"}) || !json::bool_at(version, {"served"})) continue;
+    return kube::Resource{.group = std::string(json::string_at(crd, {"spec", "group"})),
+                          .version = std::string(json::string_at(version, {"name"})),
+                          .plural = std::string(json::string_at(crd, {"spec", "names", "plural"})),
+                          .kind = std::string(json::string_at(crd, {"spec", "names", "kind"})),
+                          .namespaced = json::string_at(crd, {"spec", "scope"}) == "Namespaced"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+struct AirwayController::Work {
+  kube::ObjectKey key;
+  Memory& memory;
+  std::stop_token stop;
+  json::Value value;
+};
+
+AirwayController::AirwayController(const Platform& platform)
+    : platform_(platform),
+      log_(platform.log.named("airways")),
+      controller_(platform.loop, platform.metrics, log_,
+                  {.name = "airway", .turnstile = &platform.turnstile},
+                  [this](kube::ObjectKey key, std::stop_token stop) {
+                    return reconcile(std::move(key), std::move(stop));
+                  }) {}
+
+AirwayController::~AirwayController() = default;
+
+void AirwayController::start() {
+  controller_.start();
+  subscription_ = platform_.cache.subscribe(
+      {.resource = airway_resource()}, {.on_delta = [this](const kube::Delta& delta) {
+        const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
+                                    delta.object->generation() == delta.previous->generation() &&
+                                    !delta.object->is_being_deleted();
+        if (!is_status_only) controller_.enqueue(delta.object->key());
+      }});
+}
+
+io::Task<void> AirwayController::stop() {
+  subscription_.reset();
+  co_await controller_.stop();
+  for (const auto& [key, memory] : airways_) {
+    if (memory->instances) co_await memory->instances->stop();
+  }
+}
+
+InstanceController* AirwayController::instances_of(const kube::GroupKind& kind) const {
+  for (const auto& [key, memory] : airways_) {
+    if (memory->instances && memory->instances->kind().gvk().group_kind() == kind) {
+      return memory->instances.get();
+    }
+  }
+  return nullptr;
+}
+
+void AirwayController::watch_crd(const kube::ObjectKey& key, Memory& memory) {
+  if (memory.crd) return;
+  memory.crd = platform_.cache.subscribe(
+      {.resource = crd_resource(), .field_selector = "metadata.name=" + key.name},
+      {.on_delta = [this, key](const kube::Delta& delta) {
+        const std::string_view name = delta.object->key().name;
+        const std::size_t dot = name.find('.');
+        if (dot != std::string_view::npos) platform_.view.discovery().forget(name.substr(dot + 1));
+        controller_.enqueue(key);
+      }});
+}
+
+io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::stop_token stop) {
+  auto& slot = airways_[key];
+  if (!slot) slot = std::make_unique<Memory>();
+  Memory& memory = *slot;
+  kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
+  if (!object) {
+    if (memory.instances) co_await memory.instances->stop();
+    airways_.erase(key);
+    co_return Outcome{};
+  }
+  if (memory.latest && memory.latest->uid() == object->uid() &&
+      is_older(object->resource_version(), memory.latest->resource_version())) {
+    object = memory.latest;
+  }
+  Work work{.key = std::move(key),
+            .memory = memory,
+            .stop = std::move(stop),
+            .value = object->to_value()};
+  watch_crd(work.key, memory);
+  HANGAR_CO_TRY(co_await memory.crd->wait_synced(work.stop));
+  if (object->is_being_deleted()) co_return co_await tear_down(work);
+
+  if (!kube::has_finalizer(work.value, kAirwayFinalizer)) {
+    json::Value answer = HANGAR_CO_TRY(co_await reconcile::add_finalizer(
+        platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer), work.stop));
+    HANGAR_CO_TRY(remember(work, std::move(answer)));
+  }
+  Result<Verdict> verdict = co_await establish(work);
+  if (!verdict && verdict.error().kind() == ErrorKind::Cancelled) {
+    co_return std::unexpected(std::move(verdict).error());
+  }
+  HANGAR_CO_TRY(
+      co_await write_status(work, verdict ? *verdict : failed(verdict.error().message())));
+  if (!verdict) co_return std::unexpected(std::move(verdict).error());
+  co_return Outcome{.requeue_after = kModuleRecheck};
+}
+
+io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
+  // Instances that are being deleted are taken down whatever is wrong with the Airway.
+  if (const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name})) {
+    if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
+  }
+  Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
+  if (const std::vector<std::string> reasons = unsupported_of(airway); !reasons.empty()) {
+    co_return Verdict{.reason = std::string(kReasonUnsupported),
+                      .message = fmt::format("{}", fmt::join(reasons, "; "))};
+  }
+  FlightModule module = HANGAR_CO_TRY(co_await platform_.modules.prepare(
+      {.url = airway.flight_url, .checksum = airway.flight_checksum, .insecure = airway.insecure},
+      work.stop));
+
+  if (!HANGAR_CO_TRY(co_await apply_crd(work, airway))) {
+    co_return initializing("waiting for the custom resource definition to be established");
+  }
+  const bool is_bound = work.memory.bound && work.memory.bound->module.sha256 == module.sha256 &&
+                        work.memory.bound->airway.generation == airway.generation &&
+                        work.memory.bound->airway.uid == airway.uid;
+  if (!is_bound) {
+    work.memory.bound = Binding{.airway = std::move(airway), .module = std::move(module)};
+    work.memory.instances->bind(std::make_shared<const Binding>(*work.memory.bound));
+  }
+  co_return launched();
+}
+
+// False while the API server has not established it; its event brings us back.
+io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& airway) {
+  const json::Value desired = HANGAR_CO_TRY(crd_of(airway));
+  kube::ObjectPtr live = work.memory.crd->get({.name = work.key.name});
+  if (live) {
+    const json::Value value = live->to_value();
+    HANGAR_CO_TRY(may_take_over_crd(value, airway));
+    if (live->is_being_deleted()) {
+      co_return fail(ErrorKind::Unavailable,
+                     "the custom resource definition of this name is still being deleted");
+    }
+  }
+  json::Value crd = live ? live->to_value() : json::Value();
+  const Applied* const last = work.memory.applied ? &*work.memory.applied : nullptr;
+  if (apply_need(desired, live.get(), last) != ApplyNeed::None) {
+    Result<json::Value> answer = co_await platform_.client.apply(
+        crd_resource(), desired, {.field_manager = std::string(kFieldManager)}, work.stop);
+    if (!answer) {
+      co_return std::unexpected(std::move(answer).error().in("invalid crd template"));
+    }
+    work.memory.applied = applied_of(desired, *answer);
+    crd = *std::move(answer);
+  }
+  const auto kind = served_by(crd);
+  if (!kind) co_return false;
+  co_await run_instances(work, *kind);
+  co_return true;
+}
+
+io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource& kind) {
+  auto& instances = work.memory.instances;
+  if (instances && instances->kind() == kind) co_return;
+  if (instances) co_await instances->stop();
+  instances = std::make_unique<InstanceController>(platform_, work.key.name, kind);
+  work.memory.bound.reset();
+  instances->start();
+}
+
+io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
+  if (!kube::has_finalizer(work.value, kAirwayFinalizer)) co_return Outcome{};
+  if (work.memory.last_reason != kReasonTerminating) {
+    std::ignore = co_await write_status(work, {.reason = std::string(kReasonTerminating),
+                                               .message = "removing the kind and its instances"});
+  }
+  const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name});
+  const std::string uid(json::string_at(work.value, {"metadata", "uid"}));
+  const bool is_ours = crd && [&] {
+    for (const kube::OwnerReference& owner : kube::owners_of(crd->to_value())) {
+      if (owner.uid == uid) return true;
+    }
+    return false;
+  }();
+  if (is_ours) {
+    // Instances have finalizers of ours: somebody must take them down.
+    if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
+    if (!crd->is_being_deleted()) {
+      const Result<json::Value> removed = co_await platform_.client.remove(
+          crd_resource(), {.name = work.key.name},
+          {.propagation = kube::Propagation::Foreground, .uid = std::string(crd->uid())},
+          work.stop);
+      if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+        co_return std::unexpected(Error(removed.error()).in("delete the kind"));
+      }
+    }
+    co_return Outcome{.requeue_after = kDeletionRecheck};
+  }
+  const Result<json::Value> removed = co_await reconcile::remove_finalizer(
+      platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer), work.stop);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(removed.error());
+  }
+  co_return Outcome{};
+}
+
+// The answer to our own write is newer than what the cache has.
+Result<> AirwayController::remember(Work& work, json::Value answer) {
+  work.value = answer;
+  work.memory.latest = HANGAR_TRY(kube::Object::make(std::move(answer), airway_resource().gvk()));
+  return {};
+}
+
+io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& verdict) {
+  const std::string before = std::exchange(work.memory.last_reason, verdict.reason);
+  if (before != verdict.reason &&
+      (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported)) {
+    platform_.events.record(work.value,
+                            {.type = reconcile::EventType::Warning,
+                             .reason = "AirwayFailed",
+                             .message = verdict.message});
+  }
+  const json::Value* const present = json::find(work.value, {"status"});
+  json::Value status = present == nullptr ? json::Value(json::Object{}) : *present;
+  const Condition condition{
+      .status = verdict.status,
+      .reason = verdict.reason,
+      .message = verdict.message,
+      .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
+  if (!set_condition(status, condition, io::Loop::wall_now())) co_return Result<>();
+  Result<json::Value> answer = co_await platform_.client.patch(
+      airway_resource(), work.key, kube::PatchType::Json,
+      status_patch(work.value, std::move(status)),
+      {.field_manager = std::string(kFieldManager), .subresource = "status"}, work.stop);
+  if (!answer) {
+    // InvalidInput: the generation moved on, and its event is under way.
+    const ErrorKind kind = answer.error().kind();
+    if (kind == ErrorKind::NotFound || kind == ErrorKind::InvalidInput) co_return Result<>();
+    co_return std::unexpected(std::move(answer).error().in("update the status"));
+  }
+  co_return remember(work, *std::move(answer));
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,78 @@
+// Keeps each Airway's promise: the CRD of its template exists and is the Airway's, its flight is
+// compiled, and an InstanceController works on its instances.
+//
+// Guarantees:
+//   - Deleting an Airway deletes its CRD, with it all instances, and what they made; it never needs
+//     the module.
+//   - While a changed Airway is wrong or its module cannot be had, its instances are evaluated as
+//     before, and the Airway's Ready condition says what is wrong.
+// Loop thread only.
+#pragma once
+
+#include "airways/airway.h"
+#include "airways/flight_modules.h"
+#include "airways/identity.h"
+#include "airways/instance_controller.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::airways {
+
+class AirwayController {
+ public:
+  explicit AirwayController(const Platform& platform);
+  AirwayController(const AirwayController&) = delete;
+  AirwayController& operator=(const AirwayController&) = delete;
+  ~AirwayController();
+
+  void start();
+  [[nodiscard]] io::Task<void> stop();
+  // The Airways are known: the first list is there.
+  [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
+
+  // The controller of the instances of this kind; null when no Airway has made it.
+  [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
+
+ private:
+  // What the host remembers of one Airway between reconciles.
+  struct Memory {
+    std::unique_ptr<kube::Cache::Subscription> crd;  // That one object.
+    std::optional<Applied> applied;                  // Of the CRD.
+    std::unique_ptr<InstanceController> instances;
+    std::optional<Binding> bound;
+    std::string last_reason;
+    kube::ObjectPtr latest;  // From the answer to our own write; the cache may lag behind it.
+  };
+  struct Work;
+
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
+                                                               std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
+  [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
+  [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
+  [[nodiscard]] io::Task<Result<>> write_status(Work& work, const Verdict& verdict);
+  [[nodiscard]] static Result<> remember(Work& work, json::Value answer);
+  void watch_crd(const kube::ObjectKey& key, Memory& memory);
+
+  const Platform& platform_;
+  const Log log_;
+  std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
+  reconcile::Controller controller_;
+  std::unique_ptr<kube::Cache::Subscription> subscription_;
+};
+
+}  // namespace hangar::airways

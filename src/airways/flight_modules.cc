@@ -1,0 +1,87 @@
+#include "airways/flight_modules.h"
+
+#include "airways/internal/digest.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "modules/fetcher.h"
+#include "modules/reference.h"
+#include "wasm/code_cache.h"
+#include "wasm/digest.h"
+#include "wasm/module.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+// Loading is mapping a file, a fraction of a millisecond: code that nobody runs need not stay.
+constexpr std::chrono::seconds kKeptUnused{10};
+
+}  // namespace
+
+FlightModules::FlightModules(Parts parts) : parts_(std::move(parts)) {}
+
+io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::stop_token stop) {
+  const bool is_allowed = parts_.allow_list.empty() ||
+                          std::ranges::any_of(parts_.allow_list, [&](const std::string& glob) {
+                            return ::fnmatch(glob.c_str(), source.url.c_str(), FNM_PATHNAME) == 0;
+                          });
+  if (!is_allowed) {
+    co_return fail(ErrorKind::InvalidInput, fmt::format("module \"{}\" not allowed", source.url));
+  }
+  modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.url));
+  modules::FetchOptions options{.expected_sha256 = std::move(source.checksum),
+                                .insecure = source.insecure};
+  if (const auto known = prepared_.find(source.url); known != prepared_.end()) {
+    const Result<wasm::Digest> digest = wasm::Digest::from_hex(known->second.sha256);
+    if (digest && parts_.code_cache.has(*digest)) options.have_sha256 = known->second.sha256;
+  }
+  modules::Fetched fetched =
+      HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
+  if (fetched.is_unchanged) co_return prepared_.at(source.url);
+
+  FlightModule module{.sha256 = fetched.sha256, .resolved = fetched.resolved};
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
+  const auto bytes = std::make_shared<const std::string>(std::move(fetched.wasm));
+  module.sha1 = co_await parts_.workers.run([bytes] { return internal::sha1_hex(*bytes); });
+  const std::shared_ptr<const wasm::Module> code =
+      HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, bytes, stop));
+  HANGAR_CO_TRY(parts_.runtime.check(*code));
+  prepared_[source.url] = module;
+  co_return module;
+}
+
+io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(FlightModule module,
+                                                                          std::stop_token stop) {
+  if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
+    found->second.last_used = io::Loop::now();
+    co_return found->second.module;
+  }
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
+  std::shared_ptr<const wasm::Module> loaded =
+      HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, nullptr, std::move(stop)));
+  if (kept_.empty()) drop_timer_ = parts_.loop.after(kKeptUnused, [this] { drop_unused(); });
+  kept_[module.sha256] = {.module = loaded, .last_used = io::Loop::now()};
+  co_return loaded;
+}
+
+void FlightModules::drop_unused() {
+  const Instant bound = io::Loop::now() - kKeptUnused;
+  std::erase_if(kept_, [bound](const auto& entry) { return entry.second.last_used <= bound; });
+  if (!kept_.empty()) {
+    drop_timer_ = parts_.loop.after(kKeptUnused, [this] { drop_unused(); });
+  }
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,75 @@
+// From the URL in an Airway to code that runs: allowed, fetched, verified, compiled, each once.
+#pragma once
+
+#include "abi/flight/evaluation.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "modules/fetcher.h"
+#include "wasm/code_cache.h"
+#include "wasm/module.h"
+
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hangar::airways {
+
+// Where an Airway's flight comes from.
+struct FlightSource {
+  std::string url;
+  std::string checksum;  // sha256, hex; empty: as the URL says, or any.
+  bool insecure = false;
+};
+
+// A module whose code is in the cache on disk.
+struct FlightModule {
+  std::string sha256;    // Of the uncompressed module, hex.
+  std::string sha1;      // Of the same bytes: yoke's history names modules by it.
+  std::string resolved;  // The reference, pinned by digest.
+};
+
+// Loop thread only.
+class FlightModules {
+ public:
+  // All of it outlives this.
+  struct Parts {
+    io::Loop& loop;
+    io::Workers& workers;
+    modules::Fetcher& fetcher;
+    wasm::CodeCache& code_cache;
+    const abi::flight::Runtime& runtime;
+    // Globs as Go's path.Match reads them (`*` stops at a slash); empty: every URL.
+    std::vector<std::string> allow_list;
+  };
+  explicit FlightModules(Parts parts);
+
+  // Resolves the source anew (a tag may have moved), fetches what is not here yet, and compiles it.
+  // Errors, for the Airway's status: InvalidInput (not Wasm, wrong checksum, not allowed,
+  // imports that no flight gets),
+  // NotFound, Denied, Unavailable, LimitExceeded.
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(FlightSource source, std::stop_token stop);
+
+  // The code of a module that was prepared: mapped from the cache, shared while anybody uses it and
+  // a little longer.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
+                                                                           std::stop_token stop);
+
+ private:
+  struct Kept {
+    std::shared_ptr<const wasm::Module> module;
+    Instant last_used;
+  };
+  void drop_unused();
+
+  const Parts parts_;
+  std::map<std::string, FlightModule> prepared_;  // By URL: what it was when it was last looked at.
+  std::map<std::string, Kept> kept_;              // By sha256.
+  io::Loop::Timer drop_timer_;                    // Runs while anything is kept.
+};
+
+}  // namespace hangar::airways

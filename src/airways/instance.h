@@ -1,0 +1,52 @@
+// What the host remembers of one instance between reconciles. All of it can be lost: the next
+// reconcile finds out again from the cluster.
+#pragma once
+
+#include "airways/plan.h"
+#include "airways/release_history.h"
+#include "airways/resource_ref.h"
+#include "base/time.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+// What the next change of a child means for the instance.
+enum class Waiting : std::uint8_t {
+  Nothing,    // Settled, or failed: children matter only as its mode says.
+  Readiness,  // Everything is applied; Ready depends on the children.
+  Release,    // A stage is not ready, or a pruned child not gone: the release goes on after that.
+};
+
+struct Instance {
+  // The newest state that an answer to our own write showed; the cache may lag behind it.
+  kube::ObjectPtr latest;
+
+  // Why the flight is to run. A run that begins takes all of it.
+  bool evaluate = true;           // The instance or its Airway changed, or a retry.
+  std::set<ResourceRef> changed;  // Children and looked-up objects that changed since the last run.
+  std::optional<Instant> drift_due;
+
+  Waiting waiting = Waiting::Nothing;
+  std::optional<Instant> waiting_until;  // Release: then it has failed.
+
+  std::optional<ReleaseHistory> history;
+  std::map<ResourceRef, Applied> applied;
+  // The last release, for readiness: what was applied, in stages flattened.
+  std::vector<std::pair<ResourceRef, kube::GroupVersionKind>> released;
+  std::set<std::string, std::less<>>
+      services_with_endpoints;  // uids of Services that had an EndpointSlice.
+
+  bool flight_owned_ready = false;
+  std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.
+};
+
+}  // namespace hangar::airways

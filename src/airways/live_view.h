@@ -1,0 +1,85 @@
+// What the cluster holds of the releases, and of what flights looked up, always current.
+//
+// Two kinds of watches, both shared by every Airway:
+//   - children: for each kind that some release has, one watch of the objects with our managed-by
+//   label. It answers lookups of a
+//     release's own resources, readiness, ownership and "is it still as we applied it" without a
+//     request.
+//   - external: for each object that a flight looked up beyond its release, a watch of that object
+//     alone (it sees the object's creation too), so that no one else's Secrets end up in our
+//     memory.
+// Loop thread only.
+#pragma once
+
+#include "airways/resource_ref.h"
+#include "airways/tracker.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace hangar::airways {
+
+class LiveView {
+ public:
+  struct Handlers {
+    // A child of some release changed; its annotations say which.
+    std::function<void(const ResourceRef& child, Change change, const kube::Object& object)>
+        on_child;
+    // Something that was looked up changed.
+    std::function<void(const ResourceRef& resource, Change change)> on_external;
+  };
+  LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
+           Handlers handlers);
+  LiveView(const LiveView&) = delete;
+  LiveView& operator=(const LiveView&) = delete;
+  ~LiveView();
+
+  [[nodiscard]] kube::Discovery& discovery() { return discovery_; }
+
+  // Starts watching the children of a kind, and waits until they are known.
+  [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource resource, std::stop_token stop);
+  // Null when there is none with our label, or when its kind is not watched yet.
+  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const;
+  // The object whoever owns it: the child that is known, else by a request. Null when there is
+  // none.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,
+                                                       std::stop_token stop);
+
+  // The object as its own watch shows it; null when there is none. `instance` holds the watch
+  // until keep_external() or forget() lets go of it.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
+                                                           kube::Resource resource,
+                                                           kube::ObjectKey key,
+                                                           std::stop_token stop);
+  // From now on `instance` holds only the watches of `resources`.
+  void keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources);
+  void forget(const ResourceRef& instance) { keep_external(instance, {}); }
+
+ private:
+  struct Watched {
+    std::unique_ptr<kube::Cache::Subscription> subscription;
+    std::set<ResourceRef> holders;  // Instances.
+  };
+
+  kube::Cache& cache_;
+  kube::Discovery& discovery_;
+  kube::Client client_;
+  Handlers handlers_;
+  // By kind without version: the first version that is asked for is watched.
+  std::map<kube::GroupKind, std::unique_ptr<kube::Cache::Subscription>> children_;
+  std::map<ResourceRef, Watched> external_;
+};
+
+}  // namespace hangar::airways

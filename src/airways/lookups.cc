@@ -1,0 +1,122 @@
+#include "airways/lookups.h"
+
+#include "abi/flight/lookups.h"
+#include "airways/airway.h"
+#include "airways/live_view.h"
+#include "airways/matcher.h"
+#include "airways/ownership.h"
+#include "airways/resource_ref.h"
+#include "airways/tracker.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+using abi::flight::LookupAnswer;
+using abi::flight::LookupRequest;
+using abi::flight::LookupState;
+
+LookupAnswer not_granted() {
+  return {.state = LookupState::FeatureNotGranted,
+          .body = "access to the cluster has not been granted for this flight invocation"};
+}
+
+LookupAnswer answer_of(const Error& error) {
+  const LookupState state = error.kind() == ErrorKind::NotFound ? LookupState::NotFound
+                            : error.kind() == ErrorKind::Denied ? LookupState::Forbidden
+                                                                : LookupState::Error;
+  return {.state = state, .body = error.message()};
+}
+
+// An unknown kind is an error of the flight, not an object that is not there.
+LookupAnswer unknown_kind(const Error& error) {
+  return {.state = LookupState::Error, .body = "failed to get mapping: " + error.message()};
+}
+
+LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
+  return {.state = LookupState::NotFound,
+          .body = resource.plural + (resource.group.empty() ? "" : "." + resource.group) + " \"" +
+                  std::string(name) + "\" not found"};
+}
+
+}  // namespace
+
+ReleaseLookups::ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release,
+                               LiveView& view, Tracker& tracker, std::stop_token stop)
+    : airway_(std::move(airway)),
+      release_(release),
+      view_(view),
+      tracker_(tracker),
+      stop_(std::move(stop)) {}
+
+io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
+  if (!airway_->cluster_access) co_return not_granted();
+  const kube::GroupVersionKind gvk = kube::make_gvk(request.api_version, request.kind);
+  Result<kube::Resource> resource = co_await view_.discovery().find(gvk, stop_);
+  if (!resource) co_return unknown_kind(resource.error());
+
+  ResourceRef ref{.kind = gvk.group_kind(), .name = request.name};
+  // The contract's own default: not the release's namespace.
+  if (resource->namespaced)
+    ref.namespace_ = request.namespace_.empty() ? "default" : request.namespace_;
+
+  if (const kube::ObjectPtr child = view_.child(ref)) {
+    if (owner_of(child->to_value()) == release_.owner()) {
+      tracker_.looked_up(release_.instance, ref, LookupOutcome::Owned);
+      co_return LookupAnswer{.state = LookupState::Ok, .body = std::string(child->bytes())};
+    }
+  }
+  const bool covered = any_matches(airway_->resource_access_matchers, ref);
+  Result<kube::ObjectPtr> found =
+      covered ? co_await view_.external(release_.instance, *resource, ref.key(), stop_)
+              : co_await view_.read(*resource, ref.key(), stop_);
+  if (!found) co_return answer_of(found.error());
+  if (!*found) {
+    tracker_.looked_up(release_.instance, ref,
+                       covered ? LookupOutcome::Absent : LookupOutcome::Candidate);
+    co_return absent(*resource, request.name);
+  }
+  const bool owned = owner_of((*found)->to_value()) == release_.owner();
+  if (!owned && !covered) {
+    co_return LookupAnswer{
+        .state = LookupState::Forbidden,
+        .body = "forbidden: cannot access resource outside of target release ownership"};
+  }
+  tracker_.looked_up(release_.instance, ref,
+                     owned ? LookupOutcome::Owned : LookupOutcome::External);
+  co_return LookupAnswer{.state = LookupState::Ok, .body = std::string((*found)->bytes())};
+}
+
+io::Task<LookupAnswer> ReleaseLookups::rest_mapping(std::string group_or_api_version,
+                                                    std::string kind) {
+  if (!airway_->cluster_access) co_return not_granted();
+  const std::size_t slash = group_or_api_version.find('/');
+  const std::string group = group_or_api_version.substr(0, slash);
+  const std::string version =
+      slash == std::string::npos ? "" : group_or_api_version.substr(slash + 1);
+  const Result<kube::Resource> resource =
+      version.empty()
+          ? co_await view_.discovery().find(kube::GroupKind{.group = group, .kind = kind}, stop_)
+          : co_await view_.discovery().find(
+                kube::GroupVersionKind{.group = group, .version = version, .kind = kind}, stop_);
+  if (!resource) co_return unknown_kind(resource.error());
+  const json::Value mapping = json::Object{{"Group", resource->group},
+                                           {"Version", resource->version},
+                                           {"Kind", resource->kind},
+                                           {"Resource", resource->plural},
+                                           {"Namespaced", resource->namespaced}};
+  co_return LookupAnswer{.state = LookupState::Ok, .body = json::dump(mapping)};
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,42 @@
+// What one evaluation of a flight may ask of the cluster, and the answers.
+#pragma once
+
+#include "abi/flight/lookups.h"
+#include "airways/airway.h"
+#include "airways/live_view.h"
+#include "airways/ownership.h"
+#include "airways/tracker.h"
+#include "io/task.h"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace hangar::airways {
+
+// Answers from the cache; a request is made only for an object that is neither a known child nor
+// covered by a matcher, to tell "not found" from "not yours". What is told to the Tracker brings
+// the instance back when it changes.
+//
+// An object outside of the release that no matcher covers is never shown: the answer is Forbidden.
+// Lives as long as the evaluation. Loop thread only.
+class ReleaseLookups final : public abi::flight::Lookups {
+ public:
+  // All of it outlives the evaluation; `airway` is immutable.
+  ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release, LiveView& view,
+                 Tracker& tracker, std::stop_token stop);
+
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
+      abi::flight::LookupRequest request) override;
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> rest_mapping(std::string group_or_api_version,
+                                                                 std::string kind) override;
+
+ private:
+  std::shared_ptr<const Airway> airway_;
+  const Release& release_;
+  LiveView& view_;
+  Tracker& tracker_;
+  std::stop_token stop_;
+};
+
+}  // namespace hangar::airways

@@ -1,0 +1,41 @@
+// What the controllers of this folder stand on: built once by AirTrafficController, handed to each.
+#pragma once
+
+#include "abi/flight/evaluation.h"
+#include "airways/flight_modules.h"
+#include "airways/live_view.h"
+#include "airways/readiness.h"
+#include "airways/tracker.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "io/loop.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+
+#include <cstddef>
+#include <string>
+
+namespace hangar::airways {
+
+// Every reference outlives whoever is given this.
+struct Platform {
+  io::Loop& loop;
+  const kube::Client& client;
+  kube::Cache& cache;
+  LiveView& view;
+  Tracker& tracker;
+  FlightModules& modules;
+  const abi::flight::Runtime& runtime;
+  // How many instances of one kind are worked on at once, at most.
+  std::size_t concurrency = 1;
+  const CustomReadiness& custom_readiness;  // Changes as its ConfigMaps do.
+  reconcile::EventRecorder& events;
+  reconcile::Turnstile& turnstile;  // Shares the slots for reconciles between all kinds.
+  Metrics& metrics;
+  Log log;
+  std::string version;  // YOKE_VERSION of the flights.
+};
+
+}  // namespace hangar::airways

@@ -1,0 +1,155 @@
+#include "airways/release_history.h"
+
+#include "airways/ownership.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+kube::WriteOptions as_yoke() {
+  return {.field_manager = std::string(kFieldManager)};
+}
+
+}  // namespace
+
+kube::Resource secret_resource() {
+  return {.version = "v1", .plural = "secrets", .kind = "Secret", .namespaced = true};
+}
+
+ReleaseHistory::ReleaseHistory(const kube::Client& client, const Release& release)
+    : client_(client), release_(release.name), namespace_(release.namespace_) {}
+
+io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
+  if (loaded_) co_return Result<>();
+  Result<> read_all = co_await read(stop);
+  if (!read_all) co_return std::unexpected(std::move(read_all).error().in("read the history"));
+  loaded_ = true;
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
+  std::vector<json::Value> secrets;
+  const std::string deprecated = deprecated_history_selector(release_);
+  for (const std::string& selector : {history_selector(release_), deprecated}) {
+    if (selector.empty()) continue;
+    kube::ListOptions options{.namespace_ = namespace_, .label_selector = selector};
+    const kube::List list =
+        HANGAR_CO_TRY(co_await client_.list(secret_resource(), std::move(options), stop));
+    for (const kube::ObjectPtr& object : list.items) {
+      json::Value secret = object->to_value();
+      if (const auto patch = migration_patch(secret, release_)) {
+        secret = HANGAR_CO_TRY(co_await client_.patch(
+            secret_resource(), object->key(), kube::PatchType::Merge, *patch, as_yoke(), stop));
+      }
+      secrets.push_back(std::move(secret));
+    }
+  }
+
+  History history;
+  std::map<std::string, const json::Value*> by_name;
+  for (const json::Value& secret : secrets) {
+    Revision revision = HANGAR_CO_TRY(revision_of(secret));
+    by_name[revision.secret] = &secret;
+    history.add(std::move(revision));
+  }
+  Stages active;
+  if (const Revision* const revision = history.active()) {
+    active = HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret)));
+  }
+  std::vector<Stages> interrupted;
+  for (const Revision* const revision : history.interrupted()) {
+    interrupted.push_back(HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret))));
+  }
+  pending_.reset();
+  if (!interrupted.empty()) pending_ = interrupted.back();
+  history_ = std::move(history);
+  active_ = std::move(active);
+  inventory_ = merge_inventory(active_, interrupted);
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,
+                                          std::stop_token stop) {
+  HANGAR_ASSERT(loaded_, "a history is read before it is written");
+  const Stages& newest = pending_ ? *pending_ : active_;
+  const bool has_newest = pending_ || history_.active() != nullptr;
+  if (has_newest && same_resources(newest, stages)) co_return Result<>();
+
+  json::Value secret = HANGAR_CO_TRY(secret_of(release_, namespace_, stages, source, now));
+  loaded_ = false;  // Until the answer is here.
+  const Result<json::Value> created =
+      co_await client_.create(secret_resource(), secret, as_yoke(), stop);
+  if (!created) co_return std::unexpected(Error(created.error()).in("record the revision"));
+  history_.add(HANGAR_CO_TRY(revision_of(*created)));
+  pending_ = stages;
+  inventory_ = merge_inventory(std::move(inventory_), {stages});
+  loaded_ = true;
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::activate(WallTime now, std::optional<std::uint32_t> count_max,
+                                            std::stop_token stop) {
+  HANGAR_ASSERT(loaded_, "a history is read before it is written");
+  if (pending_) {
+    Revision& newest = history_.revisions.back();
+    loaded_ = false;
+    const Result<json::Value> patched =
+        co_await client_.patch(secret_resource(), {.namespace_ = namespace_, .name = newest.secret},
+                               kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
+    if (!patched) co_return std::unexpected(Error(patched.error()).in("activate the revision"));
+    newest.active_at = now;
+    // What was interrupted before it has been pruned by now: those revisions only take up room.
+    for (const Revision& other : std::vector<Revision>(history_.revisions)) {
+      if (!other.active_at) HANGAR_CO_TRY(co_await remove(other.secret, stop));
+    }
+    active_ = *std::exchange(pending_, std::nullopt);
+    inventory_ = active_;
+    loaded_ = true;
+  }
+  for (const std::string& secret : history_.beyond(count_max)) {
+    HANGAR_CO_TRY(co_await remove(secret, stop));
+  }
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::erase(std::stop_token stop) {
+  for (const Revision& revision : std::vector<Revision>(history_.revisions)) {
+    HANGAR_CO_TRY(co_await remove(revision.secret, stop));
+  }
+  active_.clear();
+  inventory_.clear();
+  pending_.reset();
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::remove(std::string secret, std::stop_token stop) {
+  const bool was_loaded = std::exchange(loaded_, false);
+  const Result<json::Value> removed = co_await client_.remove(
+      secret_resource(), {.namespace_ = namespace_, .name = secret}, {}, stop);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(Error(removed.error()).in("remove a revision"));
+  }
+  std::erase_if(history_.revisions, [&](const Revision& one) { return one.secret == secret; });
+  loaded_ = was_loaded;
+  co_return Result<>();
+}
+
+}  // namespace hangar::airways

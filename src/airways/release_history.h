@@ -1,0 +1,65 @@
+// A release's revisions, in the cluster and in memory.
+//
+// They are read once, when an instance is first worked on, and kept: only the leading host writes
+// them. Loop thread only.
+#pragma once
+
+#include "airways/ownership.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "kube/client.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::airways {
+
+class ReleaseHistory {
+ public:
+  // `client` is copied; it is cheap.
+  ReleaseHistory(const kube::Client& client, const Release& release);
+
+  // Reads the Secrets unless that was done before. After any error of this class the next call
+  // reads them again: what the failed request did is not known.
+  [[nodiscard]] io::Task<Result<>> load(std::stop_token stop);
+
+  // Everything that may be in the cluster: the active revision and interrupted ones.
+  [[nodiscard]] const Stages& inventory() const { return inventory_; }
+  [[nodiscard]] const History& history() const { return history_; }
+
+  // Makes `stages` the newest revision, not yet active. Does nothing when they are the active
+  // revision's and nothing was interrupted, or when they were recorded but not activated yet.
+  [[nodiscard]] io::Task<Result<>> record(const Stages& stages, const Source& source, WallTime now,
+                                          std::stop_token stop);
+  // Everything of the newest revision is applied and the rest pruned: activates it, and removes
+  // those beyond `count_max`.
+  [[nodiscard]] io::Task<Result<>> activate(WallTime now, std::optional<std::uint32_t> count_max,
+                                            std::stop_token stop);
+  // The release is gone: removes every revision.
+  [[nodiscard]] io::Task<Result<>> erase(std::stop_token stop);
+
+ private:
+  [[nodiscard]] io::Task<Result<>> read(std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
+
+  kube::Client client_;
+  std::string release_;
+  std::string namespace_;
+
+  bool loaded_ = false;
+  History history_;
+  Stages active_;     // Of the active revision.
+  Stages inventory_;  // active_ and what interrupted revisions add.
+  // The newest revision waits for its activation; these are its resources.
+  std::optional<Stages> pending_;
+};
+
+// Secrets, as the API server serves them.
+[[nodiscard]] kube::Resource secret_resource();
+
+}  // namespace hangar::airways

@@ -1,0 +1,281 @@
+#include "airways/release_work.h"
+
+#include "airways/airway.h"
+#include "airways/instance.h"
+#include "airways/ownership.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/readiness.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/all.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+// Where the slices of a Service are.
+kube::Resource endpoint_slice_resource() {
+  return {.group = "discovery.k8s.io",
+          .version = "v1",
+          .plural = "endpointslices",
+          .kind = "EndpointSlice",
+          .namespaced = true};
+}
+
+// Worth a rehearsal: the server has not accepted this document before.
+bool is_new_document(ApplyNeed need) {
+  return need == ApplyNeed::Missing || need == ApplyNeed::DesiredChanged;
+}
+
+}  // namespace
+
+ReleaseWork::ReleaseWork(const Platform& platform, const Release& release, Instance& memory,
+                         PruneOptions prune_options, std::stop_token stop)
+    : platform_(platform),
+      release_(release),
+      memory_(memory),
+      prune_options_(prune_options),
+      stop_(std::move(stop)) {
+  HANGAR_ASSERT(memory_.history.has_value(), "a release is worked on with its history");
+}
+
+io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) const {
+  Result<kube::Resource> found = co_await platform_.view.discovery().find(std::move(gvk), stop_);
+  if (!found && found.error().kind() == ErrorKind::NotFound) {
+    // The kind may be installed later by somebody else: worth another try, unlike a wrong document.
+    co_return fail(ErrorKind::Unavailable, found.error().message());
+  }
+  co_return found;
+}
+
+io::Task<Result<>> ReleaseWork::prepare(Stages& stages) {
+  Scopes scopes = scopes_defined_in(stages);
+  for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
+    const kube::Resource resource = HANGAR_CO_TRY(co_await find(gvk));
+    scopes[gvk.group_kind()] = resource.namespaced;
+    HANGAR_CO_TRY(co_await platform_.view.watch_children(resource, stop_));
+  }
+  co_return prepare_release(stages, release_, scopes);
+}
+
+io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source& source) {
+  std::vector<std::pair<ResourceRef, kube::GroupVersionKind>> released;
+  for (std::size_t index = 0; index < stages.size(); ++index) {
+    Progress progress = HANGAR_CO_TRY(co_await apply_stage(stages[index], stages, source));
+    for (const json::Value& resource : stages[index]) {
+      released.emplace_back(ref_of(resource), HANGAR_CO_TRY(kube::gvk_of(resource)));
+    }
+    memory_.released = released;
+    if (!progress.done) co_return progress;
+    if (index + 1 == stages.size()) break;
+    // Stages are there for resources that need each other: the next begins when this one is ready.
+    const Readiness ready = HANGAR_CO_TRY(co_await readiness());
+    if (ready.state == Readiness::State::Failed) {
+      co_return fail(ErrorKind::GuestFault, "release did not become ready: " + ready.why);
+    }
+    if (!ready.is_ready()) co_return Progress{.done = false, .waiting_for = ready.why};
+  }
+  std::erase_if(memory_.applied, [&](const auto& entry) {
+    return std::ranges::none_of(released,
+                                [&](const auto& one) { return one.first == entry.first; });
+  });
+  co_return Progress{};
+}
+
+io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const Stages& stages,
+                                                    const Source& source) {
+  std::vector<io::Task<Result<LiveFact>>> looks;
+  for (const json::Value& resource : stage)
+    looks.push_back(look_at(&resource));
+  std::vector<LiveFact> facts;
+  for (Result<LiveFact>& fact : co_await io::all(platform_.loop, std::move(looks))) {
+    facts.push_back(HANGAR_CO_TRY(std::move(fact)));
+  }
+  const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, Adoption::Unowned));
+  if (!plan.apply.empty()) {
+    // Rehearsed as a whole first, so that one bad resource does not leave half a stage behind. One
+    // alone is its own rehearsal.
+    std::vector<ApplyStep> rehearsal = plan.apply;
+    std::erase_if(rehearsal, [](const ApplyStep& step) { return !is_new_document(step.need); });
+    if (plan.apply.size() > 1) HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
+    HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
+    HANGAR_CO_TRY(co_await send_all(stage, plan.apply, false));
+  }
+  if (!plan.terminating.empty()) {
+    co_return Progress{
+        .done = false,
+        .waiting_for = canonical_name(stage[plan.terminating.front()]) + " is still being deleted"};
+  }
+  co_return Progress{};
+}
+
+io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
+  const ResourceRef ref = ref_of(*resource);
+  const auto applied = memory_.applied.find(ref);
+  LiveFact fact{.live = platform_.view.child(ref),
+                .applied = applied == memory_.applied.end() ? nullptr : &applied->second};
+  if (fact.live) co_return fact;
+  // Not a child that is known: is it somebody else's, or was it made a moment ago?
+  const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
+  kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
+  HANGAR_CO_TRY(co_await platform_.view.watch_children(kind, stop_));
+  fact.live = HANGAR_CO_TRY(co_await platform_.view.read(std::move(kind), ref.key(), stop_));
+  co_return fact;
+}
+
+io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, bool dry_run) const {
+  const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
+  kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
+  kube::ApplyOptions options{
+      .field_manager = std::string(kFieldManager), .force = true, .dry_run = dry_run};
+  Result<json::Value> answer =
+      co_await platform_.client.apply(std::move(kind), *resource, std::move(options), stop_);
+  if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
+  co_return answer;
+}
+
+io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
+                                         bool dry_run) {
+  std::optional<Error> error;
+  for (std::size_t first = 0; first < steps.size(); first += limits::kParallelAppliesMax) {
+    const std::size_t end = std::min(first + limits::kParallelAppliesMax, steps.size());
+    std::vector<io::Task<Result<json::Value>>> sends;
+    for (std::size_t index = first; index < end; ++index) {
+      sends.push_back(send(&stage[steps[index].index], dry_run));
+    }
+    std::vector<Result<json::Value>> answers = co_await io::all(platform_.loop, std::move(sends));
+    for (std::size_t index = first; index < end; ++index) {
+      Result<json::Value>& answer = answers[index - first];
+      const json::Value& desired = stage[steps[index].index];
+      if (!answer) {
+        // Every message is wanted: the user fixes all of them at once.
+        error = error ? Error(error->kind(), error->message() + "; " + answer.error().message())
+                      : std::move(answer).error();
+      } else if (!dry_run) {
+        memory_.applied[ref_of(desired)] = applied_of(desired, *answer);
+      }
+    }
+  }
+  if (error) co_return std::unexpected(std::move(*error).in("failed to apply resources"));
+  co_return Result<>();
+}
+
+io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
+  const auto groups = plan_prune(memory_.history->inventory(), wanted, prune_options_);
+  for (const std::vector<PruneStep>& group : groups) {
+    std::vector<io::Task<Result<Progress>>> steps;
+    for (const PruneStep& step : group)
+      steps.push_back(prune_one(step));
+    Progress all;
+    for (Result<Progress>& one : co_await io::all(platform_.loop, std::move(steps))) {
+      Progress progress = HANGAR_CO_TRY(std::move(one));
+      if (!progress.done) all = std::move(progress);
+    }
+    // What depends on this group's resources stays until they are gone.
+    if (!all.done) co_return all;
+  }
+  co_return Progress{};
+}
+
+io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
+  Result<kube::Resource> kind = co_await platform_.view.discovery().find(step.gvk, stop_);
+  if (!kind) {
+    // A kind that is gone took its objects with it.
+    if (kind.error().kind() == ErrorKind::NotFound) co_return Progress{};
+    co_return std::unexpected(std::move(kind).error());
+  }
+  HANGAR_CO_TRY(co_await platform_.view.watch_children(*kind, stop_));
+  const kube::ObjectPtr live =
+      HANGAR_CO_TRY(co_await platform_.view.read(*kind, step.ref.key(), stop_));
+  const std::optional<json::Value> value = live ? std::optional(live->to_value()) : std::nullopt;
+  const Progress waiting{.done = false, .waiting_for = step.ref.to_string() + " is being deleted"};
+  switch (prune_action(step, value ? &*value : nullptr, release_)) {
+    case PruneAction::Leave:
+      co_return Progress{};
+    case PruneAction::Wait:
+      co_return waiting;
+    case PruneAction::Orphan: {
+      if (const auto patch = orphan_patch(*value, release_)) {
+        HANGAR_CO_TRY(
+            co_await platform_.client.patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
+                                            {.field_manager = std::string(kFieldManager)}, stop_));
+      }
+      co_return Progress{};
+    }
+    case PruneAction::Delete:
+      break;
+  }
+  const Result<json::Value> removed = co_await platform_.client.remove(
+      *kind, step.ref.key(),
+      {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(Error(removed.error()).in("delete " + step.ref.to_string()));
+  }
+  memory_.applied.erase(step.ref);
+  co_return waiting;
+}
+
+io::Task<Result<Readiness>> ReleaseWork::readiness() {
+  std::vector<io::Task<Result<Readiness>>> looks;
+  for (const auto& [ref, gvk] : memory_.released)
+    looks.push_back(readiness_of_one(ref));
+  Readiness worst;
+  for (Result<Readiness>& one : co_await io::all(platform_.loop, std::move(looks))) {
+    Readiness readiness = HANGAR_CO_TRY(std::move(one));
+    if (readiness.state > worst.state) worst = std::move(readiness);
+  }
+  co_return worst;
+}
+
+io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(ResourceRef ref) {
+  const kube::ObjectPtr live = platform_.view.child(ref);
+  const auto applied = memory_.applied.find(ref);
+  Readiness result{.state = Readiness::State::NotReady,
+                   .why = ref.to_string() + " is not seen in the cluster yet"};
+  if (!live) co_return result;
+  // The cache may lag behind our own apply: what it shows then is how ready the resource was
+  // before.
+  if (applied != memory_.applied.end() &&
+      (applied->second.uid != live->uid() ||
+       is_older(live->resource_version(), applied->second.resource_version))) {
+    co_return result;
+  }
+
+  const json::Value value = live->to_value();
+  ReadinessFacts facts{.has_endpoint_slice = memory_.services_with_endpoints.contains(live->uid()),
+                       .custom = &platform_.custom_readiness};
+  if (!facts.has_endpoint_slice && needs_endpoint_slices(value)) {
+    kube::ListOptions options{.namespace_ = ref.namespace_,
+                              .label_selector = "kubernetes.io/service-name=" + ref.name};
+    const kube::List slices = HANGAR_CO_TRY(
+        co_await platform_.client.list(endpoint_slice_resource(), std::move(options), stop_));
+    facts.has_endpoint_slice = !slices.items.empty();
+    // Asked once for each Service: slices come and go with its pods, which is not its readiness.
+    if (facts.has_endpoint_slice) memory_.services_with_endpoints.emplace(live->uid());
+  }
+  result = readiness_of(value, facts);
+  if (!result.is_ready()) result.why = ref.to_string() + ": " + result.why;
+  co_return result;
+}
+
+}  // namespace hangar::airways

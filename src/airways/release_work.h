@@ -1,0 +1,74 @@
+// Carries one release out: stage by stage into the cluster, and what is no longer wanted out of it.
+//
+// Every step looks at the cluster first (through LiveView, so mostly without a request) and does
+// what is missing; nothing is remembered that the next attempt could not find out. A step that has
+// to wait returns Waiting at once.
+#pragma once
+
+#include "airways/airway.h"
+#include "airways/instance.h"
+#include "airways/ownership.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/readiness.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hangar::airways {
+
+// How far a release came. When it waits, a change of one of its resources is what it waits for.
+struct Progress {
+  bool done = true;
+  std::string waiting_for = {};  // "Job batch \"x\": not complete": for people.
+};
+
+// One attempt. Lives within one reconcile; everything it is given outlives it. Loop thread only.
+class ReleaseWork {
+ public:
+  ReleaseWork(const Platform& platform, const Release& release, Instance& memory,
+              PruneOptions prune_options, std::stop_token stop);
+
+  // Namespaces, owner marks and owner references for a flight's resources, and watches for their
+  // kinds. Unavailable when a kind is not served (yet).
+  [[nodiscard]] io::Task<Result<>> prepare(Stages& stages);
+
+  // Applies what the cluster does not have, the revision recorded before the first write. A stage
+  // begins when the one before is ready. Errors: InvalidInput (owned by others, refused by the
+  // server), GuestFault (a resource of an earlier stage has failed), and the server's.
+  [[nodiscard]] io::Task<Result<Progress>> apply(const Stages& stages, const Source& source);
+
+  // Removes what the history has and `wanted` has not.
+  [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& wanted);
+
+  // Of everything in `stages`. Failed resources come first, then those that are not ready.
+  [[nodiscard]] io::Task<Result<Readiness>> readiness();
+
+ private:
+  [[nodiscard]] io::Task<Result<kube::Resource>> find(kube::GroupVersionKind gvk) const;
+  [[nodiscard]] io::Task<Result<Progress>> apply_stage(const Stage& stage, const Stages& stages,
+                                                       const Source& source);
+  [[nodiscard]] io::Task<Result<LiveFact>> look_at(const json::Value* resource);
+  [[nodiscard]] io::Task<Result<json::Value>> send(const json::Value* resource, bool dry_run) const;
+  [[nodiscard]] io::Task<Result<>> send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
+                                            bool dry_run);
+  [[nodiscard]] io::Task<Result<Progress>> prune_one(PruneStep step);
+  [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(ResourceRef ref);
+
+  const Platform& platform_;
+  const Release& release_;
+  Instance& memory_;
+  PruneOptions prune_options_;
+  std::stop_token stop_;
+};
+
+}  // namespace hangar::airways

@@ -1,0 +1,177 @@
+#include "cli/commands.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "host/config.h"
+#include "host/host.h"
+#include "host/log.h"
+#include "host/run_flight.h"
+#include "host/version.h"
+#include "io/file.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::cli {
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+int report(const Error& error, int code) {
+  fmt::print(stderr, "hangar: {}\n", error.message());
+  return code;
+}
+
+// The settings of host::settings() as flags of one command. A flag wins over the environment, the
+// environment over the file.
+class SettingFlags {
+ public:
+  explicit SettingFlags(CLI::App& command) {
+    command.add_option("--config", file_, "YAML file of settings, keys as logLevel");
+    for (const host::Setting& setting : host::settings()) {
+      auto& given = given_.emplace_back(&setting, "");
+      const std::string flag = fmt::format("--{}", setting.name);
+      const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
+      if (setting.is_switch) {
+        command.add_flag(flag + "{true}", given.second, help);
+      } else {
+        command.add_option(flag, given.second, help);
+      }
+    }
+  }
+
+  [[nodiscard]] Result<host::Config> resolve() const {
+    host::Config config;
+    if (!file_.empty()) {
+      Result<std::string> text = io::read_file(file_, limits::kObjectBytesMax);
+      if (!text) return std::unexpected(std::move(text).error());
+      Result<> applied = host::apply_file(config, *text);
+      if (!applied) return std::unexpected(std::move(applied).error().in(file_));
+    }
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
+    HANGAR_TRY(host::apply_environment(config, [](const char* name) { return std::getenv(name); }));
+    for (const auto& [setting, text] : given_) {
+      if (text.empty()) continue;
+      Result<> set = setting->set(config, text);
+      if (!set) {
+        return std::unexpected(std::move(set).error().in(fmt::format("--{}", setting->name)));
+      }
+    }
+    return config;
+  }
+
+ private:
+  std::string file_;
+  std::deque<std::pair<const host::Setting*, std::string>> given_;  // Addresses stay valid.
+};
+
+int run_host(const SettingFlags& flags) {
+  const Result<host::Config> config = flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<> ended = host::Host(*config, *sink).run();
+  return ended ? kDone : report(ended.error(), kFailed);
+}
+
+Result<std::string> read_input(const std::string& path) {
+  if (path != "-") return io::read_file(path, limits::kObjectBytesMax);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+struct FlightFlags {
+  host::RunFlightOptions options;
+  std::string input_path = "-";
+  std::string timeout;
+};
+
+void add_flight_flags(CLI::App& command, FlightFlags& flags) {
+  auto& options = flags.options;
+  command.add_option("MODULE", options.module, "the flight: a file or a URL, as in an Airway")
+      ->required();
+  command.add_option("ARGS", options.args, "arguments of the flight, behind --");
+  command.add_option("-f,--file", flags.input_path, "the custom resource (default: stdin)");
+  command.add_option("--release", options.release, "release name (default: the resource's own)");
+  command.add_option("--release-namespace", options.namespace_,
+                     "release namespace (default: the resource's)");
+  command.add_option("--checksum", options.checksum, "sha256 that the module must have");
+  command.add_flag("--insecure", options.insecure, "allow plain http, and https unverified");
+  command.add_flag("--cluster-access", options.cluster_access, "answer lookups from the cluster");
+  command.add_option("--resource-access", options.resource_access_matchers,
+                     "what may be looked up beyond the release: [ns/]Kind.group[:name]");
+  command.add_flag("--diff", options.diff, "show what would change in the cluster");
+  command.add_option("--diff-context", options.diff_context,
+                     "lines around each change (default 4)");
+  command.add_option("--timeout", flags.timeout, "how long the flight may run (default 10s)");
+  command.add_option("--max-memory-mib", options.memory_mib_max, "memory the flight may have");
+}
+
+int run_flight(const SettingFlags& setting_flags, FlightFlags flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  if (!flags.timeout.empty()) {
+    const Result<Duration> timeout = parse_go_duration(flags.timeout);
+    if (!timeout) return report(Error(timeout.error()).in("--timeout"), kWrongUsage);
+    flags.options.timeout = *timeout;
+  }
+  Result<std::string> input = read_input(flags.input_path);
+  if (!input) return report(input.error(), kFailed);
+  flags.options.input = *std::move(input);
+
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<host::RunFlightOutput> output =
+      host::run_flight(*config, std::move(flags.options), Log(*sink, "run-flight"));
+  if (!output) return report(output.error(), kFailed);
+  fmt::print(stderr, "{}", output->stderr_text);
+  fmt::print("{}", output->text);
+  return kDone;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App app("hangar runs a cluster's operators as WebAssembly modules");
+  app.require_subcommand(1);
+  app.fallthrough(false);
+
+  CLI::App* const host_command =
+      app.add_subcommand("host", "run all controllers, until told to stop");
+  const SettingFlags host_flags(*host_command);
+
+  CLI::App* const flight_command = app.add_subcommand(
+      "run-flight", "run a flight once and print what it would apply; reads the resource on stdin");
+  const SettingFlags flight_settings(*flight_command);
+  FlightFlags flight_flags;
+  add_flight_flags(*flight_command, flight_flags);
+
+  CLI::App* const version_command = app.add_subcommand("version", "print the version");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kDone : kWrongUsage;
+  }
+  if (host_command->parsed()) return run_host(host_flags);
+  if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
+  if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
+  return kDone;
+}
+
+}  // namespace hangar::cli

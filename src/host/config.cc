@@ -1,0 +1,260 @@
+#include "host/config.h"
+
+#include "base/log.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "json/yaml.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::host {
+
+namespace {
+
+using Set = std::function<Result<>(Config&, std::string_view)>;
+
+template <class Text>
+Set text_into(Text Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    config.*member = Text(text);
+    return {};
+  };
+}
+
+Set number_into(std::uint32_t Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
+    }
+    config.*member = number;
+    return {};
+  };
+}
+
+Set flag_into(bool Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    if (text != "true" && text != "false") {
+      return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is neither true nor false", text));
+    }
+    config.*member = text == "true";
+    return {};
+  };
+}
+
+Set list_into(std::vector<std::string> Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    std::vector<std::string> list;
+    while (!text.empty()) {
+      const std::size_t comma = std::min(text.find(','), text.size());
+      if (comma > 0) list.emplace_back(text.substr(0, comma));
+      text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    config.*member = std::move(list);
+    return {};
+  };
+}
+
+template <class Choice>
+Set choice_into(Choice Config::* member, std::vector<std::pair<std::string, Choice>> choices) {
+  return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
+    const auto found = std::ranges::find(choices, text, [](const auto& one) { return one.first; });
+    if (found == choices.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, choice] : choices)
+        names.push_back(name);
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
+    }
+    config.*member = found->second;
+    return {};
+  };
+}
+
+const std::vector<Setting>& table() {
+  static const std::vector<Setting> rows = {
+      {.name = "kubeconfig",
+       .help = "file that says how to reach the cluster (default: KUBECONFIG, then in-cluster)",
+       .set = text_into(&Config::kubeconfig)},
+      {.name = "context",
+       .help = "context of the kubeconfig (default: its current one)",
+       .set = text_into(&Config::context)},
+      {.name = "bind-address",
+       .help = "where /metrics, /healthz and /readyz are served (default 0.0.0.0:8080)",
+       .set = text_into(&Config::bind_address)},
+      {.name = "leader-elect",
+       .help = "act only while holding the Lease, so that several replicas may run (default false)",
+       .set = flag_into(&Config::leader_elect),
+       .is_switch = true},
+      {.name = "namespace",
+       .help = "namespace of the Lease (default: the pod's own, else default)",
+       .set = text_into(&Config::namespace_)},
+      {.name = "max-concurrent-reconciles",
+       .help = "objects worked on at the same time over all kinds (default 32)",
+       .set = number_into(&Config::max_concurrent_reconciles)},
+      {.name = "guest-threads",
+       .help = "threads that run Wasm (default: one a core)",
+       .set = number_into(&Config::guest_threads)},
+      {.name = "module-cache-dir",
+       .help = "private directory for modules and compiled code (default: ~/.cache/hangar/modules)",
+       .set = text_into(&Config::module_cache_dir)},
+      {.name = "module-allow-list",
+       .help = "globs of module URLs that Airways may name, by comma (default: every URL)",
+       .set = list_into(&Config::module_allow_list)},
+      {.name = "allow-file-modules",
+       .help = "Airways may name modules that are files of this machine (default false)",
+       .set = flag_into(&Config::allow_file_modules),
+       .is_switch = true},
+      {.name = "docker-config",
+       .help = "docker config.json with registry credentials (default: DOCKER_CONFIG, ~/.docker)",
+       .set = text_into(&Config::docker_config)},
+      {.name = "compiler",
+       .help = "the hangar-compile program (default: beside this one)",
+       .set = text_into(&Config::compiler)},
+      {.name = "kube-api-qps",
+       .help = "requests per second to the API server (default 0: its own limits decide)",
+       .set = number_into(&Config::kube_api_qps)},
+      {.name = "kube-api-burst",
+       .help = "requests that may come at once above kube-api-qps (default: twice as many)",
+       .set = number_into(&Config::kube_api_burst)},
+      {.name = "log-format",
+       .help = "json or console (default json)",
+       .set = choice_into<LogFormat>(&Config::log_format,
+                                     {{"json", LogFormat::Json}, {"console", LogFormat::Console}})},
+      {.name = "log-level",
+       .help = "debug, info, warning or error (default info)",
+       .set = choice_into<LogLevel>(&Config::log_level, {{"debug", LogLevel::Debug},
+                                                         {"info", LogLevel::Info},
+                                                         {"warning", LogLevel::Warning},
+                                                         {"error", LogLevel::Error}})},
+  };
+  return rows;
+}
+
+// What a YAML scalar, or a list of them, is as the text of a flag.
+Result<std::string> text_of(const json::Value& value) {
+  if (const auto* text = value.if_string()) return std::string(*text);
+  if (const auto* list = value.if_array()) {
+    std::vector<std::string> parts;
+    for (const json::Value& one : *list)
+      parts.push_back(HANGAR_TRY(text_of(one)));
+    return fmt::format("{}", fmt::join(parts, ","));
+  }
+  if (value.is_bool() || value.is_number()) return json::dump(value);
+  return fail(ErrorKind::InvalidInput, "must be a scalar or a list of scalars");
+}
+
+// Where a user's programs keep what they can make again.
+std::filesystem::path user_cache_directory() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
+  const auto variable = [](const char* name) { return std::getenv(name); };
+  if (const char* const cache = variable("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    return cache;
+  }
+  if (const char* const home = variable("HOME"); home != nullptr && *home == '/') {
+    return std::filesystem::path(home) / ".cache";
+  }
+  return "/var/cache";
+}
+
+}  // namespace
+
+std::string Setting::variable() const {
+  std::string result = "HANGAR_";
+  for (const char one : name) {
+    result += one == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(one)));
+  }
+  return result;
+}
+
+std::string Setting::key() const {
+  std::string result;
+  bool upper = false;
+  for (const char one : name) {
+    if (one != '-') {
+      result += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(one))) : one;
+    }
+    upper = one == '-';
+  }
+  return result;
+}
+
+std::span<const Setting> settings() {
+  return table();
+}
+
+Result<> apply_file(Config& config, std::string_view text) {
+  const json::Value document = HANGAR_TRY(json::parse_yaml(text));
+  const auto* members = document.if_object();
+  if (members == nullptr) {
+    return fail(ErrorKind::InvalidInput, "must be a mapping of settings, such as logLevel: debug");
+  }
+  for (const auto& member : *members) {
+    const std::string_view key(member.key());
+    const auto row = std::ranges::find(table(), key, &Setting::key);
+    if (row == table().end()) {
+      return fail(ErrorKind::InvalidInput, fmt::format("unknown setting \"{}\"", key));
+    }
+    Result<std::string> value = text_of(member.value());
+    if (!value) return std::unexpected(std::move(value).error().in(key));
+    Result<> set = row->set(config, *value);
+    if (!set) return std::unexpected(std::move(set).error().in(key));
+  }
+  return {};
+}
+
+Result<> apply_environment(Config& config, const std::function<const char*(const char*)>& lookup) {
+  for (const Setting& setting : table()) {
+    const std::string name = setting.variable();
+    const char* const value = lookup(name.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    Result<> set = setting.set(config, value);
+    if (!set) return std::unexpected(std::move(set).error().in(name));
+  }
+  return {};
+}
+
+Result<Config> resolve(Config config) {
+  if (config.module_cache_dir.empty()) {
+    config.module_cache_dir = user_cache_directory() / "hangar" / "modules";
+  }
+  if (config.compiler.empty()) {
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    config.compiler = self.parent_path() / "hangar-compile";
+    if (error || !std::filesystem::exists(config.compiler, error)) {
+      return fail(ErrorKind::NotFound,
+                  fmt::format("{} is missing: install it beside this program, or say where it is "
+                              "with --compiler",
+                              config.compiler.string()));
+    }
+  }
+  if (config.guest_threads == 0) {
+    config.guest_threads = std::max(1U, std::thread::hardware_concurrency());
+  }
+  if (config.max_concurrent_reconciles == 0) {
+    return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
+  }
+  return config;
+}
+
+}  // namespace hangar::host

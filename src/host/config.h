@@ -1,0 +1,66 @@
+// What an administrator can choose, and the three places to say it: a flag, an environment
+// variable, a file. A flag wins over the environment, the environment over the file.
+//
+// Each setting is one row of settings(): its flag (--log-level), its variable (HANGAR_LOG_LEVEL)
+// and its key in the file (logLevel) are all made from its name, so that none can be forgotten.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::host {
+
+enum class LogFormat : std::uint8_t { Json, Console };
+
+struct Config {
+  std::string kubeconfig = {};  // Empty: KUBECONFIG, then in-cluster, then ~/.kube/config.
+  std::string context = {};     // Empty: the current one.
+  std::string bind_address = "0.0.0.0:8080";
+  bool leader_elect = false;
+  std::string namespace_ = {};  // Of the Lease. Empty: the pod's own, else "default".
+  std::uint32_t max_concurrent_reconciles = 32;
+  std::uint32_t guest_threads = 0;                  // Zero: one a core.
+  std::filesystem::path module_cache_dir = {};      // Empty: below the user's cache directory.
+  bool allow_file_modules = false;                  // Airways may name files of this machine.
+  std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
+  std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
+  std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
+  std::uint32_t kube_api_qps = 0;  // Zero: not limited here; the API server has its own limits.
+  std::uint32_t kube_api_burst = 0;
+  LogFormat log_format = LogFormat::Json;
+  LogLevel log_level = LogLevel::Info;
+};
+
+struct Setting {
+  std::string_view name;  // As a flag, without dashes: "log-level".
+  std::string_view help;  // One line; says the default.
+  // InvalidInput says what would be right.
+  std::function<Result<>(Config& config, std::string_view text)> set;
+  bool is_switch = false;  // May stand alone: --leader-elect.
+
+  [[nodiscard]] std::string variable() const;  // "HANGAR_LOG_LEVEL"
+  [[nodiscard]] std::string key() const;       // "logLevel"
+};
+[[nodiscard]] std::span<const Setting> settings();
+
+// A YAML mapping of keys to scalars, lists being joined by commas. InvalidInput names the key that
+// is unknown or wrong.
+[[nodiscard]] Result<> apply_file(Config& config, std::string_view text);
+
+// `lookup` returns the value of a variable or null, as getenv does.
+[[nodiscard]] Result<> apply_environment(Config& config,
+                                         const std::function<const char*(const char*)>& lookup);
+
+// Fills in what depends on the machine: directories, the compiler's place, the number of cores.
+// NotFound when there is no compiler; InvalidInput for values that cannot work together.
+[[nodiscard]] Result<Config> resolve(Config config);
+
+}  // namespace hangar::host

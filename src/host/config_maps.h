@@ -1,0 +1,27 @@
+// Modules in ConfigMaps, read from the API server: where modules/ and kube/ meet.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "modules/config_map.h"
+
+#include <stop_token>
+#include <string>
+
+namespace hangar::host {
+
+// `client` outlives it. Loop thread only.
+class ConfigMaps final : public modules::ConfigMapReader {
+ public:
+  explicit ConfigMaps(const kube::Client& client) : client_(client) {}
+
+  [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(std::string namespace_name,
+                                                                 std::string name,
+                                                                 std::stop_token stop) override;
+
+ private:
+  const kube::Client& client_;
+};
+
+}  // namespace hangar::host

@@ -1,0 +1,78 @@
+#include "host/config.h"
+
+#include "base/log.h"
+#include "base/result.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace hangar::host {
+namespace {
+
+TEST(Config, NamesASettingAlikeInEveryPlace) {
+  const Setting setting{.name = "module-cache-dir", .help = "", .set = nullptr};
+
+  EXPECT_EQ(setting.variable(), "HANGAR_MODULE_CACHE_DIR");
+  EXPECT_EQ(setting.key(), "moduleCacheDir");
+}
+
+TEST(Config, SettingsAreUniqueAndExplained) {
+  std::set<std::string_view> names;
+  for (const Setting& setting : settings()) {
+    EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
+    EXPECT_FALSE(setting.help.empty()) << setting.name;
+  }
+}
+
+TEST(Config, ReadsAFile) {
+  Config config;
+
+  const Result<> applied = apply_file(config,
+                                      "logLevel: debug\nleaderElect: true\nguestThreads: 3\n"
+                                      "moduleAllowList: [\"oci://a/*\", \"https://b/*\"]\n");
+
+  ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  EXPECT_EQ(config.log_level, LogLevel::Debug);
+  EXPECT_TRUE(config.leader_elect);
+  EXPECT_EQ(config.guest_threads, 3);
+  EXPECT_EQ(config.module_allow_list, (std::vector<std::string>{"oci://a/*", "https://b/*"}));
+}
+
+TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
+  struct Row {
+    std::string_view text;
+    std::string_view message;
+  };
+  for (const Row& row :
+       {Row{"logLevl: debug", "unknown setting \"logLevl\""},
+        Row{"logLevel: loud", "logLevel: \"loud\" is not one of debug, info, warning, error"},
+        Row{"guestThreads: -1", "guestThreads: \"-1\" is not a whole number"},
+        Row{"leaderElect: maybe", "leaderElect: \"maybe\" is neither true nor false"},
+        Row{"context: {a: b}", "context: must be a scalar or a list of scalars"},
+        Row{"[1]", "must be a mapping of settings, such as logLevel: debug"}}) {
+    Config config;
+
+    const Result<> applied = apply_file(config, row.text);
+
+    ASSERT_FALSE(applied.has_value()) << row.text;
+    EXPECT_EQ(applied.error().kind(), ErrorKind::InvalidInput);
+    EXPECT_EQ(applied.error().message(), row.message);
+  }
+}
+
+TEST(Config, TheEnvironmentIsReadByName) {
+  Config config;
+
+  const Result<> applied = apply_environment(config, [](const char* name) -> const char* {
+    return std::string_view(name) == "HANGAR_LOG_FORMAT" ? "console" : nullptr;
+  });
+
+  ASSERT_TRUE(applied.has_value());
+  EXPECT_EQ(config.log_format, LogFormat::Console);
+}
+
+}  // namespace
+}  // namespace hangar::host

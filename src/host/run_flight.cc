@@ -1,0 +1,272 @@
+#include "host/run_flight.h"
+
+#include "abi/flight/evaluation.h"
+#include "abi/flight/lookups.h"
+#include "airways/airway.h"
+#include "airways/flight_modules.h"
+#include "airways/identity.h"
+#include "airways/live_view.h"
+#include "airways/lookups.h"
+#include "airways/matcher.h"
+#include "airways/output.h"
+#include "airways/ownership.h"
+#include "airways/resource_ref.h"
+#include "airways/tracker.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "host/config.h"
+#include "host/config_maps.h"
+#include "host/version.h"
+#include "http/client.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "json/diff.h"
+#include "json/value.h"
+#include "json/yaml.h"
+#include "kube/auth/credentials.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+#include "modules/docker_config.h"
+#include "modules/fetcher.h"
+#include "modules/module_store.h"
+#include "wasm/code_cache.h"
+#include "wasm/engine.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::host {
+
+namespace {
+
+// No cluster: every lookup is refused as if the Airway had no clusterAccess.
+class OfflineLookups final : public abi::flight::Lookups {
+ public:
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(abi::flight::LookupRequest) override {
+    co_return refused();
+  }
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> rest_mapping(std::string,
+                                                                 std::string) override {
+    co_return refused();
+  }
+
+ private:
+  static abi::flight::LookupAnswer refused() {
+    return {.state = abi::flight::LookupState::FeatureNotGranted,
+            .body = "access to the cluster has not been granted for this flight invocation"};
+  }
+};
+
+// One connection to the cluster, made only when it is asked for.
+struct Cluster {
+  Cluster(io::Loop& loop, http::Client& http, kube::Login login, Metrics& metrics, const Log& log)
+      : client(loop, http, std::make_shared<kube::Credentials>(loop, std::move(login), log),
+               metrics, log),
+        discovery(client),
+        cache(loop, client, metrics, log),
+        view(cache, discovery, client,
+             {.on_child = [](const airways::ResourceRef&, airways::Change, const kube::Object&) {},
+              .on_external = [](const airways::ResourceRef&, airways::Change) {}}) {}
+
+  kube::Client client;
+  kube::Discovery discovery;
+  kube::Cache cache;
+  airways::LiveView view;
+  airways::Tracker tracker;
+};
+
+// What of a live object is the server's own business, and noise in a difference.
+json::Value without_server_fields(json::Value object) {
+  for (const std::string_view member :
+       {"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"}) {
+    json::erase_at(object, {"metadata", member});
+  }
+  json::erase_at(object, {"status"});
+  return object;
+}
+
+class Session {
+ public:
+  Session(const Config& config, RunFlightOptions options, const Log& log)
+      : config_(config),
+        options_(std::move(options)),
+        log_(log),
+        workers_(loop_, 2),
+        http_(loop_) {}
+
+  [[nodiscard]] Result<RunFlightOutput> run() {
+    std::optional<Result<RunFlightOutput>> output;
+    loop_.spawn(run_and_keep(output));
+    loop_.run_until([&] { return output.has_value(); });
+    if (cluster_) cluster_->cache.stop();
+    return *std::move(output);
+  }
+
+ private:
+  [[nodiscard]] io::Task<void> run_and_keep(std::optional<Result<RunFlightOutput>>& output) {
+    Result<RunFlightOutput> ended = co_await run_once();
+    output.emplace(std::move(ended));
+  }
+
+  [[nodiscard]] Result<> connect() {
+    kube::Login login = HANGAR_TRY(
+        kube::find_login({.kubeconfig = config_.kubeconfig, .context = config_.context}));
+    cluster_.emplace(loop_, http_, std::move(login), metrics_, log_);
+    return {};
+  }
+
+  [[nodiscard]] io::Task<Result<RunFlightOutput>> run_once() {
+    json::Value resource = HANGAR_CO_TRY(json::parse_yaml(options_.input));
+    if (options_.cluster_access || options_.diff) HANGAR_CO_TRY(connect());
+    const airways::Release release = release_for(resource);
+
+    Result<abi::flight::Output> evaluated = co_await evaluate(resource, release);
+    if (!evaluated) {
+      co_return std::unexpected(std::move(evaluated).error().in("failed to evaluate flight"));
+    }
+    RunFlightOutput output{.stderr_text = std::move(evaluated->stderr_bytes)};
+    if (evaluated->exit_code != 0) {
+      co_return fail(ErrorKind::GuestFault, fmt::format("the flight ended with exit code {}:\n{}",
+                                                        evaluated->exit_code, output.stderr_text));
+    }
+    airways::Output parsed = HANGAR_CO_TRY(airways::parse_output(evaluated->stdout_bytes));
+    const std::optional<json::Value> self = airways::take_identity(parsed.stages, release.instance);
+    if (cluster_) HANGAR_CO_TRY(co_await prepare(parsed.stages, release));
+    for (const airways::Stage& stage : parsed.stages) {
+      for (const json::Value& one : stage) {
+        output.text +=
+            options_.diff ? HANGAR_CO_TRY(co_await difference(one)) : "---\n" + json::to_yaml(one);
+      }
+    }
+    if (self && !options_.diff) output.text += "---\n" + json::to_yaml(*self);
+    co_return output;
+  }
+
+  [[nodiscard]] airways::Release release_for(const json::Value& resource) const {
+    airways::Release release = airways::release_of(resource);
+    if (!options_.release.empty()) release.name = options_.release;
+    if (!options_.namespace_.empty()) release.namespace_ = options_.namespace_;
+    return release;
+  }
+
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(const json::Value& resource,
+                                                               const airways::Release& release) {
+    HANGAR_CO_TRY(io::make_private_directory(config_.module_cache_dir));
+    const auto store =
+        HANGAR_CO_TRY(modules::ModuleStore::open(config_.module_cache_dir / "modules", log_));
+    std::optional<ConfigMaps> config_maps;
+    if (cluster_) config_maps.emplace(cluster_->client);
+    modules::Fetcher fetcher({.loop = loop_,
+                              .workers = workers_,
+                              .client = http_,
+                              .store = *store,
+                              .config_maps = config_maps ? &*config_maps : nullptr,
+                              .may_read_files = true,
+                              .log = log_});
+    fetcher.use_credentials(HANGAR_CO_TRY(modules::DockerConfig::load()));
+    wasm::Engine engine(loop_, workers_);
+    wasm::CodeCache code_cache(engine, {.directory = config_.module_cache_dir / "code",
+                                        .compile_program = config_.compiler});
+    HANGAR_CO_TRY(code_cache.open());
+    const abi::flight::Runtime runtime(engine);
+    airways::FlightModules flight_modules({.loop = loop_,
+                                           .workers = workers_,
+                                           .fetcher = fetcher,
+                                           .code_cache = code_cache,
+                                           .runtime = runtime,
+                                           .allow_list = config_.module_allow_list});
+    const airways::FlightModule module = HANGAR_CO_TRY(co_await flight_modules.prepare(
+        {.url = options_.module, .checksum = options_.checksum, .insecure = options_.insecure},
+        stop_));
+    std::shared_ptr<const wasm::Module> code =
+        HANGAR_CO_TRY(co_await flight_modules.load(module, stop_));
+
+    const std::unique_ptr<abi::flight::Lookups> lookups = HANGAR_CO_TRY(lookups_for(release));
+    abi::flight::Evaluation evaluation{.release = release.name,
+                                       .namespace_ = release.namespace_,
+                                       .args = options_.args,
+                                       .stdin_bytes = json::dump(resource),
+                                       .version = std::string(kVersion),
+                                       .timeout = options_.timeout};
+    if (options_.memory_mib_max > 0) {
+      evaluation.memory_bytes_max = options_.memory_mib_max * limits::kMiB;
+    }
+    co_return co_await abi::flight::evaluate(runtime, std::move(code), std::move(evaluation),
+                                             *lookups, stop_);
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<abi::flight::Lookups>> lookups_for(
+      const airways::Release& release) {
+    if (!options_.cluster_access) return std::make_unique<OfflineLookups>();
+    const auto airway = std::make_shared<airways::Airway>();
+    airway->cluster_access = true;
+    for (const std::string& text : options_.resource_access_matchers) {
+      airway->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
+    }
+    return std::make_unique<airways::ReleaseLookups>(airway, release, cluster_->view,
+                                                     cluster_->tracker, stop_);
+  }
+
+  [[nodiscard]] io::Task<Result<>> prepare(airways::Stages& stages,
+                                           const airways::Release& release) {
+    airways::Scopes scopes = airways::scopes_defined_in(stages);
+    for (const kube::GroupVersionKind& gvk : airways::kinds_to_discover(stages)) {
+      const kube::Resource resource = HANGAR_CO_TRY(co_await cluster_->discovery.find(gvk, stop_));
+      scopes[gvk.group_kind()] = resource.namespaced;
+    }
+    co_return airways::prepare_release(stages, release, scopes);
+  }
+
+  // What applying `desired` would change, as the server says.
+  [[nodiscard]] io::Task<Result<std::string>> difference(const json::Value& desired) {
+    const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(desired));
+    const kube::Resource resource = HANGAR_CO_TRY(co_await cluster_->discovery.find(gvk, stop_));
+    const std::string name = airways::canonical_name(desired);
+    Result<json::Value> live =
+        co_await cluster_->client.get(resource, kube::key_of(desired), stop_);
+    if (!live && live.error().kind() != ErrorKind::NotFound)
+      co_return std::unexpected(live.error());
+    const json::Value merged = HANGAR_CO_TRY(co_await cluster_->client.apply(
+        resource, desired,
+        {.field_manager = std::string(airways::kFieldManager), .force = true, .dry_run = true},
+        stop_));
+    const std::string before = live ? json::to_yaml(without_server_fields(*std::move(live))) : "";
+    const std::string after = json::to_yaml(without_server_fields(merged));
+    co_return json::diff_lines(before, after,
+                               {.context_lines = options_.diff_context,
+                                .left_name = "live/" + name,
+                                .right_name = "flight/" + name});
+  }
+
+  const Config& config_;
+  const RunFlightOptions options_;
+  const Log& log_;
+  std::stop_token stop_;
+  Metrics metrics_;
+  io::Loop loop_;
+  io::Workers workers_;
+  http::Client http_;
+  std::optional<Cluster> cluster_;
+};
+
+}  // namespace
+
+Result<RunFlightOutput> run_flight(const Config& config, RunFlightOptions options, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
+  return Session(resolved, std::move(options), log).run();
+}
+
+}  // namespace hangar::host

@@ -1,0 +1,10 @@
+// What this program calls itself: in --version, in User-Agent headers and to flights.
+#pragma once
+
+#include <string_view>
+
+namespace hangar::host {
+
+inline constexpr std::string_view kVersion = HANGAR_VERSION;
+
+}  // namespace hangar::host
