@@ -12,8 +12,10 @@
 #include "base/result.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <cstddef>
 #include <functional>
@@ -25,22 +27,6 @@
 #include <vector>
 
 namespace hangar::kube {
-
-// What one watch covers.
-struct Scope {
-  Resource resource;
-  std::string namespace_ = {};  // Empty: all.
-  std::string label_selector = {};
-  std::string field_selector = {};
-  auto operator<=>(const Scope&) const = default;
-};
-
-struct Delta {
-  enum class Type : std::uint8_t { Added, Modified, Deleted };
-  Type type = Type::Added;
-  ObjectPtr object;    // For Deleted: the last state known.
-  ObjectPtr previous;  // For Modified: the state before. Null otherwise.
-};
 
 class Cache {
  public:
@@ -73,8 +59,11 @@ class Cache {
     [[nodiscard]] virtual std::optional<Error> last_error() const = 0;
   };
   // A late subscriber gets an Added for everything that is known, then on_synced, in a later turn
-  // of the loop.
+  // of the loop. One namespace is served by a watch of all of them where there is one that works.
   [[nodiscard]] std::unique_ptr<Subscription> subscribe(Scope scope, Handlers handlers);
+
+  // A CRD of `group` appeared or changed: what failed for it is tried again at once.
+  void kick(std::string_view group);
 
   // Ends all watches; subscriptions stay but hear nothing any more.
   void stop();
@@ -87,7 +76,9 @@ class Cache {
   [[nodiscard]] Statistics statistics() const;
 
  private:
+  struct Subscriber;
   class Reflector;
+  class Ticket;
   struct State;
   std::shared_ptr<State> state_;
 };

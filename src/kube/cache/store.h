@@ -1,0 +1,83 @@
+// The objects of one scope, by key, and what is asked of them often.
+//
+// No I/O and no subscribers: it turns whole lists and changes into the deltas between what was
+// known and what is. One writer. What it costs beyond the objects is one tree node each (some 60
+// bytes); the indexes by owner and by label are made when they are first asked for, then kept.
+#pragma once
+
+#include "kube/object.h"
+#include "kube/watch/watch_event.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+struct Delta {
+  enum class Type : std::uint8_t { Added, Modified, Deleted };
+  Type type = Type::Added;
+  ObjectPtr object;    // For Deleted: the last state known.
+  ObjectPtr previous;  // For Modified: the state before. Null otherwise.
+};
+
+class Store {
+ public:
+  // Called for each delta after it took effect, in order. Must not change the store.
+  using OnDelta = std::function<void(const Delta&)>;
+
+  // Makes `objects` the whole content. What is the same, version for version, is no delta and stays
+  // the same object; another object under the same key (its uid differs) is Deleted, then Added.
+  void replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta);
+  // A change that says what is known already is no delta; one that does not fit (Modified of an
+  // unknown object) is read as what it amounts to.
+  void apply(const Change& change, const OnDelta& on_delta);
+
+  [[nodiscard]] ObjectPtr get(const ObjectKey& key) const;
+  // All, or of one namespace, by key.
+  [[nodiscard]] std::vector<ObjectPtr> list(std::string_view namespace_) const;
+  [[nodiscard]] std::vector<ObjectPtr> owned_by(std::string_view uid);
+  [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key, std::string_view value);
+
+  [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
+  // Heap bytes of objects and nodes; the indexes are left out.
+  [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  struct KeyView {
+    std::string_view namespace_;
+    std::string_view name;
+    auto operator<=>(const KeyView&) const = default;
+  };
+  struct ByKey {
+    using is_transparent = void;
+    static KeyView view(const KeyView& key) { return key; }
+    static KeyView view(const Object* object) {
+      return {object->key().namespace_, object->key().name};
+    }
+    static KeyView view(const ObjectPtr& object) { return view(object.get()); }
+    bool operator()(const auto& left, const auto& right) const { return view(left) < view(right); }
+  };
+  using Objects = std::set<ObjectPtr, ByKey>;
+  // Value (uid, label value) to objects in objects_.
+  using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
+
+  void put(ObjectPtr object, const OnDelta& on_delta);
+  void erase(Objects::iterator position, const OnDelta& on_delta);
+  void index(const ObjectPtr& object);
+  void unindex(const ObjectPtr& object);
+  [[nodiscard]] static std::vector<ObjectPtr> find(const Index& index, const Objects& objects,
+                                                   std::string_view value);
+
+  Objects objects_;
+  std::size_t size_bytes_ = 0;
+  std::optional<Index> by_owner_;
+  std::map<std::string, Index, std::less<>> by_label_;  // By label key.
+};
+
+}  // namespace hangar::kube

@@ -1,0 +1,118 @@
+// The list-then-watch protocol of one collection, without any I/O.
+//
+// The shell (watcher.h) tells it what happened and does what it answers. Exactly one request or
+// wait is open at any time. Keeping sockets and timers out lets tests and a fuzzer walk every path:
+// the server forgets our place, ends streams, answers nonsense, loses the whole resource.
+//
+// What it promises: objects are handed over either as a whole list (Replace, on_listed) or as
+// changes to the last whole list (Apply), in the server's order and without a gap; whenever a gap
+// is possible, the next thing handed over is a whole list.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "kube/object.h"
+#include "kube/watch/watch_event.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hangar::kube {
+
+// What the watches of one server learn about it from each other.
+struct ServerTraits {
+  // It sends the initial list as events of the watch (WatchList). Assumed until it refuses.
+  bool has_watch_list = true;
+};
+
+class WatchMachine {
+ public:
+  // `traits` outlives the machine; `seed` is for jitter.
+  WatchMachine(ServerTraits& traits, std::uint64_t seed);
+
+  // What to do next; then tell how it went.
+  struct List {};  // The whole collection, in pages: on_listed() or on_failed().
+  struct Watch {   // on_event() for each line, then on_ended().
+    std::string query;
+    // After that long the shell ends the stream itself: the server was asked to end it before.
+    Duration lifetime_max{};
+  };
+  struct Wait {  // on_due() after `delay`, or earlier if there is a reason to hope.
+    Duration delay{};
+    // Why; none for the pause between two streams of a healthy watch.
+    std::optional<Error> cause = {};
+    // The resource itself is gone, so all of its objects are.
+    bool is_gone = false;
+  };
+  using Next = std::variant<List, Watch, Wait>;
+
+  // What to do with an event, at once.
+  struct Nothing {};
+  struct Replace {  // These are all objects that exist, in no particular order.
+    std::vector<ObjectPtr> objects;
+  };
+  struct Close {};  // End the stream and call on_ended() with no error of its own.
+  using Effect = std::variant<Nothing, Change, Replace, Close>;
+
+  [[nodiscard]] Next start(Instant now);
+
+  // `resource_version` is the list's, not that of any object in it. The shell hands the objects
+  // over.
+  [[nodiscard]] Next on_listed(std::string resource_version, Instant now);
+  [[nodiscard]] Next on_list_failed(Error error, Instant now);
+
+  [[nodiscard]] Effect on_event(Result<WatchEvent> event, Instant now);
+  // The stream ended: by itself, by Close, by the shell (is_stalled(), lifetime_max) or by `error`.
+  [[nodiscard]] Next on_ended(std::optional<Error> error, Instant now);
+
+  [[nodiscard]] Next on_due(Instant now);
+
+  // The open stream is silent in a way that no healthy one is: the shell ends it. Asked now and
+  // then.
+  [[nodiscard]] bool is_stalled(Instant now) const;
+
+  // How often the whole collection was asked for again, after the first time.
+  [[nodiscard]] std::uint64_t relist_count() const { return relist_count_; }
+
+ private:
+  enum class Phase : std::uint8_t { Idle, Listing, InitialEvents, Streaming, Waiting };
+
+  [[nodiscard]] Next request(Instant now);
+  [[nodiscard]] Next fail_with(Error error, Instant now);
+  [[nodiscard]] Effect on_change(Change change);
+  [[nodiscard]] Effect on_bookmark(Bookmark bookmark);
+  void note_progress();
+  [[nodiscard]] Duration next_backoff(Instant now);
+  [[nodiscard]] Duration spread(Duration base, double share);
+
+  ServerTraits& traits_;
+  std::mt19937_64 random_;
+  Phase phase_ = Phase::Idle;
+
+  // Where the next stream resumes. Empty: the next request is for the whole collection.
+  std::string resume_at_;
+  bool has_listed_ = false;  // At least one request for the whole collection was made.
+  std::uint64_t relist_count_ = 0;
+  // This server or this collection refused WatchList; told to the others once the plain list works,
+  // since what it refused may have been the selector.
+  bool use_plain_list_ = false;
+
+  // Of the open stream.
+  Instant opened_at_;
+  Instant last_line_at_;
+  bool has_bookmarks_ = false;
+  std::optional<Error> closed_by_;  // Why we answered Close.
+  std::map<ObjectKey, ObjectPtr> initial_;
+
+  std::uint32_t failure_count_ = 0;  // In a row.
+  Instant last_failure_at_;
+  std::uint32_t not_found_count_ = 0;  // In a row.
+};
+
+}  // namespace hangar::kube

@@ -1,0 +1,141 @@
+#include "kube/watch/watcher.h"
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/internal/percent.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+#include "kube/watch/watch_event.h"
+#include "kube/watch/watch_machine.h"
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace hangar::kube {
+
+namespace {
+
+// How often an open stream is looked at. One that has been open for so long works.
+constexpr std::chrono::seconds kStreamCare{5};
+
+void add_selector(std::string& query, std::string_view name, std::string_view selector) {
+  if (selector.empty()) return;
+  query.append("&").append(name).append("=").append(internal::percent_encode(selector));
+}
+
+}  // namespace
+
+Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits& traits,
+                 Sink& sink)
+    : loop_(loop),
+      client_(client),
+      scope_(std::move(scope)),
+      sink_(sink),
+      machine_(traits, std::random_device()()) {}
+
+io::Task<void> Watcher::run(std::stop_token stop) {
+  WatchMachine::Next next = machine_.start(io::Loop::now());
+  while (!stop.stop_requested()) {
+    if (std::holds_alternative<WatchMachine::List>(next)) {
+      next = co_await list(stop);
+    } else if (auto* stream = std::get_if<WatchMachine::Watch>(&next)) {
+      next = co_await watch(std::move(*stream), stop);
+    } else {
+      next = co_await wait(std::get<WatchMachine::Wait>(std::move(next)), stop);
+    }
+  }
+}
+
+void Watcher::kick() {
+  waiting_.request_stop();
+}
+
+io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
+  Result<List> listed = co_await client_.list(scope_.resource,
+                                              {.namespace_ = scope_.namespace_,
+                                               .label_selector = scope_.label_selector,
+                                               .field_selector = scope_.field_selector},
+                                              stop);
+  if (!listed) co_return machine_.on_list_failed(std::move(listed).error(), io::Loop::now());
+  WatchMachine::Next next =
+      machine_.on_listed(std::move(listed->resource_version), io::Loop::now());
+  const bool is_whole = std::holds_alternative<WatchMachine::Watch>(next);
+  if (is_whole && !stop.stop_requested()) {
+    sink_.on_health(std::nullopt);
+    sink_.on_replace(std::move(listed->items));
+  }
+  co_return next;
+}
+
+io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop_token stop) {
+  std::string query = std::move(watch.query);
+  add_selector(query, "labelSelector", scope_.label_selector);
+  add_selector(query, "fieldSelector", scope_.field_selector);
+
+  std::stop_source stream;
+  const std::stop_callback on_stop(stop, [&stream] { stream.request_stop(); });
+  const io::Loop::Timer lifetime =
+      loop_.after(watch.lifetime_max, [stream]() mutable { stream.request_stop(); });
+  look_after_stream(stream);
+  const Result<> ended = co_await client_.watch(
+      scope_.resource, scope_.namespace_, std::move(query),
+      [this, stream](std::string_view line) {
+        if (stream.stop_requested()) return Result<>(fail(ErrorKind::Cancelled, "stopping"));
+        return take_line(line);
+      },
+      stream.get_token());
+  care_.cancel();
+  if (ended || ended.error().kind() == ErrorKind::Cancelled) {
+    co_return machine_.on_ended(std::nullopt, io::Loop::now());
+  }
+  co_return machine_.on_ended(ended.error(), io::Loop::now());
+}
+
+io::Task<WatchMachine::Next> Watcher::wait(WatchMachine::Wait wait, std::stop_token stop) {
+  if (wait.cause && !stop.stop_requested()) sink_.on_health(std::move(wait.cause));
+  if (wait.is_gone && !stop.stop_requested()) sink_.on_gone();
+
+  waiting_ = std::stop_source();
+  const std::stop_callback on_stop(stop, [this] { waiting_.request_stop(); });
+  const Result<> elapsed = co_await loop_.sleep(wait.delay, waiting_.get_token());
+  (void)elapsed;  // Not elapsed: kicked, or stopping, which run() sees.
+  waiting_ = std::stop_source(std::nostopstate);
+  co_return machine_.on_due(io::Loop::now());
+}
+
+Result<> Watcher::take_line(std::string_view line) {
+  auto effect = machine_.on_event(parse_watch_event(line), io::Loop::now());
+  if (std::holds_alternative<WatchMachine::Close>(effect)) {
+    return fail(ErrorKind::Cancelled, "watch is closed");
+  }
+  sink_.on_health(std::nullopt);
+  if (auto* change = std::get_if<Change>(&effect)) {
+    sink_.on_change(std::move(*change));
+  } else if (auto* replace = std::get_if<WatchMachine::Replace>(&effect)) {
+    sink_.on_replace(std::move(replace->objects));
+  }
+  return {};
+}
+
+void Watcher::look_after_stream(std::stop_source stream) {
+  care_ = loop_.after(kStreamCare, [this, stream]() mutable {
+    if (machine_.is_stalled(io::Loop::now())) {
+      stream.request_stop();
+      return;
+    }
+    sink_.on_health(std::nullopt);
+    look_after_stream(std::move(stream));
+  });
+}
+
+}  // namespace hangar::kube

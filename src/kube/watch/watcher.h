@@ -1,0 +1,68 @@
+// Keeps one collection in sight: drives the WatchMachine with requests and timers.
+//
+// It decides nothing; everything that could go wrong between a list and its changes is the
+// machine's to know. Loop thread only.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+#include "kube/watch/watch_event.h"
+#include "kube/watch/watch_machine.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+class Watcher {
+ public:
+  // Who is told. May request the stop from within.
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    // All objects that exist now.
+    virtual void on_replace(std::vector<ObjectPtr> objects) = 0;
+    // A change to what the last on_replace() gave.
+    virtual void on_change(Change change) = 0;
+    // The server does not serve the resource any more: no object of it exists.
+    virtual void on_gone() = 0;
+    // The last request failed and will be repeated; none: it works again.
+    virtual void on_health(std::optional<Error> error) = 0;
+  };
+
+  // `client`, `traits` and `sink` outlive run().
+  Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits& traits, Sink& sink);
+
+  // Until `stop`. Call it once.
+  [[nodiscard]] io::Task<void> run(std::stop_token stop);
+
+  // There is a reason to think that what failed works now (a CRD appeared): try at once.
+  void kick();
+
+  [[nodiscard]] std::uint64_t relist_count() const { return machine_.relist_count(); }
+
+ private:
+  [[nodiscard]] io::Task<WatchMachine::Next> list(std::stop_token stop);
+  [[nodiscard]] io::Task<WatchMachine::Next> watch(WatchMachine::Watch watch, std::stop_token stop);
+  [[nodiscard]] io::Task<WatchMachine::Next> wait(WatchMachine::Wait wait, std::stop_token stop);
+  [[nodiscard]] Result<> take_line(std::string_view line);
+  void look_after_stream(std::stop_source stream);
+
+  io::Loop& loop_;
+  const Client& client_;
+  const Scope scope_;
+  Sink& sink_;
+  WatchMachine machine_;
+  std::stop_source waiting_{std::nostopstate};  // Of the current wait.
+  io::Loop::Timer care_;                        // Of the open stream.
+};
+
+}  // namespace hangar::kube
