@@ -1,0 +1,87 @@
+#include "reconcile/backoff.h"
+
+#include "base/time.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace hangar::reconcile {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const kube::ObjectKey kKey{"ns", "a"};
+
+TEST(Backoff, DoublesFromTheMinimumAndAddsAtMostAQuarter) {
+  Backoff backoff({}, /*seed=*/1);
+  Duration plain = milliseconds(5);
+  for (int failure = 0; failure < 15; ++failure, plain *= 2) {
+    const Duration delay = backoff.failed(kKey);
+    EXPECT_GE(delay, plain);
+    EXPECT_LE(delay, plain + plain / 4);
+  }
+}
+
+TEST(Backoff, StaysAtTheMaximumHoweverOftenItFails) {
+  Backoff backoff({}, /*seed=*/1);
+  bool differs = false;
+  Duration last{};
+  for (int failure = 0; failure < 100'000; ++failure) {
+    const Duration delay = backoff.failed(kKey);
+    ASSERT_GE(delay, milliseconds(5));
+    ASSERT_LE(delay, seconds(1000));
+    if (failure > 30) {
+      ASSERT_GE(delay, seconds(799));
+      differs = differs || (delay != last && last > Duration::zero());
+      last = delay;
+    }
+  }
+  EXPECT_TRUE(differs) << "keys at the maximum must not come back in step";
+}
+
+TEST(Backoff, BeginsAnewAfterASuccess) {
+  Backoff backoff({}, /*seed=*/1);
+  for (int failure = 0; failure < 10; ++failure)
+    (void)backoff.failed(kKey);
+
+  backoff.forget(kKey);
+
+  EXPECT_EQ(backoff.key_count(), 0U);
+  EXPECT_LT(backoff.failed(kKey), milliseconds(10));
+}
+
+TEST(Backoff, CountsEachKeyAlone) {
+  Backoff backoff({}, /*seed=*/1);
+  for (int failure = 0; failure < 10; ++failure)
+    (void)backoff.failed(kKey);
+
+  EXPECT_LT(backoff.failed({"ns", "b"}), milliseconds(10));
+}
+
+TEST(TokenBucket, AllowsABurstAndThenItsRate) {
+  TokenBucket bucket({.per_second = 2, .burst = 3});
+  const Instant now = Instant() + hours(1);
+  for (int taken = 0; taken < 3; ++taken)
+    EXPECT_TRUE(bucket.try_take(now));
+  EXPECT_FALSE(bucket.try_take(now));
+
+  EXPECT_FALSE(bucket.try_take(now + milliseconds(400)));
+  EXPECT_TRUE(bucket.try_take(now + milliseconds(500)));
+  EXPECT_FALSE(bucket.try_take(now + milliseconds(500)));
+}
+
+TEST(TokenBucket, ReservesEachTokenOnce) {
+  TokenBucket bucket({.per_second = 10, .burst = 1});
+  const Instant now = Instant() + hours(1);
+
+  EXPECT_EQ(bucket.reserve(now), Duration::zero());
+  EXPECT_EQ(bucket.reserve(now), milliseconds(100));
+  EXPECT_EQ(bucket.reserve(now), milliseconds(200));
+  EXPECT_EQ(bucket.reserve(now + milliseconds(300)), Duration::zero());
+}
+
+}  // namespace
+}  // namespace hangar::reconcile

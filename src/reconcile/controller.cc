@@ -1,0 +1,405 @@
+#include "reconcile/controller.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/object.h"
+#include "reconcile/backoff.h"
+#include "reconcile/keyed_queue.h"
+#include "reconcile/turnstile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::reconcile {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Someone wrote first: read again at once, but let their next write pass.
+constexpr milliseconds kConflictDelay{20};
+// In a row; then two writers fight, and patience is cheaper.
+constexpr std::uint32_t kConflictsPrompt = 5;
+
+// How often the metrics about runs in progress are brought up to date, while there are any.
+constexpr milliseconds kProgressPeriod{500};
+
+// client-go's for its work queues: 10 ns to 1000 s.
+std::vector<double> queue_buckets() {
+  return {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
+}
+
+double in_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::int64_t in_milliseconds(Duration duration) {
+  return std::chrono::duration_cast<milliseconds>(duration).count();
+}
+
+// The names and labels of controller-runtime and client-go.
+struct Instruments {
+  Instruments(Metrics& metrics, const std::string& name)
+      : success(reconciles(metrics, name, "success")),
+        error(reconciles(metrics, name, "error")),
+        requeue(reconciles(metrics, name, "requeue")),
+        requeue_after(reconciles(metrics, name, "requeue_after")),
+        errors(metrics.counter("controller_runtime_reconcile_errors_total",
+                               "Reconciles that failed, by controller.", {{"controller", name}})),
+        terminal_errors(metrics.counter("controller_runtime_terminal_reconcile_errors_total",
+                                        "Reconciles that failed and are not repeated.",
+                                        {{"controller", name}})),
+        time(metrics.histogram("controller_runtime_reconcile_time_seconds",
+                               "How long a reconcile took.", latency_buckets(),
+                               {{"controller", name}})),
+        active_workers(metrics.gauge("controller_runtime_active_workers",
+                                     "Reconciles that run now.", {{"controller", name}})),
+        max_concurrent(metrics.gauge("controller_runtime_max_concurrent_reconciles",
+                                     "Reconciles that may run at once.", {{"controller", name}})),
+        depth(metrics.gauge("workqueue_depth", "Keys that wait.", queue(name))),
+        adds(metrics.counter("workqueue_adds_total", "Keys that were added.", queue(name))),
+        queue_duration(metrics.histogram("workqueue_queue_duration_seconds",
+                                         "How long a key waited.", queue_buckets(), queue(name))),
+        work_duration(metrics.histogram("workqueue_work_duration_seconds",
+                                        "How long a key was worked on.", queue_buckets(),
+                                        queue(name))),
+        retries(metrics.counter("workqueue_retries_total",
+                                "Keys that were added again because they failed.", queue(name))),
+        unfinished(metrics.gauge("workqueue_unfinished_work_seconds",
+                                 "The sum of how long the running reconciles have run.",
+                                 queue(name))),
+        longest(metrics.gauge("workqueue_longest_running_processor_seconds",
+                              "How long the longest running reconcile has run.", queue(name))) {}
+
+  static MetricLabels queue(const std::string& name) {
+    return {{"name", name}, {"controller", name}};
+  }
+  static Counter& reconciles(Metrics& metrics, const std::string& name, const char* result) {
+    return metrics.counter("controller_runtime_reconcile_total", "Reconciles, by result.",
+                           {{"controller", name}, {"result", result}});
+  }
+
+  Counter& success;
+  Counter& error;
+  Counter& requeue;
+  Counter& requeue_after;
+  Counter& errors;
+  Counter& terminal_errors;
+  Histogram& time;
+  Gauge& active_workers;
+  Gauge& max_concurrent;
+  Gauge& depth;
+  Counter& adds;
+  Histogram& queue_duration;
+  Histogram& work_duration;
+  Counter& retries;
+  Gauge& unfinished;
+  Gauge& longest;
+};
+
+}  // namespace
+
+// Shared with the runs, which may outlive the controller if they do not end when asked to.
+struct Controller::State : std::enable_shared_from_this<State> {
+  struct Run {
+    Instant started_at;
+    std::stop_source stop = {};
+    bool is_overdue = false;
+  };
+
+  State(io::Loop& loop_in, Metrics& metrics, Log log_in, Options options_in,
+        Reconciler reconciler_in)
+      : loop(loop_in),
+        log(std::move(log_in)),
+        options(std::move(options_in)),
+        reconciler(std::move(reconciler_in)),
+        instruments(metrics, options.name),
+        backoff(options.backoff, std::random_device()()),
+        retries(options.retries),
+        run_ended(loop) {
+    HANGAR_ASSERT(options.concurrency > 0, "nothing would ever run");
+    instruments.max_concurrent.set(static_cast<double>(options.concurrency));
+  }
+
+  void start() {
+    if (lane || is_stopping) return;
+    if (options.turnstile == nullptr) own_turnstile.emplace(loop, options.concurrency);
+    Turnstile& turnstile = options.turnstile != nullptr ? *options.turnstile : *own_turnstile;
+    lane = turnstile.lane(
+        [weak = weak_from_this()](Turnstile::Slot slot) {
+          const auto self = weak.lock();
+          return self && self->start_run(std::move(slot));
+        },
+        options.weight);
+    arm();
+    lane->wake();
+  }
+
+  void enqueue(kube::ObjectKey key) {
+    if (is_stopping) return;
+    if (queue.add(std::move(key), io::Loop::now())) instruments.adds.add();
+    changed();
+  }
+
+  void enqueue_after(kube::ObjectKey key, Duration delay) {
+    if (is_stopping) return;
+    queue.add_at(std::move(key), io::Loop::now() + std::max(delay, Duration::zero()));
+    arm();
+  }
+
+  void changed() {
+    instruments.depth.set(static_cast<double>(queue.depth()));
+    if (lane) lane->wake();
+  }
+
+  // The timer for the next delayed key.
+  void arm() {
+    if (!lane || is_stopping) return;
+    const auto due = queue.next_due();
+    if (!due) return;
+    due_timer = loop.after(std::max(*due - io::Loop::now(), Duration::zero()), [this] {
+      instruments.adds.add(static_cast<double>(queue.advance(io::Loop::now())));
+      changed();
+      arm();
+    });
+  }
+
+  bool start_run(Turnstile::Slot slot) {
+    if (is_stopping || runs.size() >= options.concurrency) return false;
+    auto ticket = queue.take(io::Loop::now());
+    if (!ticket) return false;
+    loop.spawn(run(shared_from_this(), *std::move(ticket), std::move(slot)));
+    return true;
+  }
+
+  static io::Task<void> run(std::shared_ptr<State> self, KeyedQueue::Ticket ticket_in,
+                            Turnstile::Slot slot_in) {
+    {
+      // Released before the lane is woken: the key may be ready again.
+      const Turnstile::Slot slot = std::move(slot_in);
+      const KeyedQueue::Ticket ticket = std::move(ticket_in);
+      Run& run = self->begin(ticket);
+      const io::Loop::Timer deadline = self->loop.after(self->options.deadline, [&run] {
+        run.is_overdue = true;
+        run.stop.request_stop();
+      });
+      Result<Outcome> result = co_await self->reconciler(ticket.key(), run.stop.get_token());
+      if (!result && result.error().kind() == ErrorKind::Cancelled && run.is_overdue) {
+        result = fail(ErrorKind::Unavailable,
+                      "took longer than its deadline of " + to_go_duration(self->options.deadline));
+      }
+      self->settle(ticket.key(), result, io::Loop::now() - run.started_at);
+    }
+    self->changed();
+    self->run_ended.notify_all();
+  }
+
+  Run& begin(const KeyedQueue::Ticket& ticket) {
+    instruments.queue_duration.observe(in_seconds(ticket.waited()));
+    instruments.depth.set(static_cast<double>(queue.depth()));
+    Run& run = runs.try_emplace(ticket.key(), io::Loop::now()).first->second;
+    instruments.active_workers.set(static_cast<double>(runs.size()));
+    if (runs.size() == 1) watch_progress();
+    return run;
+  }
+
+  void settle(const kube::ObjectKey& key, const Result<Outcome>& result, Duration took) {
+    runs.erase(key);
+    instruments.active_workers.set(static_cast<double>(runs.size()));
+    instruments.time.observe(in_seconds(took));
+    instruments.work_duration.observe(in_seconds(took));
+    if (runs.empty()) show_progress();  // The timer stops with the last one.
+    if (result) {
+      succeeded(key, *result);
+    } else {
+      failed(key, result.error());
+    }
+  }
+
+  void succeeded(const kube::ObjectKey& key, const Outcome& outcome) {
+    conflicts.erase(key);
+    if (!outcome.requeue_after) {
+      backoff.forget(key);
+      instruments.success.add();
+      return;
+    }
+    if (*outcome.requeue_after > Duration::zero()) {
+      backoff.forget(key);
+      instruments.requeue_after.add();
+      enqueue_after(key, *outcome.requeue_after);
+      return;
+    }
+    instruments.requeue.add();
+    retry(key);
+  }
+
+  void failed(const kube::ObjectKey& key, const Error& error) {
+    switch (error.kind()) {
+      case ErrorKind::Cancelled:
+        return;
+      case ErrorKind::InvalidInput:
+        backoff.forget(key);
+        conflicts.erase(key);
+        instruments.error.add();
+        instruments.errors.add();
+        instruments.terminal_errors.add();
+        say("reconcile failed for good", key, error, Duration::zero());
+        return;
+      case ErrorKind::Conflict:
+        if (++conflicts[key] <= kConflictsPrompt) {
+          // As controller-runtime's users see it: no error, only once more.
+          instruments.requeue.add();
+          instruments.retries.add();
+          enqueue_after(key, kConflictDelay);
+          return;
+        }
+        break;
+      default:
+        conflicts.erase(key);
+    }
+    instruments.error.add();
+    instruments.errors.add();
+    say("reconcile failed", key, error, retry(key));
+  }
+
+  Duration retry(const kube::ObjectKey& key) {
+    const Duration delay = std::max(backoff.failed(key), retries.reserve(io::Loop::now()));
+    instruments.retries.add();
+    enqueue_after(key, delay);
+    return delay;
+  }
+
+  void say(std::string_view message, const kube::ObjectKey& key, const Error& error,
+           Duration retry_in) const {
+    log.warning(message, {{"controller", options.name},
+                          {"namespace", key.namespace_},
+                          {"name", key.name},
+                          {"kind", name_of(error.kind())},
+                          {"error", error.message()},
+                          {"retry_in_ms", in_milliseconds(retry_in)}});
+  }
+
+  void watch_progress() {
+    progress_timer = loop.after(kProgressPeriod, [this] {
+      show_progress();
+      if (!runs.empty()) watch_progress();
+    });
+  }
+
+  void show_progress() const {
+    Duration sum{};
+    Duration longest{};
+    for (const auto& [key, run] : runs) {
+      const Duration age = io::Loop::now() - run.started_at;
+      sum += age;
+      longest = std::max(longest, age);
+    }
+    instruments.unfinished.set(in_seconds(sum));
+    instruments.longest.set(in_seconds(longest));
+  }
+
+  static io::Task<void> stop(std::shared_ptr<State> self) {
+    self->end();
+    co_await wait_for_runs(self, limits::kShutdownMax / 2);
+    self->ask_runs_to_end();
+    co_await wait_for_runs(self, limits::kShutdownMax / 2);
+    if (!self->runs.empty()) {
+      self->log.warning("reconciles were abandoned",
+                        {{"controller", self->options.name}, {"count", self->runs.size()}});
+    }
+  }
+
+  void end() {
+    is_stopping = true;
+    due_timer.cancel();
+    lane.reset();
+  }
+
+  void ask_runs_to_end() {
+    for (auto& [key, run] : runs)
+      run.stop.request_stop();
+  }
+
+  static io::Task<void> wait_for_runs(std::shared_ptr<State> self, Duration at_most) {
+    std::stop_source over;
+    const io::Loop::Timer timer =
+        self->loop.after(at_most, [over]() mutable { over.request_stop(); });
+    while (!self->runs.empty() && !over.stop_requested()) {
+      const Result<> notified = co_await self->run_ended.wait(over.get_token());
+      (void)notified;  // Either way the conditions above say what is next.
+    }
+  }
+
+  io::Loop& loop;
+  const Log log;
+  const Options options;
+  const Reconciler reconciler;
+  const Instruments instruments;
+
+  KeyedQueue queue;
+  Backoff backoff;
+  TokenBucket retries;
+  std::map<kube::ObjectKey, std::uint32_t> conflicts;  // In a row.
+  std::map<kube::ObjectKey, Run> runs;
+
+  std::optional<Turnstile> own_turnstile;
+  std::unique_ptr<Turnstile::Lane> lane;  // From start() to stop().
+  bool is_stopping = false;
+  io::Loop::Timer due_timer;
+  io::Loop::Timer progress_timer;
+  io::Event run_ended;
+};
+
+Controller::Controller(io::Loop& loop, Metrics& metrics, Log log, Options options,
+                       Reconciler reconciler)
+    : state_(std::make_shared<State>(loop, metrics, std::move(log), std::move(options),
+                                     std::move(reconciler))) {}
+
+Controller::~Controller() {
+  state_->end();
+  state_->ask_runs_to_end();
+}
+
+void Controller::enqueue(kube::ObjectKey key) {
+  state_->enqueue(std::move(key));
+}
+
+void Controller::enqueue_after(kube::ObjectKey key, Duration delay) {
+  state_->enqueue_after(std::move(key), delay);
+}
+
+void Controller::start() {
+  state_->start();
+}
+
+io::Task<void> Controller::stop() {
+  return State::stop(state_);
+}
+
+std::size_t Controller::depth() const {
+  return state_->queue.depth();
+}
+
+std::size_t Controller::running_count() const {
+  return state_->runs.size();
+}
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,92 @@
+// Which of several processes leads, decided on a Lease, without any I/O.
+//
+// The promise: of all machines with different identities on one Lease, at no moment two answer
+// is_leading() with true, unless somebody deletes or rewrites it. It needs no common clock, only
+// clocks that run about equally fast: what counts is the local, monotonic time since a request was
+// begun (for the leader) and since a change of the Lease was seen (for the others), never a time
+// that is written in the Lease. The leader stops by itself `renew_deadline` after the last renewal
+// that worked was begun; others take over `lease_duration` after they saw that renewal at the
+// earliest. Clocks may differ in speed by the ratio of the two.
+#pragma once
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+
+namespace hangar::reconcile {
+
+// The spec of a coordination.k8s.io/v1 Lease.
+struct LeaseRecord {
+  std::string holder;  // Empty: released.
+  Duration lease_duration{};
+  WallTime acquired_at;
+  WallTime renewed_at;
+  std::int64_t transitions = 0;
+  std::string resource_version;  // Empty: it is to be created.
+};
+
+class ElectionMachine {
+ public:
+  struct Options {
+    // Of this process and no other, ever: hostname and a random part.
+    std::string identity;
+    Duration lease_duration = limits::kLeaseDuration;
+    Duration renew_deadline = limits::kLeaseRenewDeadline;
+    Duration retry_period = limits::kLeaseRetryPeriod;
+  };
+  ElectionMachine(Options options, std::uint64_t seed);
+
+  // What to do next; then tell how it went. Exactly one thing is open at any time.
+  struct Read {};  // on_read().
+  struct Write {   // on_written(). Only if the Lease still has that resource_version.
+    LeaseRecord record;
+  };
+  struct Wait {  // on_due().
+    Duration delay{};
+  };
+  struct Done {};  // After release().
+  using Next = std::variant<Read, Write, Wait, Done>;
+
+  [[nodiscard]] Next start() { return Read{}; }
+  [[nodiscard]] Next on_read(Result<LeaseRecord> read, Instant now, WallTime wall_now);
+  // As the server has it now.
+  [[nodiscard]] Next on_written(Result<LeaseRecord> written, Instant now);
+  [[nodiscard]] Next on_due(Instant now, WallTime wall_now);
+
+  // Instead of the next thing that was to be done: stops leading at once, and gives the Lease away
+  // if it is ours for sure.
+  [[nodiscard]] Next release(WallTime wall_now);
+
+  [[nodiscard]] bool is_leading(Instant now) const {
+    return leading_until_.has_value() && now < *leading_until_;
+  }
+  // When is_leading() turns false unless a renewal works before.
+  [[nodiscard]] std::optional<Instant> leading_until() const { return leading_until_; }
+  // Who holds the Lease as far as was seen; empty: nobody.
+  [[nodiscard]] std::string holder() const { return observed_ ? observed_->holder : ""; }
+
+ private:
+  [[nodiscard]] Next claim(Instant now, WallTime wall_now);
+  void observe(LeaseRecord record, Instant now);
+  [[nodiscard]] bool may_take(Instant now) const;
+  [[nodiscard]] Wait wait_for_turn();
+
+  const Options options_;
+  std::mt19937_64 random_;
+
+  std::optional<LeaseRecord> observed_;  // None: it does not exist, or we do not know.
+  Instant observed_at_;                  // When observed_ was first seen as it is.
+  // observed_ is what the server has, as far as we know: no write of ours has an unknown end.
+  bool is_certain_ = false;
+  Instant write_begun_at_;
+  std::optional<Instant> leading_until_;
+  bool is_releasing_ = false;
+};
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,120 @@
+#include "reconcile/event_recorder.h"
+
+#include "base/log.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "reconcile/event_log.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::reconcile {
+
+namespace {
+
+// A part of limits::kShutdownMax: Events are the least of what a stopping process owes.
+constexpr std::chrono::seconds kFlushMax{2};
+
+// Between two tries while the server does not answer; the client has tried several times by then.
+constexpr std::chrono::seconds kRetryPause{5};
+
+kube::Resource event_resource() {
+  return {.group = "", .version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
+}
+
+}  // namespace
+
+struct EventRecorder::State : std::enable_shared_from_this<State> {
+  State(io::Loop& loop_in, const kube::Client& client_in, Log log_in, const std::string& component,
+        std::string instance)
+      : loop(loop_in),
+        client(client_in),
+        log(std::move(log_in)),
+        events(component, instance.empty() ? component : std::move(instance)),
+        idle(loop) {}
+
+  // Lives as long as there is something to write.
+  static io::Task<void> write_all(std::shared_ptr<State> self) {
+    const std::stop_token stop = self->stop.get_token();
+    while (!stop.stop_requested()) {
+      std::optional<EventLog::Write> write = self->events.next();
+      if (!write) break;
+      const Result<> written = co_await self->write_one(*std::move(write), stop);
+      if (self->events.on_written(written)) {
+        if (!written && written.error().kind() != ErrorKind::Cancelled) {
+          self->log.debug("event was not written", {{"error", written.error().message()}});
+        }
+        continue;
+      }
+      const Result<> elapsed = co_await self->loop.sleep(kRetryPause, stop);
+      (void)elapsed;  // Not elapsed: stopping, which the loop's condition sees.
+    }
+    self->is_writing = false;
+    self->idle.notify_all();
+  }
+
+  io::Task<Result<>> write_one(EventLog::Write write, std::stop_token stop_in) {
+    if (write.is_new) {
+      HANGAR_CO_TRY(
+          co_await client.create(event_resource(), std::move(write.document), {}, stop_in));
+    } else {
+      HANGAR_CO_TRY(co_await client.patch(event_resource(), std::move(write.key),
+                                          kube::PatchType::Merge, std::move(write.document), {},
+                                          stop_in));
+    }
+    co_return Result<>();
+  }
+
+  static io::Task<void> flush(std::shared_ptr<State> self) {
+    self->is_closed = true;
+    const io::Loop::Timer limit =
+        self->loop.after(kFlushMax, [stop = self->stop]() mutable { stop.request_stop(); });
+    while (self->is_writing) {
+      const Result<> notified = co_await self->idle.wait(std::stop_token());
+      (void)notified;  // Without a stop it always is.
+    }
+  }
+
+  io::Loop& loop;
+  const kube::Client& client;
+  const Log log;
+  EventLog events;
+  io::Event idle;
+  std::stop_source stop;
+  bool is_writing = false;
+  bool is_closed = false;
+};
+
+EventRecorder::EventRecorder(io::Loop& loop, const kube::Client& client, Log log,
+                             std::string component, std::string instance)
+    : state_(
+          std::make_shared<State>(loop, client, std::move(log), component, std::move(instance))) {}
+
+EventRecorder::~EventRecorder() {
+  state_->is_closed = true;
+  state_->stop.request_stop();
+}
+
+void EventRecorder::record(const json::Value& object, EventText text) {
+  if (state_->is_closed) return;
+  const bool is_said = state_->events.say(reference_to(object), std::move(text), io::Loop::now(),
+                                          io::Loop::wall_now());
+  if (!is_said || std::exchange(state_->is_writing, true)) return;
+  // Later: the caller does not wait for the request to be put together.
+  state_->loop.post([state = state_] { state->loop.spawn(State::write_all(state)); });
+}
+
+io::Task<void> EventRecorder::stop() {
+  return State::flush(state_);
+}
+
+}  // namespace hangar::reconcile

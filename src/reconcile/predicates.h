@@ -1,0 +1,21 @@
+// Which deltas of a cache are worth a reconcile.
+//
+// An object that appears or goes always is; the question is what of it was modified.
+#pragma once
+
+#include "kube/cache/store.h"
+
+namespace hangar::reconcile {
+
+// The spec: metadata.generation counts its changes (for custom resources with a status
+// subresource, and for built-in kinds that say so), not those of status and metadata. A deletion
+// that begins counts too.
+[[nodiscard]] bool generation_changed(const kube::Delta& delta);
+
+[[nodiscard]] bool labels_changed(const kube::Delta& delta);
+[[nodiscard]] bool annotations_changed(const kube::Delta& delta);
+
+// Anything at all. A relist that brings what is known makes no delta in the first place.
+[[nodiscard]] bool resource_version_changed(const kube::Delta& delta);
+
+}  // namespace hangar::reconcile

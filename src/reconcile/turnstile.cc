@@ -1,0 +1,116 @@
+#include "reconcile/turnstile.h"
+
+#include "base/assert.h"
+#include "io/loop.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace hangar::reconcile {
+
+struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
+  struct Entry {
+    const Lane* lane;
+    // Shared with a call in progress: the lane may end within.
+    std::shared_ptr<const Start> start;
+    std::uint32_t weight;
+    std::uint32_t started_in_turn = 0;
+    bool may_have_work = false;
+  };
+
+  State(io::Loop& loop_in, std::size_t slots) : loop(loop_in), free(slots) {}
+
+  void release() {
+    ++free;
+    schedule();
+  }
+
+  // Posted, so that nobody's reconcile begins inside of someone's enqueue, and so that the loop
+  // gets to its other work between two rounds.
+  void schedule() {
+    if (is_scheduled) return;
+    is_scheduled = true;
+    loop.post([self = shared_from_this()] {
+      self->is_scheduled = false;
+      self->start_round();
+    });
+  }
+
+  void start_round() {
+    std::size_t budget = free;
+    while (budget > 0 && free > 0) {
+      Entry* entry = next_in_turn();
+      if (entry == nullptr) return;
+      --budget;
+      --free;
+      const auto start = entry->start;
+      const Lane* lane = entry->lane;
+      ++entry->started_in_turn;
+      // The entry may be gone after the call.
+      if ((*start)(Slot(shared_from_this()))) continue;
+      ++budget;  // Nothing was started: the slot is for the next one.
+      for (Entry& other : entries)
+        if (other.lane == lane) other.may_have_work = false;
+    }
+    if (next_in_turn() != nullptr && free > 0) schedule();
+  }
+
+  // The lane at `turn`, unless it has nothing or has had its share: then the next one that has.
+  Entry* next_in_turn() {
+    for (std::size_t step = 0; step <= entries.size() && !entries.empty(); ++step) {
+      turn %= entries.size();
+      Entry& entry = entries[turn];
+      if (entry.may_have_work && entry.started_in_turn < entry.weight) return &entry;
+      entry.started_in_turn = 0;
+      ++turn;
+    }
+    return nullptr;
+  }
+
+  io::Loop& loop;
+  std::size_t free;
+  std::vector<Entry> entries;
+  std::size_t turn = 0;  // Whose turn it is, as a position in entries.
+  bool is_scheduled = false;
+};
+
+Turnstile::Slot::Slot(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Turnstile::Slot::~Slot() {
+  if (state_) state_->release();
+}
+
+Turnstile::Lane::~Lane() {
+  std::erase_if(state_->entries, [this](const auto& entry) { return entry.lane == this; });
+}
+
+void Turnstile::Lane::wake() {
+  for (auto& entry : state_->entries)
+    if (entry.lane == this) entry.may_have_work = true;
+  if (state_->free > 0) state_->schedule();
+}
+
+Turnstile::Turnstile(io::Loop& loop, std::size_t slots)
+    : state_(std::make_shared<Slot::State>(loop, slots)) {
+  HANGAR_ASSERT(slots > 0, "nothing would ever run");
+}
+
+Turnstile::~Turnstile() = default;
+
+std::unique_ptr<Turnstile::Lane> Turnstile::lane(Start start, std::uint32_t weight) {
+  std::unique_ptr<Lane> lane(new Lane(state_));
+  state_->entries.push_back({.lane = lane.get(),
+                             .start = std::make_shared<const Start>(std::move(start)),
+                             .weight = std::max<std::uint32_t>(weight, 1)});
+  return lane;
+}
+
+std::size_t Turnstile::slots_free() const {
+  return state_->free;
+}
+
+}  // namespace hangar::reconcile
