@@ -80,6 +80,12 @@ void Metrics::gauge_read(const std::string& name, const std::string& help,
   series(name, help, Type::Gauge, std::move(labels)).read = std::move(read);
 }
 
+void Metrics::counter_read(const std::string& name, const std::string& help,
+                           std::function<double()> read, MetricLabels labels) {
+  const std::scoped_lock lock(mutex_);
+  series(name, help, Type::Counter, std::move(labels)).read = std::move(read);
+}
+
 std::vector<Metrics::Family> Metrics::collect() const {
   const std::scoped_lock lock(mutex_);
   std::vector<Family> families;
@@ -89,7 +95,7 @@ std::vector<Metrics::Family> Metrics::collect() const {
       Sample sample{.labels = labels};
       switch (entry.type) {
         case Type::Counter:
-          sample.value = one->counter.value();
+          sample.value = one->read ? one->read() : one->counter.value();
           break;
         case Type::Gauge:
           sample.value = one->read ? one->read() : one->gauge.value();

@@ -79,6 +79,10 @@ class Metrics {
   void gauge_read(const std::string& name, const std::string& help, std::function<double()> read,
                   MetricLabels labels = {});
 
+  // The same for what only grows.
+  void counter_read(const std::string& name, const std::string& help, std::function<double()> read,
+                    MetricLabels labels = {});
+
   enum class Type : std::uint8_t { Counter, Gauge, Histogram };
   struct Sample {
     MetricLabels labels;

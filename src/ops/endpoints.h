@@ -9,6 +9,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ class Endpoints {
   // InvalidInput when it is none; Unavailable when it is taken.
   [[nodiscard]] Result<> listen(std::string_view address);
   [[nodiscard]] io::Task<void> stop();
+  // Where it listens, port zero resolved; zero before.
+  [[nodiscard]] std::uint16_t port() const { return server_ ? server_->port() : std::uint16_t{0}; }
 
  private:
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;

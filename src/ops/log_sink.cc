@@ -2,17 +2,25 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "base/utf8.h"
+#include "io/loop.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/common.h>
+#include <spdlog/details/log_msg.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <cmath>
-#include <cstdint>
+#include <csignal>
+#include <cstddef>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,24 +59,42 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-// Text of guests and servers ends up here: no byte of it may end the line or drive a terminal.
+// Text of guests and servers ends up here: no byte of it may end the line, drive a terminal (C1
+// controls do, too) or make the line unreadable for a JSON parser.
+void append_escaped(std::string& out, std::string_view text) {
+  constexpr std::string_view kReplacement = "\ufffd";
+  while (!text.empty()) {
+    const std::string_view valid = text.substr(0, valid_utf8_prefix(text));
+    for (std::size_t at = 0; at < valid.size(); ++at) {
+      const char one = valid[at];
+      const auto byte = static_cast<unsigned char>(one);
+      const auto next = static_cast<unsigned char>(at + 1 < valid.size() ? valid[at + 1] : 0);
+      if (one == '"' || one == '\\') {
+        out += '\\';
+        out += one;
+      } else if (one == '\n') {
+        out += "\\n";
+      } else if (one == '\t') {
+        out += "\\t";
+      } else if (byte < 0x20 || byte == 0x7f) {
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
+      } else if (byte == 0xc2 && next < 0xa0) {
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", next);
+        ++at;
+      } else {
+        out += one;
+      }
+    }
+    text.remove_prefix(valid.size());
+    if (text.empty()) return;
+    out += kReplacement;
+    text.remove_prefix(1);
+  }
+}
+
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
-  for (const char one : text) {
-    const auto byte = static_cast<unsigned char>(one);
-    if (one == '"' || one == '\\') {
-      out += '\\';
-      out += one;
-    } else if (one == '\n') {
-      out += "\\n";
-    } else if (one == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
-    } else {
-      out += one;
-    }
-  }
+  append_escaped(out, text);
   out += '"';
 }
 
@@ -99,13 +125,74 @@ std::string to_millisecond_text(WallTime time) {
   return fmt::format("{}.{:03}Z", text, milliseconds);
 }
 
+// Writes whole lines to a descriptor that it does not wait for. A reader that is briefly behind
+// gets a moment; one that has stopped loses lines and is told how many when it reads on.
+class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (lost_lines_ > 0) {
+      const std::string note = fmt::format("({} log lines lost: nobody read them)\n", lost_lines_);
+      if (!write(note)) {
+        ++lost_lines_;
+        return;
+      }
+      lost_lines_ = 0;
+    }
+    std::string line(message.payload.data(), message.payload.size());
+    line += '\n';
+    if (!write(line)) ++lost_lines_;
+  }
+  void flush_() override {}
+
+ private:
+  // A pipe that is ready takes so much at once without blocking.
+  static constexpr std::size_t kStepBytes = PIPE_BUF;
+  static constexpr int kPatienceMs = 50;
+
+  bool write(std::string_view line) {
+    // After a line that was cut.
+    std::string whole;
+    if (cut_) {
+      whole = "\n" + std::string(line);
+      line = whole;
+    }
+    const std::size_t size = line.size();
+    while (!line.empty()) {
+      const std::string_view step = line.substr(0, kStepBytes);
+      const ssize_t count = is_ready() ? ::write(descriptor_, step.data(), step.size()) : -1;
+      if (count < 0) {
+        if (line.size() < size) cut_ = true;
+        return false;
+      }
+      line.remove_prefix(static_cast<std::size_t>(count));
+    }
+    cut_ = false;
+    return true;
+  }
+
+  bool is_ready() {
+    pollfd polled{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+    // Patience for the first line that waits only, or a reader that stopped would slow us for ever.
+    const bool ready =
+        ::poll(&polled, 1, was_ready_ ? kPatienceMs : 0) == 1 && (polled.revents & POLLOUT) != 0;
+    was_ready_ = ready;
+    return ready;
+  }
+
+  const int descriptor_;
+  bool was_ready_ = true;
+  bool cut_ = false;  // The last line has no end.
+  std::size_t lost_lines_ = 0;
+};
+
 class StandardError final : public LogSink {
  public:
   explicit StandardError(LogOptions options)
-      : options_(options), logger_("hangar", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    logger_.set_pattern("%v");
+      : options_(options), logger_("hangar", std::make_shared<DescriptorSink>(STDERR_FILENO)) {
     logger_.set_level(spdlog_level(options.level));
-    logger_.flush_on(spdlog::level::trace);
     // The default handler prints to standard error, which is what just failed.
     logger_.set_error_handler([](const std::string&) {});
   }
@@ -113,7 +200,7 @@ class StandardError final : public LogSink {
   void write(LogLevel level, std::string_view component, std::string_view message,
              std::span<const LogField> fields) override {
     if (level < options_.level) return;
-    const WallTime now = std::chrono::system_clock::now();
+    const WallTime now = io::Loop::wall_now();
     const std::string line = options_.format == LogFormat::Json
                                  ? json_line(now, level, component, message, fields)
                                  : console_line(now, level, component, message, fields);
@@ -141,8 +228,9 @@ class StandardError final : public LogSink {
   static std::string console_line(WallTime now, LogLevel level, std::string_view component,
                                   std::string_view message, std::span<const LogField> fields) {
     const std::string time = to_millisecond_text(now);
-    std::string line = fmt::format("{} {:<5} {:<10} {}", std::string_view(time).substr(11, 12),
-                                   name_of(level), component, message);
+    std::string line = fmt::format("{} {:<5} {:<10} ", std::string_view(time).substr(11, 12),
+                                   name_of(level), component);
+    append_escaped(line, message);
     for (const LogField& field : fields) {
       line += fmt::format("  {}=", field.key);
       append_value(line, field.value);
@@ -157,6 +245,8 @@ class StandardError final : public LogSink {
 }  // namespace
 
 std::unique_ptr<LogSink> make_log_sink(LogOptions options) {
+  // Writing to a pipe whose reader has gone would end the process.
+  (void)std::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<StandardError>(options);
 }
 

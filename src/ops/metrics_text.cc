@@ -126,8 +126,8 @@ std::string to_prometheus_text(const Metrics& metrics) {
 
 void add_process_metrics(Metrics& metrics) {
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));
-  metrics.gauge_read("process_cpu_seconds_total", "User and system CPU time, in seconds.",
-                     cpu_seconds);
+  metrics.counter_read("process_cpu_seconds_total", "User and system CPU time, in seconds.",
+                       cpu_seconds);
   metrics.gauge_read("process_resident_memory_bytes", "Resident memory, in bytes.",
                      [page] { return stat_field(24) * page; });
   metrics.gauge_read("process_virtual_memory_bytes", "Virtual memory, in bytes.",

@@ -1,0 +1,122 @@
+#include "ops/endpoints.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::ops {
+namespace {
+
+using testing::HasSubstr;
+
+class EndpointsTest : public testing::Test {
+ protected:
+  EndpointsTest() {
+    endpoints_.add_check("leader", [this] { return leader_; });
+    endpoints_.add_check("cache", [] { return Result<>(); });
+    EXPECT_TRUE(endpoints_.listen("127.0.0.1:0").has_value());
+  }
+  ~EndpointsTest() override {
+    loop_.spawn(endpoints_.stop());
+    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+  }
+
+  http::Response ask(std::string_view target, std::string method = "GET") {
+    std::optional<Result<http::Response>> result;
+    loop_.spawn(request(
+        client_,
+        {.method = std::move(method),
+         .url = fmt::format("http://127.0.0.1:{}{}", endpoints_.port(), target),
+         .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})},
+        result));
+    loop_.run_until([&] { return result.has_value(); });
+    return result->value();
+  }
+
+  static io::Task<> request(http::Client& client, http::Request request,
+                            std::optional<Result<http::Response>>& out) {
+    out.emplace(co_await client.send(std::move(request), {}));
+  }
+
+  io::Loop loop_;
+  Metrics metrics_;
+  http::Client client_{loop_};
+  Result<> leader_;
+  Endpoints endpoints_{loop_, metrics_, Log()};
+};
+
+TEST_F(EndpointsTest, IsHealthyAndReadyInTheWordsOfKubernetes) {
+  for (const std::string_view path : {"/healthz", "/livez", "/readyz", "/readyz/leader"}) {
+    const http::Response response = ask(path);
+
+    EXPECT_EQ(response.status, 200) << path;
+    EXPECT_EQ(response.body, "ok") << path;
+    EXPECT_EQ(http::find_header(response.headers, "content-type"), "text/plain; charset=utf-8");
+  }
+  EXPECT_EQ(ask("/readyz?verbose").body, "[+]leader ok\n[+]cache ok\nreadyz check passed\n");
+}
+
+TEST_F(EndpointsTest, IsNotReadyWhileACheckFails) {
+  leader_ = fail(ErrorKind::Unavailable, "no lease");
+
+  EXPECT_EQ(ask("/readyz").status, 500);
+  EXPECT_EQ(ask("/readyz").body, "[-]leader failed: no lease\n[+]cache ok\nreadyz check failed\n");
+  EXPECT_EQ(ask("/readyz/leader").status, 500);
+  EXPECT_EQ(ask("/readyz/cache").status, 200);
+  EXPECT_EQ(ask("/healthz").status, 200);
+
+  leader_ = {};
+  EXPECT_EQ(ask("/readyz").status, 200);
+}
+
+TEST_F(EndpointsTest, ServesMetricsAsTheyAreNow) {
+  Counter& counter = metrics_.counter("c_total", "a counter");
+  counter.add(1);
+  EXPECT_THAT(ask("/metrics").body, HasSubstr("\nc_total 1"));
+  counter.add(1);
+
+  const http::Response response = ask("/metrics");
+
+  EXPECT_THAT(response.body, HasSubstr("\nc_total 2"));
+  EXPECT_EQ(http::find_header(response.headers, "content-type"),
+            "text/plain; version=0.0.4; charset=utf-8");
+}
+
+TEST_F(EndpointsTest, KnowsNothingElse) {
+  EXPECT_EQ(ask("/").status, 404);
+  EXPECT_EQ(ask("/readyzz").status, 404);
+  EXPECT_EQ(ask("/readyz/nothing").status, 404);
+  EXPECT_EQ(ask("/metrics/x").status, 404);
+  EXPECT_EQ(ask("/metrics", "POST").status, 405);
+  EXPECT_EQ(ask("/healthz", "HEAD").status, 200);
+  EXPECT_EQ(ask("/healthz", "HEAD").body, "");
+}
+
+TEST_F(EndpointsTest, SaysWhyItCannotListen) {
+  Endpoints other(loop_, metrics_, Log());
+  for (const std::string_view address :
+       {"", "x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "[::1"}) {
+    const Result<> listening = other.listen(address);
+
+    ASSERT_FALSE(listening.has_value()) << address;
+    EXPECT_EQ(listening.error().kind(), ErrorKind::InvalidInput) << address;
+  }
+  EXPECT_EQ(other.listen(fmt::format("127.0.0.1:{}", endpoints_.port())).error().kind(),
+            ErrorKind::Unavailable);
+}
+
+}  // namespace
+}  // namespace hangar::ops
