@@ -29,3 +29,25 @@ function(hangar_test_runs_guests target)
   target_compile_definitions(${target} PRIVATE
     HANGAR_COMPILE_PROGRAM="$<TARGET_FILE:hangar-compile>" HANGAR_GUESTS_DIR="${CMAKE_BINARY_DIR}/guests")
 endfunction()
+
+# `ninja runtime_bench`, then run it with Go flights; see bench/runtime/README.md.
+function(hangar_runtime_bench)
+  find_package(benchmark QUIET)
+  if(NOT benchmark_FOUND)
+    return()
+  endif()
+  add_executable(runtime_bench EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/bench/runtime/runtime_bench.cc")
+  target_link_libraries(runtime_bench PRIVATE hangar_abi_flight benchmark::benchmark)
+  hangar_test_runs_guests(runtime_bench)
+endfunction()
+
+# Tests that run the Go programs of tests/guests/flights: HANGAR_FLIGHTS_DIR.
+add_custom_target(test_flights COMMAND "${CMAKE_SOURCE_DIR}/examples/build.sh" "${CMAKE_BINARY_DIR}/flights" tests)
+function(hangar_test_runs_flights target)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  hangar_test_runs_guests(${target})
+  add_dependencies(${target} test_flights)
+  target_compile_definitions(${target} PRIVATE HANGAR_FLIGHTS_DIR="${CMAKE_BINARY_DIR}/flights")
+endfunction()

@@ -22,17 +22,17 @@
 #include <system_error>
 #include <vector>
 
-// The sanitizers' runtimes reserve terabytes and read /proc: they and the sandbox exclude each
-// other.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HANGAR_SANITIZED 1
-#endif
-#endif
-
 namespace hangar::compile {
 
 namespace {
+
+// The sanitizers' runtimes reserve terabytes and read /proc: they and the sandbox exclude each
+// other.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kIsSandboxed = false;
+#else
+constexpr bool kIsSandboxed = true;
+#endif
 
 #if defined(__x86_64__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
@@ -131,21 +131,18 @@ Result<> limit_resources() {
   HANGAR_TRY(set_limit(RLIMIT_NOFILE, 16, "limit descriptors"));
   // Two threads for at most as long as the parent waits.
   HANGAR_TRY(set_limit(RLIMIT_CPU, 2 * std::uint64_t{limits::kCompileMax.count()}, "limit CPU"));
-#ifndef HANGAR_SANITIZED
-  HANGAR_TRY(set_limit(RLIMIT_AS, limits::kCompileMemoryBytesMax, "limit memory"));
-#endif
-  return {};
+  if (!kIsSandboxed) return {};
+  return set_limit(RLIMIT_AS, limits::kCompileMemoryBytesMax, "limit memory");
 }
 
 Result<> limit_system_calls() {
-#ifndef HANGAR_SANITIZED
+  if (!kIsSandboxed) return {};
   std::vector<sock_filter> filter = make_filter();
   const sock_fprog program{.len = static_cast<unsigned short>(filter.size()),
                            .filter = filter.data()};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) {
     return fail_errno("limit system calls");
   }
-#endif
   return {};
 }
 

@@ -30,7 +30,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using testing::Not;
 
 // Answers everything alike, and remembers what was asked.
 class Answers : public Lookups {
