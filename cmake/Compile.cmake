@@ -1,9 +1,15 @@
 # hangar-compile, and what tests of guests need: HANGAR_COMPILE_PROGRAM and HANGAR_GUESTS_DIR.
 # It is linked with Wasmtime::compiler, and so with no library of ours that has Wasmtime::runtime.
 file(GLOB compile_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/compile/*.cc")
+list(FILTER compile_sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc")
 target_include_directories(hangar-compile PRIVATE "${CMAKE_SOURCE_DIR}/src")
 target_link_libraries(hangar-compile PRIVATE hangar_base Wasmtime::compiler)
+add_executable(compile_tests "${CMAKE_SOURCE_DIR}/src/compile/sandbox_test.cc" "${CMAKE_SOURCE_DIR}/src/compile/sandbox.cc")
+target_include_directories(compile_tests PRIVATE "${CMAKE_SOURCE_DIR}/src")
+target_link_libraries(compile_tests PRIVATE hangar_base GTest::gtest_main)
+add_test(NAME unit.compile COMMAND compile_tests)
+set_tests_properties(unit.compile PROPERTIES LABELS unit TIMEOUT 120)
 
 # tests/guests/*.wat -> build/.../guests/*.wasm
 find_program(WAT2WASM wat2wasm REQUIRED)

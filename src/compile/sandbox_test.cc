@@ -1,0 +1,89 @@
+#include "compile/sandbox.h"
+
+#include "base/result.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::compile {
+namespace {
+
+// What `attempt` returns in a process that has limited its system calls; 255 when it could not.
+int in_sandbox(const std::function<int()>& attempt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_limited = limit_resources() && limit_system_calls();
+    ::_exit(is_limited ? attempt() : 255);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Whether the sandbox is part of this build: it and the sanitizers exclude each other.
+bool is_sandboxed() {
+  return in_sandbox([] { return ::socket(AF_INET, SOCK_STREAM, 0) < 0 ? 1 : 0; }) == 1;
+}
+
+TEST(Sandbox, ForbidsFilesNetworkAndProcesses) {
+  if (!is_sandboxed()) GTEST_SKIP() << "built with a sanitizer, without the sandbox";
+  const std::vector<std::pair<std::string, std::function<int()>>> attempts = {
+      {"open", [] { return ::open("/etc/passwd", O_RDONLY | O_CLOEXEC); }},
+      {"create", [] { return ::open("/tmp/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); }},
+      {"socket", [] { return ::socket(AF_UNIX, SOCK_STREAM, 0); }},
+      {"fork", [] { return static_cast<int>(::fork()); }},
+      {"execute",
+       [] {
+         char name[] = "/bin/true";
+         char* const arguments[] = {name, nullptr};
+         return ::execv(name, arguments);
+       }},
+      {"unlink", [] { return ::unlink("/tmp/x"); }},
+      {"signal another", [] { return ::kill(::getppid(), 0); }},
+      {"change directory", [] { return ::chdir("/"); }},
+  };
+  for (const auto& [name, attempt] : attempts) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(in_sandbox([&attempt] { return attempt() < 0 ? errno : 0; }), EPERM);
+  }
+}
+
+TEST(Sandbox, LeavesMemoryThreadsAndOpenDescriptors) {
+  EXPECT_EQ(in_sandbox([] {
+              int sum = 0;
+              std::thread adder([&sum] {
+                const std::vector<int> many(1'000'000, 1);
+                for (const int each : many)
+                  sum += each;
+              });
+              adder.join();
+              return sum == 1'000'000 && ::write(STDOUT_FILENO, "", 0) == 0 ? 7 : 1;
+            }),
+            7);
+}
+
+TEST(Sandbox, BoundsMemory) {
+  if (!is_sandboxed()) GTEST_SKIP() << "built with a sanitizer, without the sandbox";
+  EXPECT_EQ(in_sandbox([] {
+              void* const much = std::malloc(std::size_t{16} << 30U);
+              const int refused = much == nullptr ? 7 : 0;
+              std::free(much);
+              return refused;
+            }),
+            7);
+}
+
+}  // namespace
+}  // namespace hangar::compile
