@@ -46,9 +46,10 @@ constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
 // A list that expires this often while it is read is too slow for its size: read it in one page.
 constexpr int kListRestartsMax = 3;
 
-// Reads that lost their connection: 100 ms, doubled, five times. Longer outages are the caller's.
-constexpr milliseconds kReadBackoff{100};
-constexpr std::uint32_t kReadRetriesMax = 5;
+// Without a word of the server about when to come back: 100 ms, doubled, five times. Longer outages
+// are the caller's.
+constexpr milliseconds kBackoff{100};
+constexpr std::uint32_t kBackoffsMax = 5;
 
 // client-go's bounds for rest_client_request_duration_seconds.
 const std::vector<double>& duration_buckets() {
@@ -232,21 +233,20 @@ struct Client::Shared {
                                                     std::uint32_t retries) {
     const bool is_read = call.method == "GET";
     const auto backoff = [&]() -> std::optional<Duration> {
-      if (!is_read || retries >= kReadRetriesMax) return std::nullopt;
-      return with_jitter(kReadBackoff * (1U << retries));
+      if (retries >= kBackoffsMax) return std::nullopt;
+      return with_jitter(kBackoff * (1U << retries));
     };
     if (!response) {
       if (response.error().kind() != ErrorKind::Unavailable) return std::nullopt;
-      return backoff();
+      return is_read || http::was_never_sent(response.error()) ? backoff() : std::nullopt;
     }
     const int status = response->status;
     if (status != 429 && status < 500) return std::nullopt;
     if (const auto after = internal::retry_after(*response)) {
       if (retries >= limits::kRequestRetriesMax) return std::nullopt;
-      return with_jitter(std::max<Duration>(*after, kReadBackoff));
+      return with_jitter(std::max<Duration>(*after, kBackoff));
     }
-    if (status >= 502 && status <= 504) return backoff();
-    return std::nullopt;
+    return is_read && status >= 502 && status <= 504 ? backoff() : std::nullopt;
   }
 
   // Any answer, after what of repeating is due.

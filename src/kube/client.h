@@ -1,10 +1,10 @@
 // Typed verbs on any resource of one API server.
 //
-// Repeats what is safe to repeat, with back-off and jitter: reads whose connection was lost or
-// whose answer was 502, 503 or 504; everything that the server put off with Retry-After. A write
-// that lost its connection may or may not have happened: it is Unavailable, and reconciling finds
-// out. Every other failure is an Error whose kind says what to do and whose message is the server's
-// own.
+// Repeats what is safe to repeat, with back-off and jitter: what was never sent; reads whose
+// connection was lost or whose answer was 502, 503 or 504; everything that the server put off with
+// Retry-After. A write that lost its connection may or may not have happened: it is Unavailable,
+// and reconciling finds out. Every other failure is an Error whose kind says what to do and whose
+// message is the server's own.
 //
 // Names, namespaces and groups go into URLs only if they cannot change the URL's meaning;
 // InvalidInput otherwise. Loop thread only.

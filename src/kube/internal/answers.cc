@@ -60,10 +60,14 @@ std::string_view shortened(std::string_view text, std::size_t bytes_max) {
 }  // namespace
 
 Error error_from_status(int http_status, std::string_view body) {
-  const ErrorKind kind = kind_of(http_status);
   const auto status = json::parse(body);
   const std::string_view message =
       status ? json::string_at(*status, {"message"}) : std::string_view();
+  // Server-side apply of an object with a field of the wrong type is a 500 without a reason, for
+  // no fault of the server's: no repetition will make it right.
+  const bool is_wrong_type =
+      http_status == 500 && message.starts_with("failed to create typed patch object");
+  const ErrorKind kind = is_wrong_type ? ErrorKind::InvalidInput : kind_of(http_status);
   if (status && json::string_at(*status, {"kind"}) == "Status" && !message.empty()) {
     constexpr std::size_t kReasonBytesMax = 64;
     return Error(kind, std::string(shortened(message, limits::kServerMessageBytesMax)))

@@ -52,6 +52,14 @@ TEST(StatusError, SaysByItsKindWhatTheCallerMayDo) {
   }
 }
 
+TEST(StatusError, BlamesTheObjectForAWrongTypeInAnApply) {
+  const Error error = error_from_status(
+      500,
+      R"({"kind":"Status","message":"failed to create typed patch object (ns/x; /v1, Kind=X): .a"})");
+
+  EXPECT_EQ(error.kind(), ErrorKind::InvalidInput);
+}
+
 TEST(StatusError, ShowsAGlanceOfWhatIsNoStatus) {
   EXPECT_EQ(error_from_status(404, "404 page not found\n").message(),
             "the server answered 404: 404 page not found");
