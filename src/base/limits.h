@@ -30,6 +30,10 @@ inline constexpr std::chrono::seconds kDeadPeerMax{30};
 // is opened.
 inline constexpr long kStreamsPerConnectionMax = 10'000;
 
+// Connections to one server that speaks HTTP/2: even at 100 streams each enough for every watch and
+// request of a host, and no storm of handshakes when a thousand requests are made at once.
+inline constexpr long kHttp2ConnectionsMax = 16;
+
 // Idle connections kept per Transport: a burst of HTTP/1.1 requests leaves many.
 inline constexpr long kIdleConnectionsMax = 32;
 

@@ -44,6 +44,7 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
+  // Sends it, as soon as it has a connection.
   void add(const TransferPtr& transfer);
   // Ends it with the error that it has been given.
   void drop(const TransferPtr& transfer);
@@ -61,6 +62,7 @@ class Pool {
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* socket_data);
   static int on_timeout(CURLM* multi, long timeout_ms, void* self);
   void watch(curl_socket_t socket, int what);
+  void lift_connection_limit();
   void act(curl_socket_t socket, int events);
   void finish_completed();
   void finish(TransferPtr transfer, CURLcode code);
@@ -71,6 +73,8 @@ class Pool {
   CURLM* multi_;
   std::map<curl_socket_t, Socket> sockets_;
   io::Loop::Timer timer_;
+  io::Loop::Timer lift_timer_;
+  bool is_lifted_ = false;
   std::map<Transfer*, TransferPtr> active_;
 };
 
@@ -84,6 +88,9 @@ Pool::Pool(io::Loop& loop, std::weak_ptr<const Transport> transport)
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
   curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, limits::kStreamsPerConnectionMax);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, limits::kIdleConnectionsMax);
+  // Once the streams of a connection are used up, libcurl would open one more for each request that
+  // waits, not for each few hundred.
+  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, limits::kHttp2ConnectionsMax);
 }
 
 Pool::~Pool() {
@@ -96,6 +103,11 @@ Pool::~Pool() {
 }
 
 void Pool::add(const TransferPtr& transfer) {
+  if (!transfer->may_use_http2()) lift_connection_limit();
+  transfer->on_http1 = [this] {
+    if (is_lifted_) return;
+    lift_timer_ = loop_.after(Duration::zero(), [this] { lift_connection_limit(); });
+  };
   active_.emplace(transfer.get(), transfer);
   const CURLMcode code = curl_multi_add_handle(multi_, transfer->easy());
   HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
@@ -140,6 +152,20 @@ void Pool::watch(curl_socket_t socket, int what) {
   set(watched.write, (what & CURL_POLL_OUT) != 0, io::Loop::Direction::Write, CURL_CSELECT_OUT);
 }
 
+// A server without HTTP/2 takes one request a connection: there are as many as requests.
+void Pool::lift_connection_limit() {
+  if (std::exchange(is_lifted_, true)) return;
+  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, 0L);
+  // libcurl looks at those that wait for a connection only when another one ends.
+  for (const auto& [key, transfer] : active_) {
+    if (!transfer->has_begun()) {
+      curl_multi_remove_handle(multi_, transfer->easy());
+      const CURLMcode code = curl_multi_add_handle(multi_, transfer->easy());
+      HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
+    }
+  }
+}
+
 void Pool::act(curl_socket_t socket, int events) {
   int running = 0;
   const CURLMcode code = curl_multi_socket_action(multi_, socket, events, &running);
@@ -161,7 +187,13 @@ void Pool::finish_completed() {
 void Pool::finish(TransferPtr transfer, CURLcode code) {
   const CURLMcode removed = curl_multi_remove_handle(multi_, transfer->easy());
   HANGAR_ASSERT(removed == CURLM_OK, curl_multi_strerror(removed));
+  if (transfer->set_up_again(code)) {
+    const CURLMcode added = curl_multi_add_handle(multi_, transfer->easy());
+    HANGAR_ASSERT(added == CURLM_OK, curl_multi_strerror(added));
+    return;
+  }
   active_.erase(transfer.get());
+  transfer->on_http1 = nullptr;
   transfer->complete(code);
 }
 

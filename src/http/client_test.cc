@@ -644,6 +644,31 @@ TEST_F(ClientTlsTest, ShowsItsCertificate) {
   EXPECT_TRUE(was_never_sent(with_garbage.error())) << with_garbage.error().message();
 }
 
+TEST_F(ClientTlsTest, OpensAConnectionForEachRequestWhereHttp2IsNotSpoken) {
+  constexpr int kStreams = 3 * static_cast<int>(limits::kHttp2ConnectionsMax);
+  const Identity identity = authority_.sign("127.0.0.1");
+  io::Event arrived(loop_);
+  int waiting = 0;
+  const std::string url = serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        if (++waiting == kStreams) {
+          arrived.notify_all();
+        } else if (waiting > 1) {
+          EXPECT_TRUE((co_await arrived.wait({})).has_value());
+        }
+        co_return Response{.status = 200, .body = "ok"};
+      },
+      {.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                                 .key_pem = identity.key_pem}});
+  int succeeded = 0;
+
+  run(loop_, send_many(loop_, client_,
+                       {.url = url, .transport = direct({.ca_pem = authority_.certificate_pem()})},
+                       kStreams, succeeded));
+
+  EXPECT_EQ(succeeded, kStreams);
+}
+
 TEST_F(ClientTlsTest, NeverFollowsARedirectOutOfTls) {
   const ScriptedServer plain(answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
   const Identity identity = authority_.sign("127.0.0.1");

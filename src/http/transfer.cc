@@ -145,14 +145,41 @@ Result<> Transfer::prepare() {
   return {};
 }
 
+bool Transfer::has_begun() const {
+  curl_off_t sending_at_us = 0;
+  curl_easy_getinfo(easy(), CURLINFO_PRETRANSFER_TIME_T, &sending_at_us);
+  return sending_at_us > 0;
+}
+
 void Transfer::fail_with(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
+bool Transfer::set_up_again(CURLcode code) {
+  // A server that refuses a request over HTTP/2 before it has read its body (no permission, too
+  // large, overloaded) answers and resets the stream. libcurl 7.88 fails at sending the rest and
+  // loses the answer; over HTTP/1.1 it does not. The server has not seen all of the body, so it
+  // cannot have acted on the request.
+  curl_off_t uploaded = 0;
+  curl_easy_getinfo(easy(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  if (code != CURLE_HTTP2_STREAM || goes_again_ || failure_ || headers_ended_ ||
+      std::cmp_greater_equal(uploaded, request_.body.size())) {
+    return false;
+  }
+  goes_again_ = true;
+  set(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(easy(), CURLOPT_FRESH_CONNECT, 1L);
+  set(easy(), CURLOPT_FORBID_REUSE, 1L);
+  response_ = {};
+  return true;
+}
+
 void Transfer::complete(CURLcode code) {
   idle_timer.cancel();
-  // libcurl takes an answer that ends within its headers for one without a body.
+  // libcurl takes an answer that ends within its headers for one without a body, and drops one that
+  // comes before the whole request was taken (an API server that refuses a large body at once).
   if (code == CURLE_OK && !headers_ended_) code = CURLE_PARTIAL_FILE;
+  if (code != CURLE_OK && is_whole()) code = CURLE_OK;
   if (failure_) {
     done_.set(std::unexpected(*std::move(failure_)));
   } else if (code != CURLE_OK) {
@@ -188,6 +215,7 @@ bool Transfer::take_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {
     response_.status = status_of(line);
     response_.headers.clear();
+    if (line.starts_with("HTTP/1") && may_use_http2() && !goes_again_ && on_http1) on_http1();
     return true;
   }
   header_bytes_ += line.size();
@@ -233,6 +261,11 @@ bool Transfer::take_body(std::string_view bytes) {
   }
   if (auto result = handler_->on_bytes(bytes); !result) fail_with(std::move(result).error());
   return !failure_;
+}
+
+bool Transfer::is_whole() const {
+  const auto length = find_header(response_.headers, "content-length");
+  return headers_ended_ && length && *length == std::to_string(body_bytes_);
 }
 
 Result<> Transfer::set_url() {
@@ -319,7 +352,7 @@ Result<> Transfer::set_headers() {
 
 void Transfer::set_transport() {
   const Transport& transport = *request_.transport;
-  if (encrypted_ && transport.allow_http2) {
+  if (may_use_http2()) {
     set(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
     // Rather wait for the first connection than open one each: it will carry all of them.
     set(easy(), CURLOPT_PIPEWAIT, 1L);
@@ -373,9 +406,7 @@ Error Transfer::to_error(CURLcode code) const {
   std::string message =
       fmt::format("{}: {}", shown_, said.empty() ? curl_easy_strerror(code) : said);
   if (code == CURLE_TOO_MANY_REDIRECTS) return {ErrorKind::LimitExceeded, std::move(message)};
-  curl_off_t sending_at_us = 0;
-  curl_easy_getinfo(easy(), CURLINFO_PRETRANSFER_TIME_T, &sending_at_us);
-  if (sending_at_us == 0 && redirects_ == 0) message += kNeverSent;
+  if (!has_begun() && redirects_ == 0) message += kNeverSent;
   return {ErrorKind::Unavailable, std::move(message)};
 }
 

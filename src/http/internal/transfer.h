@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,9 +41,19 @@ class Transfer {
   [[nodiscard]] const Request& request() const { return request_; }
   [[nodiscard]] const io::OneShot<Result<Response>>& done() const { return done_; }
 
+  // Whether it may share a connection with others, and whether it has one.
+  [[nodiscard]] bool may_use_http2() const { return encrypted_ && request_.transport->allow_http2; }
+  [[nodiscard]] bool has_begun() const;
+  // Called when a server that might have spoken HTTP/2 does not; inside of libcurl.
+  std::function<void()> on_http1;
+
   // From here on no callback reaches the caller, and the next byte ends the transfer.
   void fail_with(Error error);
   [[nodiscard]] bool has_failed() const { return failure_.has_value(); }
+
+  // True when the request must go again, over HTTP/1.1: then it is set up for that, and may be
+  // added to libcurl anew.
+  [[nodiscard]] bool set_up_again(CURLcode code);
 
   // libcurl is done with it, or it was taken out of libcurl's hands: sets done().
   void complete(CURLcode code);
@@ -59,6 +70,9 @@ class Transfer {
   bool take_header(std::string_view line);
   bool take_headers_end();
   bool take_body(std::string_view bytes);
+
+  // The answer says how long it is, and all of that is there.
+  [[nodiscard]] bool is_whole() const;
 
   [[nodiscard]] Result<> set_url();
   [[nodiscard]] Result<> set_method();
@@ -77,6 +91,7 @@ class Transfer {
   std::unique_ptr<curl_slist, SlistDeleter> connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   bool encrypted_ = false;
+  bool goes_again_ = false;
   std::string shown_;        // "GET https://host/path": what messages begin with.
   std::string host_header_;  // Set when the URL that libcurl sees names another host.
 
