@@ -23,6 +23,14 @@
 #include <thread>
 #include <utility>
 
+#if __has_feature(thread_sanitizer)
+// Traps are synchronous signals: wasmtime's handler takes a backtrace, with allocations, on
+// purpose, and never in the middle of an allocation.
+extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
+  return "report_signal_unsafe=0";
+}
+#endif
+
 namespace hangar::wasm {
 
 namespace {

@@ -63,8 +63,18 @@ class LateAnswers : public Answers {
   io::OneShot<bool> released;
 };
 
+// One engine for all tests: reserving its pool takes seconds under ThreadSanitizer.
 class FlightTest : public testing::Test {
  public:
+  static void SetUpTestSuite() {
+    shared_rig = std::make_unique<wasm::GuestRig>();
+    shared_runtime = std::make_unique<Runtime>(shared_rig->engine());
+  }
+  static void TearDownTestSuite() {
+    shared_runtime.reset();
+    shared_rig.reset();
+  }
+
   Result<Output> run(const std::string& guest, Evaluation evaluation = {},
                      std::stop_token stop = {}) {
     return rig_.await(
@@ -89,8 +99,10 @@ class FlightTest : public testing::Test {
   }
 
  protected:
-  wasm::GuestRig rig_;
-  Runtime runtime_{rig_.engine()};
+  inline static std::unique_ptr<wasm::GuestRig> shared_rig;
+  inline static std::unique_ptr<Runtime> shared_runtime;
+  wasm::GuestRig& rig_ = *shared_rig;
+  Runtime& runtime_ = *shared_runtime;
   Answers answers_;
 };
 
