@@ -49,14 +49,18 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
       --free;
       const auto start = entry->start;
       const Lane* lane = entry->lane;
-      ++entry->started_in_turn;
-      // The entry may be gone after the call.
-      if ((*start)(Slot(shared_from_this()))) continue;
-      ++budget;  // Nothing was started: the slot is for the next one.
-      for (Entry& other : entries)
-        if (other.lane == lane) other.may_have_work = false;
+      const bool is_started = (*start)(Slot(shared_from_this()));
+      if (!is_started) ++budget;  // The slot is for the next one.
+      // The entry may have moved or gone within the call.
+      for (Entry& called : entries) {
+        if (called.lane != lane) continue;
+        // Nothing to start is no turn that was had.
+        if (is_started) ++called.started_in_turn;
+        if (!is_started) called.may_have_work = false;
+      }
     }
-    if (next_in_turn() != nullptr && free > 0) schedule();
+    // In this order: looking whose turn it is passes over those who have had theirs.
+    if (free > 0 && next_in_turn() != nullptr) schedule();
   }
 
   // The lane at `turn`, unless it has nothing or has had its share: then the next one that has.

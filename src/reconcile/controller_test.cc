@@ -1,0 +1,363 @@
+#include "reconcile/controller.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/object.h"
+#include "reconcile/turnstile.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::reconcile {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+using kube::ObjectKey;
+
+ObjectKey key(int number) {
+  return {"ns", std::to_string(number)};
+}
+
+double counted(const Metrics& metrics, const std::string& family, const std::string& result = {}) {
+  double sum = 0;
+  for (const Metrics::Family& one : metrics.collect()) {
+    if (one.name != family) continue;
+    for (const auto& sample : one.samples) {
+      bool matches = result.empty();
+      for (const auto& [label, value] : sample.labels)
+        matches = matches || (label == "result" && value == result);
+      if (matches) sum += sample.value;
+    }
+  }
+  return sum;
+}
+
+// Runs that the test ends by hand, so that no order depends on time.
+struct Bench {
+  struct Run {
+    ObjectKey key;
+    std::stop_token stop;
+    io::OneShot<Result<Outcome>> end;
+  };
+
+  Reconciler by_hand() {
+    return [this](ObjectKey run_key, std::stop_token stop) {
+      return start(std::move(run_key), std::move(stop));
+    };
+  }
+  io::Task<Result<Outcome>> start(ObjectKey run_key, std::stop_token stop) {
+    const io::OneShot<Result<Outcome>> end(loop);
+    runs.push_back({std::move(run_key), std::move(stop), end});
+    co_return co_await end.wait();
+  }
+
+  Controller& controller(Controller::Options options = {}) {
+    if (options.name.empty()) options.name = "test";
+    made = std::make_unique<Controller>(loop, metrics, Log(), options, by_hand());
+    return *made;
+  }
+
+  void wait_for_runs(std::size_t count) {
+    loop.run_until([&] { return runs.size() >= count; });
+  }
+  void end(std::size_t index, Result<Outcome> result) { runs[index].end.set(std::move(result)); }
+  void wait_until_idle() {
+    loop.run_until([&] { return made->running_count() == 0; });
+  }
+  // Everything that is ready now happens.
+  void settle() {
+    bool is_over = false;
+    int turns = 0;
+    std::function<void()> turn = [&] {
+      if (++turns == 20) {
+        is_over = true;
+      } else {
+        loop.post([&] { turn(); });
+      }
+    };
+    turn();
+    loop.run_until([&] { return is_over; });
+  }
+
+  io::Loop loop;
+  Metrics metrics;
+  std::vector<Run> runs;
+  std::unique_ptr<Controller> made;
+};
+
+TEST(Controller, RunsNothingBeforeItIsStarted) {
+  Bench bench;
+  Controller& controller = bench.controller();
+  controller.enqueue(key(1));
+  bench.settle();
+  EXPECT_TRUE(bench.runs.empty());
+
+  controller.start();
+  bench.wait_for_runs(1);
+
+  EXPECT_EQ(bench.runs[0].key, key(1));
+  bench.end(0, Outcome{});
+  bench.wait_until_idle();
+}
+
+TEST(Controller, NeverRunsAKeyTwiceAtOnceAndRunsItOnceMoreWhenItWasAddedMeanwhile) {
+  Bench bench;
+  Controller& controller = bench.controller({.concurrency = 4});
+  controller.start();
+  controller.enqueue(key(1));
+  bench.wait_for_runs(1);
+  controller.enqueue(key(1));
+  controller.enqueue(key(1));
+  bench.settle();
+  EXPECT_EQ(bench.runs.size(), 1U);
+
+  bench.end(0, Outcome{});
+  bench.wait_for_runs(2);
+  bench.end(1, Outcome{});
+  bench.wait_until_idle();
+  bench.settle();
+
+  EXPECT_EQ(bench.runs.size(), 2U);
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "success"), 2);
+}
+
+TEST(Controller, RunsAsManyKeysAtOnceAsItMay) {
+  Bench bench;
+  Controller& controller = bench.controller({.concurrency = 3});
+  controller.start();
+  for (int number = 0; number < 10; ++number)
+    controller.enqueue(key(number));
+  bench.settle();
+
+  EXPECT_EQ(bench.runs.size(), 3U);
+  EXPECT_EQ(controller.depth(), 7U);
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_active_workers"), 3);
+  EXPECT_EQ(counted(bench.metrics, "workqueue_depth"), 7);
+
+  for (std::size_t index = 0; index < 10; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, Outcome{});
+  }
+  bench.wait_until_idle();
+}
+
+TEST(Controller, RepeatsWhatFailedAndForgetsTheFailuresOnSuccess) {
+  Bench bench;
+  Controller& controller = bench.controller();
+  controller.start();
+  controller.enqueue(key(1));
+  for (std::size_t index = 0; index < 3; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, fail(ErrorKind::Unavailable, "no answer"));
+  }
+  bench.wait_for_runs(4);
+  bench.end(3, Outcome{});
+  bench.wait_until_idle();
+  bench.settle();
+
+  EXPECT_EQ(bench.runs.size(), 4U);
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_errors_total"), 3);
+  EXPECT_EQ(counted(bench.metrics, "workqueue_retries_total"), 3);
+}
+
+TEST(Controller, DoesNotRepeatWhatIsWrongUntilItIsAddedAgain) {
+  Bench bench;
+  Controller& controller = bench.controller({.backoff = {.min = milliseconds(1)}});
+  controller.start();
+  controller.enqueue(key(1));
+  bench.wait_for_runs(1);
+  bench.end(0, fail(ErrorKind::InvalidInput, "spec is wrong"));
+  bench.wait_until_idle();
+  // Were it repeated, it would come before this.
+  controller.enqueue_after(key(2), milliseconds(30));
+  bench.wait_for_runs(2);
+  EXPECT_EQ(bench.runs[1].key, key(2));
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_terminal_reconcile_errors_total"), 1);
+
+  bench.end(1, Outcome{});
+  controller.enqueue(key(1));
+  bench.wait_for_runs(3);
+  EXPECT_EQ(bench.runs[2].key, key(1));
+  bench.end(2, Outcome{});
+  bench.wait_until_idle();
+}
+
+TEST(Controller, RepeatsAConflictAtOnceAndTwoFightersLessAndLess) {
+  Bench bench;
+  Controller& controller = bench.controller({.backoff = {.min = hours(1), .max = hours(1)}});
+  controller.start();
+  controller.enqueue(key(1));
+  for (std::size_t index = 0; index < 6; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, fail(ErrorKind::Conflict, "changed"));
+  }
+  bench.wait_until_idle();
+  controller.enqueue_after(key(2), milliseconds(50));
+  bench.wait_for_runs(7);
+
+  EXPECT_EQ(bench.runs[6].key, key(2)) << "the sixth conflict in a row waits as an error does";
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_errors_total"), 1);
+  bench.end(6, Outcome{});
+  bench.wait_until_idle();
+}
+
+TEST(Controller, RunsAgainAfterTheTimeThatARunAskedFor) {
+  Bench bench;
+  Controller& controller = bench.controller();
+  controller.start();
+  controller.enqueue(key(1));
+  bench.wait_for_runs(1);
+  const Instant ended = io::Loop::now();
+  bench.end(0, Outcome{.requeue_after = milliseconds(20)});
+  bench.wait_for_runs(2);
+
+  EXPECT_GE(io::Loop::now() - ended, milliseconds(20));
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "requeue_after"), 1);
+  bench.end(1, Outcome{});
+  bench.wait_until_idle();
+}
+
+TEST(Controller, EndsARunAtItsDeadlineAndRepeatsIt) {
+  Bench bench;
+  std::size_t asked = 0;
+  Controller controller(
+      bench.loop, bench.metrics, Log(), {.name = "slow", .deadline = milliseconds(10)},
+      [&](ObjectKey, std::stop_token stop) {
+        ++asked;
+        return [](io::Loop& loop, std::stop_token token) -> io::Task<Result<Outcome>> {
+          HANGAR_CO_TRY(co_await loop.sleep(hours(1), token));
+          co_return Outcome{};
+        }(bench.loop, std::move(stop));
+      });
+  controller.start();
+  controller.enqueue(key(1));
+
+  bench.loop.run_until([&] { return asked == 2; });
+
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_errors_total"), 1);
+  bench.loop.run_until([&] { return controller.running_count() == 0; });
+}
+
+TEST(Controller, StopsAfterTheRunsThatGoOnAndBeginsNoOthers) {
+  Bench bench;
+  Controller& controller = bench.controller({.concurrency = 1});
+  controller.start();
+  controller.enqueue(key(1));
+  controller.enqueue(key(2));
+  bench.wait_for_runs(1);
+  bool is_stopped = false;
+  bench.loop.spawn([](Controller& stopping, bool& done) -> io::Task<void> {
+    co_await stopping.stop();
+    done = true;
+  }(controller, is_stopped));
+  bench.settle();
+  EXPECT_FALSE(is_stopped);
+  EXPECT_FALSE(bench.runs[0].stop.stop_requested()) << "it may end by itself first";
+
+  bench.end(0, Outcome{.requeue_after = milliseconds(1)});
+  bench.loop.run_until([&] { return is_stopped; });
+  controller.enqueue(key(3));
+  bench.settle();
+
+  EXPECT_EQ(bench.runs.size(), 1U);
+}
+
+TEST(Turnstile, AControllerWithManyKeysDoesNotStarveAnother) {
+  Bench bench;
+  Turnstile turnstile(bench.loop, 2);
+  Controller busy(bench.loop, bench.metrics, Log(),
+                  {.name = "busy", .concurrency = 8, .turnstile = &turnstile}, bench.by_hand());
+  std::size_t other_runs = 0;
+  Controller other(bench.loop, bench.metrics, Log(),
+                   {.name = "other", .concurrency = 8, .turnstile = &turnstile},
+                   [&](ObjectKey, std::stop_token) -> io::Task<Result<Outcome>> {
+                     ++other_runs;
+                     co_return Outcome{};
+                   });
+  busy.start();
+  other.start();
+  for (int number = 0; number < 10'000; ++number)
+    busy.enqueue(key(number));
+  bench.wait_for_runs(2);
+  bench.settle();
+  EXPECT_EQ(bench.runs.size(), 2U) << "both slots are taken, no more";
+
+  other.enqueue(key(1));
+  bench.end(0, Outcome{});
+  bench.loop.run_until([&] { return other_runs == 1; });
+
+  EXPECT_LE(bench.runs.size(), 3U) << "the other one had its turn at the next free slot";
+  // What still waits is dropped; what runs is ended.
+  bool is_stopped = false;
+  bench.loop.spawn([](Controller& stopping, bool& done) -> io::Task<void> {
+    co_await stopping.stop();
+    done = true;
+  }(busy, is_stopped));
+  for (std::size_t index = 1; index < bench.runs.size(); ++index)
+    bench.end(index, Outcome{});
+  bench.loop.run_until([&] { return is_stopped; });
+}
+
+TEST(Turnstile, LetsEachLaneHaveItsWeightInEachRound) {
+  io::Loop loop;
+  Turnstile turnstile(loop, 1);
+  std::string order;
+  std::optional<Turnstile::Slot> held;
+  const auto lane = [&](char name) {
+    return [&, name](Turnstile::Slot slot) {
+      order += name;
+      held.emplace(std::move(slot));
+      return true;
+    };
+  };
+  const auto light = turnstile.lane(lane('a'));
+  const auto heavy = turnstile.lane(lane('b'), /*weight=*/3);
+  light->wake();
+  heavy->wake();
+
+  while (order.size() < 12) {
+    const std::size_t before = order.size();
+    loop.run_until([&] { return order.size() > before; });
+    held.reset();
+  }
+
+  EXPECT_EQ(order.substr(0, 12), "abbbabbbabbb");
+}
+
+TEST(Turnstile, ALaneMayEndWhileItsWorkRuns) {
+  io::Loop loop;
+  Turnstile turnstile(loop, 1);
+  std::optional<Turnstile::Slot> held;
+  auto lane = turnstile.lane([&](Turnstile::Slot slot) {
+    held.emplace(std::move(slot));
+    return true;
+  });
+  lane->wake();
+  loop.run_until([&] { return held.has_value(); });
+
+  lane.reset();
+  held.reset();
+
+  EXPECT_EQ(turnstile.slots_free(), 1U);
+}
+
+}  // namespace
+}  // namespace hangar::reconcile
