@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -64,6 +65,11 @@ Verdict launched() {
 
 Verdict initializing(std::string message) {
   return {.reason = std::string(kReasonInProgress), .message = std::move(message)};
+}
+
+bool is_owned_by(const json::Value& object, std::string_view uid) {
+  return std::ranges::any_of(kube::owners_of(object),
+                             [uid](const kube::OwnerReference& owner) { return owner.uid == uid; });
 }
 
 // The instances in their storage version, as a live CRD serves them; nothing before it is
@@ -210,10 +216,12 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
 // False while the API server has not established it; its event brings us back.
 io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& airway) {
   const json::Value desired = HANGAR_CO_TRY(crd_of(airway));
-  kube::ObjectPtr live = work.memory.crd->get({.name = work.key.name});
+  const kube::ObjectPtr live = work.memory.crd->get({.name = work.key.name});
+  bool is_ours = false;
   if (live) {
     const json::Value value = live->to_value();
     HANGAR_CO_TRY(may_take_over_crd(value, airway));
+    is_ours = is_owned_by(value, airway.uid);
     if (live->is_being_deleted()) {
       co_return fail(ErrorKind::Unavailable,
                      "the custom resource definition of this name is still being deleted");
@@ -223,7 +231,9 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
   const Applied* const last = work.memory.applied ? &*work.memory.applied : nullptr;
   if (apply_need(desired, live.get(), last) != ApplyNeed::None) {
     Result<json::Value> answer = co_await platform_.client.apply(
-        crd_resource(), desired, {.field_manager = std::string(kFieldManager)}, work.stop);
+        crd_resource(), desired,
+        // What is ours is put back whoever edited it; what is not is never taken by force.
+        {.field_manager = std::string(kFieldManager), .force = is_ours}, work.stop);
     if (!answer) {
       co_return std::unexpected(std::move(answer).error().in("invalid crd template"));
     }
@@ -252,14 +262,7 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
                                                .message = "removing the kind and its instances"});
   }
   const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name});
-  const std::string uid(json::string_at(work.value, {"metadata", "uid"}));
-  const bool is_ours = crd && [&] {
-    for (const kube::OwnerReference& owner : kube::owners_of(crd->to_value())) {
-      if (owner.uid == uid) return true;
-    }
-    return false;
-  }();
-  if (is_ours) {
+  if (crd && is_owned_by(crd->to_value(), json::string_at(work.value, {"metadata", "uid"}))) {
     // Instances have finalizers of ours: somebody must take them down.
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
     if (!crd->is_being_deleted()) {
@@ -292,10 +295,9 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
   const std::string before = std::exchange(work.memory.last_reason, verdict.reason);
   if (before != verdict.reason &&
       (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported)) {
-    platform_.events.record(work.value,
-                            {.type = reconcile::EventType::Warning,
-                             .reason = "AirwayFailed",
-                             .message = verdict.message});
+    platform_.events.record(work.value, {.type = reconcile::EventType::Warning,
+                                         .reason = "AirwayFailed",
+                                         .message = verdict.message});
   }
   const json::Value* const present = json::find(work.value, {"status"});
   json::Value status = present == nullptr ? json::Value(json::Object{}) : *present;

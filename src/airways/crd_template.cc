@@ -92,7 +92,12 @@ Result<> prepare_status(json::Object& schema, const std::string& path) {
   const bool is_new = !properties.contains("status");
   json::Object& status = *HANGAR_TRY(object_member(properties, "status", path + ".properties"));
   const std::string status_path = path + ".properties.status";
-  if (is_new) status["type"] = "object";
+  if (is_new) {
+    status["type"] = "object";
+    // A schema that keeps what it does not know means that of the status too.
+    constexpr std::string_view kKeepUnknown = "x-kubernetes-preserve-unknown-fields";
+    if (const json::Value* keeps = schema.if_contains(kKeepUnknown)) status[kKeepUnknown] = *keeps;
+  }
   if (const std::string_view type = text_member(status, "type"); type != "object") {
     return invalid(fmt::format("{}: invalid airway: status must be an object but got type: \"{}\"",
                                status_path, type));

@@ -466,8 +466,8 @@ void InstanceController::announce(Work& work, const Verdict& verdict) {
   if (is_error) {
     platform_.events.record(
         work.value, {.type = reconcile::EventType::Warning,
-               .reason = "FlightFailed",
-               .message = fmt::format("airway {}: {}", airway_name_, verdict.message)});
+                     .reason = "FlightFailed",
+                     .message = fmt::format("airway {}: {}", airway_name_, verdict.message)});
   } else {
     platform_.events.record(work.value, {.reason = "Deployed", .message = verdict.message});
   }

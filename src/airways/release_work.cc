@@ -99,6 +99,7 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source
     return std::ranges::none_of(released,
                                 [&](const auto& one) { return one.first == entry.first; });
   });
+  memory_.released = std::move(released);
   co_return Progress{};
 }
 

@@ -8,10 +8,13 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from cluster import ROOT, Cluster, eventually  # noqa: E402
+from cluster import ROOT, Cluster, eventually, is_ready  # noqa: E402
 from host import Host  # noqa: E402
 
 _names = itertools.count(1)
+
+# Seconds until a module of 16 MB is surely compiled, on two busy cores.
+COMPILED = 120
 
 
 def control_plane(*options):
@@ -49,6 +52,15 @@ def host(shared_host):
     assert shared_host.process.poll() is None, f"this test ended the host:\n{shared_host.tail()}"
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """A failed test shows what its hosts had to say."""
+    report = (yield).get_result()
+    if report.failed:
+        for host in (one for one in item.funcargs.values() if isinstance(one, Host)):
+            report.sections.append((f"log of {host.directory.name}", host.tail()))
+
+
 @pytest.fixture
 def unique():
     """A word that no other test of this run uses: for kinds, groups and names."""
@@ -77,9 +89,8 @@ def airway(cluster):
             cluster.learn(f"{template['group']}/{version['name']}", names.get("kind"), names.get("plural"),
                           template.get("scope") == "Namespaced")
         if ready:
-            from cluster import is_ready
             eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", made[-1])),
-                       f"airway {made[-1]} becomes ready")
+                       f"airway {made[-1]} becomes ready", COMPILED)
         return manifest
 
     yield apply

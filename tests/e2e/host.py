@@ -28,7 +28,7 @@ class Host:
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [
             str(BINARY), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
-            f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", *flags]
+            f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", "--allow-file-modules", *flags]
         self._env = {**os.environ, **(env or {})}
         self.process = None
         self.start(wait)
