@@ -112,6 +112,8 @@ std::string variant(std::string bytes, int number) {
 struct Resident {
   double total_mib = 0;
   double anonymous_mib = 0;
+  double file_mib = 0;
+  double shared_mib = 0;  // Memory files: images of linear memories.
 };
 
 Resident resident() {
@@ -121,6 +123,8 @@ Resident resident() {
     double kib = 0;
     if (word == "VmRSS:" && file >> kib) result.total_mib = kib / 1024;
     if (word == "RssAnon:" && file >> kib) result.anonymous_mib = kib / 1024;
+    if (word == "RssFile:" && file >> kib) result.file_mib = kib / 1024;
+    if (word == "RssShmem:" && file >> kib) result.shared_mib = kib / 1024;
   }
   return result;
 }
@@ -129,6 +133,8 @@ void report_memory(benchmark::State& state) {
   const Resident now = resident();
   state.counters["rss_mib"] = now.total_mib;
   state.counters["anon_mib"] = now.anonymous_mib;
+  state.counters["file_mib"] = now.file_mib;
+  state.counters["shmem_mib"] = now.shared_mib;
 }
 
 void one_at_a_time(benchmark::State& state, Rig& rig, const std::string& path) {
@@ -169,6 +175,9 @@ void many_at_once(benchmark::State& state, Rig& rig, const std::string& path) {
   state.counters["loaded_rss_mib"] = idle.total_mib;
   state.counters["loaded_anon_mib"] = idle.anonymous_mib;
   report_memory(state);
+  for (const auto& module : modules)
+    module->release_pages();
+  state.counters["released_rss_mib"] = resident().total_mib;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "wasm/internal/handles.h"
 #include "wasm/module_header.h"
 
+#include <sys/mman.h>
 #include <wasm.h>
 #include <wasmtime/memory.h>
 #include <wasmtime/module.h>
@@ -114,6 +115,14 @@ Module::Module(Parts parts) : parts_(parts) {
   void* end = nullptr;
   wasmtime_module_image_range(parts_.code, &start, &end);
   code_bytes_ = reinterpret_cast<std::uintptr_t>(end) - reinterpret_cast<std::uintptr_t>(start);
+}
+
+void Module::release_pages() const {
+  void* start = nullptr;
+  void* end = nullptr;
+  wasmtime_module_image_range(parts_.code, &start, &end);
+  // Not MADV_DONTNEED, which would lose pages that wasmtime has relocated on some processors.
+  ::madvise(start, code_bytes_, MADV_PAGEOUT);
 }
 
 Module::~Module() {

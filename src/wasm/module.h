@@ -45,6 +45,10 @@ class Module {
   // Size of the native code, mapped, not necessarily resident.
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
 
+  // Gives the memory that its code occupies back to the system; it is read again from the cache's
+  // file where it is needed. For modules that have not run for a while. Blocking, milliseconds.
+  void release_pages() const;
+
   // For wasm/ only.
   [[nodiscard]] const wasmtime_module* native() const { return parts_.code; }
 

@@ -27,6 +27,7 @@
 #include <wasmtime/trap.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,6 +45,10 @@ namespace hangar::wasm {
 namespace {
 
 constexpr std::string_view kMemoryName = "memory";
+
+// Of processor time, before a guest makes room for others. Ordinary evaluations are over by then:
+// were it shorter, all that wait would begin before the first has ended, each with its memory.
+constexpr std::chrono::milliseconds kSlice{100};
 
 }  // namespace
 
@@ -128,19 +133,20 @@ wasmtime_error_t* Run::on_epoch(wasmtime_context_t* /*context*/, void* self, std
   }
   if (run.is_stopped()) return wasmtime_error_new("stopped");
   *ticks = 1;
-  *kind = run.engine_.native().ready.is_contended() ? WASMTIME_UPDATE_DEADLINE_YIELD
-                                                    : WASMTIME_UPDATE_DEADLINE_CONTINUE;
+  const bool is_over = io::thread_cpu_time() - run.slice_began_ >= kSlice &&
+                       run.engine_.native().ready.is_contended();
+  *kind = is_over ? WASMTIME_UPDATE_DEADLINE_YIELD : WASMTIME_UPDATE_DEADLINE_CONTINUE;
   return nullptr;
 }
 
 void Run::step() {
-  const Duration before = io::thread_cpu_time();
+  slice_began_ = io::thread_cpu_time();
   const Progress progress = advance();
   if (progress == Progress::Ended) {
     report_.ended = outcome();
     finish();
   }
-  report_.cpu_time += io::thread_cpu_time() - before;
+  report_.cpu_time += io::thread_cpu_time() - slice_began_;
   switch (progress) {
     case Progress::Ended: {
       engine_.native().ticker.end();

@@ -420,6 +420,12 @@ TEST_F(FlightTest, RunsWaitForASlotWhenTheLimitIsReached) {
     EXPECT_TRUE(output.has_value()) << output.error().message();
 }
 
+TEST_F(FlightTest, RunsAgainAfterItsPagesWereReleased) {
+  expect_exit("exit_3", 3);
+  rig_.load("exit_3")->release_pages();
+  expect_exit("exit_3", 3);
+}
+
 TEST_F(FlightTest, StateOfOneRunIsNotSeenByTheNext) {
   const auto module = rig_.load("lookup_many");
   for (int index = 0; index < 20; ++index) {

@@ -109,6 +109,7 @@ class Run {
   bool is_waiting_ = false;
   bool is_in_guest_call_ = false;
   Instant deadline_ = Instant::max();  // Set once, before anything waits.
+  Duration slice_began_{};             // In processor time of the worker that has it.
   RunReport report_;
 
   // Both sides.
