@@ -1,0 +1,228 @@
+"""What every benchmark needs: figures with their peers and targets, and a look at processes from outside.
+
+A benchmark is bench/NAME/bench.py: it fills a Report, which prints a table and writes
+build/bench/NAME.json, a list of {figure, unit, hangar, peer, peer_name, ratio, target, met}.
+Only the standard library, and nothing of hangar's.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/bench"
+MIB = 1024 * 1024
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+
+def progress(text):
+    """One line for the person who waits."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def percentile(values, percent):
+    """The nearest-rank percentile: a value that was measured, never one between two."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+# Figures ----------------------------------------------------------------------------------------
+
+
+class Target:
+    """A bound that was set before the measurement: on the figure itself, or on its ratio to the peer's."""
+
+    def __init__(self, relation, bound, of_peer=False):
+        self.relation, self.bound, self.of_peer = relation, bound, of_peer
+
+    def __str__(self):
+        return f"{self.relation} {self.bound:g}" + (" x peer" if self.of_peer else "")
+
+    def is_met(self, hangar, ratio):
+        """None if it cannot be told."""
+        value = ratio if self.of_peer else hangar
+        if value is None:
+            return None
+        return value <= self.bound if self.relation == "<=" else value >= self.bound
+
+
+def at_most(bound):
+    return Target("<=", bound)
+
+
+def at_least(bound):
+    return Target(">=", bound)
+
+
+def at_most_of_peer(bound):
+    return Target("<=", bound, of_peer=True)
+
+
+def _middle(value):
+    if isinstance(value, (list, tuple)):
+        return statistics.median(value) if value else None
+    return value
+
+
+class Report:
+    """The figures of one benchmark, in the order in which they are added."""
+
+    def __init__(self, name):
+        self.name = name
+        self.figures = []
+        self.notes = []
+
+    def add(self, figure, unit, hangar, peer=None, peer_name=None, target=None):
+        """Values that are lists are rounds: their median counts. None is "not measured"."""
+        hangar, peer = _middle(hangar), _middle(peer)
+        ratio = hangar / peer if hangar is not None and peer else None
+        self.figures.append({
+            "figure": figure, "unit": unit, "hangar": hangar, "peer": peer,
+            "peer_name": peer_name if peer is not None else None, "ratio": ratio,
+            "target": str(target) if target else None,
+            "met": target.is_met(hangar, ratio) if target else None})
+
+    def note(self, text):
+        """A line below the table: what a reader must know to read the figures right."""
+        self.notes.append(text)
+
+    def write(self, path=None):
+        path = path or OUT / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(self.figures, indent=1) + "\n")
+        return path
+
+    def table(self):
+        def number(value):
+            if value is None:
+                return "-"
+            return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+        heads = ["figure", "unit", "hangar", "peer", "ratio", "target", "met", "peer is"]
+        rows = [[one["figure"], one["unit"], number(one["hangar"]), number(one["peer"]), number(one["ratio"]),
+                 one["target"] or "", {True: "yes", False: "NO", None: ""}[one["met"]], one["peer_name"] or ""]
+                for one in self.figures]
+        widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+        right = {2, 3, 4}
+
+        def line(row):
+            return "  ".join(cell.rjust(width) if column in right else cell.ljust(width)
+                             for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+
+        return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows),
+                          *(f"  {note}" for note in self.notes)])
+
+    def finish(self):
+        """Prints, writes, and says where."""
+        print(self.table(), flush=True)
+        progress(f"written to {self.write().relative_to(ROOT)}")
+
+
+# Processes, seen from outside -------------------------------------------------------------------
+
+
+def memory(pid):
+    """MiB: rss; pss, where a page shared by n processes counts as 1/n; private, which only this process has;
+    anonymous, which no file can give back (the rest can be evicted)."""
+    fields = {}
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        key, value = line.split(":")
+        fields[key] = int(value.split()[0]) / 1024
+    return {"rss": fields["Rss"], "pss": fields["Pss"], "anonymous": fields["Anonymous"],
+            "private": fields["Private_Clean"] + fields["Private_Dirty"]}
+
+
+def settled_memory(pid, quiet_seconds, samples=5):
+    """Medians over some samples after `quiet_seconds` in which nothing was asked of the process."""
+    time.sleep(quiet_seconds)
+    seen = []
+    for _ in range(samples):
+        seen.append(memory(pid))
+        time.sleep(0.2)
+    return {key: statistics.median(one[key] for one in seen) for key in seen[0]}
+
+
+def cpu_seconds(pid):
+    """User and system time of the process, without its children."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+@contextlib.contextmanager
+def peak_memory(pid):
+    """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss as sampled
+    every 100 ms (reading it walks all page tables, so more often would be felt)."""
+    peaks = {"rss": 0.0, "pss": 0.0}
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
+    done = threading.Event()
+
+    def sample():
+        while not done.is_set():
+            with contextlib.suppress(OSError):
+                peaks["pss"] = max(peaks["pss"], memory(pid)["pss"])
+            done.wait(0.1)
+
+    sampler = threading.Thread(target=sample, daemon=True)
+    sampler.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        sampler.join()
+        with contextlib.suppress(OSError):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            peaks["rss"] = int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+class Conversation:
+    """A child process that answers each line on its stdin by one line of JSON: the peers, and hangar's own parts."""
+
+    def __init__(self, command, env=None):
+        self.started = time.monotonic()
+        self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={**os.environ, **(env or {})})
+        self.pid = self.process.pid
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.hear()
+
+    def hear(self):
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.process.args[0]} ended with {self.process.wait()}")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def hangar_host_class():
+    """tests/e2e's Host without its debug log: nobody runs a host so, and writing it takes time."""
+    from host import Host
+
+    class QuietHost(Host):
+        def start(self, wait=True):
+            self._command = ["--log-level=info" if word == "--log-level=debug" else word for word in self._command]
+            super().start(wait)
+
+    return QuietHost
