@@ -41,6 +41,7 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
     co_return fail(ErrorKind::InvalidInput, fmt::format("module \"{}\" not allowed", source.url));
   }
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.url));
+  const std::string display = reference.display();
   modules::FetchOptions options{.expected_sha256 = std::move(source.checksum),
                                 .insecure = source.insecure};
   if (const auto known = prepared_.find(source.url); known != prepared_.end()) {
@@ -55,9 +56,12 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
   const auto bytes = std::make_shared<const std::string>(std::move(fetched.wasm));
   module.sha1 = co_await parts_.workers.run([bytes] { return internal::sha1_hex(*bytes); });
-  const std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, bytes, stop));
-  HANGAR_CO_TRY(parts_.runtime.check(*code));
+  const Result<std::shared_ptr<const wasm::Module>> code =
+      co_await parts_.code_cache.load(digest, bytes, stop);
+  const Result<> checked = code ? parts_.runtime.check(**code) : std::unexpected(code.error());
+  if (!checked) {
+    co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
+  }
   prepared_[source.url] = module;
   co_return module;
 }

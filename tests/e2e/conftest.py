@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from cluster import ROOT, Cluster, eventually, is_ready  # noqa: E402
+from cluster import ROOT, ApiError, Cluster, eventually, is_ready  # noqa: E402
 from host import Host  # noqa: E402
 
 _names = itertools.count(1)
@@ -26,7 +26,17 @@ def control_plane(*options):
         pytest.skip("the control plane's programs are not built: run make deps")
     for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
         cluster.kubectl("apply", "--server-side", "-f", str(manifest))
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(manifest))
+    eventually(lambda: serves(cluster, "/apis/yoke.cd/v1alpha1/airways"), "the API server serves Airways")
     return cluster
+
+
+def serves(cluster, path):
+    """A CRD is established a moment before it is served."""
+    try:
+        return cluster.request("GET", path)
+    except ApiError:
+        return None
 
 
 @pytest.fixture(scope="session")

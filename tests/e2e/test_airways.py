@@ -389,7 +389,7 @@ def test_the_status_that_a_flight_returns_is_the_status(cluster, kind, namespace
     ready = made.ready("it", namespace)
 
     assert ready["status"]["phase"] == "blue"
-    made.patch("it", namespace, status={"colour": "green"})
+    made.patch("it", namespace, status={"phase": None, "colour": "green"})
     eventually(lambda: made.get("it", namespace)["status"].get("colour") == "green", "the new status")
     assert "phase" not in made.get("it", namespace)["status"]
 

@@ -192,7 +192,7 @@ def error_of(cluster, kind, name, namespace, seconds=60):
 @pytest.mark.parametrize("stdout, says", [
     ("", "failed to takeoff: resource provided is either empty or invalid"),
     ("hello", "input must be resource, list of resources, or list of list of resources"),
-    ("{}", "kind"),
+    ("{}", "input must be resource, list of resources, or list of list of resources"),
     ('{"apiVersion": "v1", "metadata": {"name": "x"}}', "kind"),
     ("[null, " + CONFIG_MAP % "x" + "]", "null"),
     (CONFIG_MAP % "x" + "\n" + CONFIG_MAP % "y", ""),
