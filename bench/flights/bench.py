@@ -31,6 +31,7 @@ from harness import OUT, ROOT, at_least, at_most, at_most_of_peer, progress  # n
 import airways  # noqa: E402
 from cluster import Cluster, eventually, is_ready  # noqa: E402
 
+LONG_AGO = "2020-01-01T00:00:00Z"
 GROUP, NAMESPACE, SECRET = "bench.hangar.dev", "bench", "shared"
 STRONG = "wazero 1.6.0, modules kept"
 WEAK = "wazero 1.6.0, weak references as yoke's ATC"
@@ -205,6 +206,28 @@ class Bench:
         self.cluster.create(kind.instance(name, **spec))
         return max(arrivals.wait([("Deployment", name), ("Service", name)], seconds)) - began
 
+    def play_controllers(self, names):
+        """Says what the controllers of a cluster would say of the instances' resources: they are available."""
+        for name in names:
+            deployment = self.cluster.get("apps/v1", "Deployment", name, NAMESPACE)
+            replicas = deployment["spec"]["replicas"]
+            self.cluster.patch("apps/v1", "Deployment", name, {"status": {
+                "observedGeneration": deployment["metadata"]["generation"],
+                **{key: replicas for key in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")},
+                "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",
+                                "message": "", "lastUpdateTime": LONG_AGO, "lastTransitionTime": LONG_AGO}]}}, NAMESPACE, "status")
+            self.cluster.request("POST", f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices", {
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
+                "ports": [{"name": "http", "port": 8080}],
+                "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": True}}]})
+
+    def wait_instances_ready(self):
+        def unready():
+            return [one["metadata"]["name"] for kind in self.kinds
+                    for one in self.cluster.list(kind.api_version, kind.kind, NAMESPACE) if not is_ready(one)]
+        eventually(lambda: not unready(), "every instance is Ready", 60)
+
     def touch_secret(self):
         self.stamp += 1
         self.cluster.patch("v1", "Secret", SECRET, {"stringData": {"stamp": str(self.stamp)}}, NAMESPACE)
@@ -296,6 +319,8 @@ class Bench:
         arrivals = Arrivals(self.cluster, ("apps/v1", "Deployment"), ("v1", "Service"))
         for kind in self.kinds[1:]:
             self.create(kind, kind.lasting(), arrivals, secret=SECRET)
+        self.play_controllers(kind.lasting() for kind in self.kinds)
+        self.wait_instances_ready()
         wait_idle(host)
         progress("idle")
         before = harness.cpu_seconds(host.process.pid)
@@ -324,6 +349,8 @@ class Bench:
                         target=at_most(100))
         self.report.add("create an instance to resources exist, one at a time: p99", "ms", harness.percentile(took, 99))
         # They stay: nothing here completes a foreground deletion, the garbage collector is not running.
+        self.play_controllers(f"single-{number}" for number in range(count))
+        self.wait_instances_ready()
 
     def throughput(self, host):
         """Rounds of evaluations, host and peer in turn, and the memory that they take."""
@@ -484,7 +511,7 @@ class Bench:
             host = self.starts(host)
             self.burst(host)
         except BaseException:
-            print(host.tail(), file=sys.stderr)
+            print(host.tail(), self.report.table(), sep="\n", file=sys.stderr)
             raise
         finally:
             self.end_peers()
