@@ -97,7 +97,7 @@ start_host() {
   heading "hangar"
   tell "One process runs every operator of this demo. Its log: $state/host.log"
   "$kubectl" apply --server-side -f deploy/crds/ >/dev/null
-  build/bin/hangar host --module-cache-dir="$state/modules" --bind-address="127.0.0.1:${HANGAR_DEMO_PORT:-8089}" \
+  build/bin/hangar host --allow-file-modules --module-cache-dir="$state/modules" --bind-address="127.0.0.1:${HANGAR_DEMO_PORT:-8089}" \
     >"$log" 2>&1 </dev/null &
   host=$!
 }
