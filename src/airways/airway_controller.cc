@@ -124,17 +124,20 @@ io::Task<void> AirwayController::stop() {
   subscription_.reset();
   co_await controller_.stop();
   for (const auto& [key, memory] : airways_) {
-    if (memory->instances) co_await memory->instances->stop();
+    co_await stop_instances(*memory);
   }
 }
 
 InstanceController* AirwayController::instances_of(const kube::GroupKind& kind) const {
-  for (const auto& [key, memory] : airways_) {
-    if (memory->instances && memory->instances->kind().gvk().group_kind() == kind) {
-      return memory->instances.get();
-    }
-  }
-  return nullptr;
+  const auto found = by_kind_.find(kind);
+  return found == by_kind_.end() ? nullptr : found->second;
+}
+
+io::Task<void> AirwayController::stop_instances(Memory& memory) {
+  if (!memory.instances) co_return;
+  by_kind_.erase(memory.instances->kind().gvk().group_kind());
+  co_await memory.instances->stop();
+  memory.instances.reset();
 }
 
 void AirwayController::watch_crd(const kube::ObjectKey& key, Memory& memory) {
@@ -155,7 +158,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   Memory& memory = *slot;
   kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
   if (!object) {
-    if (memory.instances) co_await memory.instances->stop();
+    co_await stop_instances(memory);
     airways_.erase(key);
     co_return Outcome{};
   }
@@ -249,8 +252,9 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
 io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource& kind) {
   auto& instances = work.memory.instances;
   if (instances && instances->kind() == kind) co_return;
-  if (instances) co_await instances->stop();
+  co_await stop_instances(work.memory);
   instances = std::make_unique<InstanceController>(platform_, work.key.name, kind);
+  by_kind_[kind.gvk().group_kind()] = instances.get();
   work.memory.bound.reset();
   instances->start();
 }

@@ -66,11 +66,13 @@ class AirwayController {
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
   [[nodiscard]] io::Task<Result<>> write_status(Work& work, const Verdict& verdict);
   [[nodiscard]] static Result<> remember(Work& work, json::Value answer);
+  [[nodiscard]] io::Task<void> stop_instances(Memory& memory);
   void watch_crd(const kube::ObjectKey& key, Memory& memory);
 
   const Platform& platform_;
   const Log log_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
+  std::map<kube::GroupKind, InstanceController*> by_kind_;  // Those of airways_.
   reconcile::Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };

@@ -25,8 +25,11 @@ namespace hangar::airways {
 
 namespace {
 
-// Loading is mapping a file, a fraction of a millisecond: code that nobody runs need not stay.
-constexpr std::chrono::seconds kKeptUnused{10};
+// Pages come back from the file when the module runs again, some milliseconds at the most: no
+// memory for code that nobody runs.
+constexpr std::chrono::seconds kPagesKeptUnused{10};
+// Loading again costs a checksum of the code, some 40 ms: more than mapping, but not for ever.
+constexpr std::chrono::minutes kKeptUnused{5};
 
 }  // namespace
 
@@ -70,21 +73,30 @@ io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(Flight
                                                                           std::stop_token stop) {
   if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
     found->second.last_used = io::Loop::now();
+    found->second.has_pages = true;
     co_return found->second.module;
   }
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
   std::shared_ptr<const wasm::Module> loaded =
       HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, nullptr, std::move(stop)));
-  if (kept_.empty()) drop_timer_ = parts_.loop.after(kKeptUnused, [this] { drop_unused(); });
+  if (kept_.empty()) {
+    release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
+  }
   kept_[module.sha256] = {.module = loaded, .last_used = io::Loop::now()};
   co_return loaded;
 }
 
-void FlightModules::drop_unused() {
-  const Instant bound = io::Loop::now() - kKeptUnused;
-  std::erase_if(kept_, [bound](const auto& entry) { return entry.second.last_used <= bound; });
+void FlightModules::release_unused() {
+  const Instant now = io::Loop::now();
+  std::erase_if(kept_,
+                [now](const auto& entry) { return entry.second.last_used + kKeptUnused <= now; });
+  for (auto& [sha256, kept] : kept_) {
+    if (!kept.has_pages || kept.last_used + kPagesKeptUnused > now) continue;
+    kept.has_pages = false;
+    parts_.workers.submit([module = kept.module] { module->release_pages(); });
+  }
   if (!kept_.empty()) {
-    drop_timer_ = parts_.loop.after(kKeptUnused, [this] { drop_unused(); });
+    release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
   }
 }
 

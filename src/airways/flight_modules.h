@@ -54,8 +54,8 @@ class FlightModules {
   // NotFound, Denied, Unavailable, LimitExceeded.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(FlightSource source, std::stop_token stop);
 
-  // The code of a module that was prepared: mapped from the cache, shared while anybody uses it and
-  // a little longer.
+  // The code of a module that was prepared: mapped from the cache, shared. When nobody has run it
+  // for some seconds its pages leave memory; after some minutes the module itself does.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
                                                                            std::stop_token stop);
 
@@ -63,13 +63,14 @@ class FlightModules {
   struct Kept {
     std::shared_ptr<const wasm::Module> module;
     Instant last_used;
+    bool has_pages = true;  // As far as we know: it ran since its pages were released.
   };
-  void drop_unused();
+  void release_unused();
 
   const Parts parts_;
   std::map<std::string, FlightModule> prepared_;  // By URL: what it was when it was last looked at.
   std::map<std::string, Kept> kept_;              // By sha256.
-  io::Loop::Timer drop_timer_;                    // Runs while anything is kept.
+  io::Loop::Timer release_timer_;                 // Runs while anything is kept.
 };
 
 }  // namespace hangar::airways

@@ -46,6 +46,7 @@ struct Instance {
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 
   bool flight_owned_ready = false;
+  std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
   std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.
 };
 

@@ -258,6 +258,8 @@ io::Task<Result<Outcome>> InstanceController::evaluate(Work& work) {
   HANGAR_CO_TRY(co_await claim(work));
   HANGAR_CO_TRY(co_await memory.history->load(work.stop));
 
+  warn_of_unsupported(work);
+
   const ResourceRef self = work.release.instance;
   platform_.tracker.begin(self, airway.mode);
   Result<> done = co_await release(work);
@@ -471,6 +473,18 @@ void InstanceController::announce(Work& work, const Verdict& verdict) {
   } else {
     platform_.events.record(work.value, {.reason = "Deployed", .message = verdict.message});
   }
+}
+
+// Once for each set of wishes that cannot be met.
+void InstanceController::warn_of_unsupported(Work& work) {
+  std::vector<std::string> sentences = unsupported_of_instance(work.value);
+  if (sentences == work.memory.unsupported) return;
+  for (const std::string& sentence : sentences) {
+    platform_.events.record(
+        work.value,
+        {.type = reconcile::EventType::Warning, .reason = "Unsupported", .message = sentence});
+  }
+  work.memory.unsupported = std::move(sentences);
 }
 
 void InstanceController::forget(const kube::ObjectKey& key) {

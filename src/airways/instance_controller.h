@@ -84,6 +84,7 @@ class InstanceController {
   [[nodiscard]] io::Task<Result<>> write_status(Work& work, std::optional<Verdict> verdict);
   [[nodiscard]] Result<> remember(Work& work, json::Value answer);
   void announce(Work& work, const Verdict& verdict);
+  void warn_of_unsupported(Work& work);
   void forget(const kube::ObjectKey& key);
 
   const Platform& platform_;

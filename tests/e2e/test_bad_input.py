@@ -214,6 +214,14 @@ def test_output_that_is_wrong_changes_nothing(cluster, behave, namespace, stdout
                "an Event names the fault and the Airway")
 
 
+def test_an_override_annotation_is_ignored_and_said_to_be(cluster, behave, namespace):
+    cluster.create(instance(behave, "it", {"behaviour": "basic"}, namespace, annotations={"overrides.yoke.cd/mode": "dynamic"}))
+
+    eventually(lambda: [event for event in events_of(cluster, behave, "it", namespace) if "overrides.yoke.cd/mode" in event["message"]],
+               "an Event says that the annotation is ignored")
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", behave, "it", namespace)), "the instance is Ready")
+
+
 # Guests -------------------------------------------------------------------------------------------
 
 
