@@ -6,6 +6,7 @@
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
+#include "base/metrics.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
@@ -42,6 +43,10 @@ AirTrafficController::AirTrafficController(const Host& host)
                 .events = host.events,
                 .turnstile = host.turnstile,
                 .metrics = host.metrics,
+                .evaluations = host.metrics.counter("hangar_evaluations_total", "Runs of flights."),
+                .evaluation_cpu_seconds = host.metrics.histogram(
+                    "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
+                    latency_buckets()),
                 .log = host.log,
                 .version = host.version},
       airways_(platform_) {}

@@ -1,9 +1,12 @@
 #include "airways/flight_modules.h"
 
 #include "airways/internal/digest.h"
+#include "base/limits.h"
 #include "base/result.h"
+#include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "json/value.h"
 #include "modules/fetcher.h"
 #include "modules/reference.h"
 #include "wasm/code_cache.h"
@@ -12,12 +15,15 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,9 +37,41 @@ constexpr std::chrono::seconds kPagesKeptUnused{10};
 // Loading again costs a checksum of the code, some 40 ms: more than mapping, but not for ever.
 constexpr std::chrono::minutes kKeptUnused{5};
 
+// Some thousand flights.
+constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
+
 }  // namespace
 
 FlightModules::FlightModules(Parts parts) : parts_(std::move(parts)) {}
+
+void FlightModules::open() {
+  if (parts_.index_file.empty()) return;
+  const Result<std::string> text = io::read_file(parts_.index_file, kIndexBytesMax);
+  const Result<json::Value> index = text ? json::parse(*text) : std::unexpected(text.error());
+  const json::Object* const entries = index ? index->if_object() : nullptr;
+  if (entries == nullptr) return;
+  for (const auto& entry : *entries) {
+    prepared_[entry.key()] = {
+        .sha256 = std::string(json::string_at(entry.value(), {"sha256"})),
+        .sha1 = std::string(json::string_at(entry.value(), {"sha1"})),
+        .resolved = std::string(json::string_at(entry.value(), {"resolved"}))};
+  }
+}
+
+io::Task<void> FlightModules::remember(std::string key, FlightModule module) {
+  prepared_[std::move(key)] = std::move(module);
+  if (parts_.index_file.empty()) co_return;
+  json::Object index;
+  for (const auto& [known, prepared] : prepared_) {
+    index[known] = json::Object{
+        {"sha256", prepared.sha256}, {"sha1", prepared.sha1}, {"resolved", prepared.resolved}};
+  }
+  std::string text = json::dump(index);
+  // Too large an index would not be read again; a failed write costs time at the next start.
+  if (text.size() > kIndexBytesMax) co_return;
+  std::ignore = co_await parts_.workers.run(
+      [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
+}
 
 io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::stop_token stop) {
   const bool is_allowed = parts_.allow_list.empty() ||
@@ -45,15 +83,16 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
   }
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.url));
   const std::string display = reference.display();
+  const std::string key = (source.insecure ? "insecure:" : "") + reference.key();
   modules::FetchOptions options{.expected_sha256 = std::move(source.checksum),
                                 .insecure = source.insecure};
-  if (const auto known = prepared_.find(source.url); known != prepared_.end()) {
+  if (const auto known = prepared_.find(key); known != prepared_.end()) {
     const Result<wasm::Digest> digest = wasm::Digest::from_hex(known->second.sha256);
     if (digest && parts_.code_cache.has(*digest)) options.have_sha256 = known->second.sha256;
   }
   modules::Fetched fetched =
       HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
-  if (fetched.is_unchanged) co_return prepared_.at(source.url);
+  if (fetched.is_unchanged) co_return prepared_.at(key);
 
   FlightModule module{.sha256 = fetched.sha256, .resolved = fetched.resolved};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
@@ -62,10 +101,12 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
   const Result<std::shared_ptr<const wasm::Module>> code =
       co_await parts_.code_cache.load(digest, bytes, stop);
   const Result<> checked = code ? parts_.runtime.check(**code) : std::unexpected(code.error());
+  // Buffers of the module's size were used for a moment: glibc would keep them.
+  parts_.workers.submit([] { ::malloc_trim(0); });
   if (!checked) {
     co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
   }
-  prepared_[source.url] = module;
+  co_await remember(key, module);
   co_return module;
 }
 

@@ -11,6 +11,7 @@
 #include "wasm/code_cache.h"
 #include "wasm/module.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -45,8 +46,14 @@ class FlightModules {
     const abi::flight::Runtime& runtime;
     // Globs as Go's path.Match reads them (`*` stops at a slash); empty: every URL.
     std::vector<std::string> allow_list;
+    // What was prepared before is remembered here, so that a host which starts again need not read
+    // every module to find out that it has its code. Empty: not remembered.
+    std::filesystem::path index_file = {};
   };
   explicit FlightModules(Parts parts);
+
+  // Reads the index; one that cannot be read is as good as none. Blocking; before anything else.
+  void open();
 
   // Resolves the source anew (a tag may have moved), fetches what is not here yet, and compiles it.
   // Errors, for the Airway's status: InvalidInput (not Wasm, wrong checksum, not allowed,
@@ -65,12 +72,14 @@ class FlightModules {
     Instant last_used;
     bool has_pages = true;  // As far as we know: it ran since its pages were released.
   };
+  [[nodiscard]] io::Task<void> remember(std::string key, FlightModule module);
   void release_unused();
 
   const Parts parts_;
-  std::map<std::string, FlightModule> prepared_;  // By URL: what it was when it was last looked at.
-  std::map<std::string, Kept> kept_;              // By sha256.
-  io::Loop::Timer release_timer_;                 // Runs while anything is kept.
+  // By the reference's key (which shows no secret of it): what it was when it was last looked at.
+  std::map<std::string, FlightModule> prepared_;
+  std::map<std::string, Kept> kept_;  // By sha256.
+  io::Loop::Timer release_timer_;     // Runs while anything is kept.
 };
 
 }  // namespace hangar::airways

@@ -320,6 +320,11 @@ io::Task<Result<>> InstanceController::release(Work& work) {
                          platform_.view, platform_.tracker, work.stop);
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(
       platform_.runtime, std::move(code), std::move(evaluation), lookups, work.stop);
+  platform_.evaluations.add();
+  if (output) {
+    platform_.evaluation_cpu_seconds.observe(
+        std::chrono::duration<double>(output->cpu_time).count());
+  }
   if (!output) {
     co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));
   }

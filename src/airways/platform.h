@@ -34,6 +34,8 @@ struct Platform {
   reconcile::EventRecorder& events;
   reconcile::Turnstile& turnstile;  // Shares the slots for reconciles between all kinds.
   Metrics& metrics;
+  Counter& evaluations;               // Flights that ran, whatever came of it.
+  Histogram& evaluation_cpu_seconds;  // Of each of them.
   Log log;
   std::string version;  // YOKE_VERSION of the flights.
 };

@@ -267,7 +267,9 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(ResourceRef ref) {
                        .custom = &platform_.custom_readiness};
   if (!facts.has_endpoint_slice && needs_endpoint_slices(value)) {
     kube::ListOptions options{.namespace_ = ref.namespace_,
-                              .label_selector = "kubernetes.io/service-name=" + ref.name};
+                              .label_selector = "kubernetes.io/service-name=" + ref.name,
+                              // From the server's cache: what it lacks is looked for again soon.
+                              .resource_version = "0"};
     const kube::List slices = HANGAR_CO_TRY(
         co_await platform_.client.list(endpoint_slice_resource(), std::move(options), stop_));
     facts.has_endpoint_slice = !slices.items.empty();

@@ -143,7 +143,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                       .fetcher = fetcher,
                       .code_cache = code_cache,
                       .runtime = flights,
-                      .allow_list = config.module_allow_list}),
+                      .allow_list = config.module_allow_list,
+                      .index_file = config.module_cache_dir / "flights.json"}),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       turnstile(loop, config.max_concurrent_reconciles),
       airways({.loop = loop,
@@ -214,6 +215,7 @@ Result<> Host::run() {
                                                        log_.named("modules")));
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
   HANGAR_TRY(parts_->code_cache.open());
+  parts_->flight_modules.open();
   parts_->endpoints.add_check("airways", [this]() -> Result<> {
     if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
     if (parts_->airways.is_synced()) return {};
