@@ -86,7 +86,8 @@ started() {
   local stat
   { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
   read -ra stat <<<"${stat##*) }"
-  [ "${stat[0]}" != Z ] || return 1
+  # A killed process is a zombie before its last threads have let go of its ports: [17] counts them.
+  [ "${stat[0]}" != Z ] || [ "${stat[17]}" -gt 1 ] || return 1
   echo "${stat[19]}"
 }
 

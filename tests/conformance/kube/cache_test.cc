@@ -120,7 +120,9 @@ class CacheTest : public ::testing::Test {
       GTEST_FAIL() << start_error_->message();
     }
     ASSERT_TRUE(own_->heal().has_value());
-    namespace_ = own_->unique_namespace("cache").value();
+    auto name = own_->unique_namespace("cache");
+    ASSERT_TRUE(name.has_value()) << name.error().message();
+    namespace_ = *std::move(name);
     connect(own_->kubeconfig());
   }
 
@@ -163,6 +165,11 @@ class CacheTest : public ::testing::Test {
   }
   void remove(const std::string& name) {
     session_->must(session_->client.remove(kConfigMaps, {namespace_, name}, {}, {}));
+  }
+
+  void start_api_server() {
+    const Result<> started = own_->start_again(Component::ApiServer);
+    ASSERT_TRUE(started.has_value()) << started.error().message();
   }
 
   // What the server has, asked of the server.
@@ -370,7 +377,7 @@ TEST_F(CacheTest, FollowsAnApiServerThatWasKilled) {
   ASSERT_TRUE(own_->kill(Component::ApiServer).has_value());
   ASSERT_TRUE(wait([&] { return subscription->last_error().has_value(); }));
   EXPECT_NE(subscription->get({namespace_, "stays"}), nullptr) << "old news are better than none";
-  ASSERT_TRUE(own_->start_again(Component::ApiServer).has_value());
+  start_api_server();
   ASSERT_TRUE(own_->kubectl({"delete", "configmap", "goes", "-n", namespace_}).has_value());
   ASSERT_TRUE(own_->kubectl({"create", "configmap", "comes", "-n", namespace_}).has_value());
 
@@ -425,7 +432,7 @@ TEST_F(CacheTest, ListsAgainWhenTheServerForgotItsPlace) {
   ASSERT_TRUE(
       own_->kubectl({"label", "configmap", "changes", "-n", namespace_, "x=y"}).has_value());
   ASSERT_TRUE(own_->kill(Component::ApiServer).has_value());
-  ASSERT_TRUE(own_->start_again(Component::ApiServer).has_value());
+  start_api_server();
   ASSERT_TRUE(own_->restore().has_value());
 
   const Content expected = truth();
