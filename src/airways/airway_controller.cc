@@ -147,7 +147,10 @@ void AirwayController::watch_crd(const kube::ObjectKey& key, Memory& memory) {
       {.on_delta = [this, key](const kube::Delta& delta) {
         const std::string_view name = delta.object->key().name;
         const std::size_t dot = name.find('.');
-        if (dot != std::string_view::npos) platform_.view.discovery().forget(name.substr(dot + 1));
+        if (dot != std::string_view::npos) {
+          platform_.view.discovery().forget(name.substr(dot + 1));
+          platform_.cache.kick(name.substr(dot + 1));
+        }
         controller_.enqueue(key);
       }});
 }
@@ -290,8 +293,8 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
 
 // The answer to our own write is newer than what the cache has.
 Result<> AirwayController::remember(Work& work, json::Value answer) {
-  work.value = answer;
   work.memory.latest = HANGAR_TRY(kube::Object::make(std::move(answer), airway_resource().gvk()));
+  work.value = work.memory.latest->to_value();
   return {};
 }
 

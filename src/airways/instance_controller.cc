@@ -50,17 +50,28 @@ using reconcile::Outcome;
 
 // What a change of an instance must not touch to be nobody's business but ours: our own status
 // writes would evaluate it for ever.
-json::Value without_status(const kube::Object& object) {
-  json::Value value = object.to_value();
+json::Value without_status(json::Value value) {
   json::erase_at(value, {"status"});
   json::erase_at(value, {"metadata", "resourceVersion"});
   json::erase_at(value, {"metadata", "generation"});
+  json::erase_at(value, {"metadata", "managedFields"});
   return value;
 }
 
 // Readiness that depends on something whose changes are not watched (EndpointSlices, custom rules)
 // is looked at again after this; yoke's own interval.
 constexpr std::chrono::seconds kReadinessRecheck{5};
+
+// When to come back if nothing happens: for what is asked for, or for the next look at drift.
+Outcome outcome_until_drift(const Instance& memory, Instant now,
+                            std::optional<Duration> look_again_after) {
+  Outcome outcome{.requeue_after = look_again_after};
+  if (memory.drift_due) {
+    const Duration until = std::max(Duration::zero(), Duration(*memory.drift_due - now));
+    outcome.requeue_after = std::min(outcome.requeue_after.value_or(Duration::max()), until);
+  }
+  return outcome;
+}
 
 std::string evaluation_failure(const abi::flight::Output& output) {
   const std::string_view text = output.stderr_bytes.empty()
@@ -138,10 +149,15 @@ void InstanceController::on_instance(const kube::Delta& delta) {
   const kube::ObjectKey& key = delta.object->key();
   Instance& memory = memory_of(key);
   if (delta.type == kube::Delta::Type::Modified) {
-    const bool is_ours =
-        memory.latest && memory.latest->resource_version() == delta.object->resource_version();
-    if (is_ours) return;
-    if (without_status(*delta.previous) == without_status(*delta.object)) return;
+    // What our own writes were answered with includes it: late news of an earlier one of them.
+    const bool is_known =
+        memory.latest && memory.latest->uid() == delta.object->uid() &&
+        (memory.latest->resource_version() == delta.object->resource_version() ||
+         is_older(delta.object->resource_version(), memory.latest->resource_version()));
+    if (is_known) return;
+    if (without_status(delta.previous->to_value()) == without_status(delta.object->to_value())) {
+      return;
+    }
   }
   memory.evaluate = true;
   controller_.enqueue(key);
@@ -173,6 +189,16 @@ kube::ObjectPtr InstanceController::newest(const kube::ObjectKey& key,
     return memory.latest;
   }
   return cached;
+}
+
+// Whether a child, or something looked up, is another than our last apply left it.
+bool InstanceController::has_news(const Instance& memory, const ResourceRef& ref) const {
+  const auto applied = memory.applied.find(ref);
+  const kube::ObjectPtr child = platform_.view.child(ref);
+  if (applied == memory.applied.end() || !child || child->uid() != applied->second.uid) return true;
+  const std::string_view version = child->resource_version();
+  return version != applied->second.resource_version &&
+         !is_older(version, applied->second.resource_version);
 }
 
 io::Task<Result<Outcome>> InstanceController::reconcile(kube::ObjectKey key, std::stop_token stop) {
@@ -208,12 +234,8 @@ io::Task<Result<Outcome>> InstanceController::reconcile(kube::ObjectKey key, std
     co_return Outcome{};
   }
 
-  const bool is_changed = std::ranges::any_of(memory.changed, [&](const ResourceRef& ref) {
-    const auto applied = memory.applied.find(ref);
-    const kube::ObjectPtr child = platform_.view.child(ref);
-    return applied == memory.applied.end() || !child ||
-           child->resource_version() != applied->second.resource_version;
-  });
+  const bool is_changed = std::ranges::any_of(
+      memory.changed, [&](const ResourceRef& ref) { return has_news(memory, ref); });
   const Instant now = io::Loop::now();
   const bool is_drift_due = memory.drift_due && *memory.drift_due <= now;
   if (memory.evaluate || is_changed || is_drift_due || waited_for_release) {
@@ -222,16 +244,16 @@ io::Task<Result<Outcome>> InstanceController::reconcile(kube::ObjectKey key, std
     co_return co_await evaluate(work);
   }
   memory.changed.clear();
+  if (memory.flight_owned_ready) {
+    // Ready is the flight's to say, and it has nothing new to say before it runs again.
+    memory.waiting = Waiting::Nothing;
+    co_return outcome_until_drift(memory, now, {});
+  }
   // Only how ready the release is can have changed.
   HANGAR_CO_TRY(co_await memory.history->load(work.stop));
   HANGAR_CO_TRY(co_await settle(work));
   HANGAR_CO_TRY(co_await write_status(work, work.verdict));
-  Outcome outcome{.requeue_after = work.look_again_after};
-  if (memory.drift_due) {
-    outcome.requeue_after =
-        std::min(outcome.requeue_after.value_or(Duration::max()), *memory.drift_due - now);
-  }
-  co_return outcome;
+  co_return outcome_until_drift(memory, now, work.look_again_after);
 }
 
 // Finalizer and owner reference, in one write, before anything is made.
@@ -247,8 +269,8 @@ io::Task<Result<>> InstanceController::claim(Work& work) {
 
 // The answer to our own write is newer than what the cache has.
 Result<> InstanceController::remember(Work& work, json::Value answer) {
-  work.value = answer;
   work.memory.latest = HANGAR_TRY(kube::Object::make(std::move(answer), kind_.gvk()));
+  work.value = work.memory.latest->to_value();
   return {};
 }
 
@@ -287,14 +309,12 @@ io::Task<Result<Outcome>> InstanceController::evaluate(Work& work) {
     co_return std::unexpected(std::move(written).error());
   }
 
-  Outcome outcome{.requeue_after = work.look_again_after};
+  const Instant now = io::Loop::now();
   memory.drift_due.reset();
   if (airway.fix_drift_interval > Duration::zero()) {
-    memory.drift_due = io::Loop::now() + airway.fix_drift_interval;
-    outcome.requeue_after =
-        std::min(outcome.requeue_after.value_or(Duration::max()), airway.fix_drift_interval);
+    memory.drift_due = now + airway.fix_drift_interval;
   }
-  co_return outcome;
+  co_return outcome_until_drift(memory, now, work.look_again_after);
 }
 
 // Runs the flight and carries out what it printed.
@@ -442,6 +462,11 @@ io::Task<Result<>> InstanceController::write_status(Work& work, std::optional<Ve
       kind_, work.key, kube::PatchType::Json, std::move(patch),
       {.field_manager = std::string(kFieldManager), .subresource = "status"}, work.stop);
   if (answer) {
+    if (without_status(*answer) != without_status(work.value)) {
+      // Somebody wrote to its metadata meanwhile; that event will look like news we know.
+      work.memory.evaluate = true;
+      controller_.enqueue(work.key);
+    }
     co_return remember(work, *std::move(answer));
   }
   if (answer.error().kind() == ErrorKind::NotFound) co_return Result<>();

@@ -72,6 +72,7 @@ class InstanceController {
   void on_instance(const kube::Delta& delta);
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key, const Instance& memory) const;
+  [[nodiscard]] bool has_news(const Instance& memory, const ResourceRef& ref) const;
   [[nodiscard]] ResourceRef ref_of_key(const kube::ObjectKey& key) const;
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,

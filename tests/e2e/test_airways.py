@@ -5,6 +5,7 @@ The flight `behave` does what the instance's spec.behaviour says.
 import hashlib
 import json
 import pathlib
+import time
 
 import pytest
 
@@ -311,12 +312,24 @@ def test_fix_drift_interval_puts_edits_back(cluster, kind, namespace):
     eventually(lambda: cluster.get("apps/v1", "Deployment", "it", namespace)["spec"]["replicas"] == 2, "the replicas are put back")
 
 
-def test_subscription_mode_follows_only_what_was_looked_up(cluster, kind, namespace):
+def settle(host):
+    """Waits until no flight has run for a while: what is under way is not what a test asks about."""
+    seen = [-1.0]
+
+    def is_quiet():
+        before, seen[0] = seen[0], host.metrics()["hangar_evaluations_total"]
+        time.sleep(0.5)
+        return before == seen[0]
+    eventually(is_quiet, "the evaluations end")
+
+
+def test_subscription_mode_follows_only_what_was_looked_up(cluster, host, kind, namespace):
     made = kind(mode="subscription", clusterAccess=True)
     made.create("it", "children", namespace, names=["watched", "ignored"], lookups=["watched"], data={"a": "b"})
     # The second evaluation, after what was looked up has appeared.
     eventually(lambda: (config_map(cluster, "watched", namespace) or {}).get("found") == "true", "the looked-up ConfigMap is found")
     made.ready("it", namespace)
+    settle(host)
 
     cluster.patch("v1", "ConfigMap", "ignored", {"data": {"a": "edited"}}, namespace)
     never(lambda: config_map(cluster, "ignored", namespace)["a"] == "b", "an edit of what was not looked up was put back")
@@ -503,3 +516,15 @@ def test_a_waiting_stage_holds_up_nobody_else(cluster, kind, namespace):
     made.ready("free", namespace, seconds=10)
 
     assert cluster.get("v1", "ConfigMap", "behind0", namespace) is None
+
+
+def test_a_label_set_while_the_status_is_written_is_not_missed(cluster, kind, namespace):
+    made = kind()
+    for n in range(20):
+        name = f"it{n}"
+        made.create(name, "dump", namespace)
+        cluster.patch(made.api_version, made.kind, name, {"metadata": {"labels": {"late": "yes"}}}, namespace)
+
+    for n in range(20):
+        eventually(lambda n=n: '"late":"yes"' in (config_map(cluster, f"it{n}", namespace) or {}).get("stdin", "").replace('": "', '":"'),
+                   f"the flight of it{n} has seen the label")
