@@ -44,6 +44,7 @@ class RetryTest : public ::testing::Test {
     });
   }
   void serve_by(std::function<http::Response(const http::ServerRequest&)> answer) {
+    reset();  // A second server in one test: what stands on the first loop goes before it.
     // The session's loop is needed before its server's address is known.
     session_ = std::make_unique<Session>(Login{.cluster = {.server = "http://127.0.0.1:1"}});
     server_ = std::make_unique<http::Server>(
@@ -61,9 +62,12 @@ class RetryTest : public ::testing::Test {
         Log());
     client_.emplace(session_->loop, session_->http, credentials_, session_->metrics, Log());
   }
-  void TearDown() override {
-    if (server_) server_.reset();
+  void reset() {
+    client_.reset();
+    credentials_.reset();
+    server_.reset();
   }
+  void TearDown() override { reset(); }
 
   std::vector<http::ServerRequest> seen_;
   std::unique_ptr<Session> session_;
