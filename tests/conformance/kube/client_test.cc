@@ -518,7 +518,11 @@ TEST_F(ClientTest, ReplacesATokenThatTheServerRefuses) {
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",
         parse(R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})"), {});
   };
-  const auto stale = robot.run(review());
+  auto stale = robot.run(review());
+  // The server may end the connection right behind its 401, and libcurl may see only that end.
+  for (int again = 0; again < 3 && !stale && stale.error().kind() == ErrorKind::Unavailable;
+       ++again)
+    stale = robot.run(review());
   ASSERT_TRUE(io::write_file(token_file, json::string_at(answer, {"status", "token"})).has_value());
 
   // Because of the 401: by its age alone the file would not be read again yet. A server that

@@ -66,6 +66,8 @@ class RetryTest : public ::testing::Test {
     client_.reset();
     credentials_.reset();
     server_.reset();
+    // Its connections end in later turns of the loop.
+    if (session_) session_->loop.run_until([this] { return session_->loop.spawned_count() == 0; });
   }
   void TearDown() override { reset(); }
 
