@@ -15,7 +15,6 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,9 +35,6 @@ namespace {
 constexpr std::chrono::seconds kPagesKeptUnused{10};
 // Loading again costs a checksum of the code, some 40 ms: more than mapping, but not for ever.
 constexpr std::chrono::minutes kKeptUnused{5};
-
-// After the last of several modules that are prepared in a row.
-constexpr std::chrono::seconds kTrimDelay{1};
 
 // Some thousand flights.
 constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
@@ -104,10 +100,6 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
   const Result<std::shared_ptr<const wasm::Module>> code =
       co_await parts_.code_cache.load(digest, bytes, stop);
   const Result<> checked = code ? parts_.runtime.check(**code) : std::unexpected(code.error());
-  // Buffers of the module's size were used, and are freed when this task has ended: glibc would
-  // keep them.
-  trim_timer_ =
-      parts_.loop.after(kTrimDelay, [this] { parts_.workers.submit([] { ::malloc_trim(0); }); });
   if (!checked) {
     co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
   }

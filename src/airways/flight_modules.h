@@ -79,8 +79,7 @@ class FlightModules {
   // By the reference's key (which shows no secret of it): what it was when it was last looked at.
   std::map<std::string, FlightModule> prepared_;
   std::map<std::string, Kept> kept_;  // By sha256.
-  io::Loop::Timer trim_timer_;
-  io::Loop::Timer release_timer_;  // Runs while anything is kept.
+  io::Loop::Timer release_timer_;     // Runs while anything is kept.
 };
 
 }  // namespace hangar::airways
