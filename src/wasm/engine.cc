@@ -30,11 +30,12 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
   return "report_signal_unsafe=0";
 }
 
-// The epoch callback runs on a guest's stack, which goes from one worker to another under locks of
-// wasmtime's own: those are Rust, which ThreadSanitizer does not see. What the callback shares with
-// other threads is behind our mutex, and is seen in the callers that are not on such a stack.
+// A guest's stack and memory go from one worker to another, and from one guest to the next, under
+// locks of wasmtime's own: those are Rust, which ThreadSanitizer does not see. So it says nothing
+// of what happens while a guest runs; what Run shares with other threads is behind its mutex.
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "race:hangar::wasm::Run::on_epoch\n";
+  return "race:hangar::wasm::Run::step\nrace:hangar::wasm::Run::on_epoch\nrace:hangar::wasm::wasi::"
+         "\n";
 }
 #endif
 
