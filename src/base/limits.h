@@ -202,6 +202,32 @@ inline constexpr std::uint32_t kEventSeriesMax = 4096;
 // Events that wait to be written while the server does not answer; what comes beyond is dropped.
 inline constexpr std::uint32_t kEventsPendingMax = 1000;
 
+// What sleeping guests may take on disk together: a million of the usual ones.
+inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;
+
+// What a long-running guest may print in one turn; what is beyond is dropped and counted.
+inline constexpr std::uint64_t kOperatorOutputBytesMax = 256 * kKiB;
+// Of its last lines, for `hangar logs`.
+inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
+
+// Requests of one guest that are under way, watches included; the next one waits.
+inline constexpr std::uint32_t kGuestRequestsMax = 256;
+// What one guest may send in a request: an object as the API server takes it, and its headers.
+inline constexpr std::uint64_t kGuestRequestBytesMax = 4 * kMiB;
+// Answers that wait for a guest which does not take them (it sleeps, or is in a long turn). A guest
+// with more is started anew: its lists are shorter than that.
+inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
+
+// Changes of one watch that are remembered, so that a guest's watch goes on from where its list
+// ended. One that comes from further back gets 410 and lists again, as the API server has it.
+inline constexpr std::uint32_t kGatewayHistoryMax = 4096;
+
+// A guest that failed is started again after 1 s, then twice as long each time, as the kubelet does
+// with containers (which begins at 10 s); a guest that ran for so long begins anew.
+inline constexpr std::chrono::seconds kOperatorBackoffMin{1};
+inline constexpr std::chrono::seconds kOperatorBackoffMax{300};
+inline constexpr std::chrono::seconds kOperatorStableMin{600};
+
 static_assert(kGuestMemoryBytesMax >= 2 * kFlightOutputBytesMax,
               "a flight holds its output twice: as objects and as the encoded text");
 static_assert(kGuestCallMax < kLeaseDuration,
