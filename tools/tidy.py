@@ -21,6 +21,7 @@ DOORS = {
     "spdlog": {"ops"},
     "CLI/": {"cli", "compile"},
     "zlib": {"modules", "airways"},
+    "zstd.h": {"wasm"},
     "openssl": {"io", "http", "kube", "modules", "wasm", "airways"},
 }
 

@@ -1,0 +1,105 @@
+// The kube-runtime-abi contract: an asynchronous controller whose HTTP requests and delays are
+// calls of the host, answered by waking it. docs/abi/kube-runtime.md has it in full.
+//
+// Nothing here knows where requests go or when a guest sleeps: a turn ends with what the guest
+// asked for, the next one begins with the answers.
+#pragma once
+
+#include "abi/kube_runtime/messages.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/host_call.h"
+#include "wasm/instance.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+
+// What guests of this contract get from the host, made once per engine.
+class Runtime {
+ public:
+  explicit Runtime(wasm::Engine& engine);
+
+  // InvalidInput, naming what is wrong, when `module` cannot be such a guest: it imports what they
+  // do not get, exports no _start, or only one of allocate and wakeup, or one of another type.
+  [[nodiscard]] Result<> check(const wasm::Module& module) const;
+
+  [[nodiscard]] wasm::Engine& engine() const { return engine_; }
+  [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
+
+ private:
+  wasm::Engine& engine_;
+  wasm::HostFunctions functions_;
+};
+
+enum class OutputStream : std::uint8_t { Stdout, Stderr };
+
+struct GuestOptions {
+  std::vector<std::string> args;         // With the program's name first.
+  std::vector<std::string> environment;  // "NAME=value".
+  // Path as the guest sees it ("/etc/config/key") to content; read-only.
+  std::map<std::string, std::string> files;
+  std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
+  Duration cpu_time_max = limits::kGuestCallMax;  // Of one turn.
+  // Of output that is kept from one turn; what is beyond is dropped and counted.
+  std::uint64_t output_bytes_max = limits::kOperatorOutputBytesMax;
+};
+
+// Lines that the guest printed in one turn, whole or cut at a bound.
+struct OutputLine {
+  OutputStream stream = OutputStream::Stdout;
+  std::string text;
+};
+
+struct TurnOutcome {
+  // Errors as wasm::TurnReport; the guest is gone then. Also GuestFault when it asked for what the
+  // contract does not know (bytes that are no request).
+  Result<> ended;
+  std::optional<std::uint32_t> exit_code;  // It called proc_exit, or _start returned in a guest
+                                           // without wakeup (zero): it has simply finished.
+  std::vector<HttpCall> calls;             // In order, with the ids that it was given.
+  std::vector<Delay> delays;
+  std::vector<OutputLine> output;
+  std::uint64_t output_dropped_bytes = 0;
+  bool was_asleep = false;
+  Duration resume_time{};
+  Duration cpu_time{};
+};
+
+// One guest, from _start to its end. Loop thread; one turn or sleep() at a time.
+class Guest {
+ public:
+  Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
+        GuestOptions options);
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+  ~Guest();
+
+  // _start. Once, first.
+  [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop);
+  // For each in order: allocate, copy, wakeup. Ids that the guest does not wait for (not asked for,
+  // or finished) are skipped: they would trap it. An empty body that is not null still needs
+  // allocate(0).
+  [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop);
+
+  [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store);
+
+  [[nodiscard]] const wasm::Instance& instance() const;
+
+ private:
+  struct Native;
+  std::unique_ptr<Native> native_;
+};
+
+}  // namespace hangar::abi::kube_runtime

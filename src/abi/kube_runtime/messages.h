@@ -1,0 +1,51 @@
+// What guests and the host say to each other, and its bytes: bincode 1.3 with its default options
+// (little-endian, 64-bit lengths). The published kube-rs fork defines the structures.
+#pragma once
+
+#include "base/result.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;  // Several of one name may be.
+
+struct HttpRequest {
+  std::string method;
+  std::string uri;  // Path and query, sometimes with scheme and host.
+  Headers headers;
+  std::string body;
+
+  friend bool operator==(const HttpRequest&, const HttpRequest&) = default;
+};
+
+struct HttpCall {
+  std::uint64_t id = 0;
+  bool is_stream = false;  // One wakeup per piece of the body instead of one for all of it.
+  HttpRequest request;
+};
+
+struct Delay {
+  std::uint64_t id = 0;
+  std::chrono::milliseconds duration{};
+};
+
+// One call of the guest's wakeup.
+struct Wakeup {
+  std::uint64_t id = 0;
+  bool finished = false;
+  bool is_null = false;  // Without bytes: the end of a stream or of a delay.
+  std::string bytes;
+};
+
+// GuestFault for what is no request; every length is checked before anything is allocated.
+[[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
+// bincode of HttpResponseMeta {status_code, headers}.
+[[nodiscard]] std::string encode_response_meta(int status, const Headers& headers);
+
+}  // namespace hangar::abi::kube_runtime
