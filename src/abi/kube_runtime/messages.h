@@ -43,9 +43,14 @@ struct Wakeup {
   std::string bytes;
 };
 
-// GuestFault for what is no request; every length is checked before anything is allocated.
+// GuestFault for what is no request; every length is checked before anything is allocated. Method,
+// URI and headers are checked for what could end a line of HTTP: they are safe to send. Names of
+// headers come out in lower case. Bytes after the request are ignored, as the published host does.
 [[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
-// bincode of HttpResponseMeta {status_code, headers}.
+
+// bincode of HttpResponseMeta {status_code, headers}. Guests trap on headers that are none (names
+// that are no tokens, control characters) and on a status that is not of three digits: the former
+// are left out, the latter becomes 502.
 [[nodiscard]] std::string encode_response_meta(int status, const Headers& headers);
 
 }  // namespace hangar::abi::kube_runtime

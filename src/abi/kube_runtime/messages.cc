@@ -1,0 +1,191 @@
+#include "abi/kube_runtime/messages.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// What the guests' own HTTP library can hold.
+constexpr std::size_t kUriBytesMax = 65534;
+
+// HTTP/2's account of one header beyond its name and value: bounds how many empty ones there are.
+constexpr std::uint64_t kHeaderOverheadBytes = 32;
+
+constexpr int kStatusMin = 100;
+constexpr int kStatusMax = 999;
+constexpr int kBadGateway = 502;
+
+std::unexpected<Error> no_request(std::string_view what) {
+  return fail(ErrorKind::GuestFault, fmt::format("the bytes are no request: {}", what));
+}
+
+// bincode from its beginning to its end.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  Result<std::uint64_t> number(std::string_view what) {
+    std::uint64_t value = 0;
+    if (rest_.size() < sizeof value) return no_request(fmt::format("they end in {}", what));
+    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.remove_prefix(sizeof value);
+    return value;
+  }
+
+  // Of things that take `bytes_each` at least.
+  Result<std::uint64_t> count(std::string_view what, std::uint64_t bytes_each) {
+    const std::uint64_t value = HANGAR_TRY(number(what));
+    if (value > rest_.size() / bytes_each) {
+      return no_request(
+          fmt::format("{} is to have {} parts, {} bytes are left", what, value, rest_.size()));
+    }
+    return value;
+  }
+
+  Result<std::string_view> text(std::string_view what) {
+    const std::uint64_t size = HANGAR_TRY(number(what));
+    if (size > rest_.size()) {
+      return no_request(
+          fmt::format("{} is to have {} bytes, {} are left", what, size, rest_.size()));
+    }
+    const std::string_view value = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return value;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+class Writer {
+ public:
+  template <class T>
+  void number(T value) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  void text(std::string_view value) {
+    number(std::uint64_t{value.size()});
+    bytes_ += value;
+  }
+  [[nodiscard]] std::string take() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+bool is_token_character(char character) {
+  const bool is_alphanumeric = (character >= '0' && character <= '9') ||
+                               (character >= 'A' && character <= 'Z') ||
+                               (character >= 'a' && character <= 'z');
+  return is_alphanumeric ||
+         std::string_view("!#$%&'*+-.^_`|~").find(character) != std::string_view::npos;
+}
+
+// RFC 9110's token: methods and names of headers.
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_token_character);
+}
+
+bool is_header_value(std::string_view text) {
+  return std::ranges::all_of(text, [](char character) {
+    const auto byte = static_cast<unsigned char>(character);
+    return character == '\t' || (byte >= 0x20 && byte != 0x7f);
+  });
+}
+
+bool is_uri(std::string_view text) {
+  return !text.empty() && text.size() <= kUriBytesMax &&
+         std::ranges::all_of(text, [](char character) {
+           const auto byte = static_cast<unsigned char>(character);
+           return byte > 0x20 && byte < 0x7f;
+         });
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& character : lower) {
+    if (character >= 'A' && character <= 'Z')
+      character = static_cast<char>(character + ('a' - 'A'));
+  }
+  return lower;
+}
+
+// http-serde's form of a header map: for each name the list of its values.
+Result<Headers> read_headers(Reader& reader) {
+  Headers headers;
+  std::uint64_t total = 0;
+  const std::uint64_t names = HANGAR_TRY(reader.count("the map of headers", 16));
+  for (std::uint64_t index = 0; index < names; ++index) {
+    const std::string_view name = HANGAR_TRY(reader.text("the name of a header"));
+    if (!is_token(name)) return no_request("the name of a header is no token");
+    const std::uint64_t values = HANGAR_TRY(reader.count("the values of a header", 8));
+    for (std::uint64_t each = 0; each < values; ++each) {
+      const std::string_view value = HANGAR_TRY(reader.text("the value of a header"));
+      if (!is_header_value(value)) return no_request("a header has control characters");
+      // Before anything is copied: each value takes its name once more.
+      total += name.size() + value.size() + kHeaderOverheadBytes;
+      if (total > limits::kHeaderBytesMax) {
+        return no_request(
+            fmt::format("its headers take more than {} bytes", limits::kHeaderBytesMax));
+      }
+      headers.emplace_back(to_lower(name), value);
+    }
+  }
+  return headers;
+}
+
+}  // namespace
+
+Result<HttpRequest> decode_request(std::string_view bytes) {
+  Reader reader(bytes);
+  const std::string_view method = HANGAR_TRY(reader.text("the method"));
+  if (!is_token(method)) return no_request("the method is no token");
+  const std::string_view uri = HANGAR_TRY(reader.text("the URI"));
+  if (!is_uri(uri)) return no_request("the URI is empty, too long or not of printable ASCII");
+  Headers headers = HANGAR_TRY(read_headers(reader));
+  const std::string_view body = HANGAR_TRY(reader.text("the body"));
+  return HttpRequest{.method = std::string(method),
+                     .uri = std::string(uri),
+                     .headers = std::move(headers),
+                     .body = std::string(body)};
+}
+
+std::string encode_response_meta(int status, const Headers& headers) {
+  // Guests keep the last list of a name that comes twice, so each comes once.
+  std::map<std::string, std::vector<std::string_view>> values_by_name;
+  for (const auto& [name, value] : headers) {
+    if (is_token(name) && is_header_value(value)) values_by_name[to_lower(name)].push_back(value);
+  }
+  const bool is_status = status >= kStatusMin && status <= kStatusMax;
+  Writer writer;
+  writer.number(static_cast<std::uint16_t>(is_status ? status : kBadGateway));
+  writer.number(std::uint64_t{values_by_name.size()});
+  for (const auto& [name, values] : values_by_name) {
+    writer.text(name);
+    writer.number(std::uint64_t{values.size()});
+    for (const std::string_view value : values)
+      writer.text(value);
+  }
+  return std::move(writer).take();
+}
+
+}  // namespace hangar::abi::kube_runtime
