@@ -154,6 +154,13 @@ inline constexpr std::uint32_t kModuleFunctionsMax = 1'000'000;
 // Of an import or export; the browsers' limit.
 inline constexpr std::uint32_t kModuleNameBytesMax = 100'000;
 
+// Segments of data of one module; wasmtime's own bound. A Go program of 4 MB has 37,000.
+inline constexpr std::uint32_t kModuleDataSegmentsMax = 100'000;
+
+// What the data segments of one module may take on disk once they lie in pages. More than the
+// largest module has as bytes is an attack: a segment of one byte makes a page of 4 KiB.
+inline constexpr std::uint64_t kImageBytesMax = 512 * kMiB;
+
 // One compilation. A Go controller of 67 MB takes 16 s on two quiet cores and 1.1 GB; the room is
 // for busy ones, and for the address space that is reserved without being used.
 inline constexpr std::chrono::seconds kCompileMax{300};
@@ -207,6 +214,8 @@ inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;
 
 // What a long-running guest may print in one turn; what is beyond is dropped and counted.
 inline constexpr std::uint64_t kOperatorOutputBytesMax = 256 * kKiB;
+// One line of that; a longer one is cut into several, as container runtimes do.
+inline constexpr std::uint64_t kOperatorLineBytesMax = 16 * kKiB;
 // Of its last lines, for `hangar logs`.
 inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
 
@@ -214,6 +223,16 @@ inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
 inline constexpr std::uint32_t kGuestRequestsMax = 256;
 // What one guest may send in a request: an object as the API server takes it, and its headers.
 inline constexpr std::uint64_t kGuestRequestBytesMax = 4 * kMiB;
+// Requests that one guest has asked for beyond those under way: a controller that starts with a few
+// thousand objects asks for each at once. With what they are about to send.
+inline constexpr std::uint32_t kGuestRequestsWaitingMax = 16'384;
+inline constexpr std::uint64_t kGuestRequestsWaitingBytesMax = 64 * kMiB;
+// Delays of one guest that have not ended. A controller that looks at an object a second, and again
+// after an hour, has 3600: its timers cannot be taken back.
+inline constexpr std::uint32_t kGuestDelaysMax = 16'384;
+// Files and directories that one guest has open; a libc's usual bound.
+inline constexpr std::uint32_t kGuestDescriptorsMax = 256;
+
 // Answers that wait for a guest which does not take them (it sleeps, or is in a long turn). A guest
 // with more is started anew: its lists are shorter than that.
 inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
@@ -221,6 +240,25 @@ inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
 // Changes of one watch that are remembered, so that a guest's watch goes on from where its list
 // ended. One that comes from further back gets 410 and lists again, as the API server has it.
 inline constexpr std::uint32_t kGatewayHistoryMax = 4096;
+// The same in bytes of objects: a thousand small ones. It stays in memory while all guests sleep.
+inline constexpr std::uint64_t kGatewayHistoryBytesMax = kMiB;
+// Lists that broke the history and are remembered as such; each is an API server that went away.
+inline constexpr std::size_t kGatewayGapsMax = 64;
+// How long the history goes on without a guest's watch: longer than a guest is between two of them.
+inline constexpr std::chrono::seconds kGatewayLinger{120};
+// How long to leave alone what could not be watched for everybody: longer than a storm of guests,
+// shorter than a person waits after changing a permission.
+inline constexpr std::chrono::seconds kGatewayRetry{15};
+// Of path and query; selectors of a few hundred names fit.
+inline constexpr std::size_t kGatewayTargetBytesMax = 32 * kKiB;
+// How long an answer of the API server's authorisation is believed, and how many are remembered.
+inline constexpr std::chrono::seconds kGatewayDecisionAge{10};
+inline constexpr std::size_t kGatewayDecisionsMax = 10'000;
+// How often a watch under way is authorised again, and how fast: a thousand watches a minute.
+inline constexpr std::chrono::seconds kGatewayRecheck{60};
+inline constexpr std::chrono::milliseconds kGatewayRecheckPace{50};
+// The API server's own pace of bookmarks.
+inline constexpr std::chrono::seconds kGatewayBookmarkPeriod{60};
 
 // A guest that failed is started again after 1 s, then twice as long each time, as the kubelet does
 // with containers (which begins at 10 s); a guest that ran for so long begins anew.

@@ -346,6 +346,42 @@ struct Client::Shared {
     }
   }
 
+  static io::Task<Result<http::Response>> raw(std::shared_ptr<Shared> self, Result<Call> call,
+                                              std::stop_token stop) {
+    if (!call) co_return std::unexpected(std::move(call).error());
+    co_return co_await send(std::move(self), *std::move(call), std::move(stop));
+  }
+
+  static io::Task<Result<http::Response>> raw_stream(std::shared_ptr<Shared> self,
+                                                     Result<Call> call,
+                                                     http::Client::StreamHandler handler,
+                                                     std::stop_token stop) {
+    if (!call) co_return std::unexpected(std::move(call).error());
+    for (bool is_last = false;; is_last = true) {
+      HANGAR_CO_TRY(co_await self->wait_for_token(stop));
+      const auto grant = HANGAR_CO_TRY(co_await self->credentials->grant(stop));
+      auto request = HANGAR_CO_TRY(self->request(*call, grant));
+      request.total_timeout = milliseconds::zero();
+
+      const Instant begin = io::Loop::now();
+      bool is_refused = false;  // With a login that may be renewed: not for the handler's eyes.
+      http::Client::StreamHandler guarded{
+          .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
+            self->observe(*call, status, io::Loop::now() - begin);
+            self->log_warnings(headers);
+            is_refused = status == 401 && !is_last;
+            return is_refused ? Result<>() : handler.on_headers(status, headers);
+          },
+          .on_bytes = [&](std::string_view bytes) -> Result<> {
+            return is_refused ? Result<>() : handler.on_bytes(bytes);
+          }};
+      auto ended = co_await self->http.stream(std::move(request), std::move(guarded), stop);
+      if (!ended || !is_refused) co_return ended;
+      // Worth repeating or not: the second answer counts.
+      (void)HANGAR_CO_TRY(co_await self->credentials->renew(grant.generation, stop));
+    }
+  }
+
   static io::Task<Result<>> watch(std::shared_ptr<Shared> self, Call call,
                                   std::function<Result<>(std::string_view line)> on_line,
                                   std::stop_token stop) {
@@ -560,6 +596,29 @@ Client::ValueTask Client::post_path(std::string path, json::Value body,
   auto call = path_call("POST", std::move(path), identity_);
   if (call) call->body = json::dump(body);
   return Shared::value(shared_, std::move(call), std::move(stop));
+}
+
+namespace {
+
+Result<Call> raw_call(RawRequest request, const Identity& identity) {
+  Call call = HANGAR_TRY(path_call(std::move(request.method), std::move(request.target), identity));
+  call.body = std::move(request.body);
+  call.accept = std::move(request.accept);
+  call.content_type = std::move(request.content_type);
+  return call;
+}
+
+}  // namespace
+
+io::Task<Result<http::Response>> Client::send(RawRequest request, std::stop_token stop) const {
+  return Shared::raw(shared_, raw_call(std::move(request), identity_), std::move(stop));
+}
+
+io::Task<Result<http::Response>> Client::stream(RawRequest request,
+                                                http::Client::StreamHandler handler,
+                                                std::stop_token stop) const {
+  return Shared::raw_stream(shared_, raw_call(std::move(request), identity_), std::move(handler),
+                            std::move(stop));
 }
 
 io::Task<Result<>> Client::watch(Resource resource, std::string namespace_, std::string query,

@@ -78,6 +78,15 @@ struct List {
   std::vector<ObjectPtr> items;
 };
 
+// A request as somebody else wrote it, to be passed on.
+struct RawRequest {
+  std::string method = "GET";
+  std::string target = {};  // Path and query, encoded, below the server's URL.
+  std::string accept = "application/json";
+  std::string content_type = "application/json";  // Of the body, where there is one.
+  std::string body = {};
+};
+
 // ErrorKind of a Status answer: 400/422 InvalidInput, 401/403 Denied, 404 NotFound, 409 Conflict
 // (AlreadyExists too), 410 Expired, 413 LimitExceeded, 429/5xx Unavailable.
 [[nodiscard]] Error error_from_status(int http_status, std::string_view body);
@@ -128,6 +137,15 @@ class Client {
                                    std::string accept = {}) const;
   // POST of a virtual resource (SubjectAccessReview): path and document.
   [[nodiscard]] ValueTask post_path(std::string path, json::Value body, std::stop_token stop) const;
+
+  // The answer as it is, whatever its status. Repeated as all requests are; an error means that
+  // there was no whole answer (errors as http::Client::send), or no login.
+  [[nodiscard]] io::Task<Result<http::Response>> send(RawRequest request,
+                                                      std::stop_token stop) const;
+  // The same piece by piece, for as long as it takes, and never repeated: http::Client::stream.
+  [[nodiscard]] io::Task<Result<http::Response>> stream(RawRequest request,
+                                                        http::Client::StreamHandler handler,
+                                                        std::stop_token stop) const;
 
   // One watch request: each line of the body goes to `on_line` until the server or `stop` ends it.
   // Errors as above; a body that ends is no error. `query` is what follows "watch=true&".

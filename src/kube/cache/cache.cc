@@ -116,6 +116,7 @@ class Cache::Reflector final : public Watcher::Sink,
   }
 
   [[nodiscard]] Store& store() { return store_; }
+  [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
   [[nodiscard]] const Scope& scope() const { return scope_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   // The list is whole and the watch works.
@@ -134,16 +135,21 @@ class Cache::Reflector final : public Watcher::Sink,
     return {{"group", scope_.resource.group}, {"resource", scope_.resource.plural}};
   }
 
-  void on_replace(std::vector<ObjectPtr> objects) override {
+  void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) override {
     if (is_stopped()) return;
+    resource_version_ = std::move(resource_version);
     relists_.add(static_cast<double>(watcher_.relist_count() - counted_relists_));
     counted_relists_ = watcher_.relist_count();
     // Who comes during the callbacks below gets its turn by add().
     const std::vector<std::shared_ptr<Subscriber>> present = subscribers_;
     deliver([&] {
-      store_.replace(std::move(objects), [this](const Delta& delta) { tell(delta); });
+      store_.replace(std::move(objects), [this](Delta delta) {
+        delta.is_from_list = true;
+        tell(delta);
+      });
       is_complete_ = true;
       is_gone_ = false;
+      tell_progress(/*is_list=*/true);
       for (const auto& subscriber : present)
         replay(subscriber);
     });
@@ -151,7 +157,16 @@ class Cache::Reflector final : public Watcher::Sink,
 
   void on_change(Change change) override {
     if (is_stopped()) return;
+    if (!change.object->resource_version().empty()) {
+      resource_version_ = change.object->resource_version();
+    }
     deliver([&] { store_.apply(change, [this](const Delta& delta) { tell(delta); }); });
+  }
+
+  void on_bookmark(std::string resource_version) override {
+    if (is_stopped()) return;
+    resource_version_ = std::move(resource_version);
+    deliver([this] { tell_progress(/*is_list=*/false); });
   }
 
   void on_gone() override {
@@ -161,7 +176,15 @@ class Cache::Reflector final : public Watcher::Sink,
     is_complete_ = false;
     state_->log.warning("resource is gone",
                         {{"resource", scope_.resource.plural}, {"group", scope_.resource.group}});
-    deliver([&] { store_.replace({}, [this](const Delta& delta) { tell(delta); }); });
+    deliver([&] {
+      store_.replace({}, [this](Delta delta) {
+        delta.is_from_list = true;
+        tell(delta);
+      });
+      for_each_synced([](const Handlers& handlers) {
+        if (handlers.on_gone) handlers.on_gone();
+      });
+    });
     notify_all();
   }
 
@@ -180,6 +203,14 @@ class Cache::Reflector final : public Watcher::Sink,
     }
     error_ = std::move(error);
     notify_all();
+    if (!error_) return;
+    deliver([this, failed = *error_] {
+      for (std::size_t position = 0; position < subscribers_.size(); ++position) {
+        const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
+        if (!subscriber->is_alive || !subscriber->handlers.on_failed || is_stopped()) continue;
+        subscriber->handlers.on_failed(failed);
+      }
+    });
   }
 
   void notify_all() {
@@ -207,6 +238,20 @@ class Cache::Reflector final : public Watcher::Sink,
       if (!subscriber->sees(*delta.object) || !subscriber->handlers.on_delta) continue;
       subscriber->handlers.on_delta(delta);
     }
+  }
+
+  void for_each_synced(const auto& call) {
+    for (std::size_t position = 0; position < subscribers_.size(); ++position) {
+      const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
+      if (subscriber->is_alive && subscriber->is_synced && !is_stopped())
+        call(subscriber->handlers);
+    }
+  }
+
+  void tell_progress(bool is_list) {
+    for_each_synced([&](const Handlers& handlers) {
+      if (handlers.on_progress) handlers.on_progress(resource_version_, is_list);
+    });
   }
 
   void replay(const std::shared_ptr<Subscriber>& subscriber) {
@@ -238,7 +283,8 @@ class Cache::Reflector final : public Watcher::Sink,
   Store store_;
   std::vector<std::shared_ptr<Subscriber>> subscribers_;  // With dead ones while delivering.
   int delivering_depth_ = 0;
-  bool is_complete_ = false;  // store_ is a whole list.
+  std::string resource_version_;  // Of store_.
+  bool is_complete_ = false;      // store_ is a whole list.
   bool is_gone_ = false;
   std::optional<Error> error_;
   std::stop_source stop_;
@@ -290,6 +336,10 @@ class Cache::Ticket final : public Subscription {
                                                 std::string_view value) const override {
     if (!is_synced()) return {};
     return seen(subscriber_->reflector->store().labelled(key, value));
+  }
+
+  [[nodiscard]] std::string_view resource_version() const override {
+    return is_synced() ? subscriber_->reflector->resource_version() : std::string_view();
   }
 
   [[nodiscard]] io::Task<Result<>> wait_synced(std::stop_token stop) override {

@@ -38,6 +38,13 @@ class Cache {
   struct Handlers {
     std::function<void(const Delta&)> on_delta = {};
     std::function<void()> on_synced = {};
+    // For who keeps a history; after on_synced. All deltas up to `resource_version` have been told.
+    // `is_list`: they came from comparing whole lists (Delta::is_from_list).
+    std::function<void(std::string_view resource_version, bool is_list)> on_progress = {};
+    // The last request failed (it will be repeated), also before on_synced.
+    std::function<void(const Error& error)> on_failed = {};
+    // The server does not serve the resource any more. Its objects have been told as Deleted.
+    std::function<void()> on_gone = {};
   };
 
   // Keeps the watch alive; destroying it ends the callbacks at once, also from within one.
@@ -52,6 +59,8 @@ class Cache {
     [[nodiscard]] virtual std::vector<ObjectPtr> owned_by(std::string_view uid) const = 0;
     [[nodiscard]] virtual std::vector<ObjectPtr> labelled(std::string_view key,
                                                           std::string_view value) const = 0;
+    // As of which version the above answer; empty when not synced.
+    [[nodiscard]] virtual std::string_view resource_version() const = 0;
     // Until the first complete list; Cancelled, or the list's error when it is final (Denied,
     // NotFound because the CRD is gone) although the watch keeps trying.
     [[nodiscard]] virtual io::Task<Result<>> wait_synced(std::stop_token stop) = 0;

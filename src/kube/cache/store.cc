@@ -69,7 +69,7 @@ void Store::apply(const Change& change, const OnDelta& on_delta) {
   unindex(previous);
   size_bytes_ -= previous->size_bytes() + kNodeBytes;
   objects_.erase(position);
-  on_delta({.type = Delta::Type::Deleted, .object = change.object});
+  on_delta({.type = Delta::Type::Deleted, .object = change.object, .previous = previous});
 }
 
 ObjectPtr Store::get(const ObjectKey& key) const {
@@ -144,7 +144,7 @@ void Store::erase(Objects::iterator position, const OnDelta& on_delta) {
   unindex(object);
   size_bytes_ -= object->size_bytes() + kNodeBytes;
   objects_.erase(position);
-  on_delta({.type = Delta::Type::Deleted, .object = std::move(object)});
+  on_delta({.type = Delta::Type::Deleted, .object = object, .previous = object});
 }
 
 void Store::index(const ObjectPtr& object) {

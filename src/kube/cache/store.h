@@ -23,7 +23,10 @@ struct Delta {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   ObjectPtr object;    // For Deleted: the last state known.
-  ObjectPtr previous;  // For Modified: the state before. Null otherwise.
+  ObjectPtr previous;  // The state before. Null for Added.
+  // Found by comparing a whole list with what was known: when it happened, and what else happened
+  // between the two, nobody knows.
+  bool is_from_list = false;
 };
 
 class Store {

@@ -56,7 +56,7 @@ struct Log {
       lines.push_back(fmt::format("{}{}@{}", kSigns[static_cast<std::size_t>(delta.type)],
                                   delta.object->key().to_string(),
                                   delta.object->resource_version()));
-      EXPECT_EQ(delta.previous != nullptr, delta.type == Delta::Type::Modified);
+      EXPECT_EQ(delta.previous != nullptr, delta.type != Delta::Type::Added);
     };
   }
   std::vector<std::string> take() { return std::exchange(lines, {}); }

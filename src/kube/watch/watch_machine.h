@@ -77,6 +77,9 @@ class WatchMachine {
   // then.
   [[nodiscard]] bool is_stalled(Instant now) const;
 
+  // Everything up to this version has been handed over; empty while a whole list is needed.
+  [[nodiscard]] const std::string& resource_version() const { return resume_at_; }
+
   // How often the whole collection was asked for again, after the first time.
   [[nodiscard]] std::uint64_t relist_count() const { return relist_count_; }
 

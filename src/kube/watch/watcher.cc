@@ -72,7 +72,7 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
   const bool is_whole = std::holds_alternative<WatchMachine::Watch>(next);
   if (is_whole && !stop.stop_requested()) {
     sink_.on_health(std::nullopt);
-    sink_.on_replace(std::move(listed->items));
+    sink_.on_replace(std::move(listed->items), machine_.resource_version());
   }
   co_return next;
 }
@@ -122,7 +122,9 @@ Result<> Watcher::take_line(std::string_view line) {
   if (auto* change = std::get_if<Change>(&effect)) {
     sink_.on_change(std::move(*change));
   } else if (auto* replace = std::get_if<WatchMachine::Replace>(&effect)) {
-    sink_.on_replace(std::move(replace->objects));
+    sink_.on_replace(std::move(replace->objects), machine_.resource_version());
+  } else if (!machine_.resource_version().empty()) {
+    sink_.on_bookmark(machine_.resource_version());
   }
   return {};
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,10 +29,12 @@ class Watcher {
   class Sink {
    public:
     virtual ~Sink() = default;
-    // All objects that exist now.
-    virtual void on_replace(std::vector<ObjectPtr> objects) = 0;
+    // All objects that exist as of the list's version.
+    virtual void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) = 0;
     // A change to what the last on_replace() gave.
     virtual void on_change(Change change) = 0;
+    // Nothing else has changed up to this version.
+    virtual void on_bookmark(std::string resource_version) = 0;
     // The server does not serve the resource any more: no object of it exists.
     virtual void on_gone() = 0;
     // The last request failed and will be repeated; none: it works again.
