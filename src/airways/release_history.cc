@@ -12,6 +12,7 @@
 #include "kube/object.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -74,23 +75,23 @@ io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   if (const Revision* const revision = history.active()) {
     active = HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret)));
   }
-  std::vector<Stages> interrupted;
+  std::vector<Pending> pending;
   for (const Revision* const revision : history.interrupted()) {
-    interrupted.push_back(HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret))));
+    pending.push_back({.secret = revision->secret,
+                       .stages = HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret)))});
   }
-  pending_.reset();
-  if (!interrupted.empty()) pending_ = interrupted.back();
+  pending_ = std::move(pending);
   history_ = std::move(history);
   active_ = std::move(active);
-  inventory_ = merge_inventory(active_, interrupted);
+  take_inventory();
   co_return Result<>();
 }
 
 io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop) {
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
-  const Stages& newest = pending_ ? *pending_ : active_;
-  const bool has_newest = pending_ || history_.active() != nullptr;
+  const Stages& newest = pending_.empty() ? active_ : pending_.back().stages;
+  const bool has_newest = !pending_.empty() || history_.active() != nullptr;
   if (has_newest && same_resources(newest, stages)) co_return Result<>();
 
   json::Value secret = HANGAR_CO_TRY(secret_of(release_, namespace_, stages, source, now));
@@ -98,17 +99,39 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
   const Result<json::Value> created =
       co_await client_.create(secret_resource(), secret, as_yoke(), stop);
   if (!created) co_return std::unexpected(Error(created.error()).in("record the revision"));
-  history_.add(HANGAR_CO_TRY(revision_of(*created)));
-  pending_ = stages;
-  inventory_ = merge_inventory(std::move(inventory_), {stages});
+  Revision revision = HANGAR_CO_TRY(revision_of(*created));
+  pending_.push_back({.secret = revision.secret, .stages = stages});
+  history_.add(std::move(revision));
   loaded_ = true;
+  HANGAR_CO_TRY(co_await drop_superseded(stop));
+  take_inventory();
   co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::drop_superseded(std::stop_token stop) {
+  const Stages known = merge_inventory(active_, {pending_.back().stages});
+  for (std::size_t index = 0; index + 1 < pending_.size();) {
+    if (!is_covered(pending_[index].stages, known)) {
+      ++index;
+      continue;
+    }
+    HANGAR_CO_TRY(co_await remove(pending_[index].secret, stop));
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  co_return Result<>();
+}
+
+void ReleaseHistory::take_inventory() {
+  std::vector<Stages> interrupted;
+  for (const Pending& one : pending_)
+    interrupted.push_back(one.stages);
+  inventory_ = merge_inventory(active_, interrupted);
 }
 
 io::Task<Result<>> ReleaseHistory::activate(WallTime now, std::optional<std::uint32_t> count_max,
                                             std::stop_token stop) {
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
-  if (pending_) {
+  if (!pending_.empty()) {
     Revision& newest = history_.revisions.back();
     loaded_ = false;
     const Result<json::Value> patched =
@@ -120,7 +143,8 @@ io::Task<Result<>> ReleaseHistory::activate(WallTime now, std::optional<std::uin
     for (const Revision& other : std::vector<Revision>(history_.revisions)) {
       if (!other.active_at) HANGAR_CO_TRY(co_await remove(other.secret, stop));
     }
-    active_ = *std::exchange(pending_, std::nullopt);
+    active_ = std::move(pending_.back().stages);
+    pending_.clear();
     inventory_ = active_;
     loaded_ = true;
   }
@@ -136,7 +160,7 @@ io::Task<Result<>> ReleaseHistory::erase(std::stop_token stop) {
   }
   active_.clear();
   inventory_.clear();
-  pending_.reset();
+  pending_.clear();
   co_return Result<>();
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -33,7 +34,9 @@ class ReleaseHistory {
   [[nodiscard]] const History& history() const { return history_; }
 
   // Makes `stages` the newest revision, not yet active. Does nothing when they are the active
-  // revision's and nothing was interrupted, or when they were recorded but not activated yet.
+  // revision's and nothing was interrupted, or when they were recorded but not activated yet. An
+  // interrupted revision that names nothing that the newest and the active one do not name too is
+  // removed: a flight that prints something else at every retry fills no namespace with Secrets.
   [[nodiscard]] io::Task<Result<>> record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop);
   // Everything of the newest revision is applied and the rest pruned: activates it, and removes
@@ -44,8 +47,15 @@ class ReleaseHistory {
   [[nodiscard]] io::Task<Result<>> erase(std::stop_token stop);
 
  private:
+  struct Pending {
+    std::string secret;
+    Stages stages;
+  };
+
   [[nodiscard]] io::Task<Result<>> read(std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> drop_superseded(std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
+  void take_inventory();
 
   kube::Client client_;
   std::string release_;
@@ -55,8 +65,8 @@ class ReleaseHistory {
   History history_;
   Stages active_;     // Of the active revision.
   Stages inventory_;  // active_ and what interrupted revisions add.
-  // The newest revision waits for its activation; these are its resources.
-  std::optional<Stages> pending_;
+  // Revisions that wait for their activation, the newest last.
+  std::vector<Pending> pending_;
 };
 
 // Secrets, as the API server serves them.

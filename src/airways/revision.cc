@@ -11,6 +11,7 @@
 #include <charconv>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace hangar::airways {
@@ -352,6 +353,18 @@ Result<> check_pinned(const History& history, const Source& source) {
 bool same_resources(const Stages& left, const Stages& right) {
   return std::ranges::equal(left, right, [](const Stage& a, const Stage& b) {
     return std::ranges::equal(a, b, json::equal);
+  });
+}
+
+bool is_covered(const Stages& stages, const Stages& by) {
+  std::set<ResourceRef> known;
+  for (const Stage& stage : by) {
+    for (const json::Value& resource : stage)
+      known.insert(ref_of(resource));
+  }
+  return std::ranges::all_of(stages, [&](const Stage& stage) {
+    return std::ranges::all_of(
+        stage, [&](const json::Value& resource) { return known.contains(ref_of(resource)); });
   });
 }
 

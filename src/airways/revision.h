@@ -84,6 +84,9 @@ struct History {
 // Same stages, same resources, same values: no new revision.
 [[nodiscard]] bool same_resources(const Stages& left, const Stages& right);
 
+// Whether every resource of `stages` is one of `by` too, whatever their contents.
+[[nodiscard]] bool is_covered(const Stages& stages, const Stages& by);
+
 // Everything that may be in the cluster: the stages of the active revision and of interrupted ones.
 [[nodiscard]] Stages merge_inventory(Stages active, const std::vector<Stages>& interrupted);
 

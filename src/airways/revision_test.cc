@@ -380,6 +380,21 @@ TEST(SameResources, ComparesValuesAndStagesButNotTheOrderOfKeys) {
   EXPECT_TRUE(same_resources({}, {}));
 }
 
+TEST(IsCovered, LooksAtWhichResourcesNotAtTheirContents) {
+  const Stages one = stages_of("[[{apiVersion: v1, kind: A, metadata: {name: a}, x: 1}]]");
+  const Stages other = stages_of(
+      "[[{apiVersion: v1, kind: B, metadata: {name: b}}], "
+      "[{apiVersion: v2, kind: A, metadata: {name: a}, x: 2}]]");
+
+  EXPECT_TRUE(is_covered(one, other));
+  EXPECT_FALSE(is_covered(other, one));
+  EXPECT_FALSE(is_covered(
+      stages_of("[[{apiVersion: v1, kind: A, metadata: {name: a, namespace: elsewhere}}]]"),
+      other));
+  EXPECT_TRUE(is_covered({}, one));
+  EXPECT_FALSE(is_covered(one, {}));
+}
+
 TEST(MergeInventory, HasEverythingThatMayBeThere) {
   const Stages merged = merge_inventory({kStages[0]}, {{kStages[1]}, {kStages[0], kStages[1]}});
 
