@@ -179,7 +179,8 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
 
   if (!kube::has_finalizer(work.value, kAirwayFinalizer)) {
     json::Value answer = HANGAR_CO_TRY(co_await reconcile::add_finalizer(
-        platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer), work.stop));
+        platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer),
+        std::string(kControllerFieldManager), work.stop));
     HANGAR_CO_TRY(remember(work, std::move(answer)));
   }
   Result<Verdict> verdict = co_await establish(work);
@@ -284,7 +285,8 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
     co_return Outcome{.requeue_after = kDeletionRecheck};
   }
   const Result<json::Value> removed = co_await reconcile::remove_finalizer(
-      platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer), work.stop);
+      platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer),
+      std::string(kControllerFieldManager), work.stop);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(removed.error());
   }
@@ -317,7 +319,7 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
   Result<json::Value> answer = co_await platform_.client.patch(
       airway_resource(), work.key, kube::PatchType::Json,
       status_patch(work.value, std::move(status)),
-      {.field_manager = std::string(kFieldManager), .subresource = "status"}, work.stop);
+      {.field_manager = std::string(kControllerFieldManager), .subresource = "status"}, work.stop);
   if (!answer) {
     // InvalidInput: the generation moved on, and its event is under way.
     const ErrorKind kind = answer.error().kind();

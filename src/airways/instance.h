@@ -21,7 +21,7 @@ namespace hangar::airways {
 
 // What the next change of a child means for the instance.
 enum class Waiting : std::uint8_t {
-  Nothing,    // Settled, or failed: children matter only as its mode says.
+  Nothing,    // Settled, or failed (then `evaluate` is set).
   Readiness,  // Everything is applied; Ready depends on the children.
   Release,    // A stage is not ready, or a pruned child not gone: the release goes on after that.
 };

@@ -167,11 +167,16 @@ void InstanceController::on_child(const kube::ObjectKey& instance, const Resourc
                                   const kube::Object& object) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  const auto applied = found->second->applied.find(child);
-  const bool is_ours = applied != found->second->applied.end() &&
-                       applied->second.resource_version == object.resource_version();
-  if (is_ours && found->second->waiting == Waiting::Nothing) return;
-  if (found->second->waiting != Waiting::Nothing) controller_.enqueue(instance);
+  const Instance& memory = *found->second;
+  if (memory.waiting == Waiting::Nothing) {
+    const auto applied = memory.applied.find(child);
+    const bool is_ours = applied != memory.applied.end() &&
+                         applied->second.resource_version == object.resource_version();
+    // Ready says how things are now, so it follows them. Not after a failure, whose retry comes in
+    // its own time, and not where Ready is the flight's to say.
+    if (is_ours || memory.evaluate || memory.flight_owned_ready) return;
+  }
+  controller_.enqueue(instance);
 }
 
 void InstanceController::on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource) {
@@ -260,9 +265,9 @@ io::Task<Result<Outcome>> InstanceController::reconcile(kube::ObjectKey key, std
 io::Task<Result<>> InstanceController::claim(Work& work) {
   std::optional<json::Value> patch = claim_patch(work.value, work.binding->airway);
   if (!patch) co_return Result<>();
-  Result<json::Value> answer =
-      co_await platform_.client.patch(kind_, work.key, kube::PatchType::Merge, *std::move(patch),
-                                      {.field_manager = std::string(kFieldManager)}, work.stop);
+  Result<json::Value> answer = co_await platform_.client.patch(
+      kind_, work.key, kube::PatchType::Merge, *std::move(patch),
+      {.field_manager = std::string(kControllerFieldManager)}, work.stop);
   if (!answer) co_return std::unexpected(std::move(answer).error().in("claim the instance"));
   co_return remember(work, *std::move(answer));
 }
@@ -437,7 +442,8 @@ io::Task<Result<Outcome>> InstanceController::tear_down(Work& work) {
   HANGAR_CO_TRY(co_await memory.history->erase(work.stop));
 
   const Result<json::Value> removed = co_await reconcile::remove_finalizer(
-      platform_.client, kind_, work.value, std::string(kInstanceFinalizer), work.stop);
+      platform_.client, kind_, work.value, std::string(kInstanceFinalizer),
+      std::string(kControllerFieldManager), work.stop);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(removed.error());
   }
@@ -460,7 +466,7 @@ io::Task<Result<>> InstanceController::write_status(Work& work, std::optional<Ve
   json::Value patch = status_patch(work.value, std::move(update.status));
   Result<json::Value> answer = co_await platform_.client.patch(
       kind_, work.key, kube::PatchType::Json, std::move(patch),
-      {.field_manager = std::string(kFieldManager), .subresource = "status"}, work.stop);
+      {.field_manager = std::string(kControllerFieldManager), .subresource = "status"}, work.stop);
   if (answer) {
     if (without_status(*answer) != without_status(work.value)) {
       // Somebody wrote to its metadata meanwhile; that event will look like news we know.

@@ -19,6 +19,8 @@ namespace hangar::airways {
 // The field manager of every apply. yoke's own, so that a release made by one host is taken over by
 // the other with its field ownership.
 inline constexpr std::string_view kFieldManager = "yoke";
+// And of what is written to Airways and instances themselves.
+inline constexpr std::string_view kControllerFieldManager = "yoke.cd/atc";
 
 inline constexpr std::string_view kInstanceFinalizer = "yoke.cd/mayday.flight";
 inline constexpr std::string_view kAirwayFinalizer = "yoke.cd/strip.airway";

@@ -18,11 +18,13 @@ namespace {
 
 io::Task<Result<json::Value>> set_finalizer(kube::Client client, kube::Resource resource,
                                             json::Value object, std::string finalizer,
-                                            Presence presence, std::stop_token stop) {
+                                            Presence presence, std::string field_manager,
+                                            std::stop_token stop) {
   std::optional<json::Value> patch = finalizer_patch(object, finalizer, presence);
   if (!patch) co_return object;
   co_return co_await client.patch(std::move(resource), kube::key_of(object), kube::PatchType::Json,
-                                  *std::move(patch), {}, std::move(stop));
+                                  *std::move(patch), {.field_manager = std::move(field_manager)},
+                                  std::move(stop));
 }
 
 }  // namespace
@@ -55,16 +57,18 @@ std::optional<json::Value> finalizer_patch(const json::Value& object, std::strin
 
 io::Task<Result<json::Value>> add_finalizer(kube::Client client, kube::Resource resource,
                                             json::Value object, std::string finalizer,
-                                            std::stop_token stop) {
+                                            std::string field_manager, std::stop_token stop) {
   return set_finalizer(std::move(client), std::move(resource), std::move(object),
-                       std::move(finalizer), Presence::Present, std::move(stop));
+                       std::move(finalizer), Presence::Present, std::move(field_manager),
+                       std::move(stop));
 }
 
 io::Task<Result<json::Value>> remove_finalizer(kube::Client client, kube::Resource resource,
                                                json::Value object, std::string finalizer,
-                                               std::stop_token stop) {
+                                               std::string field_manager, std::stop_token stop) {
   return set_finalizer(std::move(client), std::move(resource), std::move(object),
-                       std::move(finalizer), Presence::Absent, std::move(stop));
+                       std::move(finalizer), Presence::Absent, std::move(field_manager),
+                       std::move(stop));
 }
 
 }  // namespace hangar::reconcile

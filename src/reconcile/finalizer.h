@@ -25,15 +25,15 @@ enum class Presence : std::uint8_t { Present, Absent };
                                                          Presence presence);
 
 // `object` as it was read last. Returns it as it is now. Conflict: read again. NotFound: it is
-// gone, which is what whoever removes a finalizer wants.
+// gone, which is what whoever removes a finalizer wants. `field_manager` is what the write is
+// signed with.
 [[nodiscard]] io::Task<Result<json::Value>> add_finalizer(kube::Client client,
                                                           kube::Resource resource,
                                                           json::Value object, std::string finalizer,
+                                                          std::string field_manager,
                                                           std::stop_token stop);
-[[nodiscard]] io::Task<Result<json::Value>> remove_finalizer(kube::Client client,
-                                                             kube::Resource resource,
-                                                             json::Value object,
-                                                             std::string finalizer,
-                                                             std::stop_token stop);
+[[nodiscard]] io::Task<Result<json::Value>> remove_finalizer(
+    kube::Client client, kube::Resource resource, json::Value object, std::string finalizer,
+    std::string field_manager, std::stop_token stop);
 
 }  // namespace hangar::reconcile
