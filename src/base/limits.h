@@ -254,11 +254,10 @@ inline constexpr std::size_t kGatewayTargetBytesMax = 32 * kKiB;
 // How long an answer of the API server's authorisation is believed, and how many are remembered.
 inline constexpr std::chrono::seconds kGatewayDecisionAge{10};
 inline constexpr std::size_t kGatewayDecisionsMax = 10'000;
-// How often a watch under way is authorised again, and how fast: a thousand watches a minute.
+// How often a watch under way is authorised again and gets a bookmark (the API server's own pace),
+// and how fast they are asked about: a thousand a minute.
 inline constexpr std::chrono::seconds kGatewayRecheck{60};
 inline constexpr std::chrono::milliseconds kGatewayRecheckPace{50};
-// The API server's own pace of bookmarks.
-inline constexpr std::chrono::seconds kGatewayBookmarkPeriod{60};
 
 // A guest that failed is started again after 1 s, then twice as long each time, as the kubelet does
 // with containers (which begins at 10 s); a guest that ran for so long begins anew.

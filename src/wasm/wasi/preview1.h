@@ -1,17 +1,21 @@
-// WASI preview 1 for commands, as far as guests of the published contracts use it.
+// WASI preview 1, as far as guests of the published contracts use it.
 //
-// A guest sees a stdin of given bytes, a stdout and a stderr that are kept for the host, arguments,
-// environment, real clocks and randomness. There are no files and no sockets: descriptors 0 to 2
-// are all there is, so that a guest has no way to the machine. Every function of preview 1 exists,
-// so that a module which merely imports one can be instantiated; what is not offered answers
-// ENOTSUP, ENOSYS or EBADF. A pointer outside of the guest's memory answers EFAULT.
+// A guest sees arguments, environment, a stdin of given bytes, a stdout and a stderr whose bytes go
+// to the host, real clocks and randomness; and, where it is given some, files that it may read
+// below the one directory "/". There are no others, no writing and no sockets, so that a guest has
+// no way to the machine. Every function of preview 1 exists, so that a module which merely imports
+// one can be instantiated; what is not offered answers ENOTSUP, ENOSYS, EROFS or EBADF. A pointer
+// outside of the guest's memory answers EFAULT.
 #pragma once
 
 #include "base/limits.h"
+#include "base/result.h"
 #include "wasm/host_call.h"
+#include "wasm/wasi/files.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,13 +26,59 @@ namespace hangar::wasm::wasi {
 // The name under which guests import all of it.
 inline constexpr char kModule[] = "wasi_snapshot_preview1";
 
-// What one run of a command is given, and what it leaves.
-class Command : public HostState {
+enum class OutputStream : std::uint8_t { Stdout, Stderr };
+
+// What a descriptor number of a guest stands for.
+struct Descriptor {
+  enum class Kind : std::uint8_t { Closed, Stdin, Stdout, Stderr, File, Directory };
+  Kind kind = Kind::Closed;
+  FileTree::Index node = FileTree::kRoot;  // Of the last two.
+  std::uint64_t offset = 0;                // Of files: where the next read begins.
+  bool is_presented = false;               // The directory that it had from the start.
+};
+
+// What one guest is given, and how far it is with it. Where its output goes is its owner's affair.
+class Process : public HostState {
  public:
+  // Without files it is presented no directory at all.
+  explicit Process(std::shared_ptr<const FileTree> files);
+
   // Given. No null bytes in them: the guest reads them as C strings.
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=value".
   std::string stdin_bytes;
+
+  // Left behind.
+  std::optional<std::uint32_t> exit_code;  // Nothing when it did not call proc_exit.
+
+  // Takes what the guest printed. An error ends the run.
+  [[nodiscard]] virtual Result<> print(OutputStream stream, std::string_view bytes) = 0;
+
+  // Kind Closed for every number that it has not open. The reference lasts until open().
+  [[nodiscard]] Descriptor& descriptor(std::uint32_t number);
+  // The lowest free number; nothing when kGuestDescriptorsMax are open.
+  [[nodiscard]] std::optional<std::uint32_t> open(Descriptor descriptor);
+  // Of a descriptor that is a file or a directory.
+  [[nodiscard]] const FileTree& files() const { return *files_; }
+  [[nodiscard]] const FileTree::Node& node(const Descriptor& descriptor) const {
+    return files_->node(descriptor.node);
+  }
+
+  [[nodiscard]] std::size_t stdin_left() const { return stdin_bytes.size() - stdin_read_; }
+  [[nodiscard]] std::string_view take_stdin(std::size_t size);
+
+ private:
+  std::shared_ptr<const FileTree> files_;
+  std::vector<Descriptor> descriptors_;
+  Descriptor closed_;
+  std::size_t stdin_read_ = 0;
+};
+
+// A process of one run, whose output is kept until its end: stdout for the host, stderr for people.
+class Command : public Process {
+ public:
+  Command() : Process(nullptr) {}
+
   // More than this on stdout ends the run with LimitExceeded; stderr is cut instead, with a note.
   std::uint64_t stdout_bytes_max = limits::kFlightOutputBytesMax;
   std::uint64_t stderr_bytes_max = limits::kFlightErrorBytesMax;
@@ -37,27 +87,14 @@ class Command : public HostState {
   std::string stdout_bytes;
   std::string stderr_bytes;
   std::uint64_t stderr_dropped_bytes = 0;
-  std::optional<std::uint32_t> exit_code;  // Nothing when it did not call proc_exit.
 
   // stderr with the note.
   [[nodiscard]] std::string stderr_text() const;
 
-  // What a descriptor number of the guest stands for; Closed for every other number.
-  enum class Descriptor : std::uint8_t { Closed, Stdin, Stdout, Stderr };
-  [[nodiscard]] Descriptor descriptor(std::uint32_t number) const {
-    return number < descriptors_.size() ? descriptors_[number] : Descriptor::Closed;
-  }
-  void close(std::uint32_t number) { descriptors_[number] = Descriptor::Closed; }
-  [[nodiscard]] std::size_t stdin_left() const { return stdin_bytes.size() - stdin_read_; }
-  [[nodiscard]] std::string_view take_stdin(std::size_t size);
-
- private:
-  std::vector<Descriptor> descriptors_ = {Descriptor::Stdin, Descriptor::Stdout,
-                                          Descriptor::Stderr};
-  std::size_t stdin_read_ = 0;
+  [[nodiscard]] Result<> print(OutputStream stream, std::string_view bytes) override;
 };
 
-// Registers all functions; the state of runs must be a Command.
+// Registers all functions; the state of runs must be a Process.
 void add_preview1(HostFunctions& functions);
 
 }  // namespace hangar::wasm::wasi

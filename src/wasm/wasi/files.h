@@ -1,0 +1,48 @@
+// Files that a guest may read: given as paths and contents, seen as a tree of directories. It is
+// all there is of a file system, it never changes, and no path leads out of it.
+#pragma once
+
+#include "base/result.h"
+#include "wasm/wasi/errno.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::wasm::wasi {
+
+// Immutable: any thread.
+class FileTree {
+ public:
+  // Absolute paths ("/etc/config/key") to contents. InvalidInput, naming the path, when one is not
+  // absolute and plain (no empty part, no "." or "..", no null byte), or lies below a file.
+  [[nodiscard]] static Result<FileTree> of(std::map<std::string, std::string> files);
+
+  using Index = std::uint32_t;
+  static constexpr Index kRoot = 0;
+
+  struct Node {
+    std::string name;  // Empty for the root.
+    bool is_directory = false;
+    Index parent = kRoot;
+    std::vector<Index> children;  // Of directories, by name.
+    std::string content;          // Of files.
+  };
+  [[nodiscard]] const Node& node(Index index) const { return nodes_[index]; }
+
+  // What `path` means in `directory`, as preview 1 has it: relative, and never above `directory`
+  // (kNotCapable). kNotFound, kNotDirectory, kNameTooLong.
+  [[nodiscard]] std::expected<Index, Errno> find(Index directory, std::string_view path) const;
+
+ private:
+  [[nodiscard]] std::expected<Index, Errno> child(Index directory, std::string_view name) const;
+  [[nodiscard]] Index add(Index directory, std::string_view name, bool is_directory);
+
+  std::vector<Node> nodes_ = {Node{.is_directory = true}};
+};
+
+}  // namespace hangar::wasm::wasi
