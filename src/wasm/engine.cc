@@ -7,6 +7,7 @@
 #include "wasm/code_config.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/handles.h"
+#include "wasm/internal/resident_code.h"
 
 #include <sys/mman.h>
 #include <wasm.h>
@@ -82,9 +83,11 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   wasmtime_pooling_allocation_config_max_memory_size_set(pool, kMemoryReservationBytes);
   wasmtime_pooling_allocation_config_table_elements_set(pool, limits::kGuestTableElementsMax);
   wasmtime_pooling_allocation_config_max_core_instance_size_set(pool, 16 * limits::kMiB);
-  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.warm_memories);
-  wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool,
-                                                                     options.warm_memory_bytes);
+  // Memories go on being mapped for their module, which costs nothing, but none of their pages
+  // stays: what stays is reset by copying the whole image of the module, which is more than a guest
+  // writes to (Go: 6 MiB, 2 MiB), and is of use only when the same module is the next to come.
+  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.runs_max);
+  wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, 0);
   wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
   wasmtime_pooling_allocation_strategy_set(config, pool);
   wasmtime_pooling_allocation_config_delete(pool);
@@ -163,7 +166,8 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(on_demand.get());
       }),
       ready(workers),
-      slots(loop, options.runs_max) {}
+      slots(loop, options.runs_max),
+      code(limits::kFilePagesBytesMax, internal::resident_file_bytes) {}
 
 Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
     : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {}

@@ -20,10 +20,6 @@ class Engine {
   struct Options {
     // Guests that have begun and not ended; more wait for their turn.
     std::uint32_t runs_max = limits::kGuestRunsMax;
-    // Memories that stay mapped, with their pages, for the next run of the same module.
-    std::uint32_t warm_memories = 4;
-    // How much of each of them stays resident.
-    std::uint64_t warm_memory_bytes = 4 * limits::kMiB;
   };
 
   Engine(io::Loop& loop, io::Workers& workers, Options options);

@@ -121,8 +121,10 @@ void Module::release_pages() const {
   void* start = nullptr;
   void* end = nullptr;
   wasmtime_module_image_range(parts_.code, &start, &end);
-  // Not MADV_DONTNEED, which would lose pages that wasmtime has relocated on some processors.
-  ::madvise(start, code_bytes_, MADV_PAGEOUT);
+  // Nothing is ever written to the mapping (wasmtime refuses code with relocations), so that all of
+  // it is in the page cache. Not MADV_PAGEOUT: that leaves what is not yet written to the disk, all
+  // of a module that was just compiled, and takes it from the page cache too.
+  ::madvise(start, code_bytes_, MADV_DONTNEED);
 }
 
 Module::~Module() {

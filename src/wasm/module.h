@@ -45,8 +45,8 @@ class Module {
   // Size of the native code, mapped, not necessarily resident.
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
 
-  // Gives the memory that its code occupies back to the system; it is read again from the cache's
-  // file where it is needed. For modules that have not run for a while. Blocking, milliseconds.
+  // Gives the memory that its code occupies back to the system, also while it runs; where it is
+  // needed it comes again from the page cache, or from the cache's file. Some 0.1 ms.
   void release_pages() const;
 
   // For wasm/ only.

@@ -317,7 +317,9 @@ io::Task<RunReport> run(Engine& engine, std::shared_ptr<const Module> module,
   Run guest(engine, *module, functions, state, std::move(entry), limits);
   guest.begin();
   const std::stop_callback on_stop(stop, [&guest] { guest.stop(Run::Stop::Cancelled); });
-  co_return co_await guest.wait();
+  RunReport report = co_await guest.wait();
+  engine.native().code.has_run(module);
+  co_return report;
 }
 
 }  // namespace hangar::wasm

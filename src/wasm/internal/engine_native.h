@@ -4,6 +4,7 @@
 #include "io/event.h"
 #include "wasm/engine.h"
 #include "wasm/internal/handles.h"
+#include "wasm/internal/resident_code.h"
 #include "wasm/module.h"
 
 #include <chrono>
@@ -76,6 +77,7 @@ struct Engine::Native {
   Ticker ticker;
   ReadyQueue ready;
   io::Semaphore slots;
+  internal::ResidentCode<Module> code;  // Loop thread.
 };
 
 }  // namespace hangar::wasm

@@ -1,0 +1,46 @@
+// How much native code stays in memory: the code of those who have run last.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <utility>
+
+namespace hangar::wasm::internal {
+
+// What of this process's memory is pages of files, in bytes: native code, images of guests'
+// memories, and the program itself. Zero where the system does not tell.
+[[nodiscard]] std::uint64_t resident_file_bytes();
+
+// Twenty Go flights that are hot would hold some 500 MiB of code, of which each run needs a part,
+// and getting it again from the page cache is cheap. So code is released, of whoever has not run
+// for longest, when there is too much. One thread.
+template <class Module>
+class ResidentCode {
+ public:
+  // `measure` says how many bytes are resident now.
+  ResidentCode(std::uint64_t bytes_max, std::function<std::uint64_t()> measure)
+      : bytes_max_(bytes_max), measure_(std::move(measure)) {}
+
+  // The module has run, and so has pages. Those of others go if that was too much; its own stay.
+  void has_run(const std::shared_ptr<const Module>& module) {
+    // Also forgets modules that are gone.
+    recent_.remove_if([&module](const std::weak_ptr<const Module>& other) {
+      const auto kept = other.lock();
+      return kept == nullptr || kept == module;
+    });
+    recent_.push_back(module);
+    while (recent_.size() > 1 && measure_() > bytes_max_) {
+      if (const auto oldest = recent_.front().lock()) oldest->release_pages();
+      recent_.pop_front();
+    }
+  }
+
+ private:
+  const std::uint64_t bytes_max_;
+  const std::function<std::uint64_t()> measure_;
+  std::list<std::weak_ptr<const Module>> recent_;  // With pages; the oldest first.
+};
+
+}  // namespace hangar::wasm::internal
