@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/kube_runtime/messages.h"
+#include "abi/kube_runtime/output_lines.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -13,15 +14,16 @@
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
 #include "wasm/instance.h"
+#include "wasm/module.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/snapshot_store.h"
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -32,7 +34,8 @@ class Runtime {
   explicit Runtime(wasm::Engine& engine);
 
   // InvalidInput, naming what is wrong, when `module` cannot be such a guest: it imports what they
-  // do not get, exports no _start, or only one of allocate and wakeup, or one of another type.
+  // do not get; exports no _start (a reactor's _initialize will do if it can be woken); or only one
+  // of allocate and wakeup, or one of another type. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
@@ -42,8 +45,6 @@ class Runtime {
   wasm::Engine& engine_;
   wasm::HostFunctions functions_;
 };
-
-enum class OutputStream : std::uint8_t { Stdout, Stderr };
 
 struct GuestOptions {
   std::vector<std::string> args;         // With the program's name first.
@@ -56,21 +57,20 @@ struct GuestOptions {
   std::uint64_t output_bytes_max = limits::kOperatorOutputBytesMax;
 };
 
-// Lines that the guest printed in one turn, whole or cut at a bound.
-struct OutputLine {
-  OutputStream stream = OutputStream::Stdout;
-  std::string text;
-};
-
 struct TurnOutcome {
   // Errors as wasm::TurnReport; the guest is gone then. Also GuestFault when it asked for what the
-  // contract does not know (bytes that are no request).
+  // contract does not know (bytes that are no request), LimitExceeded when it asked for too much,
+  // and, of start(), InvalidInput for a module or options that are no good.
   Result<> ended;
-  std::optional<std::uint32_t> exit_code;  // It called proc_exit, or _start returned in a guest
-                                           // without wakeup (zero): it has simply finished.
-  std::vector<HttpCall> calls;             // In order, with the ids that it was given.
+  // The guest has finished and is gone: it called proc_exit, or (zero) it waits for nothing that
+  // could wake it, as a program without wakeup after its _start.
+  std::optional<std::uint32_t> exit_code;
+  // In order, with the ids that it was given. Empty when the guest is gone: nobody waits for
+  // them. Of requests, those that may be under way: the guest is held to kGuestRequestsMax here,
+  // and what it asked for beyond comes with the outcome of a later turn.
+  std::vector<HttpCall> calls;
   std::vector<Delay> delays;
-  std::vector<OutputLine> output;
+  std::vector<OutputLine> output;  // Lines without an end are ended by the turn's.
   std::uint64_t output_dropped_bytes = 0;
   bool was_asleep = false;
   Duration resume_time{};
@@ -80,19 +80,24 @@ struct TurnOutcome {
 // One guest, from _start to its end. Loop thread; one turn or sleep() at a time.
 class Guest {
  public:
+  // `runtime` outlives it.
   Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
         GuestOptions options);
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
   ~Guest();
 
-  // _start. Once, first.
+  // _initialize where there is one, and _start. Once, first.
   [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop);
   // For each in order: allocate, copy, wakeup. Ids that the guest does not wait for (not asked for,
-  // or finished) are skipped: they would trap it. An empty body that is not null still needs
-  // allocate(0).
+  // or finished) are skipped: they would trap it. When none is left it is not woken at all. An
+  // empty body that is not null still needs allocate(0).
   [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop);
 
+  // Whether a wakeup of `id` would be delivered.
+  [[nodiscard]] bool waits_for(std::uint64_t id) const;
+
+  // Between turns. As wasm::Instance::sleep.
   [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store);
 
   [[nodiscard]] const wasm::Instance& instance() const;

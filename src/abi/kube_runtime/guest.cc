@@ -1,0 +1,330 @@
+#include "abi/kube_runtime/guest.h"
+
+#include "abi/kube_runtime/messages.h"
+#include "abi/kube_runtime/output_lines.h"
+#include "abi/kube_runtime/pending_calls.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/instance.h"
+#include "wasm/module.h"
+#include "wasm/module_header.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/wasi/files.h"
+#include "wasm/wasi/preview1.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+
+namespace {
+
+using wasm::GuestMemory;
+using wasm::HostCall;
+using wasm::Invocation;
+
+constexpr std::string_view kHttpModule = "http-proxy-abi";
+constexpr std::string_view kDelayModule = "delay-abi";
+constexpr std::string_view kInitialize = "_initialize";
+constexpr std::string_view kStart = "_start";
+constexpr std::string_view kAllocate = "allocate";
+constexpr std::string_view kWakeup = "wakeup";
+constexpr std::string_view kMemory = "memory";
+
+// Of missing imports that an error names.
+constexpr std::size_t kImportsNamedMax = 5;
+
+class State final : public wasm::wasi::Process {
+ public:
+  State(std::shared_ptr<const wasm::wasi::FileTree> files, std::uint64_t output_bytes_max)
+      : Process(std::move(files)), output(output_bytes_max) {}
+
+  Result<> print(OutputStream stream, std::string_view bytes) override {
+    output.print(stream, bytes);
+    return {};
+  }
+
+  PendingCalls pending;
+  OutputLines output;
+};
+
+Result<std::uint64_t> request(HostCall call, std::uint32_t address, std::uint32_t size,
+                              std::uint32_t stream) {
+  if (size > limits::kGuestRequestBytesMax) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("a request of {} bytes, the most is {}", size,
+                                                      limits::kGuestRequestBytesMax));
+  }
+  const GuestMemory memory = HANGAR_TRY(call.memory());
+  const std::span<std::byte> bytes = HANGAR_TRY(memory.range(address, size));
+  HttpRequest asked =
+      HANGAR_TRY(decode_request({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  return call.state<State>().pending.add_request(std::move(asked), stream != 0);
+}
+
+Result<std::uint64_t> delay(HostCall call, std::uint64_t milliseconds) {
+  return call.state<State>().pending.add_delay(milliseconds);
+}
+
+bool has_function(const wasm::Module& module, std::string_view name, std::string_view signature) {
+  const wasm::Export* const found = module.find_export(name);
+  return found != nullptr && found->kind == wasm::ExternKind::Function &&
+         found->signature == signature;
+}
+
+bool can_be_woken(const wasm::Module& module) {
+  return module.find_export(kWakeup) != nullptr;
+}
+
+// Calls functions without arguments, one after the other.
+class StartTurn final : public wasm::Turn {
+ public:
+  explicit StartTurn(std::vector<std::string_view> functions) : functions_(std::move(functions)) {}
+
+  Result<std::optional<Invocation>> next(GuestMemory /*memory*/,
+                                         std::uint64_t /*result*/) override {
+    if (at_ == functions_.size()) return std::nullopt;
+    return Invocation{.function = std::string(functions_[at_++])};
+  }
+
+ private:
+  const std::vector<std::string_view> functions_;
+  std::size_t at_ = 0;
+};
+
+// Delivers answers: for each with bytes the guest is asked for memory first.
+class WakeTurn final : public wasm::Turn {
+ public:
+  explicit WakeTurn(std::vector<Wakeup> wakeups) : wakeups_(std::move(wakeups)) {}
+
+  Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
+    if (is_allocating_) {
+      is_allocating_ = false;
+      return wake(HANGAR_TRY(hand_over(memory, static_cast<std::uint32_t>(result))));
+    }
+    if (at_ == wakeups_.size()) return std::nullopt;
+    if (wakeups_[at_].is_null) return wake(0);
+    is_allocating_ = true;
+    return Invocation{.function = std::string(kAllocate),
+                      .arguments = {wakeups_[at_].bytes.size()}};
+  }
+
+ private:
+  // The address of the bytes, from here on the guest's to free.
+  Result<std::uint32_t> hand_over(GuestMemory memory, std::uint32_t address) {
+    const std::string& bytes = wakeups_[at_].bytes;
+    if (address == 0 && !bytes.empty()) {
+      return fail(ErrorKind::GuestFault,
+                  fmt::format("allocate has no memory for {} bytes", bytes.size()));
+    }
+    if (Result<> written = memory.write(address, bytes); !written) {
+      return std::unexpected(std::move(written).error().in("allocate's answer"));
+    }
+    return address;
+  }
+
+  Result<std::optional<Invocation>> wake(std::uint32_t address) {
+    // Its bytes are the guest's now, and ours are not needed any more.
+    const Wakeup wakeup = std::move(wakeups_[at_++]);
+    const std::uint64_t size = wakeup.is_null ? 0 : wakeup.bytes.size();
+    return Invocation{.function = std::string(kWakeup),
+                      .arguments = {wakeup.id, wakeup.finished ? 1U : 0U, address, size}};
+  }
+
+  std::vector<Wakeup> wakeups_;
+  std::size_t at_ = 0;
+  bool is_allocating_ = false;
+};
+
+// Guests read these as C strings.
+Result<> check_strings(const GuestOptions& options) {
+  const auto has_null = [](const std::string& text) {
+    return text.find('\0') != std::string::npos;
+  };
+  if (std::ranges::any_of(options.args, has_null)) {
+    return fail(ErrorKind::InvalidInput, "an argument contains a null byte");
+  }
+  if (std::ranges::any_of(options.environment, has_null)) {
+    return fail(ErrorKind::InvalidInput, "a variable of the environment contains a null byte");
+  }
+  return {};
+}
+
+}  // namespace
+
+Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
+  wasm::wasi::add_preview1(functions_);
+  functions_.add<&request>(kHttpModule, "request");
+  functions_.add<&request>(kHttpModule, "request_stream");
+  functions_.add<&delay>(kDelayModule, "delay");
+}
+
+Result<> Runtime::check(const wasm::Module& module) const {
+  const std::vector<wasm::Import> missing = functions_.missing(module);
+  if (!missing.empty()) {
+    std::string names;
+    for (std::size_t index = 0; index < missing.size() && index < kImportsNamedMax; ++index) {
+      fmt::format_to(std::back_inserter(names), "{}{}.{}{}", index == 0 ? "" : ", ",
+                     missing[index].module, missing[index].name, missing[index].signature);
+    }
+    if (missing.size() > kImportsNamedMax) names += ", ...";
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("module imports {}, which an operator does not get; operators get {}, "
+                            "{}.{{request,request_stream}} and {}.delay",
+                            names, wasm::wasi::kModule, kHttpModule, kDelayModule));
+  }
+  const bool is_woken = can_be_woken(module);
+  if (is_woken != (module.find_export(kAllocate) != nullptr)) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("module exports {} and not {}: an operator that waits for answers "
+                            "exports both",
+                            is_woken ? kWakeup : kAllocate, is_woken ? kAllocate : kWakeup));
+  }
+  if (is_woken) {
+    if (!has_function(module, kAllocate, "(i32) -> (i32)") ||
+        !has_function(module, kWakeup, "(i64, i32, i32, i32) -> ()")) {
+      return fail(ErrorKind::InvalidInput,
+                  "module's allocate is to be a function (i32) -> (i32), its wakeup "
+                  "(i64, i32, i32, i32) -> ()");
+    }
+    const wasm::Export* const memory = module.find_export(kMemory);
+    if (memory == nullptr || memory->kind != wasm::ExternKind::Memory) {
+      return fail(ErrorKind::InvalidInput, "module exports no memory");
+    }
+  }
+  const bool is_reactor = is_woken && has_function(module, kInitialize, "() -> ()");
+  if (!has_function(module, kStart, "() -> ()") &&
+      (!is_reactor || module.find_export(kStart) != nullptr)) {
+    return fail(ErrorKind::InvalidInput,
+                "module exports no function _start: build it as a WASI command (a program with a "
+                "main function)");
+  }
+  return {};
+}
+
+struct Guest::Native {
+  Native(const Runtime& runtime_in, std::shared_ptr<const wasm::SleepableModule> module_in,
+         GuestOptions options)
+      : runtime(runtime_in), module(std::move(module_in)), cpu_time_max(options.cpu_time_max) {
+    options_fine = check_strings(options);
+    auto files = wasm::wasi::FileTree::of(std::move(options.files));
+    if (!files && options_fine) options_fine = std::unexpected(std::move(files).error());
+    state = std::make_unique<State>(std::make_shared<const wasm::wasi::FileTree>(
+                                        files ? *std::move(files) : wasm::wasi::FileTree()),
+                                    options.output_bytes_max);
+    state->arguments = std::move(options.args);
+    state->environment = std::move(options.environment);
+    instance = std::make_unique<wasm::Instance>(runtime.engine(), module, runtime.functions(),
+                                                *state, options.memory_bytes_max);
+  }
+
+  [[nodiscard]] bool waits_for(std::uint64_t id) const {
+    return !is_gone && state->pending.has(id);
+  }
+
+  io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop) {
+    wasm::TurnReport report =
+        co_await instance->run(turn, {.cpu_time_max = cpu_time_max}, std::move(stop));
+    OutputLines::Taken output = state->output.take();
+    TurnOutcome outcome{.ended = std::move(report.ended),
+                        .output = std::move(output.lines),
+                        .output_dropped_bytes = output.dropped_bytes,
+                        .was_asleep = report.was_asleep,
+                        .resume_time = report.resume_time,
+                        .cpu_time = report.cpu_time};
+    if (!outcome.ended) {
+      is_gone = true;
+      co_return outcome;
+    }
+    const bool is_waiting = can_be_woken(module->code()) && !state->pending.is_empty();
+    if (report.has_left || !is_waiting) {
+      is_gone = true;
+      outcome.exit_code = state->exit_code.value_or(0);
+      co_return outcome;
+    }
+    outcome.calls = state->pending.take_calls();
+    outcome.delays = state->pending.take_delays();
+    co_return outcome;
+  }
+
+  const Runtime& runtime;
+  const std::shared_ptr<const wasm::SleepableModule> module;
+  const Duration cpu_time_max;
+  Result<> options_fine;
+  bool has_started = false;
+  bool is_gone = false;
+  std::unique_ptr<State> state;
+  std::unique_ptr<wasm::Instance> instance;  // Refers to `state`.
+};
+
+Guest::Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
+             GuestOptions options)
+    : native_(std::make_unique<Native>(runtime, std::move(module), std::move(options))) {}
+
+Guest::~Guest() = default;
+
+io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
+  Native& native = *native_;
+  HANGAR_ASSERT(!native.has_started, "a guest is started once");
+  native.has_started = true;
+  const wasm::Module& code = native.module->code();
+  Result<> fine = native.options_fine ? native.runtime.check(code) : native.options_fine;
+  if (!fine) {
+    native.is_gone = true;
+    co_return TurnOutcome{.ended = std::move(fine)};
+  }
+  std::vector<std::string_view> functions;
+  for (const std::string_view name : {kInitialize, kStart}) {
+    if (has_function(code, name, "() -> ()")) functions.push_back(name);
+  }
+  StartTurn turn(std::move(functions));
+  co_return co_await native.run(turn, std::move(stop));
+}
+
+io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token stop) {
+  Native& native = *native_;
+  HANGAR_ASSERT(native.has_started, "a guest is started before it is woken");
+  if (native.is_gone) {
+    co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
+  }
+  std::vector<Wakeup> deliverable;
+  for (Wakeup& wakeup : wakeups) {
+    if (!native.waits_for(wakeup.id)) continue;
+    if (wakeup.finished) native.state->pending.finish(wakeup.id);
+    deliverable.push_back(std::move(wakeup));
+  }
+  if (deliverable.empty()) co_return TurnOutcome{};
+  WakeTurn turn(std::move(deliverable));
+  co_return co_await native.run(turn, std::move(stop));
+}
+
+bool Guest::waits_for(std::uint64_t id) const {
+  return native_->waits_for(id);
+}
+
+io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store) {
+  return native_->instance->sleep(store);
+}
+
+const wasm::Instance& Guest::instance() const {
+  return *native_->instance;
+}
+
+}  // namespace hangar::abi::kube_runtime

@@ -1,0 +1,140 @@
+#include "abi/kube_runtime/pending_calls.h"
+
+#include "abi/kube_runtime/messages.h"
+#include "base/limits.h"
+#include "base/result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+namespace {
+
+using testing::HasSubstr;
+
+HttpRequest get(const std::string& uri) {
+  return {.method = "GET", .uri = uri};
+}
+
+TEST(PendingCalls, GivesCallsOnceInTheirOrderUnderIdsOfTheirOwn) {
+  PendingCalls pending;
+  EXPECT_EQ(pending.add_request(get("/a"), false), 0U);
+  EXPECT_EQ(pending.add_delay(1500), 1U);
+  EXPECT_EQ(pending.add_request(get("/b"), true), 2U);
+
+  const std::vector<HttpCall> calls = pending.take_calls();
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0].id, 0U);
+  EXPECT_FALSE(calls[0].is_stream);
+  EXPECT_EQ(calls[1].id, 2U);
+  EXPECT_TRUE(calls[1].is_stream);
+  EXPECT_EQ(calls[1].request.uri, "/b");
+  const std::vector<Delay> delays = pending.take_delays();
+  ASSERT_EQ(delays.size(), 1U);
+  EXPECT_EQ(delays[0].id, 1U);
+  EXPECT_EQ(delays[0].duration, std::chrono::milliseconds(1500));
+
+  EXPECT_TRUE(pending.take_calls().empty());
+  EXPECT_TRUE(pending.take_delays().empty());
+}
+
+TEST(PendingCalls, ForgetsWhatHasFinishedAndNeverGivesItsIdAgain) {
+  PendingCalls pending;
+  const std::uint64_t request = *pending.add_request(get("/"), false);
+  const std::uint64_t delay = *pending.add_delay(1);
+  EXPECT_EQ(pending.take_calls().size(), 1U);
+  EXPECT_TRUE(pending.has(request));
+  EXPECT_TRUE(pending.has(delay));
+  EXPECT_FALSE(pending.has(99));
+
+  pending.finish(request);
+  pending.finish(request);
+  pending.finish(99);
+  EXPECT_FALSE(pending.has(request));
+  EXPECT_FALSE(pending.is_empty());
+  pending.finish(delay);
+  EXPECT_TRUE(pending.is_empty());
+  EXPECT_EQ(pending.add_delay(1), 2U);
+}
+
+TEST(PendingCalls, RequestsBeyondThoseUnderWayWait) {
+  PendingCalls pending;
+  const std::uint32_t count = limits::kGuestRequestsMax + 2;
+  for (std::uint32_t index = 0; index < count; ++index)
+    ASSERT_TRUE(pending.add_request(get("/"), index % 2 == 0).has_value());
+  EXPECT_EQ(pending.take_calls().size(), limits::kGuestRequestsMax);
+  EXPECT_TRUE(pending.take_calls().empty());
+  // It has not begun, so it is not what has finished.
+  pending.finish(limits::kGuestRequestsMax);
+  EXPECT_TRUE(pending.has(limits::kGuestRequestsMax));
+
+  pending.finish(7);
+  const std::vector<HttpCall> next = pending.take_calls();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].id, limits::kGuestRequestsMax);
+  pending.finish(8);
+  pending.finish(9);
+  EXPECT_EQ(pending.take_calls().size(), 1U);
+}
+
+TEST(PendingCalls, DelaysTakeNoPlaceOfRequests) {
+  PendingCalls pending;
+  for (std::uint32_t index = 0; index < limits::kGuestRequestsMax; ++index)
+    ASSERT_TRUE(pending.add_delay(1).has_value());
+  ASSERT_TRUE(pending.add_request(get("/"), false).has_value());
+  EXPECT_EQ(pending.take_calls().size(), 1U);
+}
+
+TEST(PendingCalls, AFloodOfRequestsIsALimit) {
+  PendingCalls pending;
+  Result<std::uint64_t> last = 0;
+  std::uint32_t taken = 0;
+  while ((last = pending.add_request(get("/"), false)))
+    ++taken;
+  EXPECT_EQ(taken, limits::kGuestRequestsWaitingMax);
+  EXPECT_EQ(last.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_EQ(last.error().message(), "the guest asks for more than 16384 requests at once");
+}
+
+TEST(PendingCalls, AFloodOfBytesIsALimitUntilTheyAreSent) {
+  PendingCalls pending;
+  HttpRequest large = get("/");
+  large.body.assign(limits::kGuestRequestBytesMax - 8, 'x');
+  const std::uint64_t fitting =
+      limits::kGuestRequestsWaitingBytesMax / limits::kGuestRequestBytesMax;
+  for (std::uint64_t index = 0; index < fitting; ++index)
+    ASSERT_TRUE(pending.add_request(large, false).has_value());
+  const Result<std::uint64_t> refused = pending.add_request(large, false);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(refused.error().message(), HasSubstr("bytes at once"));
+
+  EXPECT_EQ(pending.take_calls().size(), fitting);
+  EXPECT_TRUE(pending.add_request(large, false).has_value());
+}
+
+TEST(PendingCalls, AFloodOfDelaysIsALimitUntilTheyEnd) {
+  PendingCalls pending;
+  for (std::uint32_t index = 0; index < limits::kGuestDelaysMax; ++index)
+    ASSERT_TRUE(pending.add_delay(1).has_value());
+  const Result<std::uint64_t> refused = pending.add_delay(1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+
+  pending.finish(0);
+  EXPECT_TRUE(pending.add_delay(1).has_value());
+}
+
+TEST(PendingCalls, DelaysOfAnyLengthFitTheClock) {
+  PendingCalls pending;
+  ASSERT_TRUE(pending.add_delay(~std::uint64_t{0}).has_value());
+  EXPECT_EQ(pending.take_delays()[0].duration, std::chrono::hours(24 * 365));
+}
+
+}  // namespace
+}  // namespace hangar::abi::kube_runtime

@@ -1,0 +1,6 @@
+(module ;; Its allocate traps.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (memory (export "memory") 1)
+  (func (export "_start") (drop (call $delay (i64.const 1))))
+  (func $give_up (export "allocate") (param i32) (result i32) (unreachable))
+  (func (export "wakeup") (param i64 i32 i32 i32)))

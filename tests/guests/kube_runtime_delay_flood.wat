@@ -1,0 +1,6 @@
+(module ;; Asks for delays for ever.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (memory (export "memory") 1)
+  (func (export "_start") (loop $again (drop (call $delay (i64.const -1))) (br $again)))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)))

@@ -1,0 +1,6 @@
+(module ;; Passes request a byte more than the most.
+  (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
+  (memory (export "memory") 65)
+  (func (export "_start") (drop (call $request (i32.const 0) (i32.const 4194305) (i32.const 0))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)))

@@ -1,0 +1,17 @@
+(module ;; Prints a thousand lines of a thousand bytes each time it is woken.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "_start")
+    (memory.fill (i32.const 64) (i32.const 120) (i32.const 999))
+    (i32.store8 (i32.const 1063) (i32.const 10))
+    (drop (call $delay (i64.const 1))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)
+    (local $lines i32)
+    (i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 1000))
+    (loop $again
+      (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (local.set $lines (i32.add (local.get $lines) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $lines) (i32.const 1000))))
+    (drop (call $delay (i64.const 1)))))

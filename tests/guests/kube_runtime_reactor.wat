@@ -1,0 +1,13 @@
+(module ;; Prints when _initialize and when _start is called; only _initialize asks for something.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 64) "initialize\nstart\n")
+  (func $print (param $at i32) (param $size i32)
+    (i32.store (i32.const 0) (local.get $at)) (i32.store (i32.const 4) (local.get $size))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func (export "_start") (call $print (i32.const 75) (i32.const 6)))
+  (func (export "_initialize")
+    (call $print (i32.const 64) (i32.const 11)) (drop (call $delay (i64.const 1))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)))

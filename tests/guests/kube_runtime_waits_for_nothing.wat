@@ -1,0 +1,5 @@
+(module ;; Can be woken and has asked for nothing: nobody ever will.
+  (memory (export "memory") 1)
+  (func (export "_start"))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)))

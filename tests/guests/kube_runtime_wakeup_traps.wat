@@ -1,0 +1,12 @@
+(module ;; Prints why, and traps when it is woken.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "panicked at main.rs")
+  (func (export "_start") (drop (call $delay (i64.const 1))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func $boom (export "wakeup") (param i64 i32 i32 i32)
+    (i32.store (i32.const 0) (i32.const 16)) (i32.store (i32.const 4) (i32.const 19))
+    (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (drop (call $delay (i64.const 1)))
+    (unreachable)))
