@@ -53,16 +53,18 @@ Result<> CodeCache::open() {
 }
 
 bool CodeCache::has(const Digest& digest) const {
-  const auto live = live_.find(digest);
-  if (live != live_.end() && !live->second.expired()) return true;
+  const auto live = live_.lower_bound({digest, Module::Allocation::Pooled});
+  if (live != live_.end() && live->first.first == digest && !live->second.expired()) return true;
   return internal::find_entry(options_.directory, internal::key_of(digest)).has_value();
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
-    Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop) {
+    Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
+    Module::Allocation allocation) {
+  const Key key(digest, allocation);
   while (true) {
-    if (auto module = find_live(digest)) co_return module;
-    const auto [waiting, is_first] = loading_.try_emplace(digest);
+    if (auto module = find_live(key)) co_return module;
+    const auto [waiting, is_first] = loading_.try_emplace(key);
     if (is_first) break;
     // Somebody is at it. If that fails it is tried again here: their bytes, and their reasons to
     // stop, need not be ours.
@@ -71,32 +73,33 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
     co_await done.wait();
     if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   }
-  Loaded loaded = co_await load_alone(digest, std::move(wasm_bytes), std::move(stop));
-  if (loaded) live_[digest] = *loaded;
-  const auto waiting = loading_.extract(digest);
+  Loaded loaded = co_await load_alone(key, std::move(wasm_bytes), std::move(stop));
+  if (loaded) live_[key] = *loaded;
+  const auto waiting = loading_.extract(key);
   for (const io::OneShot<bool>& done : waiting.mapped())
     done.set(true);
   co_return loaded;
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
-    Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop) {
-  Loaded cached = co_await load_cached(digest);
+    Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop) {
+  Loaded cached = co_await load_cached(key);
   const bool is_missing = !cached && (cached.error().kind() == ErrorKind::NotFound ||
                                       cached.error().kind() == ErrorKind::Corrupt);
   if (!is_missing) co_return cached;
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "the module's native code is not cached");
   }
-  HANGAR_CO_TRY(co_await compile_entry(digest, std::move(wasm_bytes), std::move(stop)));
-  co_return co_await load_cached(digest);
+  HANGAR_CO_TRY(co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop)));
+  co_return co_await load_cached(key);
 }
 
-io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Digest digest) {
-  co_return co_await engine_.workers().run([this, digest]() -> Loaded {
+io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Key key) {
+  co_return co_await engine_.workers().run([this, key]() -> Loaded {
+    const auto& [digest, allocation] = key;
     const auto entry = internal::find_entry(options_.directory, internal::key_of(digest));
     if (!entry) return fail(ErrorKind::NotFound, "the module's native code is not cached");
-    return internal::load_entry(engine_, digest, *entry);
+    return internal::load_entry(engine_, digest, allocation, *entry);
   });
 }
 
@@ -130,8 +133,8 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   co_return done;
 }
 
-std::shared_ptr<const Module> CodeCache::find_live(const Digest& digest) {
-  const auto found = live_.find(digest);
+std::shared_ptr<const Module> CodeCache::find_live(const Key& key) {
+  const auto found = live_.find(key);
   if (found == live_.end()) return nullptr;
   auto module = found->second.lock();
   if (module == nullptr) live_.erase(found);

@@ -23,6 +23,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace hangar::wasm {
 
@@ -53,8 +54,13 @@ class CodeCache {
   // holds it. Concurrent calls for one digest share the work, and one module is compiled at a time.
   // InvalidInput: `wasm_bytes` is no module that can be compiled, or not of this digest. NotFound:
   // not cached and no bytes. LimitExceeded, Unavailable: as compile() says. Cancelled.
+  // `allocation`: Pooled becomes OnDemand for a module that is too large; the others are as they
+  // are. Each has its own Module object over the same file.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
-      Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop);
+      Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
+      Module::Allocation allocation = Module::Allocation::Pooled);
+
+  [[nodiscard]] Engine& engine() const { return engine_; }
 
   // How many modules were compiled by this object, for tests and metrics.
   [[nodiscard]] std::uint64_t compiled_count() const { return compiled_count_; }
@@ -62,19 +68,20 @@ class CodeCache {
  private:
   using Loaded = Result<std::shared_ptr<const Module>>;
 
-  [[nodiscard]] io::Task<Loaded> load_alone(Digest digest,
-                                            std::shared_ptr<const std::string> wasm_bytes,
+  using Key = std::pair<Digest, Module::Allocation>;
+
+  [[nodiscard]] io::Task<Loaded> load_alone(Key key, std::shared_ptr<const std::string> wasm_bytes,
                                             std::stop_token stop);
-  [[nodiscard]] io::Task<Loaded> load_cached(Digest digest);
+  [[nodiscard]] io::Task<Loaded> load_cached(Key key);
   [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
                                                  std::shared_ptr<const std::string> wasm_bytes,
                                                  std::stop_token stop);
-  [[nodiscard]] std::shared_ptr<const Module> find_live(const Digest& digest);
+  [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
 
   Engine& engine_;
   const Options options_;
-  std::map<Digest, std::weak_ptr<const Module>> live_;
-  std::map<Digest, std::list<io::OneShot<bool>>> loading_;  // Who waits for it to be done.
+  std::map<Key, std::weak_ptr<const Module>> live_;
+  std::map<Key, std::list<io::OneShot<bool>>> loading_;  // Who waits for it to be done.
   io::Semaphore compiling_;
   std::uint64_t compiled_count_ = 0;
 };

@@ -24,6 +24,9 @@ class Digest {
   // 64 hexadecimal digits; InvalidInput for anything else.
   [[nodiscard]] static Result<Digest> from_hex(std::string_view text);
   [[nodiscard]] std::string to_hex() const;
+  [[nodiscard]] std::span<const std::byte, 32> bytes() const {
+    return std::as_bytes(std::span(bytes_));
+  }
 
   friend auto operator<=>(const Digest&, const Digest&) = default;
 

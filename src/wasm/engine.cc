@@ -8,6 +8,8 @@
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/resident_code.h"
+#include "wasm/snapshot/memory_slots.h"
+#include "wasm/snapshot/written_pages.h"
 
 #include <sys/mman.h>
 #include <wasm.h>
@@ -35,7 +37,8 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 // locks of wasmtime's own: those are Rust, which ThreadSanitizer does not see. So it says nothing
 // of what happens while a guest runs; what Run shares with other threads is behind its mutex.
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "race:hangar::wasm::Run::step\nrace:hangar::wasm::Run::on_epoch\nrace:hangar::wasm::wasi::"
+  return "race:hangar::wasm::Execution::step\nrace:hangar::wasm::Execution::on_epoch\nrace:hangar::"
+         "wasm::wasi::"
          "\n";
 }
 #endif
@@ -91,6 +94,15 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
   wasmtime_pooling_allocation_strategy_set(config, pool);
   wasmtime_pooling_allocation_config_delete(pool);
+  return internal::EngineHandle(wasm_engine_new_with_config(config));
+}
+
+// Data segments are gone from the modules of this engine, so that wasmtime makes no images of its
+// own, which a memory of ours could not take; the same native code serves all engines.
+internal::EngineHandle make_sleepable(MemorySlots& slots) {
+  wasm_config_t* const config = make_config();
+  wasmtime_memory_creator_t creator = slots.creator();
+  wasmtime_config_host_memory_creator_set(config, &creator);
   return internal::EngineHandle(wasm_engine_new_with_config(config));
 }
 
@@ -159,11 +171,15 @@ void ReadyQueue::run_next() {
 }
 
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
-    : pooled(make_pooled(options)),
+    : written_pages(options.scans_page_entries ? WrittenPages::Method::Entries
+                                               : WrittenPages::Method::Scan),
+      pooled(make_pooled(options)),
       on_demand(wasm_engine_new_with_config(make_config())),
+      sleepable(make_sleepable(memory_slots)),
       ticker([this] {
         if (pooled != nullptr) wasmtime_engine_increment_epoch(pooled.get());
         wasmtime_engine_increment_epoch(on_demand.get());
+        wasmtime_engine_increment_epoch(sleepable.get());
       }),
       ready(workers),
       slots(loop, options.runs_max),

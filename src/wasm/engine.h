@@ -20,6 +20,8 @@ class Engine {
   struct Options {
     // Guests that have begun and not ended; more wait for their turn.
     std::uint32_t runs_max = limits::kGuestRunsMax;
+    // Look for written pages as on Linux before 6.7, which is slower.
+    bool scans_page_entries = false;
   };
 
   Engine(io::Loop& loop, io::Workers& workers, Options options);

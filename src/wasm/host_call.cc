@@ -8,10 +8,10 @@
 #include "wasm/guest_memory.h"
 #include "wasm/host_task.h"
 #include "wasm/internal/engine_native.h"
+#include "wasm/internal/execution.h"
 #include "wasm/internal/fault.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
-#include "wasm/internal/run_state.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 
@@ -43,8 +43,8 @@ namespace hangar::wasm {
 
 namespace {
 
-Run& run_of(wasmtime_caller_t* caller) {
-  return *static_cast<Run*>(wasmtime_context_get_data(wasmtime_caller_context(caller)));
+Execution& run_of(wasmtime_caller_t* caller) {
+  return *static_cast<Execution*>(wasmtime_context_get_data(wasmtime_caller_context(caller)));
 }
 
 std::string text_of(const Signature& signature) {
@@ -137,7 +137,7 @@ Result<std::uint64_t> guarded(F call) {
 wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t* values,
                         std::size_t /*count*/) noexcept {
   const auto& entry = *static_cast<const HostFunctions::Entry*>(env);
-  Run& run = run_of(caller);
+  Execution& run = run_of(caller);
   HostFunctions::Arguments arguments{};
   for (std::size_t index = 0; index < entry.signature.parameters.size(); ++index) {
     arguments[index] = entry.signature.parameters[index] == ValueType::I32
@@ -155,6 +155,16 @@ wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t
 }  // namespace
 
 namespace internal {
+
+Result<InstancePreHandle> prepare(const HostFunctions& functions, const Module& module) {
+  const wasmtime_linker_t* const linker = functions.native().linker(module.allocation());
+  wasmtime_instance_pre_t* prepared = nullptr;
+  if (const ErrorHandle error(wasmtime_linker_instantiate_pre(linker, module.native(), &prepared));
+      error != nullptr) {
+    return fail(ErrorKind::InvalidInput, describe(*error));
+  }
+  return InstancePreHandle(prepared);
+}
 
 // A call of a host function that may wait, kept alive by the guest's fiber. `caller`, `results` and
 // `trap` live in a frame of wasmtime's that waits for poll() to return true.
@@ -214,7 +224,7 @@ class WaitingCall {
   }
 
   const HostFunctions::Entry& entry_;
-  Run& run_;
+  Execution& run_;
   wasmtime_val_t* results_;
   wasm_trap_t** trap_;
   Wait* wait_ = nullptr;
@@ -305,6 +315,7 @@ HostFunctions::HostFunctions(const Engine& engine) : native_(std::make_unique<Na
   const Engine::Native& engines = engine.native();
   if (engines.pooled != nullptr) native_->pooled.reset(wasmtime_linker_new(engines.pooled.get()));
   native_->on_demand.reset(wasmtime_linker_new(engines.on_demand.get()));
+  native_->sleepable.reset(wasmtime_linker_new(engines.sleepable.get()));
 }
 
 HostFunctions::~HostFunctions() = default;
@@ -338,7 +349,8 @@ void HostFunctions::define(std::string_view module, std::string_view name, Entry
       native_->by_name.emplace(std::pair(std::string(module), std::string(name)), &kept).second;
   HANGAR_ASSERT(is_new, "a host function is registered once");
 
-  for (wasmtime_linker_t* const linker : {native_->pooled.get(), native_->on_demand.get()}) {
+  for (wasmtime_linker_t* const linker :
+       {native_->pooled.get(), native_->on_demand.get(), native_->sleepable.get()}) {
     if (linker == nullptr) continue;
     // One each: a type belongs to the first engine that sees it.
     const internal::FunctionTypeHandle type = function_type_of(kept.signature);

@@ -38,10 +38,11 @@ struct wasmtime_caller;
 
 namespace hangar::wasm {
 
-class Run;
+class Execution;
 
-// What the host functions of one kind of guest know about one run: derive from it. Touched by the
-// worker that runs the guest, and by nobody else until the run has ended.
+// What the host functions of one kind of guest know about one run, or about one instance in all its
+// turns: derive from it. Touched by the worker that runs the guest, and by nobody else until the
+// run or turn has ended.
 class HostState {
  public:
   HostState() = default;
@@ -105,9 +106,9 @@ class HostCall {
   [[nodiscard]] HostTask<std::uint64_t> call_guest(std::string name, std::uint32_t argument) const;
 
   // For wasm/ only.
-  HostCall(Run& run, wasmtime_caller* caller, internal::WaitingCall* waiting)
+  HostCall(Execution& run, wasmtime_caller* caller, internal::WaitingCall* waiting)
       : run_(&run), caller_(caller), waiting_(waiting) {}
-  [[nodiscard]] Run& run() const { return *run_; }
+  [[nodiscard]] Execution& run() const { return *run_; }
   [[nodiscard]] wasmtime_caller* caller() const { return caller_; }
 
   // Suspends the coroutine until `wait` is over. For awaiters of wasm/.
@@ -125,7 +126,7 @@ class HostCall {
   // Runs `task` on the loop, with the run kept until it has ended.
   void spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) const;
 
-  Run* run_;
+  Execution* run_;
   wasmtime_caller* caller_;
   internal::WaitingCall* waiting_;  // Null in calls that may not wait.
 };

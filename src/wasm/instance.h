@@ -85,8 +85,10 @@ class Instance {
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
 
- private:
+  // For wasm/ only.
   struct Native;
+
+ private:
   std::unique_ptr<Native> native_;
 };
 

@@ -20,9 +20,10 @@ class Engine;
 // processes and may leave memory when nobody runs it. Immutable: any thread.
 class Module {
  public:
-  // Which allocator instances come from. Nearly all come from the pool; modules with more functions
-  // or tables than its slots have room for are instantiated on demand, some 0.5 ms slower.
-  enum class Allocation : std::uint8_t { Pooled, OnDemand };
+  // Which allocator instances come from. Nearly all runs come from the pool; modules with more
+  // functions or tables than its slots have room for are instantiated on demand, some 0.5 ms
+  // slower. Sleepable: memories that hold an image of ours (snapshot/sleepable_module.h).
+  enum class Allocation : std::uint8_t { Pooled, OnDemand, Sleepable };
 
   struct Parts {
     Digest digest;

@@ -2,6 +2,8 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "wasm/internal/byte_cursor.h"
+#include "wasm/internal/sections.h"
 
 #include <fmt/format.h>
 
@@ -21,60 +23,28 @@ namespace hangar::wasm {
 
 namespace {
 
+using namespace internal::section;  // NOLINT(google-build-using-namespace): ids only.
+
 constexpr std::uint64_t kWasmPageBytes = 64 * limits::kKiB;
-
-// Section ids of the core specification.
-enum Section : std::uint8_t {
-  kCustom = 0,
-  kType = 1,
-  kImport = 2,
-  kFunction = 3,
-  kTable = 4,
-  kMemory = 5,
-  kGlobal = 6,
-  kExport = 7,
-  kStart = 8,
-  kElement = 9,
-  kCode = 10,
-  kData = 11,
-  kDataCount = 12,
-  kTag = 13,
-};
-
-// The order in which sections must come, which is not that of their ids.
-constexpr std::array kOrder = {kType,   kImport, kFunction, kTable,     kMemory, kTag, kGlobal,
-                               kExport, kStart,  kElement,  kDataCount, kCode,   kData};
 
 std::unexpected<Error> invalid(std::string message) {
   return fail(ErrorKind::InvalidInput, std::move(message));
 }
 
-// Reads forwards through bytes that it does not trust.
+// What reads a header: each failure with its place.
 class Reader {
  public:
-  Reader(std::span<const std::byte> bytes, std::uint64_t offset) : bytes_(bytes), start_(offset) {}
+  Reader(std::span<const std::byte> bytes, std::uint64_t offset) : cursor_(bytes, offset) {}
 
-  [[nodiscard]] bool at_end() const { return position_ == bytes_.size(); }
+  [[nodiscard]] bool at_end() const { return cursor_.at_end(); }
   // Position in the whole module, for messages.
-  [[nodiscard]] std::uint64_t offset() const { return start_ + position_; }
+  [[nodiscard]] std::uint64_t offset() const { return cursor_.offset(); }
 
-  Result<std::uint8_t> byte() {
-    if (at_end()) return ends_early();
-    return static_cast<std::uint8_t>(bytes_[position_++]);
-  }
-
-  // LEB128, at most 32 bits: longer or wider encodings are refused as the specification asks.
-  Result<std::uint32_t> u32() {
-    const std::uint64_t value = HANGAR_TRY(leb(32));
-    return static_cast<std::uint32_t>(value);
-  }
-  Result<std::uint64_t> u64() { return leb(64); }
-
+  Result<std::uint8_t> byte() { return checked(cursor_.byte()); }
+  Result<std::uint32_t> u32() { return checked(cursor_.u32()); }
+  Result<std::uint64_t> u64() { return checked(cursor_.u64()); }
   Result<std::span<const std::byte>> take(std::uint32_t count) {
-    if (count > bytes_.size() - position_) return ends_early();
-    const auto taken = bytes_.subspan(position_, count);
-    position_ += count;
-    return taken;
+    return checked(cursor_.take(count));
   }
 
   Result<std::string> name() {
@@ -96,30 +66,28 @@ class Reader {
       return fail(ErrorKind::LimitExceeded,
                   fmt::format("{} {}, the most is {}", value, of_what, most));
     }
-    if (value > bytes_.size() - position_) return ends_early();
+    if (value > cursor_.left()) return ends_early();
     return value;
   }
 
+ private:
+  template <class T>
+  Result<T> checked(T value) const {
+    switch (cursor_.failure()) {
+      case internal::ByteCursor::Failure::None:
+        return value;
+      case internal::ByteCursor::Failure::EndsEarly:
+        return ends_early();
+      case internal::ByteCursor::Failure::NumberTooLarge:
+        break;
+    }
+    return invalid(fmt::format("number too large at offset {}", offset()));
+  }
   [[nodiscard]] std::unexpected<Error> ends_early() const {
     return invalid(fmt::format("ends early at offset {}", offset()));
   }
 
- private:
-  Result<std::uint64_t> leb(unsigned bits) {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < bits; shift += 7) {
-      const std::uint8_t next = HANGAR_TRY(byte());
-      const std::uint64_t low = next & 0x7fU;
-      if (bits - shift < 7 && low >> (bits - shift) != 0) break;
-      value |= low << shift;
-      if ((next & 0x80U) == 0) return value;
-    }
-    return invalid(fmt::format("number too large at offset {}", offset()));
-  }
-
-  std::span<const std::byte> bytes_;
-  std::uint64_t start_;
-  std::size_t position_ = 0;
+  internal::ByteCursor cursor_;
 };
 
 Result<std::string_view> value_type(Reader& reader) {

@@ -174,6 +174,7 @@ Result<> publish(const fs::path& temporary, const std::string& key) {
 }
 
 Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Digest& digest,
+                                                 Module::Allocation allocation,
                                                  const fs::path& entry) {
   const File file(entry);
   if (file.descriptor() < 0) {
@@ -190,15 +191,17 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
 
   // A module that is too large for a slot of the pool is refused by the pooled engine only.
   const Engine::Native& native = engine.native();
-  Module::Parts parts{.digest = digest, .allocation = Module::Allocation::OnDemand};
-  if (native.pooled != nullptr) {
-    if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file.descriptor())) {
-      parts.allocation = Module::Allocation::Pooled;
-      parts.code = module->release();
-      return std::make_shared<const Module>(parts);
+  Module::Parts parts{.digest = digest, .allocation = allocation};
+  if (allocation == Module::Allocation::Pooled) {
+    if (native.pooled != nullptr) {
+      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file.descriptor())) {
+        parts.code = module->release();
+        return std::make_shared<const Module>(parts);
+      }
     }
+    parts.allocation = Module::Allocation::OnDemand;
   }
-  Result<ModuleHandle> module = deserialize(native.on_demand.get(), file.descriptor());
+  Result<ModuleHandle> module = deserialize(native.engine(parts.allocation), file.descriptor());
   if (!module) return discard(entry, "native code is refused: " + module.error().message());
   parts.code = module->release();
   return std::make_shared<const Module>(parts);

@@ -28,9 +28,10 @@ namespace hangar::wasm::internal {
 [[nodiscard]] Result<> publish(const std::filesystem::path& temporary, const std::string& key);
 
 // NotFound when it is gone. Corrupt when its bytes are not what its name says or wasmtime refuses
-// it; it is deleted then.
+// it; it is deleted then. `allocation` as CodeCache::load has it.
 [[nodiscard]] Result<std::shared_ptr<const Module>> load_entry(const Engine& engine,
                                                                const Digest& digest,
+                                                               Module::Allocation allocation,
                                                                const std::filesystem::path& entry);
 
 // Deletes the least recently used entries until at most `bytes_max` are left; `kept` always stays.

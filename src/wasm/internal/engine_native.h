@@ -6,6 +6,8 @@
 #include "wasm/internal/handles.h"
 #include "wasm/internal/resident_code.h"
 #include "wasm/module.h"
+#include "wasm/snapshot/memory_slots.h"
+#include "wasm/snapshot/written_pages.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -69,11 +71,22 @@ struct Engine::Native {
   Native(io::Loop& loop, io::Workers& workers, const Options& options);
 
   [[nodiscard]] wasm_engine_t* engine(Module::Allocation allocation) const {
-    return allocation == Module::Allocation::Pooled ? pooled.get() : on_demand.get();
+    switch (allocation) {
+      case Module::Allocation::Pooled:
+        return pooled.get();
+      case Module::Allocation::OnDemand:
+        return on_demand.get();
+      case Module::Allocation::Sleepable:
+        break;
+    }
+    return sleepable.get();
   }
 
+  MemorySlots memory_slots;
+  WrittenPages written_pages;
   internal::EngineHandle pooled;  // Null when the address space cannot be had.
   internal::EngineHandle on_demand;
+  internal::EngineHandle sleepable;  // With memories in `memory_slots`.
   Ticker ticker;
   ReadyQueue ready;
   io::Semaphore slots;

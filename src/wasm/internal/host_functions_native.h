@@ -1,6 +1,7 @@
 // The inside of HostFunctions: wasmtime's linkers.
 #pragma once
 
+#include "base/result.h"
 #include "wasm/host_call.h"
 #include "wasm/internal/handles.h"
 #include "wasm/module.h"
@@ -22,13 +23,30 @@ struct HostFunctions::Entry {
 
 struct HostFunctions::Native {
   [[nodiscard]] wasmtime_linker_t* linker(Module::Allocation allocation) const {
-    return allocation == Module::Allocation::Pooled ? pooled.get() : on_demand.get();
+    switch (allocation) {
+      case Module::Allocation::Pooled:
+        return pooled.get();
+      case Module::Allocation::OnDemand:
+        return on_demand.get();
+      case Module::Allocation::Sleepable:
+        break;
+    }
+    return sleepable.get();
   }
 
   internal::LinkerHandle pooled;  // Null when the engine has no pool.
   internal::LinkerHandle on_demand;
+  internal::LinkerHandle sleepable;
   std::deque<Entry> entries;  // wasmtime holds pointers to them.
   std::map<std::pair<std::string, std::string>, const Entry*> by_name;
 };
+
+namespace internal {
+
+// `module` with its imports found; InvalidInput when one is missing or of another type.
+[[nodiscard]] Result<InstancePreHandle> prepare(const HostFunctions& functions,
+                                                const Module& module);
+
+}  // namespace internal
 
 }  // namespace hangar::wasm

@@ -38,6 +38,8 @@ class SleepableModule {
   [[nodiscard]] Native& native() const;
 
  private:
+  explicit SleepableModule(std::unique_ptr<Native> native);
+
   std::unique_ptr<Native> native_;
 };
 

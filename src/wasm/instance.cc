@@ -1,0 +1,533 @@
+#include "wasm/instance.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/internal/engine_native.h"
+#include "wasm/internal/execution.h"
+#include "wasm/internal/handles.h"
+#include "wasm/internal/host_functions_native.h"
+#include "wasm/module.h"
+#include "wasm/snapshot/base_image.h"
+#include "wasm/snapshot/memory_slots.h"
+#include "wasm/snapshot/page_range.h"
+#include "wasm/snapshot/rewrite.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleepable_native.h"
+#include "wasm/snapshot/snapshot.h"
+#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/snapshot/written_pages.h"
+
+#include <fmt/format.h>
+#include <wasmtime/extern.h>
+#include <wasmtime/func.h>
+#include <wasmtime/global.h>
+#include <wasmtime/instance.h>
+#include <wasmtime/memory.h>
+#include <wasmtime/store.h>
+#include <wasmtime/val.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::wasm {
+
+namespace {
+
+// All that there is of a guest that is in memory.
+struct Resident {
+  internal::StoreHandle store;
+  wasmtime_context_t* context = nullptr;
+  wasmtime_instance_t instance{};
+  std::optional<wasmtime_memory_t> memory;
+  std::vector<wasmtime_global_t> globals;
+  // What the memory began as: the image's first `image_bytes`, zeros behind. Null when the module
+  // cannot sleep.
+  std::shared_ptr<const BaseImage> image;
+  std::uint64_t image_bytes = 0;
+
+  [[nodiscard]] std::span<std::byte> memory_bytes() const {
+    if (!memory) return {};
+    return {reinterpret_cast<std::byte*>(wasmtime_memory_data(context, &*memory)),
+            wasmtime_memory_data_size(context, &*memory)};
+  }
+};
+
+// All that there is of a guest that is not.
+struct Asleep {
+  SnapshotStore* store = nullptr;
+  SnapshotStore::Extent extent;
+  std::shared_ptr<const BaseImage> image;
+};
+
+std::uint64_t mapped_bytes(const BaseImage& image, std::uint64_t memory_bytes) {
+  return std::min(image.file_bytes(), memory_bytes);
+}
+
+// The pages in which `resident` is not what it would be as a fresh mapping of `image`. `written`:
+// those that it wrote since it was mapped itself.
+PageRanges difference(const Resident& resident, const PageRanges& written, const BaseImage& image) {
+  const std::span<const std::byte> memory = resident.memory_bytes();
+  const auto pages = static_cast<std::uint32_t>(memory.size() / kPageBytes);
+  const bool is_mapped =
+      resident.image.get() == &image && resident.image_bytes == mapped_bytes(image, memory.size());
+  const PageRanges candidates =
+      is_mapped ? written
+                : united(written, united(resident.image->data_pages(), image.data_pages()));
+  PageRanges result;
+  for (const PageRange& range : candidates) {
+    for (std::uint32_t page = range.first; page < std::min(range.end(), pages); ++page) {
+      const std::byte* const bytes = memory.data() + std::size_t{page} * kPageBytes;
+      if (std::memcmp(bytes, image.page(page), kPageBytes) != 0) append_page(result, page);
+    }
+  }
+  return result;
+}
+
+void exclusive_or(std::span<std::byte> into, const std::byte* left, const std::byte* right) {
+  for (std::size_t index = 0; index < kPageBytes; ++index)
+    into[index] = left[index] ^ right[index];
+}
+
+static_assert(sizeof(wasmtime_valunion_t) == sizeof(GlobalValue));
+
+GlobalValue value_of(wasmtime_context_t* context, const wasmtime_global_t& global) {
+  wasmtime_val_t value{};
+  wasmtime_global_get(context, &global, &value);
+  const std::size_t size = value.kind == WASMTIME_V128                                ? 16
+                           : value.kind == WASMTIME_I64 || value.kind == WASMTIME_F64 ? 8
+                                                                                      : 4;
+  GlobalValue bytes{};
+  std::memcpy(bytes.data(), &value.of, size);
+  return bytes;
+}
+
+Result<> set_value(wasmtime_context_t* context, const wasmtime_global_t& global,
+                   const GlobalValue& bytes) {
+  wasmtime_val_t value{};
+  wasmtime_global_get(context, &global, &value);  // For its type.
+  std::memcpy(&value.of, bytes.data(), bytes.size());
+  const internal::ErrorHandle error(wasmtime_global_set(context, &global, &value));
+  if (error != nullptr) return fail(ErrorKind::Unavailable, "a global cannot be set");
+  return {};
+}
+
+// "(i32, i64) -> (i64)" as kinds; nothing when there are others.
+struct CallTypes {
+  std::vector<wasmtime_valkind_t> parameters;
+  std::optional<wasmtime_valkind_t> result;
+};
+std::optional<CallTypes> call_types(std::string_view signature) {
+  const auto read_list = [&signature](std::vector<wasmtime_valkind_t>& into) {
+    if (!signature.starts_with('(')) return false;
+    signature.remove_prefix(1);
+    while (!signature.starts_with(')')) {
+      if (signature.starts_with("i32")) {
+        into.push_back(WASMTIME_I32);
+      } else if (signature.starts_with("i64")) {
+        into.push_back(WASMTIME_I64);
+      } else {
+        return false;
+      }
+      signature.remove_prefix(3);
+      if (signature.starts_with(", ")) signature.remove_prefix(2);
+    }
+    signature.remove_prefix(1);
+    return true;
+  };
+  constexpr std::string_view kArrow = " -> ";
+  CallTypes types;
+  std::vector<wasmtime_valkind_t> results;
+  if (!read_list(types.parameters) || !signature.starts_with(kArrow)) return std::nullopt;
+  signature.remove_prefix(kArrow.size());
+  if (!read_list(results) || results.size() > 1) return std::nullopt;
+  if (!results.empty()) types.result = results.front();
+  return types;
+}
+
+}  // namespace
+
+struct Instance::Native {
+  Engine& engine;
+  const std::shared_ptr<const SleepableModule> module;
+  const HostFunctions& functions;
+  HostState& state;
+  const std::uint64_t memory_bytes_max;
+
+  // At most one of them; neither before the first turn.
+  std::unique_ptr<Resident> resident;
+  std::optional<Asleep> asleep;
+  bool is_lost = false;
+  bool is_busy = false;
+  std::uint64_t resident_bytes = 0;
+
+  // Worker.
+  [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store);
+  void measure() {
+    resident_bytes =
+        resident == nullptr
+            ? 0
+            : kPageBytes * page_count(engine.native().written_pages.find(resident->memory_bytes()));
+  }
+  // Any thread that has it to itself.
+  void lose() {
+    is_lost = true;
+    resident.reset();
+    forget_snapshot();
+    resident_bytes = 0;
+  }
+  void forget_snapshot() {
+    if (asleep) asleep->store->free(asleep->extent);
+    asleep.reset();
+  }
+};
+
+namespace {
+
+// Whether an image of this instance's memory takes less than it saves in snapshots like this one.
+bool settling_pays(const SleepableModule::Native& module, const PageRanges& difference,
+                   std::size_t snapshot_bytes) {
+  const std::uint64_t image_bytes =
+      kPageBytes * page_count(united(module.initial->data_pages(), difference));
+  return std::uint64_t{module.instance_count.load()} * snapshot_bytes > image_bytes;
+}
+
+// What would be written of `resident` to sleep on `image`.
+struct Draft {
+  std::shared_ptr<const BaseImage> image;
+  PageRanges pages;
+};
+
+Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resident& resident,
+                                      const Draft& draft) {
+  const std::span<const std::byte> memory = resident.memory_bytes();
+  Snapshot snapshot{.module = module.digest(),
+                    .base_number = draft.image->number(),
+                    .memory_bytes = memory.size(),
+                    .pages = draft.pages};
+  snapshot.globals.reserve(resident.globals.size());
+  for (const wasmtime_global_t& global : resident.globals)
+    snapshot.globals.push_back(value_of(resident.context, global));
+  return encode(snapshot, [&](std::uint32_t page, std::span<std::byte> into) {
+    exclusive_or(into, memory.data() + std::size_t{page} * kPageBytes, draft.image->page(page));
+  });
+}
+
+}  // namespace
+
+Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
+  SleepableModule::Native& shared = module->native();
+  const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
+  Draft draft{.image = shared.initial, .pages = difference(*resident, written, *shared.initial)};
+  const auto try_settled = [&] {
+    auto settled = shared.settled();
+    if (settled == nullptr) return false;
+    PageRanges pages = difference(*resident, written, *settled);
+    if (page_count(pages) >= page_count(draft.pages)) return false;
+    draft = {.image = std::move(settled), .pages = std::move(pages)};
+    return true;
+  };
+  const bool is_settled = try_settled();
+  std::vector<std::byte> bytes = HANGAR_TRY(encode(*module, *resident, draft));
+  if (!is_settled && settling_pays(shared, draft.pages, bytes.size())) {
+    shared.settle(resident->memory_bytes(), united(shared.initial->data_pages(), draft.pages));
+    if (try_settled()) bytes = HANGAR_TRY(encode(*module, *resident, draft));
+  }
+  Result<SnapshotStore::Extent> extent = store.write(bytes);
+  if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
+  asleep = Asleep{.store = &store, .extent = *extent, .image = std::move(draft.image)};
+  resident.reset();
+  resident_bytes = 0;
+  return {};
+}
+
+namespace {
+
+class InstanceTurn final : public Execution {
+ public:
+  InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
+      : Execution(native.engine, native.module->code(), native.state),
+        native_(native),
+        turn_(turn),
+        limits_(limits) {}
+
+  [[nodiscard]] TurnReport take_report() { return std::move(report_); }
+
+ private:
+  enum class Phase : std::uint8_t { New, Instantiating, Starting, Calling };
+
+  Result<bool> next() override {
+    if (is_stopped()) return fail(ErrorKind::Cancelled, "the turn was stopped");
+    switch (phase_) {
+      case Phase::New:
+        if (native_.resident != nullptr) {
+          adopt(native_.resident->context);
+          if (native_.resident->memory) set_memory(*native_.resident->memory);
+          break;
+        }
+        if (native_.module->obstacle()) {
+          HANGAR_TRY(begin_ordinary_instance());
+          phase_ = Phase::Instantiating;
+          return true;
+        }
+        if (native_.asleep) {
+          HANGAR_TRY(resume());
+          break;
+        }
+        HANGAR_TRY(make_instance(this_module().initial, native_.module->code().memory_bytes_min()));
+        if (this_module().has_start) {
+          HANGAR_TRY(begin_call({.function = std::string(kStartExport)}));
+          phase_ = Phase::Starting;
+          return true;
+        }
+        break;
+      case Phase::Instantiating:
+        prepared_.reset();
+        find_memory("memory");
+        break;
+      case Phase::Starting:
+        break;
+      case Phase::Calling:
+        result_ = results_[0].kind == WASMTIME_I32 ? static_cast<std::uint32_t>(results_[0].of.i32)
+                                                   : static_cast<std::uint64_t>(results_[0].of.i64);
+        break;
+    }
+    phase_ = Phase::Calling;
+    std::optional<Invocation> invocation = HANGAR_TRY(turn_.next(memory_view(), result_));
+    if (!invocation) return false;
+    HANGAR_TRY(begin_call(*std::move(invocation)));
+    return true;
+  }
+
+  [[nodiscard]] bool is_time_over() const override {
+    return limits_.cpu_time_max && cpu_time() - resume_cpu_time_ >= *limits_.cpu_time_max;
+  }
+  [[nodiscard]] std::string timeout_text() const override {
+    return to_go_duration(limits_.cpu_time_max.value_or(Duration::zero())) + " of processor time";
+  }
+
+  void conclude(Result<> ended) override {
+    report_.has_left = ended && has_left();
+    report_.has_timed_out = !ended && has_timed_out();
+    if (!ended || report_.has_left) {
+      native_.lose();
+    } else {
+      native_.measure();
+    }
+    report_.ended = std::move(ended);
+    report_.cpu_time = cpu_time();
+  }
+
+  [[nodiscard]] const SleepableModule::Native& this_module() const {
+    return native_.module->native();
+  }
+
+  // An instance whose memory is `image` and zeros.
+  Result<> make_instance(std::shared_ptr<const BaseImage> image, std::uint64_t memory_bytes) {
+    auto resident = std::make_unique<Resident>();
+    resident->store = HANGAR_TRY(make_store(native_.memory_bytes_max));
+    resident->context = context();
+    const internal::InstancePreHandle prepared =
+        HANGAR_TRY(internal::prepare(native_.functions, module()));
+    {
+      const MemorySlots::Next memory(*image, memory_bytes);
+      Result<> made = instantiate_at_once(*prepared, resident->instance);
+      if (memory.error()) return std::unexpected(*memory.error());
+      HANGAR_TRY(std::move(made));
+    }
+    resident->image_bytes = mapped_bytes(*image, memory_bytes);
+    resident->image = std::move(image);
+    native_.resident = std::move(resident);
+    find_memory(kMemoryExport);
+    return find_globals();
+  }
+
+  Result<> begin_ordinary_instance() {
+    native_.resident = std::make_unique<Resident>();
+    native_.resident->store = HANGAR_TRY(make_store(native_.memory_bytes_max));
+    native_.resident->context = context();
+    prepared_ = HANGAR_TRY(internal::prepare(native_.functions, module()));
+    instantiate(*prepared_, native_.resident->instance);
+    return {};
+  }
+
+  Result<> resume() {
+    const Instant began = io::Loop::now();
+    const Asleep asleep = *native_.asleep;
+    std::vector<std::byte> bytes(asleep.extent.size_bytes);
+    HANGAR_TRY(asleep.store->read(asleep.extent, bytes));
+    const SnapshotReader reader = HANGAR_TRY(
+        SnapshotReader::open(std::move(bytes), {.module = native_.module->digest(),
+                                                .base_number = asleep.image->number(),
+                                                .global_count = this_module().global_count,
+                                                .memory_bytes_max = native_.memory_bytes_max}));
+    const Snapshot& snapshot = reader.snapshot();
+    HANGAR_TRY(make_instance(asleep.image, snapshot.memory_bytes));
+
+    const std::span<std::byte> memory = native_.resident->memory_bytes();
+    if (memory.size() != snapshot.memory_bytes) {
+      return fail(ErrorKind::Unavailable, "the memory did not get the size it had");
+    }
+    for (std::size_t index = 0; index < snapshot.globals.size(); ++index) {
+      HANGAR_TRY(set_value(context(), native_.resident->globals[index], snapshot.globals[index]));
+    }
+    HANGAR_TRY(
+        reader.read_pages([memory](std::uint32_t page, std::span<const std::byte> difference) {
+          std::byte* const place = memory.data() + std::size_t{page} * kPageBytes;
+          exclusive_or(std::span(place, kPageBytes), place, difference.data());
+        }));
+    native_.forget_snapshot();
+    report_.was_asleep = true;
+    report_.resume_time = io::Loop::now() - began;
+    resume_cpu_time_ = cpu_time();
+    return {};
+  }
+
+  // Nothing when there is none of that name.
+  std::optional<wasmtime_extern_t> find(std::string_view name, wasmtime_extern_kind_t kind) {
+    wasmtime_extern_t item;
+    if (!wasmtime_instance_export_get(context(), &native_.resident->instance, name.data(),
+                                      name.size(), &item)) {
+      return std::nullopt;
+    }
+    if (item.kind == kind) return item;
+    wasmtime_extern_delete(&item);
+    return std::nullopt;
+  }
+
+  void find_memory(std::string_view name) {
+    const auto item = find(name, WASMTIME_EXTERN_MEMORY);
+    if (!item) return;
+    native_.resident->memory = item->of.memory;
+    set_memory(item->of.memory);
+  }
+
+  Result<> find_globals() {
+    native_.resident->globals.reserve(this_module().global_count);
+    for (std::size_t index = 0; index < this_module().global_count; ++index) {
+      const auto item = find(global_export(index), WASMTIME_EXTERN_GLOBAL);
+      if (!item) return fail(ErrorKind::Unavailable, "the rewritten module lacks a global");
+      native_.resident->globals.push_back(item->of.global);
+    }
+    return {};
+  }
+
+  Result<> begin_call(Invocation invocation) {
+    const Export* const exported = module().find_export(invocation.function);
+    const auto types = exported != nullptr && exported->kind == ExternKind::Function
+                           ? call_types(exported->signature)
+                           : std::nullopt;
+    const auto item = types ? find(invocation.function, WASMTIME_EXTERN_FUNC) : std::nullopt;
+    if (!item || types->parameters.size() != invocation.arguments.size()) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("the module exports no function {} of {} integers",
+                              invocation.function, invocation.arguments.size()));
+    }
+    function_ = item->of.func;
+    arguments_.assign(invocation.arguments.size(), wasmtime_val_t{});
+    for (std::size_t index = 0; index < arguments_.size(); ++index) {
+      arguments_[index].kind = types->parameters[index];
+      arguments_[index].of.i64 = static_cast<std::int64_t>(invocation.arguments[index]);
+    }
+    results_ = {wasmtime_val_t{.kind = WASMTIME_I64}};
+    call(function_, arguments_, std::span(results_).first(types->result ? 1 : 0));
+    return {};
+  }
+
+  Instance::Native& native_;
+  Turn& turn_;
+  const TurnLimits limits_;
+
+  Phase phase_ = Phase::New;
+  internal::InstancePreHandle prepared_;
+  wasmtime_func_t function_{};
+  std::vector<wasmtime_val_t> arguments_;
+  std::array<wasmtime_val_t, 1> results_{};
+  std::uint64_t result_ = 0;
+  Duration resume_cpu_time_{};
+  TurnReport report_;
+};
+
+}  // namespace
+
+Instance::Instance(Engine& engine, std::shared_ptr<const SleepableModule> module,
+                   const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max)
+    : native_(new Native{.engine = engine,
+                         .module = std::move(module),
+                         .functions = functions,
+                         .state = state,
+                         .memory_bytes_max = memory_bytes_max}) {
+  ++native_->module->native().instance_count;
+}
+
+Instance::~Instance() {
+  HANGAR_ASSERT(!native_->is_busy, "turns end before their instance does");
+  native_->lose();
+  --native_->module->native().instance_count;
+}
+
+io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_token stop) {
+  Native& native = *native_;
+  HANGAR_ASSERT(!native.is_busy, "one turn at a time");
+  if (native.is_lost) {
+    co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
+  }
+  native.is_busy = true;
+  TurnReport report;
+  {
+    InstanceTurn execution(native, turn, limits);
+    execution.begin();
+    const std::stop_callback on_stop(stop,
+                                     [&execution] { execution.stop(Execution::Stop::Cancelled); });
+    co_await execution.wait();
+    report = execution.take_report();
+  }
+  native.is_busy = false;
+  native.engine.native().code.has_run(native.module->native().code);
+  co_return report;
+}
+
+io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
+  Native& native = *native_;
+  HANGAR_ASSERT(!native.is_busy, "an instance sleeps between turns");
+  if (const auto& obstacle = native.module->obstacle()) {
+    co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
+  }
+  if (native.resident == nullptr) co_return Result<>();
+  native.is_busy = true;
+  Result<> result = co_await native.engine.workers().run(
+      [&native, &store] { return native.put_to_sleep(store); });
+  native.is_busy = false;
+  co_return result;
+}
+
+bool Instance::is_asleep() const {
+  return native_->asleep.has_value();
+}
+
+std::uint64_t Instance::resident_bytes() const {
+  return native_->resident_bytes;
+}
+
+std::uint64_t Instance::disk_bytes() const {
+  return native_->asleep ? native_->asleep->extent.size_bytes : 0;
+}
+
+}  // namespace hangar::wasm

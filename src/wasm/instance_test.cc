@@ -1,0 +1,433 @@
+#include "wasm/instance.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/all.h"
+#include "io/task.h"
+#include "wasm/digest.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/snapshot/base_image.h"
+#include "wasm/snapshot/page_range.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleepable_native.h"
+#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/test_guests.h"
+#include "wasm/wasi/preview1.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::wasm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Makes calls one after the other, and keeps what they returned and what memory was after them.
+class Calls final : public Turn {
+ public:
+  explicit Calls(std::vector<Invocation> calls) : calls_(std::move(calls)) {}
+
+  Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
+    if (next_ > 0) results_.push_back(result);
+    if (next_ == calls_.size()) {
+      memory_bytes_ = memory.size_bytes();
+      memory_digest_ = Digest::of(memory.range(0, memory.size_bytes()).value());
+      return std::optional<Invocation>();
+    }
+    return calls_[next_++];
+  }
+
+  [[nodiscard]] const std::vector<std::uint64_t>& results() const { return results_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
+  [[nodiscard]] const Digest& memory_digest() const { return memory_digest_; }
+
+ private:
+  const std::vector<Invocation> calls_;
+  std::size_t next_ = 0;
+  std::vector<std::uint64_t> results_;
+  std::uint64_t memory_bytes_ = 0;
+  Digest memory_digest_;
+};
+
+class InstanceTest : public ::testing::Test {
+ protected:
+  explicit InstanceTest(Engine::Options options = {}) : rig_(options), functions_(rig_.engine()) {
+    wasi::add_preview1(functions_);
+  }
+
+  std::shared_ptr<const SleepableModule> load(const std::string& name) {
+    return load_bytes(GuestRig::bytes_of(name));
+  }
+  std::shared_ptr<const SleepableModule> load_bytes(std::shared_ptr<const std::string> bytes) {
+    auto module = rig_.await(SleepableModule::load(rig_.cache(), Digest::of(*bytes), bytes,
+                                                   directory_.path() / "images", {}));
+    EXPECT_TRUE(module.has_value()) << module.error().message();
+    return module ? *std::move(module) : nullptr;
+  }
+
+  std::unique_ptr<SnapshotStore> make_store(
+      std::uint64_t bytes_max = limits::kSnapshotBytesMax) const {
+    return SnapshotStore::open(directory_.path() / "snapshots", bytes_max).value();
+  }
+
+  std::unique_ptr<Instance> make(const std::shared_ptr<const SleepableModule>& module,
+                                 std::uint64_t memory_bytes_max = 64 * limits::kMiB) {
+    return std::make_unique<Instance>(rig_.engine(), module, functions_, state_, memory_bytes_max);
+  }
+
+  TurnReport run(Instance& instance, Turn& turn, TurnLimits limits = {},
+                 std::stop_token stop = {}) {
+    return rig_.await(instance.run(turn, limits, std::move(stop)));
+  }
+  // A turn of one call that is expected to work.
+  std::uint64_t call(Instance& instance, std::string function,
+                     std::vector<std::uint64_t> arguments = {}) {
+    Calls calls({{.function = std::move(function), .arguments = std::move(arguments)}});
+    const TurnReport report = run(instance, calls);
+    EXPECT_TRUE(report.ended.has_value()) << report.ended.error().message();
+    return calls.results().empty() ? 0 : calls.results().front();
+  }
+  // The same with one that is not.
+  Error fail_to_call(Instance& instance, std::string function, TurnLimits limits = {}) {
+    Calls calls({{.function = std::move(function)}});
+    const TurnReport report = run(instance, calls, limits);
+    EXPECT_FALSE(report.ended.has_value());
+    return report.ended ? Error(ErrorKind::Corrupt, "none") : report.ended.error();
+  }
+  void sleep(Instance& instance, SnapshotStore& store) {
+    const Result<> slept = rig_.await(instance.sleep(store));
+    ASSERT_TRUE(slept.has_value()) << slept.error().message();
+  }
+
+  TemporaryDirectory directory_;
+  GuestRig rig_;
+  HostFunctions functions_;
+  wasi::Command state_;
+};
+
+class ForEveryKernel : public InstanceTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  ForEveryKernel() : InstanceTest({.scans_page_entries = GetParam()}) {}
+};
+INSTANTIATE_TEST_SUITE_P(WrittenPages, ForEveryKernel, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Entries" : "Scan"; });
+
+TEST_P(ForEveryKernel, AnInstanceThatSleepsAfterEveryCallIsLikeOneThatNeverDoes) {
+  const auto module = load("sleeper");
+  ASSERT_EQ(module->obstacle(), std::nullopt);
+  const auto store = make_store();
+  const auto awake = make(module);
+  const auto sleeper = make(module);
+  for (std::uint64_t round = 0; round < 30; ++round) {
+    const Invocation invocation =
+        round % 7 == 3 ? Invocation{.function = "grow", .arguments = {round % 4}}
+                       : Invocation{.function = "work", .arguments = {round * round % 50}};
+    Calls expected({invocation});
+    Calls actual({invocation});
+    ASSERT_TRUE(run(*awake, expected).ended.has_value());
+    const TurnReport report = run(*sleeper, actual);
+    ASSERT_TRUE(report.ended.has_value()) << report.ended.error().message();
+    EXPECT_EQ(report.was_asleep, round > 0);
+    EXPECT_EQ(actual.results(), expected.results()) << "round " << round;
+    EXPECT_EQ(actual.memory_bytes(), expected.memory_bytes()) << "round " << round;
+    EXPECT_EQ(actual.memory_digest(), expected.memory_digest()) << "round " << round;
+    EXPECT_GT(sleeper->resident_bytes(), 0U);
+    sleep(*sleeper, *store);
+    EXPECT_TRUE(sleeper->is_asleep());
+    EXPECT_EQ(sleeper->resident_bytes(), 0U);
+    EXPECT_GT(sleeper->disk_bytes(), 0U);
+    EXPECT_GE(store->live_bytes(), sleeper->disk_bytes());
+  }
+}
+
+TEST_F(InstanceTest, TheStartFunctionRunsOnce) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto instance = make(module);
+  EXPECT_EQ(call(*instance, "load", {1024}), 77U);
+  call(*instance, "store", {1024, 5});
+  sleep(*instance, *store);
+  EXPECT_EQ(call(*instance, "load", {1024}), 5U);
+}
+
+TEST_F(InstanceTest, GrownMemoryIsZeroAfterSleeping) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto instance = make(module);
+  EXPECT_EQ(call(*instance, "grow", {2}), 4U);
+  call(*instance, "store", {5 * 65536, 123});
+  sleep(*instance, *store);
+  EXPECT_EQ(call(*instance, "grow", {1}), 6U);
+  EXPECT_EQ(call(*instance, "load", {5 * 65536}), 123U);
+  EXPECT_EQ(call(*instance, "load", {6 * 65536}), 0U);
+  sleep(*instance, *store);
+  EXPECT_EQ(call(*instance, "grow", {0}), 7U);
+}
+
+TEST_F(InstanceTest, PagesThatAreWrittenBackToWhatTheyWereTakeNoRoom) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto instance = make(module);
+  sleep(*instance, *store);  // Not begun: nothing to do.
+  EXPECT_FALSE(instance->is_asleep());
+  call(*instance, "load", {0});
+  sleep(*instance, *store);
+  const std::uint64_t untouched = instance->disk_bytes();
+  for (std::uint64_t page = 10; page < 40; ++page)
+    call(*instance, "store", {page * 4096, page});
+  for (std::uint64_t page = 10; page < 40; ++page)
+    call(*instance, "store", {page * 4096, 0});
+  sleep(*instance, *store);
+  EXPECT_LE(instance->disk_bytes(), untouched + 8);
+}
+
+TEST_F(InstanceTest, AnInstanceThatEndsAsleepFreesItsExtent) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  auto instance = make(module);
+  call(*instance, "work", {3});
+  sleep(*instance, *store);
+  EXPECT_GT(store->live_bytes(), 0U);
+  instance.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(InstanceTest, ManyInstancesShareOneImageAndSettleOnABetterOne) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  std::vector<std::unique_ptr<Instance>> instances;
+  constexpr std::size_t kCount = 200;
+  for (std::size_t index = 0; index < kCount; ++index) {
+    instances.push_back(make(module));
+    // All do the same at first, as programs do when they begin.
+    call(*instances.back(), "work", {60});
+  }
+  const std::uint64_t initial_bytes = module->image_bytes();
+  EXPECT_LE(initial_bytes, 5 * kPageBytes);  // Of 16 pages; the rest are holes.
+  sleep(*instances[0], *store);
+  EXPECT_GT(module->image_bytes(), initial_bytes) << "an image of what all have in common";
+  std::uint64_t largest = 0;
+  for (std::size_t index = 1; index < kCount; ++index) {
+    sleep(*instances[index], *store);
+    largest = std::max(largest, instances[index]->disk_bytes());
+  }
+  EXPECT_LE(largest, 400U) << "what they have in common lies in the image";
+  // Those that slept on the first image, those mapped on the first that slept on the second, and
+  // those mapped on the second: all go on as one that never slept.
+  const auto awake = make(module);
+  Calls begin({{.function = "work", .arguments = {60}}});
+  ASSERT_TRUE(run(*awake, begin).ended.has_value());
+  for (int round = 0; round < 3; ++round) {
+    Calls expected({{.function = "work", .arguments = {9}}});
+    ASSERT_TRUE(run(*awake, expected).ended.has_value());
+    for (const std::size_t index : {0UL, 1UL, 2UL, kCount - 1}) {
+      Calls actual({{.function = "work", .arguments = {9}}});
+      ASSERT_TRUE(run(*instances[index], actual).ended.has_value());
+      EXPECT_EQ(actual.results(), expected.results());
+      EXPECT_EQ(actual.memory_digest(), expected.memory_digest());
+      sleep(*instances[index], *store);
+    }
+  }
+}
+
+TEST_F(InstanceTest, AnInstanceUnlikeTheOthersSleepsOnTheFirstImage) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto odd = make(module);
+  call(*odd, "grow", {4});
+  for (std::uint64_t page = 0; page < 100; ++page)
+    call(*odd, "store", {page * 4096, 1000 + page});
+  std::vector<std::unique_ptr<Instance>> crowd;
+  crowd.reserve(800);
+  for (int index = 0; index < 800; ++index)
+    crowd.push_back(make(module));
+  sleep(*odd, *store);  // Makes the second image, of 100 pages that nobody else has.
+  ASSERT_NE(module->native().settled(), nullptr);
+  call(*crowd[0], "store", {4096, 1});
+  sleep(*crowd[0], *store);
+  EXPECT_LT(crowd[0]->disk_bytes(), 350U);
+  EXPECT_EQ(call(*crowd[0], "load", {4096}), 1U);
+  EXPECT_EQ(call(*crowd[0], "load", {8 * 4096}), 0U);
+  // Smaller than the image that it slept on, and larger later: what comes then is zero.
+  sleep(*odd, *store);
+  EXPECT_EQ(call(*odd, "load", {99 * 4096}), 1099U);
+}
+
+TEST_F(InstanceTest, AModuleWithAnObstacleRunsAndStays) {
+  const auto module = load("writes_its_table");
+  EXPECT_EQ(module->obstacle(), "writes to a table (table.set)");
+  EXPECT_EQ(module->image_bytes(), 0U);
+  const auto store = make_store();
+  const auto instance = make(module);
+  EXPECT_EQ(call(*instance, "call"), 1U);
+  call(*instance, "swap");
+  const Result<> slept = rig_.await(instance->sleep(*store));
+  ASSERT_FALSE(slept.has_value());
+  EXPECT_EQ(slept.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(call(*instance, "call"), 2U);
+}
+
+TEST_F(InstanceTest, PassiveDataStaysWhereItIs) {
+  const auto module = load("passive_data");
+  ASSERT_EQ(module->obstacle(), std::nullopt);
+  const auto store = make_store();
+  const auto instance = make(module);
+  call(*instance, "copy");
+  sleep(*instance, *store);
+  EXPECT_EQ(call(*instance, "load", {64}), 0x0065'7669'7373'6170U);  // "passive"
+  call(*instance, "copy");
+  EXPECT_EQ(call(*instance, "load", {8}), 0x6576'6974'6361U);  // "active"
+}
+
+TEST_F(InstanceTest, WithoutRoomItStaysResidentAndUsable) {
+  const auto module = load("sleeper");
+  const auto store = make_store(1024);
+  const auto instance = make(module);
+  call(*instance, "work", {200});
+  const Result<> slept = rig_.await(instance->sleep(*store));
+  ASSERT_FALSE(slept.has_value());
+  EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
+  EXPECT_FALSE(instance->is_asleep());
+  EXPECT_GT(instance->resident_bytes(), 0U);
+  EXPECT_EQ(store->live_bytes(), 0U);
+  call(*instance, "store", {4096, 9});
+  EXPECT_EQ(call(*instance, "load", {4096}), 9U);
+}
+
+TEST_F(InstanceTest, ASnapshotThatIsNotWhatWasWrittenIsRefused) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto instance = make(module);
+  call(*instance, "work", {20});
+  sleep(*instance, *store);
+  // Over its extent, which is given away behind its back.
+  const SnapshotStore::Extent extent{
+      .offset = 0, .size_bytes = static_cast<std::uint32_t>(instance->disk_bytes())};
+  std::vector<std::byte> bytes(extent.size_bytes);
+  ASSERT_TRUE(store->read(extent, bytes).has_value());
+  bytes[bytes.size() / 2] ^= std::byte{4};
+  store->free(extent);
+  ASSERT_EQ(store->write(bytes).value().offset, extent.offset);
+
+  Calls calls({{.function = "work", .arguments = {1}}});
+  const TurnReport report = run(*instance, calls);
+  ASSERT_FALSE(report.ended.has_value());
+  EXPECT_EQ(report.ended.error().kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(report.ended.error().message(), "the snapshot is broken: it fails its checksum");
+  EXPECT_TRUE(calls.results().empty());
+  EXPECT_EQ(instance->resident_bytes(), 0U);
+  EXPECT_EQ(store->live_bytes(), 0U);
+  EXPECT_EQ(fail_to_call(*instance, "work").message(), "the instance has ended before");
+}
+
+TEST_F(InstanceTest, ATrapNamesTheFunctionsAndEndsTheInstance) {
+  const auto module = load("sleeper");
+  const auto instance = make(module);
+  const Error error = fail_to_call(*instance, "fail");
+  EXPECT_EQ(error.kind(), ErrorKind::GuestFault);
+  EXPECT_NE(error.message().find("wasm trap: unreachable executed; at fail"), std::string::npos)
+      << error.message();
+  EXPECT_EQ(fail_to_call(*instance, "leave").kind(), ErrorKind::Unavailable);
+}
+
+TEST_F(InstanceTest, TheLimitOfATurnIsProcessorTime) {
+  const auto module = load("sleeper");
+  const auto instance = make(module);
+  Calls calls({{.function = "spin"}});
+  const TurnReport report = run(*instance, calls, {.cpu_time_max = 30ms});
+  ASSERT_FALSE(report.ended.has_value());
+  EXPECT_EQ(report.ended.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_TRUE(report.ended.error().message().starts_with(
+      "execution timeout (30ms of processor time) exceeded; at "))
+      << report.ended.error().message();
+  EXPECT_TRUE(report.has_timed_out);
+  EXPECT_GE(report.cpu_time, 30ms);
+}
+
+TEST_F(InstanceTest, ATurnCanBeStopped) {
+  const auto module = load("sleeper");
+  const auto instance = make(module);
+  std::stop_source stop;
+  const auto timer = rig_.loop().after(1ms, [&stop] { stop.request_stop(); });
+  Calls calls({{.function = "spin"}});
+  const TurnReport report = run(*instance, calls, {.cpu_time_max = std::nullopt}, stop.get_token());
+  ASSERT_FALSE(report.ended.has_value());
+  EXPECT_EQ(report.ended.error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(InstanceTest, AGuestThatLeavesHasEndedWell) {
+  const auto module = load("sleeper");
+  const auto instance = make(module);
+  Calls calls({{.function = "leave"}});
+  const TurnReport report = run(*instance, calls);
+  EXPECT_TRUE(report.ended.has_value());
+  EXPECT_TRUE(report.has_left);
+  EXPECT_EQ(state_.exit_code, 3U);
+  EXPECT_EQ(instance->resident_bytes(), 0U);
+}
+
+TEST_F(InstanceTest, CallsThatDoNotFitTheExportAreRefused) {
+  const auto module = load("sleeper");
+  EXPECT_EQ(fail_to_call(*make(module), "missing").kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(fail_to_call(*make(module), "work").kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(fail_to_call(*make(module), "memory").kind(), ErrorKind::InvalidInput);
+}
+
+TEST_F(InstanceTest, MemoryIsBounded) {
+  const auto module = load("sleeper");
+  EXPECT_EQ(fail_to_call(*make(module, 65536), "work").kind(), ErrorKind::LimitExceeded);
+  const auto instance = make(module, 5 * 65536);
+  EXPECT_EQ(call(*instance, "grow", {1}), 4U);
+  EXPECT_EQ(call(*instance, "grow", {1}), 0xffff'ffffU);
+}
+
+TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  constexpr std::size_t kCount = 40;
+  std::vector<std::unique_ptr<Instance>> instances;
+  for (std::size_t index = 0; index < kCount; ++index)
+    instances.push_back(make(module));
+  std::vector<std::uint64_t> first;
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::unique_ptr<Calls>> calls;
+    std::vector<io::Task<TurnReport>> turns;
+    for (const auto& instance : instances) {
+      calls.push_back(std::make_unique<Calls>(
+          std::vector<Invocation>(3, {.function = "work", .arguments = {17}})));
+      turns.push_back(instance->run(*calls.back(), {}, {}));
+    }
+    for (const TurnReport& report : rig_.await(io::all(rig_.loop(), std::move(turns))))
+      EXPECT_TRUE(report.ended.has_value());
+    for (const auto& each : calls)
+      EXPECT_EQ(each->results(), calls.front()->results());
+    std::vector<io::Task<Result<>>> sleeps;
+    for (const auto& instance : instances)
+      sleeps.push_back(instance->sleep(*store));
+    for (const Result<>& slept : rig_.await(io::all(rig_.loop(), std::move(sleeps))))
+      EXPECT_TRUE(slept.has_value());
+  }
+}
+
+TEST_F(InstanceTest, AModuleIsCheckedAgainstItsDigest) {
+  const auto bytes = GuestRig::bytes_of("sleeper");
+  const auto refused = rig_.await(SleepableModule::load(rig_.cache(), Digest::of("other"), bytes,
+                                                        directory_.path() / "images", {}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+}
+
+}  // namespace
+}  // namespace hangar::wasm

@@ -1,0 +1,290 @@
+#include "wasm/internal/execution.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/cpu_time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/internal/engine_native.h"
+#include "wasm/internal/fault.h"
+#include "wasm/internal/handles.h"
+#include "wasm/module.h"
+
+#include <fmt/format.h>
+#include <wasmtime/async.h>
+#include <wasmtime/error.h>
+#include <wasmtime/extern.h>
+#include <wasmtime/func.h>
+#include <wasmtime/instance.h>
+#include <wasmtime/memory.h>
+#include <wasmtime/store.h>
+#include <wasmtime/trap.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::wasm {
+
+namespace {
+
+constexpr std::string_view kMemoryName = "memory";
+
+// Of processor time, before a guest makes room for others. Ordinary evaluations are over by then:
+// were it shorter, all that wait would begin before the first has ended, each with its memory.
+constexpr std::chrono::milliseconds kSlice{100};
+
+}  // namespace
+
+Execution::Execution(Engine& engine, const Module& module, HostState& state)
+    : engine_(engine),
+      module_(module),
+      state_(state),
+      done_(engine.loop()),
+      asks_ended_(engine.loop()) {}
+
+void Execution::begin() {
+  engine_.native().ticker.begin();
+  engine_.native().ready.push(ReadyQueue::Place::New, [this] { step(); });
+}
+
+void Execution::stop(Stop reason) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_stopped()) return;
+    stop_ = reason;
+  }
+  stop_asks_.request_stop();
+  wake();
+}
+
+io::Task<void> Execution::wait() {
+  co_await done_.wait();
+  // Tasks on the loop may still refer to what the caller keeps alive for them, and to this object.
+  while (asks_ > 0) {
+    const Result<> ended = co_await asks_ended_.wait({});
+    HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
+  }
+}
+
+Result<GuestMemory> Execution::memory(wasmtime_caller* caller) {
+  if (!memory_) {
+    wasmtime_extern_t item;
+    if (!wasmtime_caller_export_get(caller, kMemoryName.data(), kMemoryName.size(), &item)) {
+      return fail(ErrorKind::GuestFault, "the module exports no memory");
+    }
+    if (item.kind != WASMTIME_EXTERN_MEMORY) {
+      wasmtime_extern_delete(&item);
+      return fail(ErrorKind::GuestFault, "the module's export memory is not a memory");
+    }
+    memory_ = item.of.memory;
+  }
+  return memory_view();
+}
+
+GuestMemory Execution::memory_view() const {
+  if (!memory_) return GuestMemory({});
+  return GuestMemory({reinterpret_cast<std::byte*>(wasmtime_memory_data(context_, &*memory_)),
+                      wasmtime_memory_data_size(context_, &*memory_)});
+}
+
+wasm_trap_t* Execution::trap(const std::string& function, Error error) {
+  if (!fault_) {
+    // Limits name themselves; what the guest did wrong needs the function that it called.
+    fault_ =
+        error.kind() == ErrorKind::GuestFault ? std::move(error).in(function) : std::move(error);
+  }
+  constexpr std::string_view kText = "ended by the host";
+  return wasmtime_trap_new(kText.data(), kText.size());
+}
+
+void Execution::begin_wait() {
+  const std::scoped_lock lock(mutex_);
+  is_waiting_ = true;
+  is_woken_ = false;
+}
+
+void Execution::spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
+  engine_.loop().post([this, task = std::move(task)]() mutable { begin_ask(std::move(task)); });
+}
+
+Result<internal::StoreHandle> Execution::make_store(std::uint64_t memory_bytes_max) {
+  if (module_.memory_bytes_min() > memory_bytes_max) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("the module has {} MiB of memory at its start, its limit is {} MiB",
+                    module_.memory_bytes_min() / limits::kMiB, memory_bytes_max / limits::kMiB));
+  }
+  internal::StoreHandle store(
+      wasmtime_store_new(engine_.native().engine(module_.allocation()), this, nullptr));
+  wasmtime_store_limiter(store.get(), static_cast<std::int64_t>(memory_bytes_max),
+                         limits::kGuestTableElementsMax, 1, -1, 1);
+  wasmtime_store_epoch_deadline_callback(store.get(), &Execution::on_epoch, nullptr, nullptr);
+  adopt(wasmtime_store_context(store.get()));
+  return store;
+}
+
+void Execution::adopt(wasmtime_context_t* context) {
+  context_ = context;
+  wasmtime_context_set_data(context, this);
+  // Before anything of the guest runs: its start function and initialisation are bounded too.
+  wasmtime_context_set_epoch_deadline(context, 1);
+}
+
+void Execution::instantiate(const wasmtime_instance_pre_t& prepared,
+                            wasmtime_instance_t& instance) {
+  future_.reset(
+      wasmtime_instance_pre_instantiate_async(&prepared, context_, &instance, &trap_, &error_));
+}
+
+Result<> Execution::instantiate_at_once(const wasmtime_instance_pre_t& prepared,
+                                        wasmtime_instance_t& instance) {
+  internal::FutureHandle future(
+      wasmtime_instance_pre_instantiate_async(&prepared, context_, &instance, &trap_, &error_));
+  const bool is_done = wasmtime_call_future_poll(future.get());
+  future.reset();
+  if (trap_ != nullptr || error_ != nullptr) return outcome();
+  if (!is_done) return fail(ErrorKind::Unavailable, "an instance could not be made at once");
+  return {};
+}
+
+void Execution::call(const wasmtime_func_t& function, std::span<const wasmtime_val_t> arguments,
+                     std::span<wasmtime_val_t> results) {
+  future_.reset(wasmtime_func_call_async(context_, &function, arguments.data(), arguments.size(),
+                                         results.data(), results.size(), &trap_, &error_));
+}
+
+Duration Execution::cpu_time() const {
+  return cpu_before_ + (io::thread_cpu_time() - slice_began_);
+}
+
+wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unused*/,
+                                      std::uint64_t* ticks, wasmtime_update_deadline_kind_t* kind) {
+  Execution& self = *static_cast<Execution*>(wasmtime_context_get_data(context));
+  if (self.is_time_over()) {
+    const std::scoped_lock lock(self.mutex_);
+    if (!self.is_stopped()) self.stop_ = Stop::TimedOut;
+  }
+  if (self.is_stopped()) return wasmtime_error_new("stopped");
+  *ticks = 1;
+  const bool is_over = io::thread_cpu_time() - self.slice_began_ >= kSlice &&
+                       self.engine_.native().ready.is_contended();
+  *kind = is_over ? WASMTIME_UPDATE_DEADLINE_YIELD : WASMTIME_UPDATE_DEADLINE_CONTINUE;
+  return nullptr;
+}
+
+void Execution::step() {
+  slice_began_ = io::thread_cpu_time();
+  const Progress progress = advance();
+  if (progress == Progress::Ended) conclude(outcome());
+  cpu_before_ = cpu_time();
+  switch (progress) {
+    case Progress::Ended: {
+      engine_.native().ticker.end();
+      // The loop may destroy this object from here on.
+      engine_.loop().post([this] { done_.set(true); });
+      return;
+    }
+    case Progress::Yielded:
+      engine_.native().ready.push(ReadyQueue::Place::Yielded, [this] { step(); });
+      return;
+    case Progress::Waiting:
+      if (!suspend()) engine_.native().ready.push(ReadyQueue::Place::Begun, [this] { step(); });
+      return;
+  }
+}
+
+Execution::Progress Execution::advance() {
+  while (true) {
+    if (future_ != nullptr) {
+      if (!wasmtime_call_future_poll(future_.get())) {
+        return is_waiting_ ? Progress::Waiting : Progress::Yielded;
+      }
+      future_.reset();
+      if (trap_ != nullptr || error_ != nullptr) return Progress::Ended;
+    }
+    const Result<bool> has_next = next();
+    if (!has_next) fault_ = has_next.error();
+    if (!has_next || !*has_next) return Progress::Ended;
+  }
+}
+
+Result<> Execution::outcome() {
+  const internal::TrapHandle trap(std::exchange(trap_, nullptr));
+  const internal::ErrorHandle error(std::exchange(error_, nullptr));
+  const std::string where = trap != nullptr    ? internal::describe(*trap)
+                            : error != nullptr ? internal::describe(*error)
+                                               : std::string();
+  const bool has_failed = fault_ || trap != nullptr || error != nullptr;
+  if (!has_failed || (has_left_ && trap == nullptr)) return {};
+  if (stop_ == Stop::Cancelled) return fail(ErrorKind::Cancelled, "the run was stopped");
+  if (stop_ == Stop::TimedOut) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("execution timeout ({}) exceeded{}{}", timeout_text(),
+                    where.starts_with("at ") ? "; " : "", where.starts_with("at ") ? where : ""));
+  }
+  if (fault_ && fault_->kind() == ErrorKind::GuestFault && where.starts_with("at ")) {
+    return fail(ErrorKind::GuestFault, fault_->message() + "; " + where);
+  }
+  if (fault_) return std::unexpected(*std::move(fault_));
+  if (trap != nullptr) return fail(ErrorKind::GuestFault, "wasm trap: " + where);
+  // "memory minimum size of 1024 pages exceeds memory limits": the store's limits, before any of
+  // the guest's code has run.
+  const bool is_limit = where.find("exceeds memory limits") != std::string::npos ||
+                        where.find("exceeds table limits") != std::string::npos;
+  return fail(is_limit ? ErrorKind::LimitExceeded : ErrorKind::GuestFault,
+              "cannot be instantiated: " + where);
+}
+
+bool Execution::suspend() {
+  const std::scoped_lock lock(mutex_);
+  if (is_woken_ || is_stopped()) {
+    is_woken_ = false;
+    return false;
+  }
+  is_suspended_ = true;
+  return true;
+}
+
+void Execution::wake() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_woken_ = true;
+    if (!std::exchange(is_suspended_, false)) return;
+  }
+  engine_.native().ready.push(ReadyQueue::Place::Begun, [this] { step(); });
+}
+
+void Execution::begin_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
+  ++asks_;
+  if (deadline_ != Instant::max()) {
+    const Duration left = std::max(Duration::zero(), Duration(deadline_ - io::Loop::now()));
+    deadline_timer_ = engine_.loop().after(left, [this] { stop(Stop::TimedOut); });
+  }
+  engine_.loop().spawn(run_ask(std::move(task)));
+}
+
+io::Task<void> Execution::run_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
+  co_await task(stop_asks_.get_token());
+  deadline_timer_.cancel();
+  wake();
+  if (--asks_ == 0) asks_ended_.notify_all();
+}
+
+}  // namespace hangar::wasm

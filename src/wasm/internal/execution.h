@@ -1,0 +1,161 @@
+// One guest on its way through the workers: what a run of a command and a turn of an instance have
+// in common. Derived classes say which calls are made; this one drives them, counts their time,
+// suspends the guest while it waits, and ends it when it must end.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/host_call.h"
+#include "wasm/internal/handles.h"
+#include "wasm/module.h"
+
+#include <wasmtime/extern.h>
+#include <wasmtime/memory.h>
+#include <wasmtime/store.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::wasm {
+
+// Lives in the frame of a coroutine on the loop. Between begin() and the end of wait() it is one
+// worker's at a time; the members that both sides touch say so.
+class Execution {
+ public:
+  enum class Stop : std::uint8_t { No, TimedOut, Cancelled };
+
+  Execution(Engine& engine, const Module& module, HostState& state);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+  virtual ~Execution() = default;
+
+  // Loop thread.
+  void begin();
+  void stop(Stop reason);
+  // Until no worker has it and no task that it began on the loop is under way.
+  [[nodiscard]] io::Task<void> wait();
+
+  // For HostCall, on the worker.
+  [[nodiscard]] Engine& engine() const { return engine_; }
+  [[nodiscard]] const Module& module() const { return module_; }
+  [[nodiscard]] HostState& state() const { return state_; }
+  [[nodiscard]] bool is_stopped() const { return stop_.load() != Stop::No; }
+  [[nodiscard]] Result<GuestMemory> memory(wasmtime_caller* caller);
+  // What the execution ends with when the trap that is returned reaches its end. The first one
+  // counts.
+  [[nodiscard]] wasm_trap_t* trap(const std::string& function, Error error);
+  [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+  void leave() { has_left_ = true; }
+  void begin_wait();
+  void end_wait() { is_waiting_ = false; }
+  void spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task);
+  // One call into the guest from a host function at a time: each takes a stack.
+  [[nodiscard]] bool enter_guest_call() { return !std::exchange(is_in_guest_call_, true); }
+  void exit_guest_call() { is_in_guest_call_ = false; }
+
+ protected:
+  // All of these on the worker.
+
+  // Begins the next call with call() or instantiate(); false when none is left. What came before
+  // has succeeded.
+  [[nodiscard]] virtual Result<bool> next() = 0;
+  // Whether the guest has used up its time. Asked while it runs.
+  [[nodiscard]] virtual bool is_time_over() const = 0;
+  [[nodiscard]] virtual std::string timeout_text() const = 0;
+  // After the last call or a failure, on the worker still; `ended` as RunReport::ended says.
+  virtual void conclude(Result<> ended) = 0;
+
+  // A store with this module's limits and epochs, whose guest belongs to this execution.
+  // LimitExceeded when the module's memory is larger from its start.
+  [[nodiscard]] Result<internal::StoreHandle> make_store(std::uint64_t memory_bytes_max);
+  // The guest of `context` belongs to this execution from here on.
+  void adopt(wasmtime_context_t* context);
+  // `prepared` and `instance` live until the next call of next().
+  void instantiate(const wasmtime_instance_pre_t& prepared, wasmtime_instance_t& instance);
+  // The same for an instance without a start function, which needs no stack and so is there when
+  // this returns.
+  [[nodiscard]] Result<> instantiate_at_once(const wasmtime_instance_pre_t& prepared,
+                                             wasmtime_instance_t& instance);
+  // What they refer to lives until the next call of next().
+  void call(const wasmtime_func_t& function, std::span<const wasmtime_val_t> arguments,
+            std::span<wasmtime_val_t> results);
+
+  [[nodiscard]] wasmtime_context_t* context() const { return context_; }
+  [[nodiscard]] const std::optional<wasmtime_memory_t>& memory_handle() const { return memory_; }
+  void set_memory(const wasmtime_memory_t& memory) { memory_ = memory; }
+  [[nodiscard]] GuestMemory memory_view() const;
+
+  [[nodiscard]] bool has_left() const { return has_left_; }
+  [[nodiscard]] bool has_timed_out() const { return stop_.load() == Stop::TimedOut; }
+  // On the workers, until now.
+  [[nodiscard]] Duration cpu_time() const;
+
+  // From when on a guest that waits for an answer is ended. Set before anything waits.
+  void set_deadline(Instant deadline) { deadline_ = deadline; }
+  [[nodiscard]] Instant deadline() const { return deadline_; }
+
+ private:
+  enum class Progress : std::uint8_t { Ended, Yielded, Waiting };
+
+  static wasmtime_error_t* on_epoch(wasmtime_context_t* context, void* unused, std::uint64_t* ticks,
+                                    wasmtime_update_deadline_kind_t* kind);
+
+  // Worker.
+  void step();
+  Progress advance();
+  [[nodiscard]] Result<> outcome();
+  // False when there is a reason to go on already.
+  [[nodiscard]] bool suspend();
+
+  // Loop thread.
+  void wake();
+  void begin_ask(std::move_only_function<io::Task<void>(std::stop_token)> task);
+  [[nodiscard]] io::Task<void> run_ask(
+      std::move_only_function<io::Task<void>(std::stop_token)> task);
+
+  Engine& engine_;
+  const Module& module_;
+  HostState& state_;
+
+  // Worker.
+  wasmtime_context_t* context_ = nullptr;
+  std::optional<wasmtime_memory_t> memory_;
+  wasm_trap_t* trap_ = nullptr;        // Written by wasmtime, owned by us.
+  wasmtime_error_t* error_ = nullptr;  // The same.
+  internal::FutureHandle future_;      // Refers to both.
+  std::optional<Error> fault_;
+  bool has_left_ = false;
+  bool is_waiting_ = false;
+  bool is_in_guest_call_ = false;
+  Instant deadline_ = Instant::max();
+  Duration cpu_before_{};   // Of the slices before this one.
+  Duration slice_began_{};  // In processor time of the worker that has it.
+
+  // Both sides.
+  std::atomic<Stop> stop_ = Stop::No;
+  std::mutex mutex_;
+  bool is_suspended_ = false;  // No worker has it; whoever wakes it clears this and queues it.
+  bool is_woken_ = false;      // Something arrived while a worker still had it.
+
+  // Loop thread.
+  io::OneShot<bool> done_;
+  std::size_t asks_ = 0;  // Tasks begun for the guest and not ended.
+  io::Event asks_ended_;
+  std::stop_source stop_asks_;
+  io::Loop::Timer deadline_timer_;  // Only while the guest waits: epochs see to it otherwise.
+};
+
+}  // namespace hangar::wasm

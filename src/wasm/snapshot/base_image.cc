@@ -1,0 +1,146 @@
+#include "wasm/snapshot/base_image.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "wasm/snapshot/page_range.h"
+#include "wasm/snapshot/private_file.h"
+#include "wasm/snapshot/rewrite.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hangar::wasm {
+
+namespace {
+
+// Neighbouring pages are written together, up to this.
+constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+// Takes pages in ascending order.
+class BaseImage::Writer {
+ public:
+  explicit Writer(PrivateFile file) : file_(std::move(file)) {}
+
+  Result<> add(std::uint32_t page, std::span<const std::byte> bytes) {
+    if (std::memcmp(bytes.data(), zero_page(), kPageBytes) == 0) return {};
+    const bool continues = !pages_.empty() && pages_.back().end() == page;
+    if (!continues || pending_.size() >= kWriteBytes) HANGAR_TRY(flush());
+    if (pending_.empty()) pending_page_ = page;
+    pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+    append_page(pages_, page);
+    return {};
+  }
+
+  Result<std::shared_ptr<const BaseImage>> finish() && {
+    HANGAR_TRY(flush());
+    const std::byte* view = nullptr;
+    if (!pages_.empty()) {
+      void* const address = ::mmap(nullptr, std::size_t{pages_.back().end()} * kPageBytes,
+                                   PROT_READ, MAP_SHARED, file_.descriptor(), 0);
+      if (address == MAP_FAILED) {
+        return fail(ErrorKind::Unavailable,
+                    fmt::format("map an image: {}", std::generic_category().message(errno)));
+      }
+      view = static_cast<const std::byte*>(address);
+    }
+    return std::shared_ptr<const BaseImage>(
+        new BaseImage(std::move(file_), std::move(pages_), view));
+  }
+
+ private:
+  Result<> flush() {
+    if (pending_.empty()) return {};
+    HANGAR_TRY(file_.write(std::uint64_t{pending_page_} * kPageBytes, pending_));
+    pending_.clear();
+    return {};
+  }
+
+  PrivateFile file_;
+  PageRanges pages_;
+  std::uint32_t pending_page_ = 0;
+  std::vector<std::byte> pending_;
+};
+
+Result<std::shared_ptr<const BaseImage>> BaseImage::of_data(const std::filesystem::path& directory,
+                                                            std::span<const DataPiece> data) {
+  Writer writer(HANGAR_TRY(PrivateFile::open(directory)));
+  std::array<std::byte, kPageBytes> page{};
+  std::uint64_t page_number = 0;
+  for (const DataPiece& piece : data) {
+    for (std::size_t done = 0; done < piece.bytes.size();) {
+      const std::uint64_t address = piece.address + done;
+      if (address / kPageBytes != page_number) {
+        HANGAR_TRY(writer.add(static_cast<std::uint32_t>(page_number), page));
+        page.fill(std::byte{});
+        page_number = address / kPageBytes;
+      }
+      const std::size_t place = address % kPageBytes;
+      const std::size_t size = std::min(kPageBytes - place, piece.bytes.size() - done);
+      std::memcpy(page.data() + place, piece.bytes.data() + done, size);
+      done += size;
+    }
+  }
+  HANGAR_TRY(writer.add(static_cast<std::uint32_t>(page_number), page));
+  return std::move(writer).finish();
+}
+
+Result<std::shared_ptr<const BaseImage>> BaseImage::of_memory(
+    const std::filesystem::path& directory, std::span<const std::byte> memory,
+    const PageRanges& pages) {
+  Writer writer(HANGAR_TRY(PrivateFile::open(directory)));
+  for (const PageRange& range : pages) {
+    for (std::uint32_t page = range.first; page < range.end(); ++page)
+      HANGAR_TRY(writer.add(page, memory.subspan(std::size_t{page} * kPageBytes, kPageBytes)));
+  }
+  return std::move(writer).finish();
+}
+
+BaseImage::BaseImage(PrivateFile file, PageRanges data_pages, const std::byte* view)
+    : number_(next_number()),
+      file_(std::move(file)),
+      data_pages_(std::move(data_pages)),
+      view_(view) {}
+
+BaseImage::~BaseImage() {
+  if (view_ != nullptr) ::munmap(const_cast<std::byte*>(view_), file_bytes());
+}
+
+std::uint64_t BaseImage::file_bytes() const {
+  return data_pages_.empty() ? 0 : std::uint64_t{data_pages_.back().end()} * kPageBytes;
+}
+
+const std::byte* BaseImage::page(std::uint32_t number) const {
+  const auto after =
+      std::ranges::upper_bound(data_pages_, number, std::ranges::less(), &PageRange::first);
+  // Holes are not read from the file: that would fill the page cache with zeros.
+  if (after == data_pages_.begin() || number >= std::prev(after)->end()) return zero_page();
+  return view_ + std::size_t{number} * kPageBytes;
+}
+
+const std::byte* zero_page() {
+  alignas(kPageBytes) static constexpr std::array<std::byte, kPageBytes> kZeros{};
+  return kZeros.data();
+}
+
+}  // namespace hangar::wasm

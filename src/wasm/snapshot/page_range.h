@@ -1,0 +1,43 @@
+// Pages of the host, in which the memory of guests is shared, compared and written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hangar::wasm {
+
+// Where the machine's pages are larger, nothing sleeps (SleepableModule::obstacle).
+inline constexpr std::size_t kPageBytes = 4096;
+
+struct PageRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  [[nodiscard]] std::uint32_t end() const { return first + count; }
+  friend bool operator==(const PageRange&, const PageRange&) = default;
+};
+
+// Ascending, neither overlapping nor adjacent.
+using PageRanges = std::vector<PageRange>;
+
+// Adds a page that comes after all others.
+inline void append_page(PageRanges& ranges, std::uint32_t page) {
+  if (!ranges.empty() && ranges.back().end() == page) {
+    ++ranges.back().count;
+  } else {
+    ranges.push_back({.first = page, .count = 1});
+  }
+}
+
+[[nodiscard]] inline std::uint64_t page_count(const PageRanges& ranges) {
+  std::uint64_t total = 0;
+  for (const PageRange& range : ranges)
+    total += range.count;
+  return total;
+}
+
+// All pages that are in one of both.
+[[nodiscard]] PageRanges united(const PageRanges& left, const PageRanges& right);
+
+}  // namespace hangar::wasm
