@@ -180,10 +180,10 @@ inline constexpr std::uint32_t kGuestRunsMax = 64;
 inline constexpr std::uint64_t kGuestStackBytesMax = kMiB;
 
 // Pages of files that may be resident when a guest has run: the program and its libraries (16 MiB),
-// and code of the modules that ran last (10 to 25 MiB for a Go flight of 16 MB). Beyond it, code
-// that nobody has run for longest leaves; with twenty flights that are all hot it comes back at 0.3
-// ms a run.
-inline constexpr std::uint64_t kFilePagesBytesMax = 112 * kMiB;
+// and code of the modules that ran last (for a Go flight of 16 MB, 12 MiB, or 28 in large pages).
+// Code of whoever has not run for longest leaves beyond it, and is back within 0.3 ms when it comes
+// in large pages, 2 ms otherwise. What runs at this moment comes on top: some 80 MiB on two cores.
+inline constexpr std::uint64_t kFilePagesBytesMax = 64 * kMiB;
 
 // Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
 inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
