@@ -1,23 +1,24 @@
 #!/bin/bash
-# Builds the flights of this tree: the examples, the guests of the tests, and those of the SDKs.
+# Builds the modules of this tree: the examples, the guests of the tests, and those of the SDKs.
 #
-#   examples/build.sh OUT [GROUP...]     groups: examples tests cpp rust bench   (default: all but bench)
+#   examples/build.sh OUT [GROUP...]
 #
-# Each module ends up in OUT/<name>.wasm; bench makes OUT/bench/heavy-00.wasm to heavy-19.wasm, equal in
-# size and cost and different in digest. A module whose sources and compiler are those of the last
-# build is not built again. Needs Go; the groups cpp and rust need clang-19 with its wasm32-wasi
-# packages, and rustc-web, cargo-web and rust-web-src.
+# Groups: examples tests cpp rust operators bench; all but bench unless told. Each module ends up in
+# OUT/<name>.wasm. The group operators has the long-running ones; bench makes OUT/bench/heavy-00.wasm to
+# heavy-19.wasm, equal in size and cost and different in digest. A module whose sources and compiler are
+# those of the last build is not built again. Needs Go; the groups cpp, rust and operators need clang-19
+# with its wasm32-wasi packages, and rustc-web, cargo-web and rust-web-src.
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
-  echo "usage: $0 OUT [examples|tests|cpp|rust|bench]..." >&2
+  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|bench]..." >&2
   exit 2
 fi
 mkdir -p "$1/.stamps"
 out=$(cd "$1" && pwd)
 shift
 groups=("$@")
-[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust)
+[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators)
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 # Two builds into one place would each see half of the other's.
@@ -57,7 +58,7 @@ go_version() { go version | sed 's/^go version //'; }
 
 build_examples() {
   local now name
-  now="$(go_version) $(fingerprint examples sdk/go)"
+  now="$(go_version) $(fingerprint examples/app examples/pipeline examples/internal examples/go.mod sdk/go)"
   for name in pipeline app; do
     unless_current "$name" "$now" go_flight "$name" examples "./$name/flight"
   done
@@ -93,9 +94,21 @@ build_rust() {
   unless_current greeting_rust "$now" "$root/sdk/rust/build.sh" "$out/greeting_rust.wasm"
 }
 
+build_operators() {
+  local now
+  now="$(rustc --version) $(fingerprint sdk/rust examples/ring)"
+  unless_current ring "$now" "$root/sdk/rust/build.sh" "$out/ring.wasm" "$root/examples/ring" --bin ring
+  now="$(rustc --version) $(fingerprint sdk/rust tests/guests/operators)"
+  unless_current operator_behave "$now" \
+    "$root/sdk/rust/build.sh" "$out/operator_behave.wasm" "$root/tests/guests/operators" --bin operator_behave
+  now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp)"
+  unless_current label_mirror "$now" \
+    "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
+}
+
 for group in "${groups[@]}"; do
   case $group in
-    examples | tests | cpp | rust | bench) "build_$group" ;;
+    examples | tests | cpp | rust | operators | bench) "build_$group" ;;
     *)
       echo "$0: no group $group" >&2
       exit 2
