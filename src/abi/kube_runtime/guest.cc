@@ -224,11 +224,18 @@ struct Guest::Native {
          GuestOptions options)
       : runtime(runtime_in), module(std::move(module_in)), cpu_time_max(options.cpu_time_max) {
     options_fine = check_strings(options);
-    auto files = wasm::wasi::FileTree::of(std::move(options.files));
-    if (!files && options_fine) options_fine = std::unexpected(std::move(files).error());
-    state = std::make_unique<State>(std::make_shared<const wasm::wasi::FileTree>(
-                                        files ? *std::move(files) : wasm::wasi::FileTree()),
-                                    options.output_bytes_max);
+    // Most have none, and share that.
+    static const auto no_files = std::make_shared<const wasm::wasi::FileTree>();
+    std::shared_ptr<const wasm::wasi::FileTree> files = no_files;
+    if (!options.files.empty()) {
+      Result<wasm::wasi::FileTree> tree = wasm::wasi::FileTree::of(std::move(options.files));
+      if (tree) {
+        files = std::make_shared<const wasm::wasi::FileTree>(*std::move(tree));
+      } else if (options_fine) {
+        options_fine = std::unexpected(std::move(tree).error());
+      }
+    }
+    state = std::make_unique<State>(std::move(files), options.output_bytes_max);
     state->arguments = std::move(options.args);
     state->environment = std::move(options.environment);
     instance = std::make_unique<wasm::Instance>(runtime.engine(), module, runtime.functions(),
@@ -240,6 +247,10 @@ struct Guest::Native {
   }
 
   io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop) {
+    if (stop.stop_requested()) {
+      is_gone = true;
+      co_return TurnOutcome{.ended = fail(ErrorKind::Cancelled, "the turn was stopped")};
+    }
     wasm::TurnReport report =
         co_await instance->run(turn, {.cpu_time_max = cpu_time_max}, std::move(stop));
     OutputLines::Taken output = state->output.take();

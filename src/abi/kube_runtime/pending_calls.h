@@ -6,8 +6,8 @@
 #include "base/result.h"
 
 #include <cstdint>
-#include <deque>
-#include <unordered_map>
+#include <list>
+#include <map>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -32,9 +32,10 @@ class PendingCalls {
  private:
   enum class Kind : std::uint8_t { Waiting, Request, Delay };
 
+  // Thousands of these sleep in one host: containers that take nothing while they are empty.
   std::uint64_t next_id_ = 0;
-  std::unordered_map<std::uint64_t, Kind> open_;
-  std::deque<HttpCall> waiting_;
+  std::map<std::uint64_t, Kind> open_;
+  std::list<HttpCall> waiting_;
   std::uint64_t waiting_bytes_ = 0;
   std::uint32_t requests_ = 0;  // Under way.
   std::uint32_t delays_ = 0;

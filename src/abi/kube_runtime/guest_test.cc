@@ -1,0 +1,413 @@
+#include "abi/kube_runtime/guest.h"
+
+#include "abi/kube_runtime/messages.h"
+#include "abi/kube_runtime/output_lines.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/test_guests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::kube_runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Runs each test twice: with guests that stay in memory, and with guests that leave it after every
+// turn. Nothing that a guest does may depend on it.
+class GuestTest : public testing::TestWithParam<bool> {
+ public:
+  // One engine for all tests: reserving its pool takes seconds under ThreadSanitizer.
+  static void SetUpTestSuite() {
+    shared_rig = std::make_unique<wasm::GuestRig>();
+    shared_runtime = std::make_unique<Runtime>(shared_rig->engine());
+    directory = std::make_unique<wasm::TemporaryDirectory>();
+    auto opened = wasm::SnapshotStore::open(directory->path() / "snapshots");
+    ASSERT_TRUE(opened.has_value()) << opened.error().message();
+    store = *std::move(opened);
+  }
+  static void TearDownTestSuite() {
+    store.reset();
+    directory.reset();
+    shared_runtime.reset();
+    shared_rig.reset();
+  }
+
+  std::shared_ptr<const wasm::SleepableModule> load(const std::string& name) {
+    const auto bytes = wasm::GuestRig::bytes_of(name);
+    auto module = rig_.await(wasm::SleepableModule::load(rig_.cache(), wasm::Digest::of(*bytes),
+                                                         bytes, directory->path() / "images", {}));
+    EXPECT_TRUE(module.has_value()) << name << ": " << module.error().message();
+    return module ? *std::move(module) : nullptr;
+  }
+
+  std::unique_ptr<Guest> make(const std::string& name, GuestOptions options = {}) {
+    return std::make_unique<Guest>(runtime_, load(name), std::move(options));
+  }
+
+  TurnOutcome start(Guest& guest, std::stop_token stop = {}) {
+    return after_turn(guest, rig_.await(guest.start(std::move(stop))));
+  }
+  TurnOutcome wake(Guest& guest, std::vector<Wakeup> wakeups, std::stop_token stop = {}) {
+    return after_turn(guest, rig_.await(guest.wake(std::move(wakeups), std::move(stop))));
+  }
+
+  // A guest that has started and waits.
+  std::unique_ptr<Guest> make_waiting(const std::string& name, GuestOptions options = {}) {
+    auto guest = make(name, std::move(options));
+    const TurnOutcome outcome = start(*guest);
+    EXPECT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    EXPECT_EQ(outcome.exit_code, std::nullopt);
+    return guest;
+  }
+
+  static void expect_error(const TurnOutcome& outcome, ErrorKind kind, const std::string& text) {
+    ASSERT_FALSE(outcome.ended.has_value()) << text;
+    EXPECT_EQ(name_of(outcome.ended.error().kind()), name_of(kind));
+    EXPECT_THAT(outcome.ended.error().message(), HasSubstr(text));
+    EXPECT_EQ(outcome.exit_code, std::nullopt);
+    EXPECT_THAT(outcome.calls, IsEmpty());
+    EXPECT_THAT(outcome.delays, IsEmpty());
+  }
+  void expect_start_error(const std::string& name, ErrorKind kind, const std::string& text,
+                          GuestOptions options = {}) {
+    SCOPED_TRACE(name);
+    expect_error(start(*make(name, std::move(options))), kind, text);
+  }
+  // When it is woken with three bytes by its first delay.
+  void expect_wakeup_error(const std::string& name, ErrorKind kind, const std::string& text,
+                           GuestOptions options = {}) {
+    SCOPED_TRACE(name);
+    const auto guest = make_waiting(name, std::move(options));
+    expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), kind, text);
+    expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), ErrorKind::InvalidInput, "is gone");
+  }
+  void expect_exit(const std::string& name, std::uint32_t code, GuestOptions options = {}) {
+    SCOPED_TRACE(name);
+    const TurnOutcome outcome = start(*make(name, std::move(options)));
+    ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    EXPECT_EQ(outcome.exit_code, code);
+    EXPECT_THAT(outcome.delays, IsEmpty());
+  }
+
+  static std::vector<std::string> texts_of(const TurnOutcome& outcome) {
+    std::vector<std::string> texts;
+    for (const OutputLine& line : outcome.output)
+      texts.push_back(line.text);
+    return texts;
+  }
+
+ private:
+  TurnOutcome after_turn(Guest& guest, TurnOutcome outcome) {
+    if (outcome.ended && !outcome.exit_code && GetParam()) {
+      const Result<> slept = rig_.await(guest.sleep(*store));
+      EXPECT_TRUE(slept.has_value()) << slept.error().message();
+      EXPECT_TRUE(guest.instance().is_asleep());
+    }
+    return outcome;
+  }
+
+ protected:
+  inline static std::unique_ptr<wasm::GuestRig> shared_rig;
+  inline static std::unique_ptr<Runtime> shared_runtime;
+  inline static std::unique_ptr<wasm::TemporaryDirectory> directory;
+  inline static std::unique_ptr<wasm::SnapshotStore> store;
+  wasm::GuestRig& rig_ = *shared_rig;
+  Runtime& runtime_ = *shared_runtime;
+};
+
+INSTANTIATE_TEST_SUITE_P(Staying, GuestTest, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Sleeping, GuestTest, testing::Values(true));
+
+const GuestOptions kShort{.cpu_time_max = milliseconds(50)};
+
+TEST_P(GuestTest, StartTellsWhatItAskedFor) {
+  const auto guest = make("kube_runtime_journal");
+
+  const TurnOutcome outcome = start(*guest);
+
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_EQ(outcome.exit_code, std::nullopt);
+  ASSERT_EQ(outcome.calls.size(), 2U);
+  EXPECT_EQ(outcome.calls[0].id, 0U);
+  EXPECT_FALSE(outcome.calls[0].is_stream);
+  EXPECT_EQ(outcome.calls[0].request, (HttpRequest{.method = "GET", .uri = "/"}));
+  EXPECT_EQ(outcome.calls[1].id, 1U);
+  EXPECT_TRUE(outcome.calls[1].is_stream);
+  ASSERT_EQ(outcome.delays.size(), 1U);
+  EXPECT_EQ(outcome.delays[0].id, 2U);
+  EXPECT_EQ(outcome.delays[0].duration, milliseconds(1500));
+  EXPECT_TRUE(guest->waits_for(2));
+  EXPECT_FALSE(guest->waits_for(3));
+}
+
+TEST_P(GuestTest, WakeupsAreDeliveredInTheirOrderWithTheirBytes) {
+  const auto guest = make_waiting("kube_runtime_journal");
+
+  TurnOutcome outcome =
+      wake(*guest,
+           {{.id = 0, .bytes = "meta"}, {.id = 1, .bytes = "line"}, {.id = 0, .finished = true}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  // An empty body has an address all the same.
+  EXPECT_THAT(texts_of(outcome), ElementsAre("1100bmeta", "2210bline", "3301b"));
+  EXPECT_EQ(outcome.was_asleep, GetParam());
+
+  outcome =
+      wake(*guest, {{.id = 1, .bytes = "another"}, {.id = 2, .finished = true, .is_null = true}});
+  EXPECT_THAT(texts_of(outcome), ElementsAre("4410banother", "5521n"));
+  EXPECT_EQ(outcome.exit_code, std::nullopt);
+}
+
+TEST_P(GuestTest, IdsThatItDoesNotWaitForAreSkipped) {
+  const auto guest = make_waiting("kube_runtime_journal");
+
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 7, .bytes = "never asked for"},
+                                     {.id = 2, .finished = true, .is_null = true},
+                                     {.id = 2, .finished = true, .is_null = true}})),
+              ElementsAre("1121n"));
+  EXPECT_FALSE(guest->waits_for(2));
+  const TurnOutcome nothing = wake(*guest, {{.id = 2, .bytes = "late"}});
+  EXPECT_TRUE(nothing.ended.has_value());
+  EXPECT_FALSE(nothing.was_asleep);
+  EXPECT_THAT(nothing.output, IsEmpty());
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("2210bx"));
+}
+
+TEST_P(GuestTest, ANullPointerHasNoLength) {
+  const auto guest = make_waiting("kube_runtime_journal");
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .is_null = true, .bytes = "not for it"}})),
+              ElementsAre("1110n"));
+}
+
+TEST_P(GuestTest, AnswersMayBeLargerThanItsMemoryWas) {
+  const auto guest = make_waiting("kube_runtime_journal", {.output_bytes_max = 8 * limits::kMiB});
+  const std::string large(4 * limits::kMiB, 'x');
+  for (int times = 0; times < 2; ++times) {
+    const TurnOutcome outcome = wake(*guest, {{.id = 1, .bytes = large}});
+    ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    std::size_t total = 0;
+    for (const OutputLine& line : outcome.output)
+      total += line.text.size();
+    EXPECT_EQ(total, 5 + large.size());
+  }
+}
+
+TEST_P(GuestTest, HasFinishedWhenNothingCanWakeIt) {
+  expect_exit("exit_0", 0);
+  expect_exit("kube_runtime_waits_for_nothing", 0);
+
+  const auto guest = make_waiting("kube_runtime_journal");
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .finished = true},
+                                            {.id = 1, .finished = true, .is_null = true},
+                                            {.id = 2, .finished = true, .is_null = true}});
+  ASSERT_TRUE(outcome.ended.has_value());
+  EXPECT_EQ(outcome.exit_code, 0U);
+  EXPECT_EQ(outcome.output.size(), 3U);
+  EXPECT_FALSE(guest->waits_for(0));
+}
+
+TEST_P(GuestTest, ExitCodesAreNoErrors) {
+  expect_exit("exit_3", 3);
+  expect_exit("exit_in_start", 5);
+  expect_exit("kube_runtime_exit_in_start", 3);
+
+  const auto guest = make_waiting("kube_runtime_exit_in_wakeup");
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .finished = true, .is_null = true}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_EQ(outcome.exit_code, 5U);
+  EXPECT_THAT(outcome.delays, IsEmpty());
+  expect_error(wake(*guest, {{.id = 1, .is_null = true}}), ErrorKind::InvalidInput, "is gone");
+
+  const auto leaves = make_waiting("kube_runtime_allocate_exits");
+  EXPECT_EQ(wake(*leaves, {{.id = 0, .bytes = "abc"}}).exit_code, 7U);
+}
+
+TEST_P(GuestTest, ReactorsAreInitializedFirst) {
+  const auto guest = make("kube_runtime_reactor");
+  const TurnOutcome outcome = start(*guest);
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("initialize", "start"));
+  EXPECT_EQ(outcome.delays.size(), 1U);
+
+  const auto alone = make("kube_runtime_reactor_alone");
+  EXPECT_EQ(start(*alone).delays.size(), 1U);
+}
+
+TEST_P(GuestTest, ModulesThatAreNoOperatorsAreRefusedWithTheReason) {
+  constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
+  expect_start_error(
+      "wrong_imports", kInvalid,
+      "module imports env.foo(i32) -> (i32), which an operator does not get; "
+      "operators get wasi_snapshot_preview1, http-proxy-abi.{request,request_stream} "
+      "and delay-abi.delay");
+  expect_start_error("lookup", kInvalid, "module imports host.k8s_lookup");
+  expect_start_error("missing_start", kInvalid, "exports no function _start");
+  expect_start_error("start_with_result", kInvalid, "exports no function _start");
+  expect_start_error("kube_runtime_allocate_missing", kInvalid, "exports wakeup and not allocate");
+  expect_start_error("kube_runtime_wakeup_missing", kInvalid, "exports allocate and not wakeup");
+  expect_start_error("kube_runtime_wakeup_type", kInvalid, "its wakeup (i64, i32, i32, i32) -> ()");
+  expect_start_error("kube_runtime_memory_missing", kInvalid, "exports no memory");
+}
+
+TEST_P(GuestTest, OptionsThatTheGuestWouldReadCutAreRefused) {
+  constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
+  const std::string null("a\0b", 3);
+  expect_start_error("exit_0", kInvalid, "argument contains a null byte", {.args = {null}});
+  expect_start_error("exit_0", kInvalid, "environment contains a null", {.environment = {null}});
+  expect_start_error("exit_0", kInvalid, "file etc/key: not the absolute path",
+                     {.files = {{"etc/key", ""}}});
+}
+
+TEST_P(GuestTest, GivesArgumentsEnvironmentAndAnEmptyStdin) {
+  using namespace std::string_literals;
+  EXPECT_THAT(
+      texts_of(start(*make("arguments", {.args = {"operator", "-v"}, .environment = {"A=b"}}))),
+      ElementsAre("operator\0-v\0A=b\0"s));
+  EXPECT_THAT(start(*make("echo")).output, IsEmpty());
+}
+
+TEST_P(GuestTest, FilesCanBeReadInEveryWayAndNotBeChanged) {
+  expect_exit("kube_runtime_files", 0,
+              {.files = {{"/etc/config/key", "value"}, {"/etc/zone", ""}}});
+}
+
+TEST_P(GuestTest, BadPointersToFunctionsOfFilesAnswerEfault) {
+  expect_exit("kube_runtime_bad_pointers", 0, {.files = {{"/key", "value"}}});
+  expect_exit("wasi_bad_pointers", 0, {.args = {"operator"}, .environment = {"A=b"}});
+}
+
+TEST_P(GuestTest, BadPointersAndBytesOfRequestsFaultTheGuest) {
+  constexpr ErrorKind kFault = ErrorKind::GuestFault;
+  expect_start_error("kube_runtime_bad_request", kFault,
+                     "http-proxy-abi.request: 37 bytes at address 65500 do not lie in the guest's");
+  expect_start_error("kube_runtime_bad_request_stream", kFault, "http-proxy-abi.request_stream: ");
+  expect_start_error("kube_runtime_bad_request_wraps", kFault, "2 bytes at address 4294967295");
+  expect_start_error("kube_runtime_no_request", kFault,
+                     "http-proxy-abi.request: the bytes are no request: the method is to have 4 "
+                     "bytes, 0 are left");
+  expect_wakeup_error("kube_runtime_no_request_in_wakeup", kFault,
+                      "http-proxy-abi.request: the bytes are no request: they end in the method");
+}
+
+TEST_P(GuestTest, RequestsThatAreTooLargeAreALimit) {
+  expect_start_error("kube_runtime_large_request", ErrorKind::LimitExceeded,
+                     "a request of 4194305 bytes, the most is 4194304");
+}
+
+TEST_P(GuestTest, AnAllocateThatBreaksTheContractFaultsTheGuest) {
+  constexpr ErrorKind kFault = ErrorKind::GuestFault;
+  expect_wakeup_error("kube_runtime_allocate_garbage", kFault,
+                      "allocate's answer: 3 bytes at address 65535 do not lie in the guest's");
+  expect_wakeup_error("kube_runtime_allocate_null", kFault, "allocate has no memory for 3 bytes");
+  expect_wakeup_error("kube_runtime_allocate_traps", kFault, "unreachable executed; at give_up");
+  expect_wakeup_error("kube_runtime_allocate_loops", ErrorKind::LimitExceeded, "", kShort);
+}
+
+TEST_P(GuestTest, TrapsAreGuestFaultsAndWhatWasPrintedIsKept) {
+  expect_start_error("unreachable", ErrorKind::GuestFault, "wasm trap: unreachable executed");
+  expect_start_error("trap_in_start", ErrorKind::GuestFault, "unreachable executed; at boom");
+
+  const auto guest = make_waiting("kube_runtime_wakeup_traps");
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .finished = true, .is_null = true}});
+  expect_error(outcome, ErrorKind::GuestFault, "unreachable executed; at boom");
+  EXPECT_THAT(outcome.output, ElementsAre(OutputLine{OutputStream::Stderr, "panicked at main.rs"}));
+}
+
+TEST_P(GuestTest, EndlessLoopsEndWithTheirTime) {
+  expect_start_error("kube_runtime_start_loops", ErrorKind::LimitExceeded, "50ms", kShort);
+  expect_start_error("endless_loop_in_start", ErrorKind::LimitExceeded, "50ms", kShort);
+  expect_wakeup_error("kube_runtime_wakeup_loops", ErrorKind::LimitExceeded, "50ms", kShort);
+}
+
+TEST_P(GuestTest, MemoryEndsAtItsLimit) {
+  const auto guest =
+      make_waiting("kube_runtime_memory_bomb", {.memory_bytes_max = 16 * limits::kMiB});
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .finished = true, .is_null = true}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_EQ(outcome.exit_code, 256U);
+  expect_start_error("memory_at_start", ErrorKind::LimitExceeded, "memory",
+                     {.memory_bytes_max = 63 * limits::kMiB});
+}
+
+TEST_P(GuestTest, OutputOfEachTurnIsBounded) {
+  const auto guest = make_waiting("kube_runtime_log_flood", {.output_bytes_max = 10'500});
+  for (std::uint64_t turn = 0; turn < 2; ++turn) {
+    const TurnOutcome outcome = wake(*guest, {{.id = turn, .finished = true, .is_null = true}});
+    ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    ASSERT_EQ(outcome.output.size(), 11U);
+    EXPECT_EQ(outcome.output[9].text, std::string(999, 'x'));
+    EXPECT_EQ(outcome.output[10].text, std::string(500, 'x'));
+    EXPECT_EQ(outcome.output_dropped_bytes, 1'000'000U - 10'500U);
+  }
+}
+
+TEST_P(GuestTest, FloodsOfRequestsAndDelaysAreLimits) {
+  expect_start_error("kube_runtime_request_flood", ErrorKind::LimitExceeded,
+                     "the guest asks for more than 16384 requests at once");
+  expect_start_error("kube_runtime_delay_flood", ErrorKind::LimitExceeded,
+                     "the guest waits for more than 16384 delays at once");
+}
+
+TEST_P(GuestTest, RequestsBeyondThoseUnderWayComeWhenOthersHaveFinished) {
+  const auto guest = make("kube_runtime_many_requests");
+  EXPECT_EQ(start(*guest).calls.size(), limits::kGuestRequestsMax);
+
+  TurnOutcome outcome = wake(*guest, {{.id = 3, .bytes = "meta"}});
+  EXPECT_THAT(outcome.calls, IsEmpty());
+  outcome = wake(*guest, {{.id = 3, .finished = true}, {.id = 9, .finished = true}});
+  ASSERT_EQ(outcome.calls.size(), 2U);
+  EXPECT_EQ(outcome.calls[0].id, 256U);
+  EXPECT_EQ(outcome.calls[1].id, 257U);
+}
+
+TEST_P(GuestTest, StopsWhereverItIs) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  expect_error(start(*make("kube_runtime_journal"), stopped.get_token()), ErrorKind::Cancelled, "");
+
+  std::stop_source source;
+  const auto guest = make_waiting("kube_runtime_wakeup_loops");
+  const io::Loop::Timer timer =
+      rig_.loop().after(milliseconds(20), [&source] { source.request_stop(); });
+  expect_error(wake(*guest, {{.id = 0, .is_null = true}}, source.get_token()), ErrorKind::Cancelled,
+               "");
+}
+
+TEST_P(GuestTest, GuestsOfOneModuleDoNotSeeEachOther) {
+  const auto module = load("kube_runtime_journal");
+  std::vector<std::unique_ptr<Guest>> guests;
+  for (int index = 0; index < 8; ++index) {
+    guests.push_back(std::make_unique<Guest>(runtime_, module, GuestOptions{}));
+    ASSERT_TRUE(start(*guests.back()).ended.has_value());
+  }
+  for (std::size_t times = 1; times <= 3; ++times) {
+    for (std::size_t index = 0; index < guests.size(); ++index) {
+      const std::string bytes = std::to_string(index);
+      const std::string count = std::to_string(times);
+      EXPECT_THAT(texts_of(wake(*guests[index], {{.id = 1, .bytes = bytes}})),
+                  ElementsAre(count + count + "10b" + bytes));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hangar::abi::kube_runtime
