@@ -8,9 +8,10 @@
 // a direct request would show it.
 #pragma once
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "kube/cache/cache.h"
@@ -78,6 +79,8 @@ class Gateway {
     kube::Discovery& discovery;
     Metrics& metrics;
     Log log;
+    // How often watches under way are authorised again and get their bookmarks.
+    Duration care_period = limits::kGatewayRecheck;
   };
   explicit Gateway(Parts parts);
   Gateway(const Gateway&) = delete;

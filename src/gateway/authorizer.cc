@@ -1,0 +1,109 @@
+#include "gateway/authorizer.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+
+#include <algorithm>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::gateway {
+
+namespace {
+
+constexpr const char* kReviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
+json::Value review_of(const kube::Identity& identity, const Attributes& attributes) {
+  json::Value review =
+      json::Object{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}};
+  json::set_at(review, {"spec", "user"}, json::String(identity.user));
+  // The groups that a request by impersonation would have, too.
+  constexpr std::string_view kAuthenticated = "system:authenticated";
+  json::Array groups;
+  for (const std::string& group : identity.groups)
+    groups.emplace_back(json::String(group));
+  if (identity.user != "system:anonymous" &&
+      std::ranges::find(identity.groups, kAuthenticated) == identity.groups.end()) {
+    groups.emplace_back(json::String(kAuthenticated));
+  }
+  json::set_at(review, {"spec", "groups"}, std::move(groups));
+  const auto set = [&review](json::Path path, const std::string& text) {
+    if (!text.empty()) json::set_at(review, path, json::String(text));
+  };
+  set({"spec", "resourceAttributes", "verb"}, attributes.verb);
+  set({"spec", "resourceAttributes", "group"}, attributes.group);
+  set({"spec", "resourceAttributes", "version"}, attributes.version);
+  set({"spec", "resourceAttributes", "resource"}, attributes.resource);
+  set({"spec", "resourceAttributes", "namespace"}, attributes.namespace_);
+  set({"spec", "resourceAttributes", "name"}, attributes.name);
+  set({"spec", "resourceAttributes", "labelSelector", "rawSelector"}, attributes.label_selector);
+  set({"spec", "resourceAttributes", "fieldSelector", "rawSelector"}, attributes.field_selector);
+  return review;
+}
+
+}  // namespace
+
+Authorizer::Authorizer(const kube::Client& client)
+    : state_(std::make_shared<State>(State{client})) {}
+
+io::Task<Result<bool>> Authorizer::allows(kube::Identity identity, Attributes attributes,
+                                          std::stop_token stop) {
+  return decide(state_, {std::move(identity), std::move(attributes)}, std::move(stop));
+}
+
+io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question question,
+                                          std::stop_token stop) {
+  if (question.identity.user.empty()) co_return true;
+  while (true) {
+    const auto known = state->decisions.find(question);
+    if (known == state->decisions.end()) break;
+    const DecisionPtr decision = known->second;
+    if (!decision->is_pending) {
+      if (io::Loop::now() < decision->until) co_return decision->is_allowed;
+      break;
+    }
+    HANGAR_CO_TRY(co_await decision->decided.wait(stop));
+    // Not decided after all: this one asks.
+  }
+  make_room(*state);
+  const auto decision = std::make_shared<Decision>(state->client.loop());
+  state->decisions.insert_or_assign(question, decision);
+  const Result<json::Value> answer = co_await state->client.post_path(
+      kReviews, review_of(question.identity, question.attributes), std::move(stop));
+  decision->is_pending = false;
+  decision->until = io::Loop::now() + limits::kGatewayDecisionAge;
+  if (answer) {
+    decision->is_allowed = json::bool_at(*answer, {"status", "allowed"});
+  } else if (const auto own = state->decisions.find(question);
+             own != state->decisions.end() && own->second == decision) {
+    state->decisions.erase(own);
+  }
+  decision->decided.notify_all();
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return decision->is_allowed;
+}
+
+void Authorizer::forget_old(State& state) {
+  const Instant now = io::Loop::now();
+  std::erase_if(state.decisions, [now](const auto& entry) {
+    return !entry.second->is_pending && now >= entry.second->until;
+  });
+}
+
+void Authorizer::make_room(State& state) {
+  if (state.decisions.size() < limits::kGatewayDecisionsMax) return;
+  forget_old(state);
+  // Asking again is better than growing.
+  if (state.decisions.size() < limits::kGatewayDecisionsMax) return;
+  std::erase_if(state.decisions, [](const auto& entry) { return !entry.second->is_pending; });
+}
+
+}  // namespace hangar::gateway

@@ -1,0 +1,168 @@
+#include "gateway/documents.h"
+
+#include "base/result.h"
+#include "gateway/gateway.h"
+#include "http/client.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::gateway {
+
+namespace {
+
+std::string_view word_of(WatchLine::Type type) {
+  switch (type) {
+    case WatchLine::Type::Added:
+      return "ADDED";
+    case WatchLine::Type::Modified:
+      return "MODIFIED";
+    case WatchLine::Type::Deleted:
+      return "DELETED";
+  }
+  return "";
+}
+
+std::string quoted(std::string_view text) {
+  return json::dump(json::Value(json::String(text)));
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ') || text.starts_with('\t'))
+    text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\t'))
+    text.remove_suffix(1);
+  return text;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a')
+                                                : character;
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string text_of(const Piece& piece) {
+  if (const auto* text = std::get_if<std::string>(&piece)) return *text;
+  const auto& line = std::get<WatchLine>(piece);
+  const std::string_view word = word_of(line.type);
+  const std::string_view object = line.object->bytes();
+  std::string out;
+  out.reserve(object.size() + 40);
+  out.append(R"({"type":")").append(word).append(R"(","object":)").append(object).append("}\n");
+  return out;
+}
+
+std::string status_document(const Refusal& refusal) {
+  return fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":{},"reason":{},"code":{}}})",
+      quoted(refusal.message), quoted(refusal.reason), refusal.code);
+}
+
+Refusal bad_request(std::string message) {
+  return {400, "BadRequest", std::move(message)};
+}
+
+Refusal not_found(const kube::Resource& resource, std::string_view name) {
+  const std::string what =
+      resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
+  return {404, "NotFound", fmt::format("{} \"{}\" not found", what, name)};
+}
+
+Refusal expired(std::string message) {
+  return {410, "Expired", std::move(message)};
+}
+
+Refusal no_answer(const Error& error, bool is_write) {
+  switch (error.kind()) {
+    case ErrorKind::InvalidInput:
+      return bad_request(error.message());
+    case ErrorKind::LimitExceeded:
+      return {500, "InternalError", "the API server's answer is too large: " + error.message()};
+    default:
+      break;
+  }
+  const bool is_unknown = is_write && !http::was_never_sent(error);
+  return {
+      503, "ServiceUnavailable",
+      fmt::format("the API server did not answer{}: {}",
+                  is_unknown ? " and may or may not have carried this out" : "", error.message())};
+}
+
+std::string error_line(const Refusal& refusal) {
+  return fmt::format(R"({{"type":"ERROR","object":{}}})"
+                     "\n",
+                     status_document(refusal));
+}
+
+std::string bookmark_line(const kube::Resource& resource, std::uint64_t version,
+                          bool ends_initial_events) {
+  return fmt::format(
+      R"({{"type":"BOOKMARK","object":{{"kind":{},"apiVersion":{},"metadata":{{"resourceVersion":"{}"{}}}}}}})"
+      "\n",
+      quoted(resource.kind), quoted(resource.gvk().api_version()), version,
+      ends_initial_events ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "");
+}
+
+std::string list_document(const kube::Resource& resource, std::uint64_t version,
+                          const std::vector<kube::ObjectPtr>& items) {
+  std::string out =
+      fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{{"resourceVersion":"{}"}},"items":[)",
+                  quoted(resource.kind + "List"), quoted(resource.gvk().api_version()), version);
+  std::size_t size = out.size() + 2;
+  for (const kube::ObjectPtr& item : items)
+    size += item->bytes().size() + 1;
+  out.reserve(size);
+  bool is_first = true;
+  for (const kube::ObjectPtr& item : items) {
+    if (!std::exchange(is_first, false)) out += ',';
+    out += item->bytes();
+  }
+  out += "]}";
+  return out;
+}
+
+Accepts read_accept(std::string_view header) {
+  Accepts out;
+  if (trimmed(header).empty()) return {.json = true, .json_only = "application/json"};
+  while (!header.empty()) {
+    const std::size_t end = std::min(header.find(','), header.size());
+    const std::string range = lower(trimmed(header.substr(0, end)));
+    const std::string_view original = trimmed(header.substr(0, end));
+    header.remove_prefix(std::min(end + 1, header.size()));
+
+    const std::size_t type_end = std::min(range.find(';'), range.size());
+    const std::string_view type = trimmed(std::string_view(range).substr(0, type_end));
+    std::string_view parameters = std::string_view(range).substr(type_end);
+    bool is_transformed = false;
+    while (!parameters.empty()) {
+      parameters.remove_prefix(1);
+      const std::size_t parameter_end = std::min(parameters.find(';'), parameters.size());
+      is_transformed |= trimmed(parameters.substr(0, parameter_end)).starts_with("as=");
+      parameters.remove_prefix(parameter_end);
+    }
+    const bool is_json = type == "application/json" || type == "*/*" || type == "application/*";
+    out.transformed |= is_transformed;
+    out.json |= is_json && !is_transformed;
+    if (!is_json) continue;
+    if (!out.json_only.empty()) out.json_only += ',';
+    out.json_only += type == "application/json" ? original : "application/json";
+  }
+  return out;
+}
+
+}  // namespace hangar::gateway

@@ -1,0 +1,120 @@
+#include "gateway/documents.h"
+
+#include "base/result.h"
+#include "gateway/audience.h"
+#include "gateway/gateway.h"
+#include "gateway/upstream.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::gateway {
+namespace {
+
+const kube::Resource kThings{"g.example.com", "v1", "things", "Thing", true};
+
+TEST(Documents, AreAsTheApiServerWritesThem) {
+  EXPECT_EQ(
+      error_line(expired("too old resource version: 1")),
+      R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1","reason":"Expired","code":410}})"
+      "\n");
+  EXPECT_EQ(
+      bookmark_line(kThings, 7, /*ends_initial_events=*/true),
+      R"({"type":"BOOKMARK","object":{"kind":"Thing","apiVersion":"g.example.com/v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}})"
+      "\n");
+  EXPECT_EQ(not_found(kThings, "a\"b").message, "things.g.example.com \"a\"b\" not found");
+  EXPECT_TRUE(json::parse(status_document(not_found(kThings, "a\"b"))).has_value());
+
+  const auto object =
+      kube::Object::make(R"({"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}})").value();
+  EXPECT_EQ(
+      text_of(WatchLine{WatchLine::Type::Deleted, object}),
+      R"({"type":"DELETED","object":{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}})"
+      "\n");
+  const auto list = json::parse(list_document(kThings, 9, {object, object}));
+  ASSERT_TRUE(list.has_value());
+  EXPECT_EQ(json::string_at(*list, {"kind"}), "ThingList");
+  EXPECT_EQ(json::string_at(*list, {"metadata", "resourceVersion"}), "9");
+  EXPECT_EQ(json::array_at(*list, {"items"})->size(), 2U);
+  EXPECT_TRUE(json::parse(list_document(kThings, 9, {})).has_value());
+}
+
+TEST(Documents, SayWhetherAWriteMayHaveHappened) {
+  const Error lost(ErrorKind::Unavailable, "connection lost");
+  EXPECT_EQ(no_answer(lost, /*is_write=*/true).code, 503);
+  EXPECT_TRUE(no_answer(lost, /*is_write=*/true).message.contains("may or may not"));
+  EXPECT_FALSE(no_answer(lost, /*is_write=*/false).message.contains("may or may not"));
+  EXPECT_EQ(no_answer(Error(ErrorKind::InvalidInput, "x"), true).code, 400);
+}
+
+TEST(Accept, IsAnsweredFromTheCacheOnlyWithPlainJson) {
+  struct Row {
+    const char* header;
+    bool json;
+    bool transformed;
+    const char* json_only;
+  };
+  const std::vector<Row> rows = {
+      {"", true, false, "application/json"},
+      {"application/json", true, false, "application/json"},
+      {"*/*", true, false, "application/json"},
+      {"application/vnd.kubernetes.protobuf, application/json", true, false, "application/json"},
+      {"application/vnd.kubernetes.protobuf", false, false, ""},
+      {"application/json;as=Table;v=v1;g=meta.k8s.io,application/json", true, true,
+       "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"},
+      {"application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1", false, true,
+       "application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1"},
+      {"Application/JSON;q=0.9", true, false, "Application/JSON;q=0.9"},
+      {"text/html", false, false, ""},
+      {",;,", false, false, ""},
+  };
+  for (const Row& row : rows) {
+    const Accepts accepts = read_accept(row.header);
+    EXPECT_EQ(accepts.json, row.json) << row.header;
+    EXPECT_EQ(accepts.transformed, row.transformed) << row.header;
+    EXPECT_EQ(accepts.json_only, row.json_only) << row.header;
+  }
+}
+
+TEST(Audience, FindsThoseWhomAnObjectConcerns) {
+  Audience<std::string> audience;
+  std::vector<std::shared_ptr<std::string>> members;
+  const std::vector<kube::ObjectKey> keys = {{"", ""}, {"a", ""}, {"", "x"}, {"a", "x"}, {"b", ""}};
+  for (const kube::ObjectKey& key : keys) {
+    members.push_back(std::make_shared<std::string>(key.to_string()));
+    audience.add(key, members.back());
+  }
+  const auto concerned = [&](const kube::ObjectKey& key) {
+    std::string out;
+    for (const auto& member : audience.concerned_by(key))
+      out += "[" + *member + "]";
+    return out;
+  };
+  EXPECT_EQ(concerned({"a", "x"}), "[][a/][x][a/x]");
+  EXPECT_EQ(concerned({"b", "y"}), "[][b/]");
+  EXPECT_EQ(concerned({"", "x"}), "[][x]") << "once each";
+  audience.remove(keys[0], members[0].get());
+  audience.remove(keys[0], members[0].get());
+  EXPECT_EQ(concerned({"b", "y"}), "[b/]");
+  EXPECT_EQ(audience.size(), 4U);
+}
+
+TEST(LineCutter, GivesWholeLinesHoweverTheyCome) {
+  LineCutter cutter(8);
+  std::vector<std::string> lines;
+  const auto take = [&](std::string line) { lines.push_back(std::move(line)); };
+  EXPECT_TRUE(cutter.feed("ab", take));
+  EXPECT_TRUE(cutter.feed("c\nd\ne", take));
+  EXPECT_TRUE(cutter.feed("\n", take));
+  EXPECT_EQ(lines, (std::vector<std::string>{"abc\n", "d\n", "e\n"}));
+  EXPECT_FALSE(cutter.feed("123456789", take)) << "too long";
+}
+
+}  // namespace
+}  // namespace hangar::gateway

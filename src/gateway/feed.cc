@@ -1,0 +1,198 @@
+#include "gateway/feed.h"
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "gateway/history.h"
+#include "gateway/request_target.h"
+#include "gateway/view.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/store.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::gateway {
+
+Feed::Feed(io::Loop& loop, kube::Cache& cache, kube::Scope scope, Counter& shown)
+    : cache_(cache),
+      scope_(std::move(scope)),
+      shown_(shown),
+      changed_(loop),
+      used_at_(io::Loop::now()) {}
+
+void Feed::start() {
+  subscription_ = cache_.subscribe(
+      scope_, {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
+               .on_synced = [this] { on_synced(); },
+               .on_progress = [this](std::string_view version,
+                                     bool is_list) { on_progress(version, is_list); },
+               .on_failed =
+                   [this](const Error& error) {
+                     if (phase_ == Phase::Starting) fail_with(error);
+                   },
+               .on_gone = [this] { on_gone(); }});
+  // Somebody else has been trying before us.
+  if (auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
+    fail_with(*std::move(error));
+  }
+}
+
+io::Task<Result<>> Feed::wait_ready(std::stop_token stop) {
+  const auto keep = shared_from_this();
+  while (phase_ == Phase::Starting)
+    HANGAR_CO_TRY(co_await changed_.wait(stop));
+  if (phase_ == Phase::Failed) co_return std::unexpected(*error_);
+  co_return Result<>();
+}
+
+std::vector<kube::ObjectPtr> Feed::objects(const View& view) const {
+  std::vector<kube::ObjectPtr> found;
+  if (!is_ready()) return found;
+  if (!view.name().empty() && (!view.namespace_().empty() || !scope_.resource.namespaced)) {
+    if (auto object = get({view.namespace_(), view.name()})) found.push_back(std::move(object));
+  } else {
+    found = subscription_->list(view.namespace_());
+  }
+  std::erase_if(found, [&view](const kube::ObjectPtr& object) { return !view.sees(*object); });
+  return found;
+}
+
+kube::ObjectPtr Feed::get(const kube::ObjectKey& key) const {
+  return is_ready() ? subscription_->get(key) : nullptr;
+}
+
+void Feed::attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen) {
+  viewer->seen_ = seen;
+  viewer->is_attached_ = true;
+  const kube::ObjectKey place = place_of(*viewer);
+  audience_.add(place, std::move(viewer));
+}
+
+void Feed::detach(Viewer& viewer) {
+  if (!std::exchange(viewer.is_attached_, false)) return;
+  audience_.remove(place_of(viewer), &viewer);
+  touch();
+}
+
+void Feed::tell_progress() {
+  for (const auto& viewer : audience_.all())
+    if (viewer->is_attached_) viewer->on_progress(history_.version());
+}
+
+std::optional<Instant> Feed::unused_since() const {
+  if (audience_.size() > 0 || phase_ == Phase::Starting) return std::nullopt;
+  return used_at_;
+}
+
+void Feed::on_delta(const kube::Delta& delta) {
+  if (!is_ready()) return;  // The first list comes with on_synced().
+  if (delta.is_from_list) {
+    differences_.push_back(delta);
+    return;
+  }
+  const Change change{
+      .type = delta.type,
+      .object = delta.object,
+      .previous = delta.previous,
+      .version = parse_version(delta.object->resource_version()).value_or(history_.version())};
+  history_.append(change);
+  show(change);
+}
+
+void Feed::on_synced() {
+  if (phase_ != Phase::Starting) return;
+  const auto version = parse_version(subscription_->resource_version());
+  if (!version) {
+    return fail_with(Error(ErrorKind::InvalidInput, "resourceVersions of another kind"));
+  }
+  history_.begin(*version);
+  phase_ = Phase::Ready;
+  changed_.notify_all();
+}
+
+void Feed::on_progress(std::string_view resource_version, bool is_list) {
+  if (!is_ready()) return;
+  const auto version = parse_version(resource_version);
+  if (is_list) {
+    on_list(version.value_or(history_.version()));
+  } else if (version) {
+    history_.advance(*version);
+  }
+}
+
+void Feed::on_list(std::uint64_t version) {
+  const auto keep = shared_from_this();
+  const std::uint64_t before = history_.version();
+  std::vector<kube::Delta> differences = std::exchange(differences_, {});
+  if (version < before) {
+    // Restored from a backup: versions mean other things now.
+    history_.begin(version);
+    for (const auto& viewer : audience_.all())
+      if (viewer->is_attached_) drop(*viewer);
+    return;
+  }
+  const std::vector<Change> changes = in_order(std::move(differences), before, version);
+  history_.append_list(changes, version);
+  for (const auto& viewer : audience_.all())
+    if (viewer->is_attached_ && !history_.covers(viewer->seen_) && viewer->seen_ > before)
+      lose(*viewer);
+  for (const Change& change : changes)
+    show(change);
+  tell_progress();
+}
+
+void Feed::on_gone() {
+  if (!is_ready()) return;
+  const auto keep = shared_from_this();
+  differences_.clear();
+  const auto viewers = audience_.all();
+  fail_with(Error(ErrorKind::NotFound, "the resource is gone"));
+  for (const auto& viewer : viewers)
+    if (viewer->is_attached_) drop(*viewer);
+}
+
+void Feed::fail_with(Error error) {
+  phase_ = Phase::Failed;
+  error_ = std::move(error);
+  touch();
+  subscription_.reset();
+  changed_.notify_all();
+}
+
+void Feed::show(const Change& change) {
+  const auto keep = shared_from_this();
+  Sight sight(change);
+  for (const auto& viewer : audience_.concerned_by(change.object->key())) {
+    if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;
+    if (auto line = viewer->view().see(sight)) {
+      shown_.add();
+      viewer->on_line(*std::move(line));
+    }
+  }
+}
+
+void Feed::lose(Viewer& viewer) {
+  detach(viewer);
+  viewer.on_lost(viewer.seen_);
+}
+
+void Feed::drop(Viewer& viewer) {
+  detach(viewer);
+  viewer.on_gone();
+}
+
+kube::ObjectKey Feed::place_of(const Viewer& viewer) {
+  return {viewer.view().namespace_(), viewer.view().name()};
+}
+
+}  // namespace hangar::gateway

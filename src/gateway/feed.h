@@ -1,0 +1,119 @@
+// One upstream watch, for everybody who looks at a part of what it covers.
+//
+// The cache keeps the collection and tells what changes; a Feed remembers the changes (History) and
+// shows each to those whose View it concerns. What the cache finds out by listing anew is told as
+// changes too, in an order that fits (in_order). Loop thread only.
+#pragma once
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "gateway/audience.h"
+#include "gateway/gateway.h"
+#include "gateway/history.h"
+#include "gateway/view.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/cache/cache.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+namespace hangar::gateway {
+
+class Feed : public std::enable_shared_from_this<Feed> {
+ public:
+  // Who is shown changes. Any of the calls may detach, end and destroy any viewer.
+  class Viewer {
+   public:
+    Viewer() = default;
+    Viewer(const Viewer&) = delete;
+    Viewer& operator=(const Viewer&) = delete;
+    virtual ~Viewer() = default;
+
+    [[nodiscard]] virtual const View& view() const = 0;
+    virtual void on_line(WatchLine line) = 0;
+    // Everything up to `version` has been shown.
+    virtual void on_progress(std::uint64_t version) = 0;
+    // Detached: it waits for what comes after `version`, and what did come is not known. (No viewer
+    // is ever told less than everything.)
+    virtual void on_lost(std::uint64_t version) = 0;
+    // Detached: there is nothing to go on from. The server does not serve the resource any more, or
+    // was set back to an earlier state.
+    virtual void on_gone() = 0;
+
+    [[nodiscard]] bool is_attached() const { return is_attached_; }
+
+   private:
+    friend class Feed;
+    std::uint64_t seen_ = 0;  // It knows everything up to here.
+    bool is_attached_ = false;
+  };
+
+  Feed(io::Loop& loop, kube::Cache& cache, kube::Scope scope, Counter& shown);
+
+  void start();
+
+  // Until there is a whole list. The error of the first request that failed: then this feed is of
+  // no use and never will be. Cancelled.
+  [[nodiscard]] io::Task<Result<>> wait_ready(std::stop_token stop);
+  [[nodiscard]] bool is_ready() const { return phase_ == Phase::Ready; }
+  [[nodiscard]] bool has_failed() const { return phase_ == Phase::Failed; }
+
+  [[nodiscard]] const kube::Scope& scope() const { return scope_; }
+  [[nodiscard]] const History& history() const { return history_; }
+  // As of history().version().
+  [[nodiscard]] std::vector<kube::ObjectPtr> objects(const View& view) const;
+  [[nodiscard]] kube::ObjectPtr get(const kube::ObjectKey& key) const;
+
+  // Shows everything after `seen` that has not been shown; what there was until now is up to the
+  // caller.
+  void attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen);
+  void detach(Viewer& viewer);
+  [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
+
+  // Tells all viewers how far they are.
+  void tell_progress();
+
+  // Nobody has looked since then; nothing while somebody does.
+  [[nodiscard]] std::optional<Instant> unused_since() const;
+  // Somebody is about to look.
+  void touch() { used_at_ = io::Loop::now(); }
+
+ private:
+  enum class Phase : std::uint8_t { Starting, Ready, Failed };
+
+  void on_delta(const kube::Delta& delta);
+  void on_synced();
+  void on_progress(std::string_view resource_version, bool is_list);
+  void on_list(std::uint64_t version);
+  void on_gone();
+  void fail_with(Error error);
+  void show(const Change& change);
+  void lose(Viewer& viewer);
+  void drop(Viewer& viewer);
+  [[nodiscard]] static kube::ObjectKey place_of(const Viewer& viewer);
+
+  kube::Cache& cache_;
+  const kube::Scope scope_;
+  Counter& shown_;
+
+  Phase phase_ = Phase::Starting;
+  std::optional<Error> error_;  // Of Failed.
+  io::Event changed_;           // phase_.
+  std::unique_ptr<kube::Cache::Subscription> subscription_;
+  History history_;
+  std::vector<kube::Delta> differences_;  // Of a list that is being compared.
+  Audience<Viewer> audience_;
+  Instant used_at_;
+};
+
+}  // namespace hangar::gateway

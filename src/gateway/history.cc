@@ -1,0 +1,103 @@
+#include "gateway/history.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "gateway/request_target.h"
+#include "kube/cache/store.h"
+#include "kube/object.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::gateway {
+
+using kube::Delta;
+using kube::ObjectPtr;
+
+ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
+  const std::string_view bytes = object->bytes();
+  const std::string_view old = object->resource_version();
+  if (old.empty()) return object;
+  const auto at = static_cast<std::size_t>(old.data() - bytes.data());
+  std::string text(bytes.substr(0, at));
+  text += std::to_string(version);
+  text += bytes.substr(at + old.size());
+  auto made = kube::Object::make(text);
+  HANGAR_ASSERT(made.has_value(), "an object with another version is an object");
+  return *std::move(made);
+}
+
+std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from, std::uint64_t to) {
+  const auto position = [to](const Delta& delta) -> std::uint64_t {
+    if (delta.type == Delta::Type::Deleted) return 0;
+    return parse_version(delta.object->resource_version()).value_or(to);
+  };
+  std::ranges::sort(differences, {}, position);
+
+  std::vector<Change> out;
+  out.reserve(differences.size());
+  for (Delta& delta : differences) {
+    const bool is_last = out.size() + 1 == differences.size();
+    if (delta.type == Delta::Type::Deleted) {
+      delta.object = with_version(delta.object, is_last ? to : from);
+    }
+    out.push_back({delta.type, std::move(delta.object), std::move(delta.previous), to});
+  }
+  return out;
+}
+
+void History::begin(std::uint64_t version) {
+  changes_.clear();
+  gaps_.clear();
+  bytes_ = 0;
+  floor_ = version;
+  version_ = version;
+}
+
+void History::append(Change change) {
+  advance(change.version);
+  change.version = version_;  // Never out of order, whatever the server says.
+  push(std::move(change));
+}
+
+void History::append_list(const std::vector<Change>& changes, std::uint64_t list_version) {
+  if (list_version > version_ + 1) gaps_.emplace_back(version_, list_version);
+  if (gaps_.size() > limits::kGatewayGapsMax) floor_ = std::max(floor_, gaps_.front().second);
+  advance(list_version);
+  for (const Change& change : changes)
+    push(change);
+  // What came of it counts as one change: it is known as a whole or not at all.
+  while (!changes_.empty() && changes_.front().version <= floor_) {
+    bytes_ -= changes_.front().object->size_bytes();
+    changes_.pop_front();
+  }
+  while (!gaps_.empty() && gaps_.front().second <= floor_)
+    gaps_.pop_front();
+}
+
+void History::advance(std::uint64_t version) {
+  version_ = std::max(version_, version);
+}
+
+bool History::covers(std::uint64_t version) const {
+  return version >= floor_ && std::ranges::none_of(gaps_, [version](const auto& gap) {
+           return gap.first < version && version < gap.second;
+         });
+}
+
+void History::push(Change change) {
+  bytes_ += change.object->size_bytes();
+  changes_.push_back(std::move(change));
+  while (changes_.size() > limits::kGatewayHistoryMax || bytes_ > limits::kGatewayHistoryBytesMax) {
+    floor_ = std::max(floor_, changes_.front().version);
+    bytes_ -= changes_.front().object->size_bytes();
+    changes_.pop_front();
+  }
+}
+
+}  // namespace hangar::gateway

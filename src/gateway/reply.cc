@@ -1,0 +1,58 @@
+#include "gateway/reply.h"
+
+#include "base/metrics.h"
+#include "gateway/documents.h"
+#include "gateway/gateway.h"
+#include "gateway/request_target.h"
+#include "http/client.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace hangar::gateway {
+
+void Reply::head(int status, http::Headers headers, Source source) {
+  if (!is_open() || std::exchange(has_head_, true)) return;
+  metrics_
+      .counter("hangar_gateway_requests_total",
+               "Requests of guests, by where the answer came from.",
+               {{"verb", std::string(name_of(verb_))},
+                {"source", source == Source::Cache ? "cache" : "upstream"},
+                {"code", std::to_string(status)}})
+      .add();
+  answer_->on_head(status, std::move(headers));
+}
+
+void Reply::head_json(int status, Source source) {
+  head(status, {{"content-type", "application/json"}}, source);
+}
+
+void Reply::piece(Piece piece) {
+  if (is_open()) answer_->on_piece(std::move(piece));
+}
+
+void Reply::bookmark(std::string line) {
+  if (is_open()) answer_->on_bookmark(std::move(line));
+}
+
+void Reply::end() {
+  if (!is_open()) return;
+  const std::function<void()> dropped = std::exchange(on_close_, nullptr);
+  std::exchange(answer_, nullptr)->on_end();
+}
+
+void Reply::refuse(const Refusal& refusal, Source source) {
+  head_json(refusal.code, source);
+  piece(status_document(refusal));
+  end();
+}
+
+void Reply::close() {
+  answer_ = nullptr;
+  const std::function<void()> call = std::exchange(on_close_, nullptr);
+  stop_.request_stop();
+  if (call) call();
+}
+
+}  // namespace hangar::gateway

@@ -1,0 +1,57 @@
+// The answer to one request, for as long as somebody waits for it.
+#pragma once
+
+#include "base/metrics.h"
+#include "gateway/documents.h"
+#include "gateway/gateway.h"
+#include "gateway/request_target.h"
+#include "http/client.h"
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::gateway {
+
+// Calls the Answer in the right order, and not at all once its Exchange is gone. Shared by all that
+// work on the answer, so that each of them may find out late. Loop thread only.
+class Reply {
+ public:
+  Reply(Answer& answer, Metrics& metrics) : answer_(&answer), metrics_(metrics) {}
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  // Somebody waits, and the end has not been told.
+  [[nodiscard]] bool is_open() const { return answer_ != nullptr; }
+  [[nodiscard]] bool has_head() const { return has_head_; }
+  // Stopped when nobody waits any more.
+  [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
+
+  void set_verb(Verb verb) { verb_ = verb; }
+
+  // Where the answer is from, for the metrics.
+  enum class Source : std::uint8_t { Cache, Upstream };
+  void head(int status, http::Headers headers, Source source);
+  void head_json(int status, Source source);
+  void piece(Piece piece);
+  void bookmark(std::string line);
+  void end();
+  // All of it: a Status.
+  void refuse(const Refusal& refusal, Source source = Source::Cache);
+
+  // The Exchange is gone.
+  void close();
+  // Called once when the Exchange goes before the end was told.
+  void on_close(std::function<void()> call) { on_close_ = std::move(call); }
+
+ private:
+  Answer* answer_;
+  Metrics& metrics_;
+  Verb verb_ = Verb::Other;
+  bool has_head_ = false;
+  std::stop_source stop_;
+  std::function<void()> on_close_;
+};
+
+}  // namespace hangar::gateway

@@ -1,0 +1,114 @@
+#include "gateway/upstream.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "gateway/documents.h"
+#include "gateway/reply.h"
+#include "http/client.h"
+#include "io/task.h"
+#include "kube/client.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::gateway {
+
+namespace {
+
+using Source = Reply::Source;
+
+// What says something about the answer; the rest is between the server and us.
+http::Headers worth_passing_on(const http::Headers& headers) {
+  constexpr std::array<std::string_view, 4> kNames = {"content-type", "warning", "retry-after",
+                                                      "audit-id"};
+  http::Headers out;
+  for (const auto& [name, value] : headers) {
+    std::string lower = name;
+    std::ranges::transform(lower, lower.begin(), [](char character) {
+      return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a')
+                                                  : character;
+    });
+    if (std::ranges::find(kNames, lower) != kNames.end()) out.emplace_back(std::move(lower), value);
+  }
+  return out;
+}
+
+bool is_silent_bookmark(std::string_view line) {
+  return line.starts_with(R"({"type":"BOOKMARK")") && !line.contains("k8s.io/initial-events-end");
+}
+
+void give_line(Reply& reply, std::string line) {
+  if (is_silent_bookmark(line)) {
+    reply.bookmark(std::move(line));
+  } else {
+    reply.piece(std::move(line));
+  }
+}
+
+io::Task<Result<>> pass_whole(const kube::Client& client, kube::RawRequest request, Reply& reply) {
+  http::Response response =
+      HANGAR_CO_TRY(co_await client.send(std::move(request), reply.stop_token()));
+  reply.head(response.status, worth_passing_on(response.headers), Source::Upstream);
+  if (!response.body.empty()) reply.piece(std::move(response.body));
+  co_return Result<>();
+}
+
+io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest request, bool in_lines,
+                               Reply& reply) {
+  LineCutter lines(limits::kWatchLineBytesMax);
+  const Result<> closed = fail(ErrorKind::Cancelled, "nobody waits");
+  http::Client::StreamHandler handler{
+      .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
+        in_lines = in_lines && status == 200;  // A Status is no line.
+        reply.head(status, worth_passing_on(headers), Source::Upstream);
+        return reply.is_open() ? Result<>() : closed;
+      },
+      .on_bytes = [&](std::string_view bytes) -> Result<> {
+        if (!in_lines) {
+          reply.piece(std::string(bytes));
+        } else if (!lines.feed(bytes,
+                               [&](std::string line) { give_line(reply, std::move(line)); })) {
+          return fail(ErrorKind::LimitExceeded, "watch event is larger than any stored object");
+        }
+        return reply.is_open() ? Result<>() : closed;
+      }};
+  (void)HANGAR_CO_TRY(
+      co_await client.stream(std::move(request), std::move(handler), reply.stop_token()));
+  co_return Result<>();
+}
+
+}  // namespace
+
+io::Task<void> pass_on(kube::Client client, Forward forward, std::shared_ptr<Reply> reply) {
+  Result<> passed;
+  if (forward.body == Forward::Body::Whole) {
+    passed = co_await pass_whole(client, std::move(forward.request), *reply);
+  } else {
+    const bool in_lines = forward.body == Forward::Body::Lines;
+    passed = co_await pass_stream(client, std::move(forward.request), in_lines, *reply);
+  }
+  if (!passed && !reply->has_head()) {
+    reply->refuse(no_answer(passed.error(), forward.is_write), Source::Upstream);
+  }
+  reply->end();
+}
+
+bool LineCutter::feed(std::string_view piece, const std::function<void(std::string)>& on_line) {
+  while (!piece.empty()) {
+    const std::size_t end = piece.find('\n');
+    const std::string_view part = piece.substr(0, end == std::string_view::npos ? end : end + 1);
+    if (partial_.size() + part.size() > line_bytes_max_) return false;
+    partial_ += part;
+    piece.remove_prefix(part.size());
+    if (end != std::string_view::npos) on_line(std::exchange(partial_, {}));
+  }
+  return true;
+}
+
+}  // namespace hangar::gateway

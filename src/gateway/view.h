@@ -1,0 +1,56 @@
+// What one watch or list shows of a collection: a namespace, a name, selectors.
+#pragma once
+
+#include "gateway/gateway.h"
+#include "gateway/history.h"
+#include "gateway/selector.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <optional>
+#include <string>
+
+namespace hangar::gateway {
+
+// A change while it is looked at by many: what each would work out again is worked out once.
+class Sight {
+ public:
+  explicit Sight(const Change& change) : change_(change) {}
+
+  [[nodiscard]] const Change& change() const { return change_; }
+  // Null when there are none.
+  [[nodiscard]] const json::Object* labels();
+  [[nodiscard]] const json::Object* previous_labels();
+  // The previous object with this change's version: how a watch tells that it left its selector.
+  [[nodiscard]] const kube::ObjectPtr& left();
+
+ private:
+  const Change& change_;
+  std::optional<json::Value> document_;
+  std::optional<json::Value> previous_document_;
+  kube::ObjectPtr left_;
+};
+
+class View {
+ public:
+  // Everything.
+  View() = default;
+  View(std::string namespace_in, LabelSelector labels, FieldSelector fields);
+
+  // Every object that is seen has these; empty: any.
+  [[nodiscard]] const std::string& namespace_() const { return in_namespace_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  [[nodiscard]] bool sees(const kube::Object& object) const;
+  // What the change looks like from here, as the API server has it: what enters a selector is
+  // Added, what leaves it is Deleted.
+  [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
+
+ private:
+  std::string in_namespace_;
+  std::string name_;
+  LabelSelector labels_;
+  FieldSelector fields_;
+};
+
+}  // namespace hangar::gateway

@@ -1,0 +1,91 @@
+// One guest's watch, answered from a Feed.
+//
+// Where it begins is a version that the guest has seen everything up to. Mostly the feed's history
+// reaches back that far. Where it does not, the state as of that version is asked of the API server
+// (it remembers some minutes) and compared with now; only what the API server does not remember
+// either is a 410, after which the guest lists again.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "gateway/authorizer.h"
+#include "gateway/feed.h"
+#include "gateway/gateway.h"
+#include "gateway/reply.h"
+#include "gateway/view.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/client.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hangar::gateway {
+
+class Watching final : public Feed::Viewer, public std::enable_shared_from_this<Watching> {
+ public:
+  struct Options {
+    View view;
+    // Where to begin; nothing: with what exists now.
+    std::optional<std::uint64_t> seen;
+    // What exists comes first, at least as new as this (nothing: as new as the server has it), then
+    // a bookmark that says so.
+    bool sends_initial_events = false;
+    std::optional<std::uint64_t> not_older_than;
+    bool wants_bookmarks = false;
+    std::optional<Duration> timeout;
+  };
+
+  // `client` asks as the host. The identity and the attributes are what this watch was authorised
+  // by, and is authorised by again.
+  Watching(kube::Client client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
+           kube::Identity identity, Attributes attributes, Options options, Gauge& open_count);
+  ~Watching() override;
+
+  // Until the watch is attached to its feed, or over.
+  static io::Task<void> begin(std::shared_ptr<Watching> self);
+
+  [[nodiscard]] bool is_open() const { return reply_->is_open(); }
+  [[nodiscard]] const kube::Identity& identity() const { return identity_; }
+  [[nodiscard]] const Attributes& attributes() const { return attributes_; }
+  // In order: the guest may watch again, if it may.
+  void end();
+
+ private:
+  static io::Task<void> resume(std::shared_ptr<Watching> self, std::uint64_t seen);
+  static io::Task<void> catch_up(std::shared_ptr<Watching> self, std::uint64_t seen);
+  static io::Task<void> begin_with_newest(std::shared_ptr<Watching> self);
+
+  [[nodiscard]] const View& view() const override { return options_.view; }
+  void on_line(WatchLine line) override;
+  void on_progress(std::uint64_t version) override;
+  void on_lost(std::uint64_t version) override;
+  void on_gone() override;
+
+  // The head, once.
+  void open();
+  void give_all(const std::vector<kube::ObjectPtr>& objects);
+  void give_initial_end(std::uint64_t version);
+  void give_changes(const std::vector<Change>& changes);
+  void attach(std::uint64_t seen);
+  void expire(const std::string& message);
+  void fail_with(const Error& error);
+  void stop_looking();
+  // What is seen of the collection, at one version.
+  [[nodiscard]] kube::ListOptions selection() const;
+
+  const kube::Client client_;
+  const std::shared_ptr<Feed> feed_;
+  const std::shared_ptr<Reply> reply_;
+  const kube::Identity identity_;
+  const Attributes attributes_;
+  const Options options_;
+  Gauge& open_count_;
+  std::uint64_t told_ = 0;  // By the last bookmark.
+  io::Loop::Timer timeout_;
+};
+
+}  // namespace hangar::gateway
