@@ -102,6 +102,7 @@ class Watcher {
         items_.push_back(std::move(item));
     } while (!continue_token.empty());
     failures_ = 0;
+    is_fresh_ = true;
     is_list_wanted_ = false;
     is_done_due_ = true;
     co_return std::nullopt;
@@ -117,6 +118,7 @@ class Watcher {
       return trouble(code.is_number_integer() ? code.get<int>() : 0, text_of(object, "message"));
     }
     failures_ = 0;
+    is_fresh_ = false;
     resource_version_ = text_of(object.value("metadata", Json::object()), "resourceVersion");
     if (type == "DELETED") return Event{Event::Type::Deleted, std::move(object)};
     if (type == "ADDED" || type == "MODIFIED") {
@@ -125,14 +127,12 @@ class Watcher {
     return std::nullopt;  // A bookmark.
   }
 
-  // Where to go on after trouble. Expired (410) is none: the answer to it is another list.
+  // Where to go on after trouble. Expired (410) is none, unless the expired place is that of the
+  // last list: the answer to it is another list.
   Event trouble(int status, std::string message) {
     stream_.reset();
-    if (status == 410) {
-      is_list_wanted_ = true;
-    } else {
-      ++failures_;
-    }
+    if (status == 410) is_list_wanted_ = true;
+    if (status != 410 || is_fresh_) ++failures_;
     return Event{Event::Type::Failed,
                  {{"kind", "Status"}, {"code", status}, {"message", std::move(message)}}};
   }
@@ -150,8 +150,9 @@ class Watcher {
   std::size_t next_item_ = 0;
   std::string resource_version_;
   std::optional<Stream> stream_;
-  bool has_lines_ = false;
-  unsigned failures_ = 0;  // In a row.
+  bool has_lines_ = false;  // Of this watch.
+  bool is_fresh_ = true;    // Nothing was heard since the last list.
+  unsigned failures_ = 0;   // In a row.
 };
 
 }  // namespace hangar::op

@@ -547,6 +547,7 @@ mod tests {
             asked(&host, name).answer(200, &[], b"");
         }
         said(&log);
+        event(&body, "BOOKMARK", r#"{"metadata":{"resourceVersion":"11"}}"#);
         body.piece(b"{\"type\":\"ERROR\",\"object\":{\"code\":410}}\n");
         list(&host, &[document("a", 1, 10), document("b", 12, 21)]);
         assert_eq!(said(&log), "b 21, c gone");

@@ -38,6 +38,8 @@ pub struct Watcher<K> {
     state: State<K>,
     /// In a row; decides how long to wait before the next attempt.
     failures: u32,
+    /// Whether nothing was heard since the last list.
+    is_fresh: bool,
 }
 
 enum State<K> {
@@ -100,6 +102,7 @@ impl<K: Resource> Watcher<K> {
             },
             state: State::Start,
             failures: 0,
+            is_fresh: true,
         }
     }
 
@@ -182,6 +185,7 @@ impl<K: Resource> Watcher<K> {
         match self.api.list(&self.params).await {
             Ok(list) => {
                 self.failures = 0;
+                self.is_fresh = true;
                 self.state = State::Page {
                     items: list.items.into_iter(),
                     continue_token: list.metadata.continue_token,
@@ -246,6 +250,7 @@ impl<K: Resource> Watcher<K> {
             }
         };
         self.failures = 0;
+        self.is_fresh = false;
         Ok(event)
     }
 
@@ -277,9 +282,10 @@ impl<K: Resource> Watcher<K> {
     }
 
     /// After an error of the watch: too old a place to go on from means to list again, which is nobody's
-    /// fault.
+    /// fault, unless that place is the list's own.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
         if error.is_expired() {
+            self.failures += u32::from(self.is_fresh);
             self.state = State::Start;
             return Ok(());
         }
@@ -405,16 +411,21 @@ mod tests {
         assert_eq!(heard(&news), "init, there a, there b, done");
     }
 
+    const EXPIRED: &[u8] =
+        b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"old\"}}\n";
+
     #[test]
     fn lists_again_at_once_when_the_place_is_too_far_back() {
         for in_stream in [true, false] {
             let (host, news) = watch();
             listed(&host);
+            let body = watching(&host, "5");
+            body.piece(&line("ADDED", "b", "6"));
             heard(&news);
             if in_stream {
-                let body = watching(&host, "5");
-                body.piece(b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"old\"}}\n");
+                body.piece(EXPIRED);
             } else {
+                body.end();
                 host.request().unwrap().answer(410, &[], br#"{"message":"old"}"#);
             }
             assert_eq!(heard(&news), "init", "in the stream: {in_stream}");
@@ -422,6 +433,18 @@ mod tests {
             listed(&host);
             watching(&host, "5");
         }
+    }
+
+    #[test]
+    fn waits_when_the_place_of_a_new_list_is_too_far_back() {
+        let (host, news) = watch();
+        listed(&host);
+        watching(&host, "5").piece(EXPIRED);
+        assert!(host.request().is_none());
+        host.delay().unwrap().elapse();
+        listed(&host);
+        watching(&host, "5");
+        assert_eq!(heard(&news), "init, there a, done, init, there a, done");
     }
 
     #[test]
