@@ -196,6 +196,14 @@ kube::ObjectPtr InstanceController::newest(const kube::ObjectKey& key,
   return cached;
 }
 
+// Whether the spec has changed since: what we would say of it now is of no use, and would be
+// refused. That change will have brought this instance into the queue again.
+bool InstanceController::is_overtaken(const Work& work) const {
+  const kube::ObjectPtr cached = subscription_ ? subscription_->get(work.key) : nullptr;
+  return cached && cached->uid() == json::string_at(work.value, {"metadata", "uid"}) &&
+         cached->generation() > json::int_at(work.value, {"metadata", "generation"});
+}
+
 // Whether a child, or something looked up, is another than our last apply left it.
 bool InstanceController::has_news(const Instance& memory, const ResourceRef& ref) const {
   const auto applied = memory.applied.find(ref);
@@ -461,7 +469,7 @@ io::Task<Result<>> InstanceController::write_status(Work& work, std::optional<Ve
                                      .flight_owned_ready = work.memory.flight_owned_ready},
                                     io::Loop::wall_now());
   work.memory.flight_owned_ready = update.flight_owns_ready;
-  if (!update.changed || update.outdated) co_return Result<>();
+  if (!update.changed || update.outdated || is_overtaken(work)) co_return Result<>();
 
   json::Value patch = status_patch(work.value, std::move(update.status));
   Result<json::Value> answer = co_await platform_.client.patch(

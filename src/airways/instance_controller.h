@@ -71,6 +71,7 @@ class InstanceController {
 
   void on_instance(const kube::Delta& delta);
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
+  [[nodiscard]] bool is_overtaken(const Work& work) const;
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key, const Instance& memory) const;
   [[nodiscard]] bool has_news(const Instance& memory, const ResourceRef& ref) const;
   [[nodiscard]] ResourceRef ref_of_key(const kube::ObjectKey& key) const;
