@@ -66,7 +66,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // no use and never will be. Cancelled.
   [[nodiscard]] io::Task<Result<>> wait_ready(std::stop_token stop);
   [[nodiscard]] bool is_ready() const { return phase_ == Phase::Ready; }
-  [[nodiscard]] bool has_failed() const { return phase_ == Phase::Failed; }
+  // Why it is of no use; nothing while it may be.
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }

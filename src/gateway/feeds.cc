@@ -73,14 +73,16 @@ void Feeds::sweep() {
 
 std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope) {
   std::shared_ptr<Feed>& feed = feeds_[scope];
-  const bool is_worth_another_try =
-      feed && feed->has_failed() && feed->unused_since() &&
-      io::Loop::now() - *feed->unused_since() >= limits::kGatewayRetry;
-  if (!feed || is_worth_another_try) {
+  if (feed && !feed->error()) {
+    feed->touch();
+    return feed;
+  }
+  // What the server refused it will refuse again; what it could not do it may do now.
+  const bool is_settled = feed && feed->error()->kind() != ErrorKind::Unavailable &&
+                          io::Loop::now() - *feed->unused_since() < limits::kGatewayRetry;
+  if (!is_settled) {
     feed = std::make_shared<Feed>(loop_, cache_, scope, shown_);
     feed->start();
-  } else if (!feed->has_failed()) {
-    feed->touch();
   }
   return feed;
 }

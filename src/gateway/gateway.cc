@@ -267,6 +267,9 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, Work work) {
 
   const auto feed = co_await feed_for(self, work.target, plan->remote_fields, reply->stop_token());
   if (!reply->is_open()) co_return;
+  if (!feed && feed.error().kind() == ErrorKind::Unavailable) {
+    co_return reply->refuse(no_answer(feed.error(), /*is_write=*/false));
+  }
   // The same from the server: its reasons are better than ours.
   if (!feed) co_return co_await forward(std::move(self), std::move(work));
 

@@ -1,0 +1,787 @@
+// The gateway before a real API server: what a guest sees through it is what it would see directly,
+// and never more. Where that can be said as "the same answer", both are asked and compared.
+#include "gateway/gateway.h"
+
+#include "../kube/session.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+#include "testing/control_plane.h"
+#include "testing/shared_control_plane.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::gateway {
+namespace {
+
+using kube::Identity;
+using kube::Session;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Component;
+using testing::ControlPlane;
+
+constexpr const char* kRingCrd = R"(
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rings.gateway.example.com}
+spec:
+  group: gateway.example.com
+  scope: Namespaced
+  names: {plural: rings, kind: Ring}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+)";
+const kube::Resource kRings{"gateway.example.com", "v1", "rings", "Ring", true};
+
+// May do everything with ConfigMaps, Secrets and Rings in its namespace, and nothing else.
+std::string rbac(const std::string& namespace_) {
+  return fmt::format(R"(
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: guest, namespace: {0}}}
+rules:
+- {{apiGroups: [""], resources: [configmaps, secrets], verbs: ["*"]}}
+- {{apiGroups: [gateway.example.com], resources: [rings], verbs: ["*"]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: guest, namespace: {0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: guest}}
+subjects: [{{kind: ServiceAccount, name: guest, namespace: {0}}}]
+)",
+                     namespace_);
+}
+
+Identity guest_of(const std::string& namespace_) {
+  return kube::service_account(namespace_, "guest");
+}
+
+struct Line {
+  std::string type;
+  std::string name;
+  std::string resource_version;
+  auto operator<=>(const Line&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Line& line) {
+  return out << line.type << " " << line.name << "@" << line.resource_version;
+}
+
+Line read_line(std::string_view text) {
+  const json::Value event = json::parse(text).value_or(json::Value());
+  return {std::string(json::string_at(event, {"type"})),
+          std::string(json::string_at(event, {"object", "metadata", "name"})),
+          std::string(json::string_at(event, {"object", "metadata", "resourceVersion"}))};
+}
+
+// A guest with one request.
+class Guest final : public Answer {
+ public:
+  Guest(Gateway& gateway, const Identity& identity, std::string target, std::string method = "GET",
+        std::string body = {}, http::Headers headers = {}) {
+    exchange_ = gateway.begin(
+        identity, {std::move(method), std::move(target), std::move(headers), std::move(body)},
+        *this);
+    EXPECT_EQ(status, 0) << "answered too soon";
+  }
+
+  void on_head(int code, http::Headers) override {
+    EXPECT_EQ(status, 0) << "a second head";
+    status = code;
+  }
+  void on_piece(Piece piece) override {
+    EXPECT_NE(status, 0) << "a piece before the head";
+    EXPECT_FALSE(has_ended) << "a piece after the end";
+    pieces.push_back(text_of(piece));
+  }
+  void on_bookmark(std::string line) override { bookmarks.push_back(std::move(line)); }
+  void on_end() override {
+    EXPECT_FALSE(has_ended) << "a second end";
+    has_ended = true;
+  }
+
+  [[nodiscard]] std::string body() const {
+    std::string whole;
+    for (const std::string& piece : pieces)
+      whole += piece;
+    return whole;
+  }
+  [[nodiscard]] std::vector<Line> lines() const {
+    std::vector<Line> out;
+    for (const std::string& piece : pieces)
+      out.push_back(read_line(piece));
+    return out;
+  }
+  void leave() { exchange_.reset(); }
+
+  int status = 0;
+  std::vector<std::string> pieces;
+  std::vector<std::string> bookmarks;
+  bool has_ended = false;
+
+ private:
+  std::unique_ptr<Exchange> exchange_;
+};
+
+class GatewayTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto started = ControlPlane::start({.controller_manager = false,
+                                        .proxy = true,
+                                        .apiserver_arguments = {"--etcd-compaction-interval=5s"}});
+    if (!started) {
+      start_error_ = started.error();
+      return;
+    }
+    own_ = *std::move(started);
+    ASSERT_TRUE(own_->kubectl({"apply", "-f", "-"}, kRingCrd).has_value());
+    ASSERT_TRUE(own_->kubectl({"wait", "--for=condition=Established",
+                               "crd/rings.gateway.example.com", "--timeout=30s"})
+                    .has_value());
+  }
+  static void TearDownTestSuite() { own_.reset(); }
+
+  void SetUp() override {
+    if (!own_) {
+      if (testing::SharedControlPlane::may_be_absent(*start_error_)) {
+        GTEST_SKIP() << start_error_->message();
+      }
+      GTEST_FAIL() << start_error_->message();
+    }
+    ASSERT_TRUE(own_->heal().has_value());
+    mine_ = make_namespace();
+    other_ = make_namespace();
+    connect(own_->kubeconfig());
+  }
+  void TearDown() override {
+    if (!own_) return;
+    EXPECT_TRUE(own_->heal().has_value());
+    disconnect();
+  }
+
+  static std::string make_namespace() {
+    auto name = own_->unique_namespace("gateway");
+    EXPECT_TRUE(name.has_value());
+    const auto applied = own_->kubectl({"apply", "-f", "-"}, rbac(*name));
+    EXPECT_TRUE(applied.has_value()) << applied.error().message();
+    return *name;
+  }
+
+  void connect(const std::string& kubeconfig, Identity host = {}) {
+    disconnect();
+    session_ = std::make_unique<Session>(kubeconfig);
+    client_ = std::make_unique<kube::Client>(session_->client.as(std::move(host)));
+    cache_ = std::make_unique<kube::Cache>(session_->loop, *client_, session_->metrics, Log());
+    discovery_ = std::make_unique<kube::Discovery>(*client_);
+    gateway_ = std::make_unique<Gateway>(Gateway::Parts{.loop = session_->loop,
+                                                        .client = *client_,
+                                                        .cache = *cache_,
+                                                        .discovery = *discovery_,
+                                                        .metrics = session_->metrics,
+                                                        .log = Log(),
+                                                        .care_period = seconds(1)});
+  }
+  void disconnect() {
+    guests_.clear();
+    if (!session_) return;
+    gateway_.reset();
+    cache_.reset();
+    EXPECT_TRUE(wait([this] { return session_->loop.spawned_count() == 0; }))
+        << "something does not end";
+    discovery_.reset();
+    client_.reset();
+    session_.reset();
+  }
+
+  bool wait(const std::function<bool()>& condition, seconds at_most = seconds(60)) {
+    bool is_over = false;
+    const auto limit = session_->loop.after(at_most, [&] { is_over = true; });
+    std::function<void()> look = [] {};
+    io::Loop::Timer tick;
+    look = [&] { tick = session_->loop.after(milliseconds(10), [&] { look(); }); };
+    look();
+    session_->loop.run_until([&] { return is_over || condition(); });
+    return !is_over;
+  }
+
+  template <class... Rest>
+  Guest& begin(const Identity& identity, Rest... rest) {
+    guests_.push_back(std::make_unique<Guest>(*gateway_, identity, std::move(rest)...));
+    return *guests_.back();
+  }
+  template <class... Rest>
+  Guest& ask(const Identity& identity, Rest... rest) {
+    Guest& guest = begin(identity, std::move(rest)...);
+    EXPECT_TRUE(wait([&] { return guest.has_ended; })) << "no answer";
+    return guest;
+  }
+  // The same request without a gateway in between.
+  http::Response ask_directly(const Identity& identity, const std::string& target,
+                              const std::string& method = "GET", const std::string& body = {}) {
+    const auto response = session_->run(
+        session_->client.as(identity).send({.method = method, .target = target, .body = body}, {}));
+    EXPECT_TRUE(response.has_value());
+    return response.value_or(http::Response());
+  }
+  Guest& watch(const Identity& identity, const std::string& collection,
+               const std::string& query = {}) {
+    Guest& guest = begin(identity, collection + "?watch=true" + query);
+    EXPECT_TRUE(wait([&] { return guest.status != 0; }));
+    return guest;
+  }
+
+  static std::string rings(const std::string& namespace_) {
+    return "/apis/gateway.example.com/v1/namespaces/" + namespace_ + "/rings";
+  }
+  static std::string config_maps(const std::string& namespace_) {
+    return "/api/v1/namespaces/" + namespace_ + "/configmaps";
+  }
+
+  static json::Value ring(const std::string& namespace_, const std::string& name,
+                          const std::string& label, std::uint64_t nonce) {
+    return json::parse(fmt::format(R"({{"apiVersion":"gateway.example.com/v1","kind":"Ring",
+        "metadata":{{"namespace":"{}","name":"{}","labels":{{"l":"{}"}}}},"spec":{{"nonce":{}}}}})",
+                                   namespace_, name, label, nonce))
+        .value();
+  }
+  std::string put(const std::string& namespace_, const std::string& name,
+                  const std::string& label = "x", std::uint64_t nonce = 0) {
+    const json::Value made = session_->must(
+        session_->client.apply(kRings, ring(namespace_, name, label, nonce), {.force = true}, {}));
+    return std::string(json::string_at(made, {"metadata", "resourceVersion"}));
+  }
+  void remove(const std::string& namespace_, const std::string& name) {
+    session_->must(session_->client.remove(kRings, {namespace_, name}, {}, {}));
+  }
+  std::string version_now(const std::string& namespace_) {
+    const auto list = session_->run(session_->client.list(kRings, {.namespace_ = namespace_}, {}));
+    EXPECT_TRUE(list.has_value());
+    return list ? list->resource_version : "0";
+  }
+  // Names and versions, as the server has them.
+  std::map<std::string, std::string> truth(const std::string& namespace_) {
+    Session direct(own_->kubeconfig());
+    const auto list = direct.run(direct.client.list(kRings, {.namespace_ = namespace_}, {}));
+    EXPECT_TRUE(list.has_value());
+    std::map<std::string, std::string> content;
+    if (list)
+      for (const kube::ObjectPtr& object : list->items)
+        content[object->key().name] = object->resource_version();
+    return content;
+  }
+
+  // Open watches of Rings by the server's own count.
+  double watches_at_server() {
+    const auto response =
+        session_->run(session_->client.send({.target = "/metrics", .accept = "text/plain"}, {}));
+    EXPECT_TRUE(response.has_value());
+    std::istringstream lines(response ? response->body : "");
+    double sum = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("apiserver_longrunning_requests{") ||
+          !line.contains(R"(resource="rings")") || !line.contains(R"(verb="WATCH")")) {
+        continue;
+      }
+      sum += std::stod(line.substr(line.rfind(' ')));
+    }
+    return sum;
+  }
+
+  static inline std::unique_ptr<ControlPlane> own_;
+  static inline std::optional<Error> start_error_;
+  std::string mine_;
+  std::string other_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<kube::Client> client_;
+  std::unique_ptr<kube::Cache> cache_;
+  std::unique_ptr<kube::Discovery> discovery_;
+  std::unique_ptr<Gateway> gateway_;
+  std::vector<std::unique_ptr<Guest>> guests_;
+};
+
+using Lines = std::vector<Line>;
+
+// What a guest that believes every event thinks there is.
+std::map<std::string, std::string> believe(const Lines& lines,
+                                           std::map<std::string, std::string> content = {}) {
+  for (const Line& line : lines) {
+    if (line.type == "DELETED") {
+      content.erase(line.name);
+    } else if (line.type == "ADDED" || line.type == "MODIFIED") {
+      content[line.name] = line.resource_version;
+    }
+  }
+  return content;
+}
+
+TEST_F(GatewayTest, HundredWatchersAreOneWatchAndSeeTheirOwnOnly) {
+  // Test programs before us may have left a watch that the server is about to end.
+  ASSERT_TRUE(wait([this] { return watches_at_server() == 0; }));
+  put(mine_, "old");
+  put(other_, "foreign");
+  const std::string version = version_now(mine_);
+  std::vector<Guest*> watchers;
+  for (int index = 0; index < 50; ++index) {
+    watchers.push_back(&watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + version));
+    watchers.push_back(&watch(guest_of(other_), rings(other_), "&resourceVersion=" + version));
+  }
+  EXPECT_EQ(watches_at_server(), 1);
+
+  const std::string changed = put(mine_, "new");
+  const auto is_there = [&] {
+    for (std::size_t index = 0; index < watchers.size(); index += 2)
+      if (watchers[index]->pieces.empty()) return false;
+    return true;
+  };
+  ASSERT_TRUE(wait(is_there));
+  for (std::size_t index = 0; index < watchers.size(); ++index) {
+    const Lines expected = index % 2 == 0 ? Lines{{"ADDED", "new", changed}} : Lines{};
+    EXPECT_EQ(watchers[index]->lines(), expected) << index;
+    EXPECT_EQ(watchers[index]->status, 200);
+  }
+  EXPECT_EQ(watches_at_server(), 1);
+}
+
+TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {
+  for (const std::string selector : {"", "&labelSelector=l%3Dx"}) {
+    const std::string start = version_now(mine_);
+    Lines direct;
+    std::stop_source stop;
+    bool is_over = false;
+    const auto follow = [](kube::Client client, std::string namespace_, std::string query,
+                           Lines& lines, bool& over, std::stop_token token) -> io::Task<void> {
+      (void)co_await client.watch(
+          kRings, std::move(namespace_), std::move(query),
+          [&lines](std::string_view line) {
+            lines.push_back(read_line(line));
+            return Result<>();
+          },
+          std::move(token));
+      over = true;
+    };
+    session_->loop.spawn(follow(session_->client, mine_, "resourceVersion=" + start + selector,
+                                direct, is_over, stop.get_token()));
+
+    // The guest is cut off again and again, and goes on from the last version that it saw.
+    std::mt19937 random(7);
+    Lines seen;
+    std::string place = start;
+    Guest* guest = &watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + place + selector);
+    const auto cut = [&] {
+      const Lines lines = guest->lines();
+      guest->leave();
+      seen.insert(seen.end(), lines.begin(), lines.end());
+      if (!lines.empty()) place = lines.back().resource_version;
+    };
+    for (std::uint64_t step = 0; step < 80; ++step) {
+      const std::string name(1, static_cast<char>('a' + random() % 4));
+      if (random() % 4 == 0) {
+        (void)session_->run(session_->client.remove(kRings, {mine_, name}, {}, {}));
+      } else {
+        put(mine_, name, random() % 2 == 0 ? "x" : "y", step);
+      }
+      if (random() % 5 == 0) {
+        cut();
+        guest = &watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + place + selector);
+      }
+    }
+    put(mine_, "last", "x", 1000 + seen.size());
+    const auto has_last = [](const Lines& lines) {
+      return std::ranges::any_of(lines, [](const Line& line) { return line.name == "last"; });
+    };
+    ASSERT_TRUE(wait([&] { return has_last(direct) && has_last(guest->lines()); }));
+    cut();
+    EXPECT_EQ(seen, direct) << selector;
+    EXPECT_GT(seen.size(), 20U);
+    remove(mine_, "last");
+    stop.request_stop();
+    ASSERT_TRUE(wait([&] { return is_over; }));
+  }
+}
+
+TEST_F(GatewayTest, AWatchWithoutAVersionBeginsWithWhatThereIs) {
+  const std::string a = put(mine_, "a");
+  put(mine_, "b", "other");
+  for (const std::string version : {"", "&resourceVersion=0"}) {
+    Guest& guest = watch(guest_of(mine_), rings(mine_), version + "&labelSelector=l%3Dx");
+    ASSERT_TRUE(wait([&] { return !guest.pieces.empty(); }));
+    EXPECT_EQ(guest.lines(), (Lines{{"ADDED", "a", a}}));
+  }
+  // As new as the server has it, though the cache may not have heard of it.
+  const std::string c = put(mine_, "c");
+  Guest& initial =
+      watch(guest_of(mine_), rings(mine_),
+            "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+            "&labelSelector=l%3Dx");
+  ASSERT_TRUE(wait([&] { return initial.pieces.size() >= 3; }));
+  const Lines lines = initial.lines();
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(believe(lines), (std::map<std::string, std::string>{{"a", a}, {"c", c}}));
+  EXPECT_EQ(lines.back().type, "BOOKMARK");
+  EXPECT_TRUE(initial.pieces.back().contains(R"("k8s.io/initial-events-end":"true")"));
+  const std::string d = put(mine_, "d");
+  ASSERT_TRUE(wait([&] { return initial.pieces.size() >= 4; }));
+  EXPECT_EQ(initial.lines().back(), (Line{"ADDED", "d", d}));
+}
+
+TEST_F(GatewayTest, AWatchFromBeforeTheHistoryIsToldWhatChangedSince) {
+  put(mine_, "stays");
+  put(mine_, "goes");
+  put(mine_, "changes");
+  const std::string then = version_now(mine_);
+  remove(mine_, "goes");
+  const std::string changed = put(mine_, "changes", "x", 2);
+  const std::string made = put(mine_, "made");
+  // Nobody has watched so far: there is no history of this.
+  Guest& guest = watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + then);
+  ASSERT_TRUE(wait([&] { return guest.pieces.size() >= 3; }));
+  EXPECT_EQ(guest.status, 200);
+  EXPECT_EQ(guest.lines(), (Lines{{"DELETED", "goes", then},
+                                  {"MODIFIED", "changes", changed},
+                                  {"ADDED", "made", made}}));
+}
+
+TEST_F(GatewayTest, AVersionThatTheServerForgotIsGone) {
+  put(mine_, "a");
+  const std::string then = version_now(mine_);
+  // Compaction goes by time; something has to be written for it.
+  const Instant until = io::Loop::now() + seconds(60);
+  std::uint64_t nonce = 0;
+  Guest* guest = nullptr;
+  do {
+    ASSERT_LT(io::Loop::now(), until) << "never compacted";
+    put(mine_, "a", "x", ++nonce);
+    (void)session_->run(session_->loop.sleep(seconds(1), {}));
+    connect(own_->kubeconfig());  // A host without a history.
+    guest = &watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + then);
+    ASSERT_TRUE(wait([&] { return !guest->pieces.empty(); }));
+  } while (guest->lines().front().type != "ERROR");
+  EXPECT_EQ(guest->status, 200) << "as the API server has it: the watch begins, then ends";
+  EXPECT_TRUE(guest->has_ended);
+  const json::Value event = json::parse(guest->pieces.front()).value();
+  EXPECT_EQ(json::int_at(event, {"object", "code"}), 410);
+  EXPECT_EQ(json::string_at(event, {"object", "reason"}), "Expired");
+  EXPECT_EQ(json::string_at(event, {"object", "kind"}), "Status");
+}
+
+TEST_F(GatewayTest, AWatchFromTheFutureWaits) {
+  watch(guest_of(mine_), rings(mine_));
+  const std::string ahead = version_now(mine_);
+  Guest& guest = watch(guest_of(mine_), rings(mine_),
+                       fmt::format("&resourceVersion={}", std::stoull(ahead) + 2));
+  const std::string first = put(mine_, "a");
+  std::string last = first;
+  for (std::uint64_t nonce = 1; nonce < 6; ++nonce)
+    last = put(mine_, "a", "x", nonce);
+  ASSERT_TRUE(
+      wait([&] { return !guest.pieces.empty() && guest.lines().back().resource_version == last; }));
+  for (const Line& line : guest.lines())
+    EXPECT_GT(std::stoull(line.resource_version), std::stoull(ahead) + 2);
+}
+
+TEST_F(GatewayTest, AWatchEndsInOrderAfterItsTimeWithABookmark) {
+  watch(guest_of(other_), rings(other_));
+  const std::string start = version_now(mine_);
+  Guest& guest = watch(guest_of(mine_), rings(mine_),
+                       "&timeoutSeconds=2&allowWatchBookmarks=true&resourceVersion=" + start);
+  put(other_, "elsewhere");
+  ASSERT_TRUE(wait([&] { return guest.has_ended; }));
+  EXPECT_TRUE(guest.pieces.empty());
+  ASSERT_FALSE(guest.bookmarks.empty());
+  const Line last = read_line(guest.bookmarks.back());
+  EXPECT_EQ(last.type, "BOOKMARK");
+  EXPECT_GT(std::stoull(last.resource_version), std::stoull(start));
+}
+
+TEST_F(GatewayTest, ReadsComeFromTheCacheOnlyWhenTheyMay) {
+  const std::string a = put(mine_, "a");
+  put(mine_, "b", "other");
+  const auto from_cache = [this] {
+    double sum = 0;
+    for (const Metrics::Family& family : session_->metrics.collect()) {
+      if (family.name != "hangar_gateway_requests_total") continue;
+      for (const Metrics::Sample& sample : family.samples)
+        for (const auto& [label, value] : sample.labels)
+          if (label == "source" && value == "cache") sum += sample.value;
+    }
+    return sum;
+  };
+  watch(guest_of(mine_), rings(mine_));
+  ASSERT_EQ(from_cache(), 1);
+
+  const Guest& any = ask(guest_of(mine_), rings(mine_) + "?resourceVersion=0&labelSelector=l%3Dx");
+  const json::Value list = json::parse(any.body()).value();
+  EXPECT_EQ(json::string_at(list, {"kind"}), "RingList");
+  ASSERT_EQ(json::array_at(list, {"items"})->size(), 1U);
+  const Guest& one = ask(guest_of(mine_), rings(mine_) + "/a?resourceVersion=0");
+  EXPECT_EQ(json::string_at(json::parse(one.body()).value(), {"metadata", "resourceVersion"}), a);
+  const Guest& none = ask(guest_of(mine_), rings(mine_) + "/none?resourceVersion=0");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(json::string_at(json::parse(none.body()).value(), {"message"}),
+            json::string_at(
+                json::parse(ask_directly(guest_of(mine_), rings(mine_) + "/none").body).value(),
+                {"message"}));
+  EXPECT_EQ(from_cache(), 4);
+
+  for (const std::string& target :
+       {rings(mine_), rings(mine_) + "/a", rings(mine_) + "?limit=1",
+        rings(mine_) + "?resourceVersion=" + a + "&resourceVersionMatch=Exact"}) {
+    const Guest& fresh = ask(guest_of(mine_), target);
+    EXPECT_EQ(fresh.status, 200) << target;
+    EXPECT_EQ(from_cache(), 4) << target;
+  }
+  // A Table is the server's to make.
+  const Guest& table = ask(
+      guest_of(mine_), rings(mine_) + "?resourceVersion=0", std::string("GET"), std::string(),
+      http::Headers{{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}});
+  EXPECT_TRUE(table.body().contains(R"("kind":"Table")"));
+  const Guest& binary =
+      ask(guest_of(mine_), rings(mine_) + "?watch=true", std::string("GET"), std::string(),
+          http::Headers{{"Accept", "application/vnd.kubernetes.protobuf"}});
+  EXPECT_EQ(binary.status, 406);
+}
+
+TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
+  put(other_, "foreign");
+  session_->must(
+      session_->client.create(kube::kSecrets,
+                              json::parse(fmt::format(R"({{"apiVersion":"v1","kind":"Secret",
+        "metadata":{{"namespace":"{}","name":"secret"}},"stringData":{{"a":"hidden-value"}}}})",
+                                                      other_))
+                                  .value(),
+                              {}, {}));
+  // Everything that is asked for below is in the cache: the host may see it.
+  for (const char* all : {"/apis/gateway.example.com/v1/rings", "/api/v1/secrets",
+                          "/api/v1/configmaps", "/api/v1/namespaces", "/api/v1/serviceaccounts"}) {
+    Guest& warm = watch({}, all);
+    ASSERT_EQ(warm.status, 200) << all;
+  }
+  const Identity guest = guest_of(mine_);
+  std::vector<std::pair<std::string, std::string>> forbidden;  // Method and target.
+  const std::vector<std::string> collections = {rings(other_),
+                                                "/apis/gateway.example.com/v1/rings",
+                                                "/api/v1/namespaces/" + other_ + "/secrets",
+                                                "/api/v1/secrets",
+                                                "/api/v1/namespaces/" + other_ + "/configmaps",
+                                                "/api/v1/namespaces/" + mine_ + "/serviceaccounts",
+                                                "/api/v1/namespaces"};
+  for (const std::string& collection : collections) {
+    for (const char* query :
+         {"", "?resourceVersion=0", "?resourceVersion=1&resourceVersionMatch=NotOlderThan",
+          "?watch=true", "?watch=true&resourceVersion=0", "?watch=true&resourceVersion=1",
+          "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+          "?watch=true&labelSelector=a", "?watch=true&fieldSelector=metadata.name%3Dx",
+          "?fieldSelector=metadata.namespace%3Dx&resourceVersion=0"}) {
+      forbidden.emplace_back("GET", collection + query);
+    }
+    forbidden.emplace_back("DELETE", collection);
+    forbidden.emplace_back("GET", collection + "/foreign");
+    forbidden.emplace_back("GET", collection + "/foreign?resourceVersion=0");
+    forbidden.emplace_back("DELETE", collection + "/foreign");
+  }
+  forbidden.emplace_back("GET", "/api/v1/watch/secrets");
+  forbidden.emplace_back("GET", "/api/v1/watch/namespaces/" + other_ + "/secrets/secret");
+  forbidden.emplace_back("GET", "/api/v1/namespaces/" + other_ + "?resourceVersion=0");
+  // The namespace of the path counts, whatever the selector says.
+  forbidden.emplace_back("GET",
+                         "/api/v1/secrets?watch=true&fieldSelector=metadata.namespace%3D" + mine_);
+  for (const auto& [method, target] : forbidden) {
+    const Guest& answer = ask(guest, target, method);
+    const http::Response direct = ask_directly(guest, target, method);
+    EXPECT_EQ(direct.status, 403) << "the table is wrong: " << method << " " << target;
+    EXPECT_EQ(answer.status, 403) << method << " " << target;
+    EXPECT_EQ(answer.body(), direct.body) << method << " " << target;
+  }
+  const std::string body = json::dump(ring(other_, "new", "x", 0));
+  for (const auto& [method, target] : std::vector<std::pair<std::string, std::string>>{
+           {"POST", rings(other_)}, {"PUT", rings(other_) + "/foreign"}}) {
+    const Guest& answer = ask(guest, target, method, body);
+    EXPECT_EQ(answer.status, 403) << method;
+  }
+  // Who it is is the host's to say.
+  const Guest& pretender =
+      ask(guest, std::string("/api/v1/secrets"), std::string("GET"), std::string(),
+          http::Headers{{"Impersonate-User", "admin"},
+                        {"Impersonate-Group", "system:masters"},
+                        {"Authorization", "Bearer x"}});
+  EXPECT_EQ(pretender.status, 403);
+  EXPECT_TRUE(pretender.body().contains("system:serviceaccount:" + mine_ + ":guest"));
+  for (const auto& one : guests_)
+    if (one->status == 403) EXPECT_FALSE(one->body().contains("hidden-value"));
+}
+
+TEST_F(GatewayTest, ARuleForOneNameIsHeldTo) {
+  ASSERT_TRUE(own_->kubectl({"apply", "-f", "-"}, fmt::format(R"(
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: one, namespace: {0}}}
+rules: [{{apiGroups: [""], resources: [secrets], resourceNames: [mine], verbs: [get, list, watch]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: one, namespace: {0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}}
+subjects: [{{kind: ServiceAccount, name: guest, namespace: {1}}}]
+)",
+                                                              other_, mine_))
+                  .has_value());
+  const std::string secrets = "/api/v1/namespaces/" + other_ + "/secrets";
+  const Identity guest = guest_of(mine_);
+  ASSERT_TRUE(wait([&] {  // The authorizer reads its rules from a watch of its own.
+    return ask_directly(guest, secrets + "?fieldSelector=metadata.name%3Dmine").status == 200;
+  }));
+  EXPECT_EQ(watch(guest, secrets, "&fieldSelector=metadata.name%3Dmine").status, 200);
+  EXPECT_EQ(watch(guest, secrets, "&fieldSelector=metadata.name%3Dother").status, 403);
+  EXPECT_EQ(watch(guest, secrets).status, 403);
+}
+
+TEST_F(GatewayTest, AWatchWhosePermissionIsTakenAwayEnds) {
+  Guest& guest = watch(guest_of(mine_), rings(mine_));
+  Guest& another = watch(guest_of(other_), rings(other_));
+  ASSERT_EQ(guest.status, 200);
+  ASSERT_TRUE(own_->kubectl({"delete", "rolebinding", "guest", "-n", mine_}).has_value());
+  ASSERT_TRUE(wait([&] { return guest.has_ended; }));
+  EXPECT_FALSE(another.has_ended);
+  const std::string target = rings(mine_) + "?watch=true";
+  EXPECT_EQ(ask(guest_of(mine_), target).body(), ask_directly(guest_of(mine_), target).body);
+}
+
+TEST_F(GatewayTest, PassesTheRestOnAndBringsBackWhatTheServerSays) {
+  const Identity guest = guest_of(mine_);
+  const std::string body = json::dump(ring(mine_, "made", "x", 1));
+  EXPECT_EQ(ask(guest, rings(mine_), std::string("POST"), body).status, 201);
+  EXPECT_EQ(ask(guest, rings(mine_), std::string("POST"), body).status, 409);
+  EXPECT_EQ(ask(guest, rings(mine_) + "/made", std::string("PATCH"),
+                std::string(R"({"spec":{"nonce":2}})"),
+                http::Headers{{"Content-Type", "application/merge-patch+json"}})
+                .status,
+            200);
+  EXPECT_EQ(ask(guest, rings(mine_) + "/made", std::string("PATCH"), std::string("{}")).status,
+            415);
+  EXPECT_EQ(ask(guest, rings(mine_) + "/made", std::string("DELETE")).status, 200);
+  for (const std::string& target :
+       {std::string("/version"), std::string("/apis/none.example.com/v1/things"),
+        rings(mine_) + "?watch=true&labelSelector=%21%21",
+        rings(mine_) + "?watch=true&resourceVersion=x",
+        rings(mine_) + "?watch=true&fieldSelector=spec.none%3D1", rings(mine_) + "?limit=x"}) {
+    const Guest& answer = ask(guest, target);
+    const http::Response direct = ask_directly(guest, target);
+    EXPECT_EQ(answer.status, direct.status) << target;
+    EXPECT_EQ(answer.body(), direct.body) << target;
+  }
+  EXPECT_EQ(ask(guest, rings("..")).status, 400);
+  EXPECT_EQ(ask(guest, std::string("/api/v1/namespaces/" + mine_ + "/pods/x/exec?command=sh"),
+                std::string("POST"))
+                .status,
+            400);
+  EXPECT_EQ(ask(guest, std::string("/api"), std::string("TRACE")).status, 405);
+}
+
+TEST_F(GatewayTest, AHostOfOneNamespaceServesThat) {
+  ASSERT_TRUE(own_->kubectl({"apply", "-f", "-"}, fmt::format(R"(
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: reviews-{0}}}
+rules:
+- {{apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: reviews-{0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reviews-{0}}}
+subjects: [{{kind: ServiceAccount, name: guest, namespace: {0}}}]
+)",
+                                                              mine_))
+                  .has_value());
+  connect(own_->kubeconfig(), guest_of(mine_));
+  ASSERT_TRUE(wait([&] {
+    const auto review = session_->run(client_->post_path(
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        json::parse(R"({"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview",
+                        "spec":{"user":"x","nonResourceAttributes":{"path":"/","verb":"get"}}})")
+            .value(),
+        {}));
+    return review.has_value();
+  }));
+  const std::string a = put(mine_, "a");
+  Guest& first = watch(guest_of(mine_), rings(mine_));
+  Guest& second = watch(guest_of(mine_), rings(mine_));
+  ASSERT_TRUE(wait([&] { return !first.pieces.empty() && !second.pieces.empty(); }));
+  EXPECT_EQ(first.lines(), (Lines{{"ADDED", "a", a}}));
+  EXPECT_EQ(cache_->statistics().watches, 2U) << "the refused one goes on for a moment";
+}
+
+TEST_F(GatewayTest, NothingIsMissedWhileTheServerIsAway) {
+  connect(own_->proxied_kubeconfig());
+  put(mine_, "stays");
+  put(mine_, "goes");
+  put(mine_, "changes");
+  Guest& guest = watch(guest_of(mine_), rings(mine_));
+  ASSERT_TRUE(wait([&] { return guest.pieces.size() == 3; }));
+
+  ASSERT_TRUE(own_->cut().has_value());
+  // Longer than the server's history reaches back after it was killed.
+  ASSERT_TRUE(
+      own_->kubectl({"delete", "rings.gateway.example.com", "goes", "-n", mine_}).has_value());
+  ASSERT_TRUE(own_->kubectl({"label", "rings.gateway.example.com", "changes", "z=1", "-n", mine_})
+                  .has_value());
+  ASSERT_TRUE(
+      own_->kubectl({"apply", "-f", "-"}, json::dump(ring(mine_, "comes", "x", 1))).has_value());
+  const Guest& away = ask(guest_of(mine_), rings(mine_), std::string("POST"),
+                          json::dump(ring(mine_, "never", "x", 1)));
+  EXPECT_EQ(away.status, 503);
+  EXPECT_TRUE(away.body().contains("ServiceUnavailable"));
+  ASSERT_TRUE(own_->kill(Component::ApiServer).has_value());
+  ASSERT_TRUE(own_->start_again(Component::ApiServer).has_value());
+  ASSERT_TRUE(own_->restore().has_value());
+
+  const auto expected = truth(mine_);
+  EXPECT_TRUE(wait([&] { return believe(guest.lines()) == expected; }));
+  EXPECT_EQ(guest.pieces.size(), 6U) << "nothing twice";
+  EXPECT_FALSE(guest.has_ended);
+
+  // Whoever goes on from any of these versions hears of all that came after.
+  const Lines lines = guest.lines();
+  for (std::size_t at = 2; at < lines.size(); ++at) {
+    const Lines before(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    Guest& again =
+        watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + lines[at].resource_version);
+    EXPECT_TRUE(wait([&] {
+      const Lines heard = again.lines();
+      if (!heard.empty() && heard.back().type == "ERROR") return true;  // It lists again.
+      return believe(heard, believe(before)) == expected;
+    })) << at;
+  }
+}
+
+}  // namespace
+}  // namespace hangar::gateway
