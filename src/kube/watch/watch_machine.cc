@@ -44,6 +44,9 @@ constexpr seconds kGoneRetry{30};
 // are deleted is too grave for one answer: a second one, that much later, has to agree.
 constexpr seconds kGoneConfirm{2};
 
+// A CRD is announced, and even established, before the API server serves its resource.
+constexpr seconds kServedMax{30};
+
 // client-go asks for streams of 5 to 10 minutes, so that load spreads over API servers again.
 constexpr minutes kStreamMin{5};
 constexpr minutes kStreamMax{10};
@@ -189,7 +192,8 @@ WatchMachine::Next WatchMachine::fail_with(Error error, Instant now) {
       ++not_found_count_;
       const bool is_confirmed = not_found_count_ >= 2;
       if (is_confirmed) resume_at_.clear();
-      return Wait{.delay = spread(is_confirmed ? kGoneRetry : kGoneConfirm, 0.2),
+      const bool is_expected = expected_until_ && now < *expected_until_;
+      return Wait{.delay = spread(is_confirmed && !is_expected ? kGoneRetry : kGoneConfirm, 0.2),
                   .cause = std::move(error),
                   .is_gone = is_confirmed};
     }
@@ -202,6 +206,10 @@ WatchMachine::Next WatchMachine::fail_with(Error error, Instant now) {
   Duration delay = next_backoff(now);
   if (error.kind() == ErrorKind::Expired && is_first) delay = spread(Duration::zero(), 1.0);
   return Wait{.delay = delay, .cause = std::move(error)};
+}
+
+void WatchMachine::expect_resource(Instant now) {
+  expected_until_ = now + kServedMax;
 }
 
 WatchMachine::Effect WatchMachine::on_change(Change change) {

@@ -73,6 +73,10 @@ class WatchMachine {
 
   [[nodiscard]] Next on_due(Instant now);
 
+  // Somebody knows that the resource is there, or will be soon: a 404 in the next half minute is
+  // asked about again soon, not when it suits.
+  void expect_resource(Instant now);
+
   // The open stream is silent in a way that no healthy one is: the shell ends it. Asked now and
   // then.
   [[nodiscard]] bool is_stalled(Instant now) const;
@@ -116,6 +120,7 @@ class WatchMachine {
   std::uint32_t failure_count_ = 0;  // In a row.
   Instant last_failure_at_;
   std::uint32_t not_found_count_ = 0;  // In a row.
+  std::optional<Instant> expected_until_;
 };
 
 }  // namespace hangar::kube

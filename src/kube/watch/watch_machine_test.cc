@@ -309,6 +309,24 @@ TEST(WatchMachine, BelievesThatAResourceIsGoneWhenItIsSaidTwice) {
   EXPECT_FALSE(expect<WatchMachine::Wait>(fixture.failed(ErrorKind::NotFound)).is_gone);
 }
 
+TEST(WatchMachine, AsksSoonAgainForAResourceThatIsExpected) {
+  Fixture fixture;
+  fixture.stream();
+  auto wait = expect<WatchMachine::Wait>(fixture.failed(ErrorKind::NotFound));
+  const auto asked_again = [&] {
+    expect<WatchMachine::Watch>(fixture.due(wait));
+    wait = expect<WatchMachine::Wait>(fixture.failed(ErrorKind::NotFound));
+    return wait.delay;
+  };
+  ASSERT_GE(asked_again(), seconds(30));
+
+  fixture.machine.expect_resource(fixture.now + wait.delay);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_LE(asked_again(), seconds(3));
+  fixture.now += seconds(30);
+  EXPECT_GE(asked_again(), seconds(30)) << "it never came";
+}
+
 TEST(WatchMachine, ResumesWhenOnlyOneAnswerSaidThatTheResourceIsGone) {
   Fixture fixture;
   fixture.stream();

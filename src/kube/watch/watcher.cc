@@ -57,6 +57,7 @@ io::Task<void> Watcher::run(std::stop_token stop) {
 }
 
 void Watcher::kick() {
+  machine_.expect_resource(io::Loop::now());
   waiting_.request_stop();
 }
 

@@ -47,7 +47,8 @@ class Watcher {
   // Until `stop`. Call it once.
   [[nodiscard]] io::Task<void> run(std::stop_token stop);
 
-  // There is a reason to think that what failed works now (a CRD appeared): try at once.
+  // There is a reason to think that what failed works now (a CRD appeared): try at once, and soon
+  // again while the server does not know the resource yet.
   void kick();
 
   [[nodiscard]] std::uint64_t relist_count() const { return machine_.relist_count(); }
