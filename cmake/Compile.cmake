@@ -36,15 +36,17 @@ function(hangar_test_runs_guests target)
     HANGAR_COMPILE_PROGRAM="$<TARGET_FILE:hangar-compile>" HANGAR_GUESTS_DIR="${CMAKE_BINARY_DIR}/guests")
 endfunction()
 
-# `ninja runtime_bench`, then run it with Go flights; see bench/runtime/README.md.
+# `ninja runtime_bench sleep_bench`, then run them; see bench/runtime/README.md.
 function(hangar_runtime_bench)
   find_package(benchmark QUIET)
   if(NOT benchmark_FOUND)
     return()
   endif()
-  add_executable(runtime_bench EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/bench/runtime/runtime_bench.cc")
-  target_link_libraries(runtime_bench PRIVATE hangar_abi_flight benchmark::benchmark)
-  hangar_test_runs_guests(runtime_bench)
+  foreach(name runtime_bench sleep_bench)
+    add_executable(${name} EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/bench/runtime/${name}.cc")
+    target_link_libraries(${name} PRIVATE hangar_abi_flight benchmark::benchmark)
+    hangar_test_runs_guests(${name})
+  endforeach()
 endfunction()
 
 # Tests that run the Go programs of tests/guests/flights: HANGAR_FLIGHTS_DIR.

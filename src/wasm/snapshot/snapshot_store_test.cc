@@ -1,0 +1,141 @@
+#include "wasm/snapshot/snapshot_store.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "wasm/test_guests.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::wasm {
+namespace {
+
+std::vector<std::byte> bytes_of(std::size_t size, int seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t index = 0; index < size; ++index)
+    bytes[index] = static_cast<std::byte>(index * 31 + static_cast<std::size_t>(seed));
+  return bytes;
+}
+
+class SnapshotStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<SnapshotStore> open(std::uint64_t bytes_max = limits::kSnapshotBytesMax) const {
+    return SnapshotStore::open(directory_.path() / "store", bytes_max).value();
+  }
+  static std::vector<std::byte> read(const SnapshotStore& store, SnapshotStore::Extent extent) {
+    std::vector<std::byte> bytes(extent.size_bytes);
+    EXPECT_TRUE(store.read(extent, bytes).has_value());
+    return bytes;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(SnapshotStoreTest, LeavesNothingInItsPrivateDirectory) {
+  const auto store = open();
+  const auto extent = store->write(bytes_of(100, 1)).value();
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path() / "store"));
+  EXPECT_EQ(std::filesystem::status(directory_.path() / "store").permissions(),
+            std::filesystem::perms::owner_all);
+  store->free(extent);
+}
+
+TEST_F(SnapshotStoreTest, KeepsExtentsApart) {
+  const auto store = open();
+  std::vector<SnapshotStore::Extent> extents;
+  for (int index = 0; index < 100; ++index) {
+    extents.push_back(
+        store->write(bytes_of(static_cast<std::size_t>(1 + index * 97), index)).value());
+  }
+  // Every third one makes room for others, of other sizes.
+  for (std::size_t index = 0; index < extents.size(); index += 3) {
+    store->free(extents[index]);
+    extents[index] = store->write(bytes_of(5000 - index * 40, static_cast<int>(index))).value();
+  }
+  for (std::size_t index = 0; index < extents.size(); ++index) {
+    EXPECT_EQ(read(*store, extents[index]),
+              bytes_of(extents[index].size_bytes, static_cast<int>(index)));
+    store->free(extents[index]);
+  }
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, UsesTheRoomOfFreedExtentsAgain) {
+  const auto store = open();
+  const auto first = store->write(bytes_of(3000, 1)).value();
+  const auto second = store->write(bytes_of(3000, 2)).value();
+  const auto third = store->write(bytes_of(3000, 3)).value();
+  store->free(first);
+  store->free(second);
+  const auto joined = store->write(bytes_of(6000, 4)).value();
+  EXPECT_EQ(joined.offset, first.offset);
+  EXPECT_EQ(read(*store, third), bytes_of(3000, 3));
+  store->free(joined);
+  store->free(third);
+}
+
+TEST_F(SnapshotStoreTest, IsBounded) {
+  const auto store = open(10'240);
+  const auto extent = store->write(bytes_of(8000, 1)).value();
+  const auto refused = store->write(bytes_of(4000, 2));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  const auto small = store->write(bytes_of(2000, 3));
+  ASSERT_TRUE(small.has_value());
+  store->free(extent);
+  store->free(*small);
+  EXPECT_FALSE(store->write({}).has_value());
+}
+
+TEST_F(SnapshotStoreTest, GivesFreedRoomBackToTheDisk) {
+  const auto store = open();
+  std::vector<SnapshotStore::Extent> extents;
+  constexpr int kCount = 64;
+  extents.reserve(kCount);
+  for (int index = 0; index < kCount; ++index)
+    extents.push_back(store->write(bytes_of(limits::kMiB / 4, index)).value());
+  const std::uint64_t full = store->file_bytes();
+  EXPECT_GE(full, 16 * limits::kMiB);
+  for (int index = 0; index < kCount - 1; ++index)
+    store->free(extents[static_cast<std::size_t>(index)]);
+  EXPECT_LE(store->file_bytes(), full / 2) << "holes before the last one";
+  EXPECT_EQ(read(*store, extents.back()), bytes_of(limits::kMiB / 4, kCount - 1));
+  store->free(extents.back());
+}
+
+TEST_F(SnapshotStoreTest, IsForManyThreads) {
+  const auto store = open();
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&store, thread] {
+        for (int round = 0; round < 200; ++round) {
+          const auto bytes =
+              bytes_of(static_cast<std::size_t>(1 + (round * 37) % 3000), thread * 1000 + round);
+          const auto extent = store->write(bytes).value();
+          EXPECT_EQ(read(*store, extent), bytes);
+          store->free(extent);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, ADirectoryThatOthersMayWriteToIsRefused) {
+  std::filesystem::create_directory(directory_.path() / "open");
+  std::filesystem::permissions(directory_.path() / "open", std::filesystem::perms::all);
+  const auto refused = SnapshotStore::open(directory_.path() / "open");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::Denied);
+}
+
+}  // namespace
+}  // namespace hangar::wasm
