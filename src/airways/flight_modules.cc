@@ -30,9 +30,9 @@ namespace hangar::airways {
 
 namespace {
 
-// Pages come back from the file when the module runs again, some milliseconds at the most: no
-// memory for code that nobody runs.
-constexpr std::chrono::seconds kPagesKeptUnused{10};
+// Pages come back from the page cache when the module runs again, within 2 ms: no memory for code
+// that nobody runs.
+constexpr std::chrono::seconds kPagesKeptUnused{2};
 // Loading again costs a checksum of the code, some 40 ms: more than mapping, but not for ever.
 constexpr std::chrono::minutes kKeptUnused{5};
 
@@ -112,29 +112,40 @@ io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(Flight
   if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
     found->second.last_used = io::Loop::now();
     found->second.has_pages = true;
+    watch_pages();
     co_return found->second.module;
   }
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
   std::shared_ptr<const wasm::Module> loaded =
       HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, nullptr, std::move(stop)));
-  if (kept_.empty()) {
-    release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
-  }
+  watch_pages();
   kept_[module.sha256] = {.module = loaded, .last_used = io::Loop::now()};
   co_return loaded;
+}
+
+void FlightModules::watch_pages() {
+  if (std::exchange(is_watching_pages_, true)) return;
+  release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
 }
 
 void FlightModules::release_unused() {
   const Instant now = io::Loop::now();
   std::erase_if(kept_,
                 [now](const auto& entry) { return entry.second.last_used + kKeptUnused <= now; });
+  is_watching_pages_ = false;
+  bool have_pages = false;
   for (auto& [sha256, kept] : kept_) {
-    if (!kept.has_pages || kept.last_used + kPagesKeptUnused > now) continue;
-    kept.has_pages = false;
-    parts_.workers.submit([module = kept.module] { module->release_pages(); });
+    if (kept.has_pages && kept.last_used + kPagesKeptUnused <= now) {
+      kept.has_pages = false;
+      parts_.workers.submit([module = kept.module] { module->release_pages(); });
+    }
+    have_pages = have_pages || kept.has_pages;
   }
-  if (!kept_.empty()) {
-    release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
+  if (have_pages) {
+    watch_pages();
+  } else if (!kept_.empty()) {
+    // An idle host is idle: no look every other second at modules that are only mapped.
+    release_timer_ = parts_.loop.after(kKeptUnused, [this] { release_unused(); });
   }
 }
 

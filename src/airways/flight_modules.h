@@ -74,12 +74,15 @@ class FlightModules {
   };
   [[nodiscard]] io::Task<void> remember(std::string key, FlightModule module);
   void release_unused();
+  // Sees to it that release_unused() runs soon.
+  void watch_pages();
 
   const Parts parts_;
   // By the reference's key (which shows no secret of it): what it was when it was last looked at.
   std::map<std::string, FlightModule> prepared_;
   std::map<std::string, Kept> kept_;  // By sha256.
   io::Loop::Timer release_timer_;     // Runs while anything is kept.
+  bool is_watching_pages_ = false;    // The timer is one for pages.
 };
 
 }  // namespace hangar::airways
