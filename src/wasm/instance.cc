@@ -206,7 +206,8 @@ bool settling_pays(const SleepableModule::Native& module, const PageRanges& diff
                    std::size_t snapshot_bytes) {
   const std::uint64_t image_bytes =
       kPageBytes * page_count(united(module.initial->data_pages(), difference));
-  return std::uint64_t{module.instance_count.load()} * snapshot_bytes > image_bytes;
+  const std::uint64_t instances = module.instance_count.load();
+  return instances > 1 && instances * snapshot_bytes > image_bytes;
 }
 
 // What would be written of `resident` to sleep on `image`.
