@@ -11,7 +11,7 @@ target_link_libraries(compile_tests PRIVATE hangar_base GTest::gtest_main)
 add_test(NAME unit.compile COMMAND compile_tests)
 set_tests_properties(unit.compile PROPERTIES LABELS unit TIMEOUT 120)
 
-# tests/guests/*.wat -> build/.../guests/*.wasm
+# tests/guests/*.wat and *.cc -> build/.../guests/*.wasm
 find_program(WAT2WASM wat2wasm REQUIRED)
 file(GLOB guests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/guests/*.wat")
 set(guests_dir "${CMAKE_BINARY_DIR}/guests")
@@ -21,6 +21,17 @@ foreach(guest ${guests})
   get_filename_component(name "${guest}" NAME_WE)
   add_custom_command(OUTPUT "${guests_dir}/${name}.wasm"
     COMMAND "${WAT2WASM}" --debug-names "${guest}" -o "${guests_dir}/${name}.wasm"
+    DEPENDS "${guest}" VERBATIM)
+  list(APPEND guest_modules "${guests_dir}/${name}.wasm")
+endforeach()
+# Programs in C++ that live from call to call. Without exceptions: they do not link on wasm32-wasi.
+file(GLOB guests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/guests/*.cc")
+foreach(guest ${guests})
+  get_filename_component(name "${guest}" NAME_WE)
+  add_custom_command(OUTPUT "${guests_dir}/${name}.wasm"
+    COMMAND clang++-19 --target=wasm32-wasi -std=c++20 -O1 -Wall -Wextra -Werror -fno-exceptions -fno-rtti
+            -nostdinc++ -isystem /usr/lib/llvm-19/include/wasm32-wasi/c++/v1
+            -mexec-model=reactor -Wl,--strip-debug "${guest}" -o "${guests_dir}/${name}.wasm"
     DEPENDS "${guest}" VERBATIM)
   list(APPEND guest_modules "${guests_dir}/${name}.wasm")
 endforeach()

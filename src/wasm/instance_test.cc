@@ -152,6 +152,28 @@ TEST_P(ForEveryKernel, AnInstanceThatSleepsAfterEveryCallIsLikeOneThatNeverDoes)
   }
 }
 
+TEST_P(ForEveryKernel, ACppProgramThatSleepsAfterEveryCallIsLikeOneThatNeverDoes) {
+  const auto module = load("ledger");
+  ASSERT_EQ(module->obstacle(), std::nullopt);
+  const auto store = make_store();
+  const auto awake = make(module);
+  const auto sleeper = make(module);
+  call(*awake, "_initialize");
+  call(*sleeper, "_initialize");
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    sleep(*sleeper, *store);
+    const Invocation invocation{.function = "book", .arguments = {round, 200}};
+    Calls expected({invocation});
+    Calls actual({invocation});
+    ASSERT_TRUE(run(*awake, expected).ended.has_value());
+    const TurnReport report = run(*sleeper, actual);
+    ASSERT_TRUE(report.ended.has_value()) << report.ended.error().message();
+    EXPECT_EQ(actual.results(), expected.results()) << "round " << round;
+    EXPECT_EQ(actual.memory_bytes(), expected.memory_bytes()) << "round " << round;
+    EXPECT_EQ(actual.memory_digest(), expected.memory_digest()) << "round " << round;
+  }
+}
+
 TEST_F(InstanceTest, TheStartFunctionRunsOnce) {
   const auto module = load("sleeper");
   const auto store = make_store();

@@ -209,27 +209,28 @@ class Survey {
   }
 
   void place_data() {
-    std::uint64_t pages = 0;
     for (const DataSegment& segment : segments_) {
       if (!segment.is_active) continue;
       // Also of no bytes: such a module cannot be instantiated, and its compiled form says so.
       if (segment.address + segment.bytes.size() > memory_bytes_min_) {
         return obstacle("has data that does not lie in its memory");
       }
-      if (segment.bytes.empty()) continue;
-      pieces_.push_back({.address = segment.address, .bytes = segment.bytes});
-      pages += segment.bytes.size() / kPageBytes + 2;
-    }
-    // Each may make a page or two out of one byte.
-    if (pages * kPageBytes > limits::kImageBytesMax) {
-      return obstacle("has data that is scattered too widely");
+      if (!segment.bytes.empty()) {
+        pieces_.push_back({.address = segment.address, .bytes = segment.bytes});
+      }
     }
     std::ranges::sort(pieces_, {}, &DataPiece::address);
-    for (std::size_t index = 1; index < pieces_.size(); ++index) {
-      const DataPiece& before = pieces_[index - 1];
-      if (before.address + before.bytes.size() > pieces_[index].address) {
-        return obstacle("has segments of data that overlap");
-      }
+    std::uint64_t end = 0;
+    std::uint64_t pages = 0;  // Each piece may make one or two out of a byte.
+    for (const DataPiece& piece : pieces_) {
+      if (piece.address < end) return obstacle("has segments of data that overlap");
+      const std::uint64_t pages_begun = (end + kPageBytes - 1) / kPageBytes;
+      end = piece.address + piece.bytes.size();
+      pages += (end + kPageBytes - 1) / kPageBytes -
+               std::max<std::uint64_t>(pages_begun, piece.address / kPageBytes);
+    }
+    if (pages * kPageBytes > limits::kImageBytesMax) {
+      obstacle("has data that is scattered too widely");
     }
   }
 
