@@ -9,6 +9,7 @@
 #include "kube/client.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -49,6 +50,23 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
   return review;
 }
 
+// Guests choose these texts. What is longer than any name and usual selector is asked each time:
+// what is remembered stays small.
+bool is_worth_remembering(const Attributes& attributes) {
+  constexpr std::size_t kBytesMax = 1024;
+  return attributes.group.size() + attributes.version.size() + attributes.resource.size() +
+             attributes.namespace_.size() + attributes.name.size() +
+             attributes.label_selector.size() + attributes.field_selector.size() <=
+         kBytesMax;
+}
+
+io::Task<Result<bool>> ask(kube::Client client, kube::Identity identity, Attributes attributes,
+                           std::stop_token stop) {
+  const json::Value answer = HANGAR_CO_TRY(
+      co_await client.post_path(kReviews, review_of(identity, attributes), std::move(stop)));
+  co_return json::bool_at(answer, {"status", "allowed"});
+}
+
 }  // namespace
 
 Authorizer::Authorizer(const kube::Client& client)
@@ -62,6 +80,10 @@ io::Task<Result<bool>> Authorizer::allows(kube::Identity identity, Attributes at
 io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question question,
                                           std::stop_token stop) {
   if (question.identity.user.empty()) co_return true;
+  if (!is_worth_remembering(question.attributes)) {
+    co_return co_await ask(state->client, std::move(question.identity),
+                           std::move(question.attributes), std::move(stop));
+  }
   while (true) {
     const auto known = state->decisions.find(question);
     if (known == state->decisions.end()) break;
@@ -76,19 +98,17 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
   make_room(*state);
   const auto decision = std::make_shared<Decision>(state->client.loop());
   state->decisions.insert_or_assign(question, decision);
-  const Result<json::Value> answer = co_await state->client.post_path(
-      kReviews, review_of(question.identity, question.attributes), std::move(stop));
+  Result<bool> answer = co_await ask(state->client, question.identity, question.attributes, stop);
   decision->is_pending = false;
   decision->until = io::Loop::now() + limits::kGatewayDecisionAge;
   if (answer) {
-    decision->is_allowed = json::bool_at(*answer, {"status", "allowed"});
+    decision->is_allowed = *answer;
   } else if (const auto own = state->decisions.find(question);
              own != state->decisions.end() && own->second == decision) {
     state->decisions.erase(own);
   }
   decision->decided.notify_all();
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return decision->is_allowed;
+  co_return answer;
 }
 
 void Authorizer::forget_old(State& state) {

@@ -23,6 +23,13 @@
 
 namespace hangar::gateway {
 
+namespace {
+
+// Failures that may pass, in a row: with the cache's back-off some five to ten seconds.
+constexpr int kFailuresMax = 4;
+
+}  // namespace
+
 Feed::Feed(io::Loop& loop, kube::Cache& cache, kube::Scope scope, Counter& shown)
     : cache_(cache),
       scope_(std::move(scope)),
@@ -36,14 +43,11 @@ void Feed::start() {
                .on_synced = [this] { on_synced(); },
                .on_progress = [this](std::string_view version,
                                      bool is_list) { on_progress(version, is_list); },
-               .on_failed =
-                   [this](const Error& error) {
-                     if (phase_ == Phase::Starting) fail_with(error);
-                   },
+               .on_failed = [this](const Error& error) { on_failed(error); },
                .on_gone = [this] { on_gone(); }});
   // Somebody else has been trying before us.
-  if (auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
-    fail_with(*std::move(error));
+  if (const auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
+    on_failed(*error);
   }
 }
 
@@ -149,6 +153,14 @@ void Feed::on_list(std::uint64_t version) {
   for (const Change& change : changes)
     show(change);
   tell_progress();
+}
+
+void Feed::on_failed(const Error& error) {
+  if (phase_ != Phase::Starting) return;
+  // A server that is starting, or setting up a new resource, is worth a moment.
+  const bool may_pass = error.kind() == ErrorKind::Unavailable;
+  if (may_pass && ++failure_count_ < kFailuresMax) return;
+  fail_with(error);
 }
 
 void Feed::on_gone() {

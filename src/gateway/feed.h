@@ -62,8 +62,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   void start();
 
-  // Until there is a whole list. The error of the first request that failed: then this feed is of
-  // no use and never will be. Cancelled.
+  // Until there is a whole list. The error of the first request that was refused (or of the last of
+  // some that failed): then this feed is of no use and never will be. Cancelled.
   [[nodiscard]] io::Task<Result<>> wait_ready(std::stop_token stop);
   [[nodiscard]] bool is_ready() const { return phase_ == Phase::Ready; }
   // Why it is of no use; nothing while it may be.
@@ -96,6 +96,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void on_synced();
   void on_progress(std::string_view resource_version, bool is_list);
   void on_list(std::uint64_t version);
+  void on_failed(const Error& error);
   void on_gone();
   void fail_with(Error error);
   void show(const Change& change);
@@ -108,6 +109,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   Counter& shown_;
 
   Phase phase_ = Phase::Starting;
+  int failure_count_ = 0;       // While Starting.
   std::optional<Error> error_;  // Of Failed.
   io::Event changed_;           // phase_.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
