@@ -163,3 +163,24 @@ def test_a_version_that_etcd_has_compacted_is_no_obstacle(cluster, front, host, 
     front.fault = lambda method, path: None
 
     eventually(lambda: tags(cluster, namespace) == wanted(2, "after"), "the release is as it should be", 60)
+
+
+def test_a_kind_that_is_back_but_served_late_is_found_soon(cluster, front, host, airway, namespace, unique):
+    manifest = airways.airway(f"{unique}s", unique.capitalize(), flight("behave"), group=GROUP)
+    collection = f"/apis/{GROUP}/v1/{unique}s"
+    airway(manifest)
+    cluster.delete(*AIRWAY, manifest["metadata"]["name"])
+    eventually(lambda: sum(path_of(path) == collection and code == 404 for _, _, path, code in front.requests) >= 2,
+               "the host has seen that the kind is gone", 60)
+
+    # An API server may say that a CRD is established before it serves the kind.
+    front.fault = lambda method, path: (
+        (404, {"Content-Type": "text/plain"}, b"404 page not found") if method == "GET" and path_of(path) == collection else None)
+    cluster.apply(manifest)
+    eventually(lambda: is_ready(cluster.get(*AIRWAY, manifest["metadata"]["name"])), "the Airway is ready again")
+    asked = len(front.requests)
+    eventually(lambda: any(path_of(path) == collection for _, _, path, _ in front.requests[asked:]), "the host asks again")
+    front.fault = lambda method, path: None
+    cluster.create(instance(unique.capitalize(), "it", {"behaviour": "basic", "data": {"a": "b"}}, namespace, GROUP))
+
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", unique.capitalize(), "it", namespace)), "the instance is Ready", 15)
