@@ -17,9 +17,11 @@ namespace {
 const kube::GroupKind kNamespace = {"", "Namespace"};
 const kube::GroupKind kCrd = {"apiextensions.k8s.io", "CustomResourceDefinition"};
 
-// Go prints the status of every typed object, `{}` or `{"loadBalancer":{}}`: that applies nothing.
+// Go prints the status of every typed object, `{}`, `{"loadBalancer":{}}` or, of a CRD,
+// `{"acceptedNames":{"plural":"","kind":""},"conditions":null}`: that applies nothing.
 bool is_blank(const json::Value& value) {
   if (value.is_null()) return true;
+  if (const json::String* text = value.if_string()) return text->empty();
   const json::Object* object = value.if_object();
   return object != nullptr &&
          std::ranges::all_of(*object, [](const auto& member) { return is_blank(member.value()); });

@@ -169,7 +169,10 @@ TEST(ApplyNeed, IncludesTheStatusOnlyWhenWeApplyOne) {
   const json::Value live = changed(changed(kAnswer, {"status"}, "{replicas: 2}"),
                                    {"metadata", "resourceVersion"}, "'101'");
 
-  EXPECT_EQ(need_for(live, changed(kDesired, {"status"}, "{loadBalancer: {}}")), ApplyNeed::None);
+  for (const std::string_view blank :
+       {"{loadBalancer: {}}", "{acceptedNames: {plural: '', kind: ''}, conditions: null}"}) {
+    EXPECT_EQ(need_for(live, changed(kDesired, {"status"}, blank)), ApplyNeed::None) << blank;
+  }
   EXPECT_EQ(need_for(live, changed(kDesired, {"status"}, "{replicas: 1}")), ApplyNeed::LiveChanged);
 }
 
