@@ -154,7 +154,10 @@ void Watching::open() {
   reply_->head_json(200, Source::Cache);
 }
 
-void Watching::give_all(const std::vector<kube::ObjectPtr>& objects) {
+void Watching::give_all(std::vector<kube::ObjectPtr> objects) {
+  std::ranges::sort(objects, {}, [](const kube::ObjectPtr& object) {
+    return parse_version(object->resource_version()).value_or(0);
+  });
   for (const kube::ObjectPtr& object : objects)
     on_line({WatchLine::Type::Added, object});
 }

@@ -67,7 +67,9 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
 
   // The head, once.
   void open();
-  void give_all(const std::vector<kube::ObjectPtr>& objects);
+  // By their versions: a guest that is cut off in between goes on from the last one that it saw,
+  // which must not be older than any before it.
+  void give_all(std::vector<kube::ObjectPtr> objects);
   void give_initial_end(std::uint64_t version);
   void give_changes(const std::vector<Change>& changes);
   void attach(std::uint64_t seen);
