@@ -32,15 +32,6 @@
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "report_signal_unsafe=0";
 }
-
-// A guest's stack and memory go from one worker to another, and from one guest to the next, under
-// locks of wasmtime's own: those are Rust, which ThreadSanitizer does not see. So it says nothing
-// of what happens while a guest runs; what Run shares with other threads is behind its mutex.
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "race:hangar::wasm::Execution::step\nrace:hangar::wasm::Execution::on_epoch\nrace:hangar::"
-         "wasm::wasi::"
-         "\n";
-}
 #endif
 
 namespace hangar::wasm {

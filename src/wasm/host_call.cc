@@ -12,6 +12,7 @@
 #include "wasm/internal/fault.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
+#include "wasm/internal/thread_sanitizer.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 
@@ -136,6 +137,7 @@ Result<std::uint64_t> guarded(F call) {
 
 wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t* values,
                         std::size_t /*count*/) noexcept {
+  const internal::OnGuestStack on_guest_stack;
   const auto& entry = *static_cast<const HostFunctions::Entry*>(env);
   Execution& run = run_of(caller);
   HostFunctions::Arguments arguments{};
@@ -241,11 +243,16 @@ void call_waiting(void* env, wasmtime_caller_t* caller, const wasmtime_val_t* ar
                   std::size_t /*argument_count*/, wasmtime_val_t* results,
                   std::size_t /*result_count*/, wasm_trap_t** trap,
                   wasmtime_async_continuation_t* continuation) noexcept {
+  const internal::OnGuestStack on_guest_stack;
   const auto& entry = *static_cast<const HostFunctions::Entry*>(env);
   using internal::WaitingCall;
   auto call = std::make_unique<WaitingCall>(entry, caller, arguments, results, trap);
-  continuation->callback = [](void* self) { return static_cast<WaitingCall*>(self)->poll(); };
+  continuation->callback = [](void* self) {
+    const internal::OnGuestStack still_on_guest_stack;
+    return static_cast<WaitingCall*>(self)->poll();
+  };
   continuation->finalizer = [](void* self) {
+    const internal::OnGuestStack still_on_guest_stack;
     const std::unique_ptr<WaitingCall> owned(static_cast<WaitingCall*>(self));
   };
   continuation->env = call.release();

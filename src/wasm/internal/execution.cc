@@ -14,6 +14,7 @@
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/fault.h"
 #include "wasm/internal/handles.h"
+#include "wasm/internal/thread_sanitizer.h"
 #include "wasm/module.h"
 
 #include <fmt/format.h>
@@ -175,6 +176,7 @@ Duration Execution::cpu_time() const {
 
 wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unused*/,
                                       std::uint64_t* ticks, wasmtime_update_deadline_kind_t* kind) {
+  const internal::OnGuestStack on_guest_stack;
   Execution& self = *static_cast<Execution*>(wasmtime_context_get_data(context));
   if (self.is_time_over()) {
     const std::scoped_lock lock(self.mutex_);
