@@ -1,5 +1,7 @@
 #include "airways/airway.h"
 
+#include "json/fields.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +14,8 @@
 namespace hangar::airways {
 
 namespace {
+
+using json::Fields;
 
 constexpr std::array<std::pair<Mode, std::string_view>, 4> kModes = {{
     {Mode::Standard, "standard"},
@@ -26,90 +30,6 @@ constexpr std::int64_t kMemoryMibMax = 4096;
 std::unexpected<Error> invalid(std::string message) {
   return fail(ErrorKind::InvalidInput, std::move(message));
 }
-
-// Reads members of one object of the manifest; errors name the field by its whole path. Missing and
-// null are the same: the zero value, as in Go.
-class Fields {
- public:
-  Fields(const json::Object& object, std::string path) : object_(object), path_(std::move(path)) {}
-
-  [[nodiscard]] std::string name(std::string_view key) const {
-    return fmt::format("{}.{}", path_, key);
-  }
-
-  [[nodiscard]] Result<std::string> text(std::string_view key) const {
-    const json::Value* value = find(key);
-    if (value == nullptr) return std::string();
-    if (!value->is_string()) return wrong(key, "a string");
-    return std::string(value->get_string());
-  }
-  [[nodiscard]] Result<std::string> required_text(std::string_view key) const {
-    std::string value = HANGAR_TRY(text(key));
-    if (value.empty()) return invalid(name(key) + ": is required");
-    return value;
-  }
-  [[nodiscard]] Result<bool> flag(std::string_view key) const {
-    const json::Value* value = find(key);
-    if (value == nullptr) return false;
-    if (!value->is_bool()) return wrong(key, "true or false");
-    return value->get_bool();
-  }
-  [[nodiscard]] Result<std::int64_t> integer(std::string_view key) const {
-    const json::Value* value = find(key);
-    if (value == nullptr) return std::int64_t{0};
-    if (const std::int64_t* number = value->if_int64()) return *number;
-    if (const std::uint64_t* number = value->if_uint64()) {
-      if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        return wrong(key, "a smaller integer");
-      }
-      return static_cast<std::int64_t>(*number);
-    }
-    return wrong(key, "an integer");
-  }
-  [[nodiscard]] Result<Duration> duration(std::string_view key) const {
-    const std::string value = HANGAR_TRY(text(key));
-    if (value.empty()) return Duration(0);
-    Result<Duration> parsed = parse_go_duration(value);
-    if (!parsed) return std::unexpected(std::move(parsed).error().in(name(key)));
-    return *parsed;
-  }
-  [[nodiscard]] Result<std::vector<std::string>> texts(std::string_view key) const {
-    const json::Value* value = find(key);
-    std::vector<std::string> list;
-    if (value == nullptr) return list;
-    const json::Array* items = value->if_array();
-    if (items == nullptr) return wrong(key, "a list of strings");
-    for (const json::Value& item : *items) {
-      if (!item.is_string()) return wrong(key, "a list of strings");
-      list.emplace_back(item.get_string());
-    }
-    return list;
-  }
-  // Null when missing.
-  [[nodiscard]] Result<const json::Object*> object(std::string_view key) const {
-    const json::Value* value = find(key);
-    if (value == nullptr) return nullptr;
-    if (!value->is_object()) return wrong(key, "an object");
-    return &value->get_object();
-  }
-  [[nodiscard]] Result<Fields> required_object(std::string_view key) const {
-    const json::Object* value = HANGAR_TRY(object(key));
-    if (value == nullptr) return invalid(name(key) + ": is required");
-    return Fields(*value, name(key));
-  }
-
- private:
-  [[nodiscard]] const json::Value* find(std::string_view key) const {
-    const json::Value* value = object_.if_contains(key);
-    return value == nullptr || value->is_null() ? nullptr : value;
-  }
-  [[nodiscard]] std::unexpected<Error> wrong(std::string_view key, std::string_view wanted) const {
-    return invalid(fmt::format("{}: must be {}", name(key), wanted));
-  }
-
-  const json::Object& object_;
-  std::string path_;
-};
 
 Result<Mode> parse_mode(const Fields& spec) {
   const std::string text = HANGAR_TRY(spec.text("mode"));

@@ -1,46 +1,25 @@
-// status.conditions as metav1.Condition has them.
+// The conditions of Airways and their instances.
 #pragma once
 
-#include "base/time.h"
-#include "json/value.h"
+#include "reconcile/conditions.h"
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace hangar::airways {
 
+using reconcile::Condition;
+using reconcile::ConditionStatus;
+using reconcile::find_condition;
+using reconcile::kReady;
+using reconcile::meets_condition;
+using reconcile::merge_conditions;
+using reconcile::set_condition;
+using reconcile::status_patch;
+
 // Reasons of the Ready condition; yoke's words, which people wait for.
-inline constexpr std::string_view kReady = "Ready";
 inline constexpr std::string_view kReasonReady = "Ready";
 inline constexpr std::string_view kReasonInProgress = "InProgress";
 inline constexpr std::string_view kReasonError = "Error";
 inline constexpr std::string_view kReasonTerminating = "Terminating";
-
-enum class ConditionStatus : std::uint8_t { True, False, Unknown };
-[[nodiscard]] std::string_view name_of(ConditionStatus status);
-
-struct Condition {
-  std::string type = std::string(kReady);
-  ConditionStatus status = ConditionStatus::Unknown;
-  std::string reason;
-  std::string message;  // Any bytes: made valid UTF-8 and cut to limits::kConditionMessageBytesMax.
-  std::int64_t observed_generation = 0;  // 0: not said.
-};
-
-// Puts `condition` into status.conditions (`status` becomes an object if it is none). Returns
-// whether anything changed. lastTransitionTime moves only when the condition's status does.
-bool set_condition(json::Value& status, const Condition& condition, WallTime now);
-
-// Takes over every condition of `from` (a status), by type, as if set one after the other; times
-// that `from` gives are kept where the condition's status changes. What is no condition (no object,
-// no type) is left out. Returns whether anything changed.
-bool merge_conditions(json::Value& status, const json::Value& from, WallTime now);
-
-// Null when there is none.
-[[nodiscard]] const json::Value* find_condition(const json::Value& status, std::string_view type);
-
-// Of a whole object: the condition is True, and is not about another generation.
-[[nodiscard]] bool meets_condition(const json::Value& object, std::string_view type);
 
 }  // namespace hangar::airways

@@ -55,12 +55,4 @@ std::optional<json::Value> claim_patch(const json::Value& instance, const Airway
   return json::Value(json::Object{{"metadata", std::move(metadata)}});
 }
 
-json::Value status_patch(const json::Value& object, json::Value status) {
-  return json::Array{
-      json::Object{{"op", "test"},
-                   {"path", "/metadata/generation"},
-                   {"value", json::int_at(object, {"metadata", "generation"})}},
-      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
-}
-
 }  // namespace hangar::airways

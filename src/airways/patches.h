@@ -1,4 +1,4 @@
-// The few patches that the controllers of this folder write to the objects they reconcile.
+// The patch by which an Airway makes an instance its own.
 #pragma once
 
 #include "airways/airway.h"
@@ -14,10 +14,5 @@ namespace hangar::airways {
 // lost.
 [[nodiscard]] std::optional<json::Value> claim_patch(const json::Value& instance,
                                                      const Airway& airway);
-
-// A JSON patch that replaces the status of the generation we looked at. Guarded by the generation
-// and not by the version: a status computed for this spec is right whoever touched labels
-// meanwhile.
-[[nodiscard]] json::Value status_patch(const json::Value& object, json::Value status);
 
 }  // namespace hangar::airways

@@ -58,13 +58,5 @@ TEST(ClaimPatch, IsNothingForAnInstanceThatIsClaimed) {
   EXPECT_FALSE(claim_patch(instance, airway()).has_value());
 }
 
-TEST(StatusPatch, HoldsOnlyForTheGenerationThatWasLookedAt) {
-  const json::Value patch =
-      status_patch(parse(R"({"metadata": {"generation": 3}})"), parse(R"({"phase": "a"})"));
-
-  EXPECT_EQ(patch, parse(R"([{"op": "test", "path": "/metadata/generation", "value": 3},
-                             {"op": "add", "path": "/status", "value": {"phase": "a"}}])"));
-}
-
 }  // namespace
 }  // namespace hangar::airways

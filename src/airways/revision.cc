@@ -1,10 +1,10 @@
 #include "airways/revision.h"
 
 #include "airways/internal/digest.h"
+#include "base/base64.h"
 #include "base/limits.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -78,28 +78,13 @@ Result<std::string> gunzip(std::string_view bytes) {
   return text;
 }
 
-std::string to_base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP ends it with a zero.
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-Result<std::string> from_base64(std::string_view text) {
+Result<std::string> decode(std::string_view text) {
   if (text.size() > 2 * limits::kObjectBytesMax) {
     return fail(ErrorKind::LimitExceeded, "revision is larger than any Secret");
   }
-  std::string bytes(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  if (text.size() % 4 != 0 || size < 0) return fail(ErrorKind::Corrupt, "revision is no base64");
-  // EVP counts the padding as bytes.
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  bytes.resize(static_cast<std::size_t>(size) - padding);
-  return bytes;
+  std::optional<std::string> bytes = base64_decode(text);
+  if (!bytes) return fail(ErrorKind::Corrupt, "revision is no base64");
+  return *std::move(bytes);
 }
 
 Result<std::optional<WallTime>> parse_time(const json::Value& secret, std::string_view key) {
@@ -241,7 +226,7 @@ Result<Stages> resources_of(const json::Value& secret) {
   const auto in_secret = [&](Error error) {
     return std::unexpected(std::move(error).in("revision " + ref_of(secret).name));
   };
-  Result<std::string> data = from_base64(json::string_at(secret, {"data", "resources"}));
+  Result<std::string> data = decode(json::string_at(secret, {"data", "resources"}));
   if (!data) return in_secret(std::move(data).error());
   // Older versions of yoke did not compress.
   if (data->starts_with(kGzipMagic)) data = gunzip(*data);
@@ -288,7 +273,7 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
                                   {kSourceChecksum, source.checksum},
                                   {kReleaseName, release}}}}},
       {"type", "Opaque"},
-      {"data", json::Object{{"resources", to_base64(data)}}},
+      {"data", json::Object{{"resources", base64_encode(data)}}},
   });
 }
 

@@ -1,7 +1,7 @@
 #include "modules/config_map.h"
 
+#include "base/base64.h"
 #include "base/result.h"
-#include "modules/internal/base64.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>

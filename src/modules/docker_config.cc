@@ -1,10 +1,10 @@
 #include "modules/docker_config.h"
 
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "io/file.h"
 #include "json/value.h"
-#include "modules/internal/base64.h"
 
 #include <fmt/core.h>
 

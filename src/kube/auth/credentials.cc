@@ -1,5 +1,6 @@
 #include "kube/auth/credentials.h"
 
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -11,7 +12,6 @@
 #include "io/workers.h"
 #include "kube/auth/exec_plugin.h"
 #include "kube/auth/kubeconfig.h"
-#include "kube/internal/base64.h"
 #include "kube/internal/percent.h"
 
 #include <fmt/format.h>
@@ -212,7 +212,7 @@ Result<Credentials::Material> Credentials::read_files() const {
   } else if (!user.token.empty()) {
     material.authorization = "Bearer " + user.token;
   } else if (!user.username.empty()) {
-    material.authorization = "Basic " + internal::to_base64(user.username + ":" + user.password);
+    material.authorization = "Basic " + base64_encode(user.username + ":" + user.password);
   }
   return material;
 }

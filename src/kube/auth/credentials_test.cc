@@ -1,5 +1,6 @@
 #include "kube/auth/credentials.h"
 
+#include "base/base64.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
@@ -9,7 +10,6 @@
 #include "json/value.h"
 #include "kube/auth/exec_plugin.h"
 #include "kube/auth/kubeconfig.h"
-#include "kube/internal/base64.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -193,7 +193,7 @@ TEST_F(CredentialsTest, SaysThatAFixedTokenCannotBeRenewed) {
 TEST_F(CredentialsTest, SendsBasicAuthentication) {
   Credentials credentials(loop_, login_as("username: me, password: secret"), Log());
 
-  EXPECT_EQ(authorization(credentials), "Basic " + internal::to_base64("me:secret"));
+  EXPECT_EQ(authorization(credentials), "Basic " + base64_encode("me:secret"));
 }
 
 TEST_F(CredentialsTest, ImpersonatesAsTheKubeconfigSays) {

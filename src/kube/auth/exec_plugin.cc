@@ -1,11 +1,11 @@
 #include "kube/auth/exec_plugin.h"
 
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/auth/kubeconfig.h"
-#include "kube/internal/base64.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -256,7 +256,7 @@ std::string exec_info(const ExecPlugin& plugin, const KubeconfigCluster& cluster
     }
     if (!ca_pem.empty()) {
       json::set_at(spec, {"cluster", "certificate-authority-data"},
-                   json::String(internal::to_base64(ca_pem)));
+                   json::String(base64_encode(ca_pem)));
     }
     if (!cluster.proxy_url.empty()) {
       json::set_at(spec, {"cluster", "proxy-url"}, json::String(cluster.proxy_url));

@@ -1,9 +1,9 @@
 #include "kube/auth/kubeconfig.h"
 
+#include "base/base64.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "json/yaml.h"
-#include "kube/internal/base64.h"
 
 #include <fmt/format.h>
 
@@ -62,7 +62,7 @@ class Fields {
     const std::string data_name = name + "-data";
     const std::string encoded = text(data_name);
     if (encoded.empty()) return out;
-    std::optional<std::string> decoded = internal::from_base64(encoded);
+    std::optional<std::string> decoded = base64_decode(encoded);
     if (!decoded) {
       refuse(data_name, "is no base64");
     } else if (!decoded->contains("-----BEGIN ")) {

@@ -1,7 +1,6 @@
 #include "kube/auth/kubeconfig.h"
 
 #include "base/result.h"
-#include "kube/internal/base64.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -197,20 +196,6 @@ TEST(Kubeconfig, GuessesTheSchemeAsClientGoDoes) {
   EXPECT_EQ(resolve_with("server: 'h:1'", "")->cluster.server, "http://h:1");
   EXPECT_EQ(resolve_with("server: 'h:1', certificate-authority: f", "")->cluster.server,
             "https://h:1");
-}
-
-TEST(Base64, ReadsWhatItWrites) {
-  for (const std::string_view bytes : {"", "a", "ab", "abc", "abcd", "\xff\xfe\x00z"}) {
-    EXPECT_EQ(internal::from_base64(internal::to_base64(bytes)), std::string(bytes));
-  }
-  EXPECT_EQ(internal::to_base64("ab"), "YWI=");
-  EXPECT_EQ(internal::from_base64("YW\nI=\n"), "ab");
-}
-
-TEST(Base64, RefusesWhatIsNone) {
-  for (const std::string_view text : {"a", "ab", "abc", "ab=", "ab===", "a=bc", "ab==c", "a*=="}) {
-    EXPECT_EQ(internal::from_base64(text), std::nullopt) << text;
-  }
 }
 
 }  // namespace

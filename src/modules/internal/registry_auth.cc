@@ -1,10 +1,10 @@
 #include "modules/internal/registry_auth.h"
 
+#include "base/base64.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "json/value.h"
 #include "modules/docker_config.h"
-#include "modules/internal/base64.h"
 #include "modules/internal/http_status.h"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "modules/internal/base64.h"
+#include "base/base64.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::modules {
+namespace hangar {
 namespace {
 
 TEST(Base64, EncodesTheExamplesOfTheRfc) {
@@ -37,4 +37,4 @@ TEST(Base64, RefusesWhatItIsNot) {
 }
 
 }  // namespace
-}  // namespace hangar::modules
+}  // namespace hangar

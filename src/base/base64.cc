@@ -1,4 +1,4 @@
-#include "modules/internal/base64.h"
+#include "base/base64.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::modules {
+namespace hangar {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::optional<std::string> base64_decode(std::string_view text) {
   return bytes;
 }
 
-}  // namespace hangar::modules
+}  // namespace hangar

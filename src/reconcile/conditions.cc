@@ -1,4 +1,4 @@
-#include "airways/conditions.h"
+#include "reconcile/conditions.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace hangar::airways {
+namespace hangar::reconcile {
 
 namespace {
 
@@ -88,7 +88,10 @@ bool put(json::Value& status, const Fields& fields) {
   }
   changed |= assign(condition, "reason", json::Value(fields.reason));
   changed |= assign(condition, "message", json::Value(fields.message));
-  if (json::int_at(*found, {"observedGeneration"}) != fields.observed_generation) {
+  // Zero means that nobody said it, as Go prints it.
+  if (fields.observed_generation == 0) {
+    changed |= condition.erase("observedGeneration") > 0;
+  } else if (json::int_at(*found, {"observedGeneration"}) != fields.observed_generation) {
     changed |= assign(condition, "observedGeneration", json::Value(fields.observed_generation));
   }
   return changed;
@@ -156,4 +159,12 @@ bool meets_condition(const json::Value& object, std::string_view type) {
   return json::string_at(*condition, {"status"}) == "True";
 }
 
-}  // namespace hangar::airways
+json::Value status_patch(const json::Value& object, json::Value status) {
+  return json::Array{
+      json::Object{{"op", "test"},
+                   {"path", "/metadata/generation"},
+                   {"value", json::int_at(object, {"metadata", "generation"})}},
+      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
+}
+
+}  // namespace hangar::reconcile

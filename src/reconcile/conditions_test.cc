@@ -1,4 +1,4 @@
-#include "airways/conditions.h"
+#include "reconcile/conditions.h"
 
 #include "base/limits.h"
 #include "json/yaml.h"
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::airways {
+namespace hangar::reconcile {
 namespace {
 
 const WallTime kNow = parse_rfc3339("2026-04-08T12:00:00Z").value();
@@ -142,6 +142,19 @@ TEST(MergeConditions, TakesThemOverByType) {
   EXPECT_FALSE(merge_conditions(status, from, kLater));
 }
 
+TEST(MergeConditions, SaysNoGenerationThatNobodySaid) {
+  json::Value status = yaml(
+      "{conditions: [{type: Ready, status: 'True', reason: Ready, message: ok, "
+      "observedGeneration: 3, lastTransitionTime: '2026-01-01T00:00:00Z'}]}");
+  const json::Value from = yaml(
+      "{conditions: [{type: Ready, status: 'True', reason: Ready, message: ok, "
+      "lastTransitionTime: '2026-01-01T00:00:00Z'}]}");
+
+  EXPECT_TRUE(merge_conditions(status, from, kNow));
+  EXPECT_EQ(json::find(*find_condition(status, "Ready"), {"observedGeneration"}), nullptr);
+  EXPECT_FALSE(merge_conditions(status, from, kLater));
+}
+
 TEST(MergeConditions, FillsInATimeThatIsMissingOrGosZero) {
   for (const std::string_view time : {"null", "''", "'0001-01-01T00:00:00Z'", "'yesterday'"}) {
     SCOPED_TRACE(time);
@@ -195,5 +208,13 @@ TEST(MeetsCondition, WantsTrueAboutThisGeneration) {
   }
 }
 
+TEST(StatusPatch, HoldsOnlyForTheGenerationThatWasLookedAt) {
+  const json::Value patch =
+      status_patch(yaml(R"({"metadata": {"generation": 3}})"), yaml(R"({"phase": "a"})"));
+
+  EXPECT_EQ(patch, yaml(R"([{"op": "test", "path": "/metadata/generation", "value": 3},
+                             {"op": "add", "path": "/status", "value": {"phase": "a"}}])"));
+}
+
 }  // namespace
-}  // namespace hangar::airways
+}  // namespace hangar::reconcile

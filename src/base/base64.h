@@ -1,11 +1,11 @@
-// The standard alphabet with padding: Basic authentication, docker configs, ConfigMaps.
+// The standard alphabet with padding: Basic authentication, kubeconfig files, Secrets, ConfigMaps.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace hangar::modules {
+namespace hangar {
 
 [[nodiscard]] std::string base64_encode(std::string_view bytes);
 
@@ -13,4 +13,4 @@ namespace hangar::modules {
 // encoded parts decodes to the concatenation of the parts. Nothing for anything else.
 [[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
 
-}  // namespace hangar::modules
+}  // namespace hangar

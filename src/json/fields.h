@@ -1,0 +1,50 @@
+// Reads a manifest member by member, with errors that name the field by its whole path
+// ("spec.limits.memory: must be a string"). Missing and null are the same: the zero value, as in
+// Go.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "json/value.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::json {
+
+// A view of one object, which outlives it. All errors are InvalidInput.
+class Fields {
+ public:
+  Fields(const Object& object, std::string path) : object_(&object), path_(std::move(path)) {}
+
+  // Of a member: "spec.limits.memory".
+  [[nodiscard]] std::string name(std::string_view key) const;
+  [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+
+  [[nodiscard]] Result<std::string> text(std::string_view key) const;
+  [[nodiscard]] Result<std::string> required_text(std::string_view key) const;
+  [[nodiscard]] Result<bool> flag(std::string_view key) const;
+  [[nodiscard]] Result<std::int64_t> integer(std::string_view key) const;
+  // As Go writes it: "1m30s".
+  [[nodiscard]] Result<Duration> duration(std::string_view key) const;
+  [[nodiscard]] Result<std::vector<std::string>> texts(std::string_view key) const;
+  // Null when missing.
+  [[nodiscard]] Result<const Object*> object(std::string_view key) const;
+  [[nodiscard]] Result<Fields> required_object(std::string_view key) const;
+  // The elements of a list of objects, each with its place in the path: "spec.env[2]".
+  [[nodiscard]] Result<std::vector<Fields>> objects(std::string_view key) const;
+
+  // "spec.sleep.policy: must be Idle or Never", to be returned.
+  [[nodiscard]] std::unexpected<Error> wrong(std::string_view key, std::string_view wanted) const;
+
+ private:
+  [[nodiscard]] const Value* find(std::string_view key) const;
+
+  const Object* object_;
+  std::string path_;
+};
+
+}  // namespace hangar::json
