@@ -7,6 +7,8 @@
 #include "host/config.h"
 #include "host/host.h"
 #include "host/log.h"
+#include "host/operator_logs.h"
+#include "host/run_directory.h"
 #include "host/run_flight.h"
 #include "host/version.h"
 #include "io/file.h"
@@ -14,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -22,6 +25,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,6 +147,66 @@ int run_flight(const SettingFlags& setting_flags, FlightFlags flags) {
   return kDone;
 }
 
+struct RunFlags {
+  std::string directory;
+  std::string sleep_after = "1s";
+  bool never_sleep = false;
+};
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  command.add_option("DIR", flags.directory, "directory with a wasm_config.yaml")->required();
+  command.add_option("--sleep-after", flags.sleep_after,
+                     "how long an operator is idle before it leaves memory (default 1s)");
+  command.add_flag("--never-sleep", flags.never_sleep, "keep all operators in memory");
+}
+
+int run_directory(const SettingFlags& setting_flags, const RunFlags& flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const Result<Duration> after = parse_go_duration(flags.sleep_after);
+  if (!after || *after < Duration::zero()) {
+    return report(Error(ErrorKind::InvalidInput, "--sleep-after: must be a duration such as 1s"),
+                  kWrongUsage);
+  }
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<> ended =
+      host::run_directory(*config,
+                          {.directory = flags.directory,
+                           .sleep_after = flags.never_sleep ? std::nullopt : std::optional(*after)},
+                          Log(*sink, "run"));
+  return ended ? kDone : report(ended.error(), kFailed);
+}
+
+struct LogsFlags {
+  std::string name;
+  std::string namespace_;
+  std::size_t tail = 0;
+  bool follow = false;
+};
+
+void add_logs_flags(CLI::App& command, LogsFlags& flags) {
+  command.add_option("NAME", flags.name, "the operator")->required();
+  command.add_option("-n", flags.namespace_,
+                     "its namespace (none: an operator of hangar run)");
+  command.add_option("--tail", flags.tail, "only so many of the last lines");
+  command.add_flag("-f,--follow", flags.follow, "go on with what it prints from now on");
+}
+
+int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const Result<> ended = host::print_operator_logs(*config,
+                                                   {.namespace_ = flags.namespace_,
+                                                    .name = flags.name,
+                                                    .tail_lines = flags.tail,
+                                                    .follow = flags.follow},
+                                                   [](std::string_view text) {
+                                                     fmt::print("{}", text);
+                                                     return std::fflush(stdout) == 0;
+                                                   });
+  return ended ? kDone : report(ended.error(), kFailed);
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -160,6 +224,18 @@ int run(int argc, char** argv) {
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);
 
+  CLI::App* const run_command = app.add_subcommand(
+      "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
+  const SettingFlags run_settings(*run_command);
+  RunFlags run_flags;
+  add_run_flags(*run_command, run_flags);
+
+  CLI::App* const logs_command = app.add_subcommand(
+      "logs", "print what an operator printed last; on the machine of the host that runs it");
+  const SettingFlags logs_settings(*logs_command);
+  LogsFlags logs_flags;
+  add_logs_flags(*logs_command, logs_flags);
+
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
@@ -170,6 +246,8 @@ int run(int argc, char** argv) {
   }
   if (host_command->parsed()) return run_host(host_flags);
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
+  if (run_command->parsed()) return run_directory(run_settings, run_flags);
+  if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;
 }

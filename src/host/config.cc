@@ -1,6 +1,7 @@
 #include "host/config.h"
 
 #include "base/log.h"
+#include "base/quantity.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "json/yaml.h"
@@ -47,6 +48,13 @@ Set number_into(std::uint32_t Config::* member) {
       return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
     }
     config.*member = number;
+    return {};
+  };
+}
+
+Set bytes_into(std::uint64_t Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    config.*member = HANGAR_TRY(parse_bytes(text));
     return {};
   };
 }
@@ -124,6 +132,10 @@ const std::vector<Setting>& table() {
        .help = "Airways may name modules that are files of this machine (default false)",
        .set = flag_into(&Config::allow_file_modules),
        .is_switch = true},
+      {.name = "operator-memory-budget",
+       .help = "memory of operators beyond which idle ones are put to sleep, such as 256Mi "
+               "(default: each by its own policy only)",
+       .set = bytes_into(&Config::operator_memory_bytes)},
       {.name = "docker-config",
        .help = "docker config.json with registry credentials (default: DOCKER_CONFIG, ~/.docker)",
        .set = text_into(&Config::docker_config)},

@@ -3,15 +3,15 @@
 #include "abi/flight/evaluation.h"
 #include "airways/air_traffic_controller.h"
 #include "airways/flight_modules.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "host/config.h"
 #include "host/config_maps.h"
+#include "host/module_supply.h"
+#include "host/operator_parts.h"
 #include "host/version.h"
 #include "http/client.h"
-#include "io/file.h"
 #include "io/loop.h"
 #include "io/signals.h"
 #include "io/task.h"
@@ -20,16 +20,12 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
-#include "modules/docker_config.h"
-#include "modules/fetcher.h"
-#include "modules/module_store.h"
+#include "operators/operator_controller.h"
 #include "ops/endpoints.h"
 #include "ops/metrics_text.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
 #include "reconcile/turnstile.h"
-#include "wasm/code_cache.h"
-#include "wasm/engine.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -55,12 +51,6 @@ std::string identity() {
   return fmt::format("{}_{}", name.data(), ::getpid());
 }
 
-Result<modules::DockerConfig> docker_config(const Config& config) {
-  if (config.docker_config.empty()) return modules::DockerConfig::load();
-  const std::string text = HANGAR_TRY(io::read_file(config.docker_config, limits::kObjectBytesMax));
-  return modules::DockerConfig::parse(text);
-}
-
 }  // namespace
 
 // In the order in which parts are built; they are destroyed in reverse.
@@ -68,8 +58,8 @@ struct Host::Parts {
   struct Opened {
     Config config;
     kube::Login login;
-    modules::DockerConfig docker;
-    std::unique_ptr<modules::ModuleStore> store;
+    ModuleFiles modules;
+    OperatorFiles operators;
   };
   Parts(Opened opened, const Log& log_in);
 
@@ -91,17 +81,16 @@ struct Host::Parts {
   kube::Discovery discovery;
   kube::Cache cache;
 
-  std::unique_ptr<modules::ModuleStore> store;
   ConfigMaps config_maps;
-  modules::Fetcher fetcher;
-  wasm::Engine engine;
-  wasm::CodeCache code_cache;
+  ModuleSupply supply;
   abi::flight::Runtime flights;
   airways::FlightModules flight_modules;
+  OperatorParts operator_parts;
 
   reconcile::EventRecorder events;
   reconcile::Turnstile turnstile;
   airways::AirTrafficController airways;
+  operators::OperatorController operators;
   reconcile::LeaderElector elector;
   ops::Endpoints endpoints;
 
@@ -125,26 +114,20 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       client(loop, http, credentials, metrics, log.named("kube")),
       discovery(client),
       cache(loop, client, metrics, log.named("kube")),
-      store(std::move(opened.store)),
       config_maps(client),
-      fetcher({.loop = loop,
-               .workers = workers,
-               .client = http,
-               .store = *store,
-               .config_maps = &config_maps,
-               .may_read_files = config.allow_file_modules,
-               .log = log.named("modules")}),
-      engine(loop, workers),
-      code_cache(engine, {.directory = config.module_cache_dir / "code",
-                          .compile_program = config.compiler}),
-      flights(engine),
+      supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
+             config.allow_file_modules ? FileModules::Allowed : FileModules::Refused,
+             log.named("modules")),
+      flights(supply.engine),
       flight_modules({.loop = loop,
                       .workers = workers,
-                      .fetcher = fetcher,
-                      .code_cache = code_cache,
+                      .fetcher = supply.fetcher,
+                      .code_cache = supply.code_cache,
                       .runtime = flights,
                       .allow_list = config.module_allow_list,
                       .index_file = config.module_cache_dir / "flights.json"}),
+      operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
+                     metrics, log),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       turnstile(loop, config.max_concurrent_reconciles),
       airways({.loop = loop,
@@ -159,6 +142,19 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .metrics = metrics,
                .log = log,
                .version = std::string(kVersion)}),
+      operators({.loop = loop,
+                 .client = client,
+                 .cache = cache,
+                 .gateway = operator_parts.gateway,
+                 .modules = operator_parts.modules,
+                 .runtime = operator_parts.runtime,
+                 .snapshots = *operator_parts.snapshots,
+                 .events = events,
+                 .turnstile = turnstile,
+                 .metrics = metrics,
+                 .output = operator_parts.output,
+                 .log = log,
+                 .memory_budget_bytes = config.operator_memory_bytes}),
       elector(loop, client, metrics, log.named("lease"),
               {.namespace_ = !config.namespace_.empty()           ? config.namespace_
                              : !credentials->namespace_().empty() ? credentials->namespace_()
@@ -171,7 +167,6 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                      if (!is_ending) end(Error(ErrorKind::Unavailable, "the Lease was lost"));
                    }}),
       endpoints(loop, metrics, log.named("ops")) {
-  fetcher.use_credentials(std::move(opened.docker));
   ops::add_process_metrics(metrics);
 }
 
@@ -180,6 +175,7 @@ void Host::Parts::on_leading() {
   has_started = true;
   log.info("leading");
   airways.start();
+  operators.start();
 }
 
 // Asks once for the end of everything; run() returns when that is done.
@@ -190,7 +186,10 @@ void Host::Parts::end(std::optional<Error> why) {
 }
 
 io::Task<void> Host::Parts::end_all() {
-  if (has_started) co_await airways.stop();
+  if (has_started) {
+    co_await operators.stop();
+    co_await airways.stop();
+  }
   // Only now: whoever leads next finds nobody at work.
   if (config.leader_elect) co_await elector.stop();
   co_await events.stop();
@@ -209,12 +208,10 @@ Result<> Host::run() {
   opened.config = HANGAR_TRY(resolve(config_));
   opened.login = HANGAR_TRY(
       kube::find_login({.kubeconfig = opened.config.kubeconfig, .context = opened.config.context}));
-  opened.docker = HANGAR_TRY(docker_config(opened.config));
-  HANGAR_TRY(io::make_private_directory(opened.config.module_cache_dir));
-  opened.store = HANGAR_TRY(modules::ModuleStore::open(opened.config.module_cache_dir / "modules",
-                                                       log_.named("modules")));
+  opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
+  opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
-  HANGAR_TRY(parts_->code_cache.open());
+  HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
   parts_->endpoints.add_check("airways", [this]() -> Result<> {
     if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};

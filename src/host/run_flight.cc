@@ -18,9 +18,9 @@
 #include "base/result.h"
 #include "host/config.h"
 #include "host/config_maps.h"
+#include "host/module_supply.h"
 #include "host/version.h"
 #include "http/client.h"
-#include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -32,11 +32,6 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
-#include "modules/docker_config.h"
-#include "modules/fetcher.h"
-#include "modules/module_store.h"
-#include "wasm/code_cache.h"
-#include "wasm/engine.h"
 
 #include <fmt/format.h>
 
@@ -164,28 +159,17 @@ class Session {
 
   [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(const json::Value& resource,
                                                                const airways::Release& release) {
-    HANGAR_CO_TRY(io::make_private_directory(config_.module_cache_dir));
-    const auto store =
-        HANGAR_CO_TRY(modules::ModuleStore::open(config_.module_cache_dir / "modules", log_));
+    ModuleFiles files = HANGAR_CO_TRY(ModuleFiles::open(config_, log_));
     std::optional<ConfigMaps> config_maps;
     if (cluster_) config_maps.emplace(cluster_->client);
-    modules::Fetcher fetcher({.loop = loop_,
-                              .workers = workers_,
-                              .client = http_,
-                              .store = *store,
-                              .config_maps = config_maps ? &*config_maps : nullptr,
-                              .may_read_files = true,
-                              .log = log_});
-    fetcher.use_credentials(HANGAR_CO_TRY(modules::DockerConfig::load()));
-    wasm::Engine engine(loop_, workers_);
-    wasm::CodeCache code_cache(engine, {.directory = config_.module_cache_dir / "code",
-                                        .compile_program = config_.compiler});
-    HANGAR_CO_TRY(code_cache.open());
-    const abi::flight::Runtime runtime(engine);
+    ModuleSupply supply(std::move(files), config_, loop_, workers_, http_,
+                        config_maps ? &*config_maps : nullptr, FileModules::Allowed, log_);
+    HANGAR_CO_TRY(supply.code_cache.open());
+    const abi::flight::Runtime runtime(supply.engine);
     airways::FlightModules flight_modules({.loop = loop_,
                                            .workers = workers_,
-                                           .fetcher = fetcher,
-                                           .code_cache = code_cache,
+                                           .fetcher = supply.fetcher,
+                                           .code_cache = supply.code_cache,
                                            .runtime = runtime,
                                            .allow_list = config_.module_allow_list});
     const airways::FlightModule module = HANGAR_CO_TRY(co_await flight_modules.prepare(

@@ -33,6 +33,7 @@ KINDS = {
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
         "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     ("yoke.cd/v1alpha1", "Airway"): ("/apis/yoke.cd/v1alpha1", "airways", False),
+    ("hangar.dev/v1alpha1", "Operator"): ("/apis/hangar.dev/v1alpha1", "operators", True),
 }
 
 

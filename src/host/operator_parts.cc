@@ -1,0 +1,49 @@
+#include "host/operator_parts.h"
+
+#include "io/file.h"
+
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+// Unlinked files of this process: nothing in here is worth more than the process.
+std::filesystem::path snapshot_directory(const Config& config) {
+  return config.module_cache_dir / "snapshots";
+}
+
+}  // namespace
+
+std::filesystem::path operator_log_directory(const Config& config) {
+  return config.module_cache_dir / "logs";
+}
+
+Result<OperatorFiles> OperatorFiles::open(const Config& config) {
+  HANGAR_TRY(io::make_private_directory(operator_log_directory(config)));
+  HANGAR_TRY(io::make_private_directory(snapshot_directory(config)));
+  OperatorFiles files;
+  files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config)));
+  return files;
+}
+
+OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
+                             const kube::Client& client, kube::Cache& cache,
+                             kube::Discovery& discovery, ModuleSupply& supply, Metrics& metrics,
+                             const Log& log)
+    : snapshots(std::move(files.snapshots)),
+      runtime(supply.engine),
+      gateway({.loop = loop,
+               .client = client,
+               .cache = cache,
+               .discovery = discovery,
+               .metrics = metrics,
+               .log = log.named("gateway")}),
+      modules({.loop = loop,
+               .fetcher = supply.fetcher,
+               .code_cache = supply.code_cache,
+               .runtime = runtime,
+               .image_directory = snapshot_directory(config)}),
+      output(operator_log_directory(config)) {}
+
+}  // namespace hangar::host

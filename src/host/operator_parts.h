@@ -1,0 +1,48 @@
+// What long-running guests need besides modules: their contract, their API server, their place on
+// disk.
+#pragma once
+
+#include "abi/kube_runtime/guest.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "gateway/gateway.h"
+#include "host/config.h"
+#include "host/module_supply.h"
+#include "io/loop.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "operators/operator_log.h"
+#include "operators/operator_modules.h"
+#include "wasm/snapshot/snapshot_store.h"
+
+#include <filesystem>
+#include <memory>
+
+namespace hangar::host {
+
+// Where the output of guests is kept.
+[[nodiscard]] std::filesystem::path operator_log_directory(const Config& config);
+
+// What is on disk, opened before any thread starts.
+struct OperatorFiles {
+  // Makes the directories of a resolved configuration. Denied when others may write there.
+  [[nodiscard]] static Result<OperatorFiles> open(const Config& config);
+
+  std::unique_ptr<wasm::SnapshotStore> snapshots;
+};
+
+struct OperatorParts {
+  OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
+                const kube::Client& client, kube::Cache& cache, kube::Discovery& discovery,
+                ModuleSupply& supply, Metrics& metrics, const Log& log);
+
+  std::unique_ptr<wasm::SnapshotStore> snapshots;
+  abi::kube_runtime::Runtime runtime;
+  gateway::Gateway gateway;
+  operators::OperatorModules modules;
+  operators::OperatorLogs output;
+};
+
+}  // namespace hangar::host

@@ -1,0 +1,166 @@
+#include "host/run_directory.h"
+
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "host/module_supply.h"
+#include "host/operator_parts.h"
+#include "http/client.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "io/signals.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "kube/auth/credentials.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "operators/fleet.h"
+#include "operators/operator.h"
+#include "operators/operator_modules.h"
+#include "ops/endpoints.h"
+#include "ops/metrics_text.h"
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::host {
+
+namespace {
+
+constexpr std::string_view kConfigFile = "wasm_config.yaml";
+
+std::vector<std::string> environment_of(const operators::Operator& spec) {
+  std::vector<std::string> environment;
+  for (const operators::EnvironmentEntry& entry : spec.environment) {
+    environment.push_back(entry.name + "=" + entry.value);
+  }
+  return environment;
+}
+
+// In the order in which parts are built; they are destroyed in reverse.
+class Session {
+ public:
+  Session(const Config& config, kube::Login login, ModuleFiles files, OperatorFiles operator_files,
+          const Log& log)
+      : log_(log),
+        signals_(loop_, {SIGTERM, SIGINT}, [this](int) { end(std::nullopt); }),
+        workers_(loop_, config.guest_threads),
+        http_(loop_),
+        client_(loop_, http_,
+                std::make_shared<kube::Credentials>(loop_, std::move(login), log.named("kube")),
+                metrics_, log.named("kube")),
+        discovery_(client_),
+        cache_(loop_, client_, metrics_, log.named("kube")),
+        supply_(std::move(files), config, loop_, workers_, http_, nullptr, FileModules::Allowed,
+                log.named("modules")),
+        parts_(std::move(operator_files), config, loop_, client_, cache_, discovery_, supply_,
+               metrics_, log),
+        fleet_({.loop = loop_,
+                .runtime = parts_.runtime,
+                .gateway = parts_.gateway,
+                .snapshots = *parts_.snapshots,
+                .metrics = metrics_,
+                .output = parts_.output,
+                .log = log,
+                .memory_budget_bytes = config.operator_memory_bytes},
+               {.on_change = [](const operators::RunningOperator&) {},
+                .on_failure =
+                    [this](const operators::RunningOperator& failed, const Error& error) {
+                      log_.warning("a guest failed",
+                                   {{"name", failed.spec().key.name}, {"error", error.message()}});
+                    }}),
+        endpoints_(loop_, metrics_, log.named("ops")) {
+    ops::add_process_metrics(metrics_);
+  }
+
+  [[nodiscard]] Result<> run(std::vector<operators::Operator> specs,
+                             const std::string& bind_address) {
+    HANGAR_TRY(supply_.code_cache.open());
+    HANGAR_TRY(endpoints_.listen(bind_address));
+    loop_.spawn(start(std::move(specs)));
+    loop_.run();
+    if (error_) return std::unexpected(*error_);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] io::Task<void> start(std::vector<operators::Operator> specs) {
+    for (operators::Operator& spec : specs) {
+      Result<operators::OperatorModule> module = co_await parts_.modules.prepare(
+          {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure},
+          stop_.get_token());
+      if (stop_.stop_requested()) co_return;
+      if (!module) {
+        end(std::move(module).error().in(spec.key.name));
+        co_return;
+      }
+      operators::GuestInputs inputs{.environment = environment_of(spec)};
+      co_await fleet_.run(std::move(spec), *std::move(module), {},
+                          [inputs = std::move(inputs)](std::stop_token) { return given(inputs); });
+    }
+    log_.info("all operators run", {{"count", fleet_.size()}});
+  }
+
+  static io::Task<Result<operators::GuestInputs>> given(operators::GuestInputs inputs) {
+    co_return inputs;
+  }
+
+  void end(std::optional<Error> why) {
+    if (!stop_.request_stop()) return;
+    error_ = std::move(why);
+    loop_.spawn(end_all());
+  }
+
+  [[nodiscard]] io::Task<void> end_all() {
+    co_await fleet_.stop();
+    cache_.stop();
+    co_await endpoints_.stop();
+    loop_.stop();
+  }
+
+  const Log& log_;
+  Metrics metrics_;
+  io::Loop loop_;
+  // Before any thread, so that all of them leave the signals to the loop.
+  io::Signals signals_;
+  io::Workers workers_;
+  http::Client http_;
+  kube::Client client_;
+  kube::Discovery discovery_;
+  kube::Cache cache_;
+  ModuleSupply supply_;
+  OperatorParts parts_;
+  operators::Fleet fleet_;
+  ops::Endpoints endpoints_;
+  std::stop_source stop_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
+  const std::filesystem::path file = options.directory / kConfigFile;
+  const std::string text = HANGAR_TRY(io::read_file(file, limits::kObjectBytesMax));
+  using operators::SleepPolicy;
+  const SleepPolicy sleep = options.sleep_after ? SleepPolicy{.kind = SleepPolicy::Kind::Idle,
+                                                              .after = *options.sleep_after}
+                                                : SleepPolicy{.kind = SleepPolicy::Kind::Never};
+  Result<std::vector<operators::Operator>> specs =
+      operators::parse_wasm_config(text, options.directory.string(), sleep);
+  if (!specs) return std::unexpected(std::move(specs).error().in(file.string()));
+  kube::Login login = HANGAR_TRY(
+      kube::find_login({.kubeconfig = resolved.kubeconfig, .context = resolved.context}));
+  ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log.named("modules")));
+  OperatorFiles operator_files = HANGAR_TRY(OperatorFiles::open(resolved));
+  return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)
+      .run(*std::move(specs), resolved.bind_address);
+}
+
+}  // namespace hangar::host

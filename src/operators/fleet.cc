@@ -1,0 +1,134 @@
+#include "operators/fleet.h"
+
+#include "base/assert.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+namespace hangar::operators {
+
+std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
+                                        std::uint64_t excess_bytes, Instant now) {
+  const auto uselessness = [&](std::size_t index) {
+    const Resident& resident = residents[index];
+    // A wake costs something even where it was too short to be measured.
+    const std::chrono::duration<double> cost =
+        std::max<Duration>(resident.cost, std::chrono::microseconds(10));
+    const std::chrono::duration<double> idle = now - resident.idle_since;
+    return static_cast<double>(resident.bytes) * idle.count() / cost.count();
+  };
+  std::vector<std::size_t> order(residents.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
+    return uselessness(left) > uselessness(right);
+  });
+  std::uint64_t freed = 0;
+  std::size_t count = 0;
+  while (count < order.size() && freed < excess_bytes)
+    freed += residents[order[count++]].bytes;
+  order.resize(count);
+  return order;
+}
+
+Fleet::Fleet(const Parts& parts, Listener listener)
+    : fleet_parts_(parts),
+      listener_(std::move(listener)),
+      metrics_(parts.metrics),
+      parts_{.loop = parts.loop,
+             .runtime = parts.runtime,
+             .gateway = parts.gateway,
+             .snapshots = parts.snapshots,
+             .metrics = metrics_,
+             .output = parts.output,
+             .log = parts.log,
+             .on_change = [this](RunningOperator& changed) { on_change(changed); },
+             .on_failure =
+                 [this](RunningOperator& failed, const Error& error) {
+                   on_change(failed);
+                   listener_.on_failure(failed, error);
+                 }} {
+  parts.metrics.gauge_read("hangar_operators", "operators that this host runs",
+                           [this] { return static_cast<double>(operators_.size()); });
+  parts.metrics.gauge_read("hangar_operators_resident", "operators in memory",
+                           [this] { return static_cast<double>(resident_.size()); });
+  parts.metrics.gauge_read("hangar_operator_resident_bytes", "memory of all guests",
+                           [this] { return static_cast<double>(resident_bytes_); });
+  parts.metrics.gauge_read("hangar_operator_disk_bytes", "snapshots of all sleeping guests",
+                           [this] { return static_cast<double>(disk_bytes_); });
+}
+
+Fleet::~Fleet() {
+  HANGAR_ASSERT(operators_.empty(), "a fleet is stopped before it is destroyed");
+}
+
+io::Task<void> Fleet::run(Operator spec, OperatorModule module, kube::Identity identity,
+                          ReadInputs read_inputs) {
+  co_await remove(spec.key);
+  const kube::ObjectKey key = spec.key;
+  auto& entry = operators_[key];
+  entry = std::make_unique<RunningOperator>(parts_, std::move(spec), std::move(module),
+                                            std::move(identity), std::move(read_inputs));
+  entry->start();
+}
+
+io::Task<void> Fleet::remove(kube::ObjectKey key) {
+  const auto found = operators_.find(key);
+  if (found == operators_.end()) co_return;
+  const std::unique_ptr<RunningOperator> removed = std::move(found->second);
+  operators_.erase(found);
+  co_await removed->stop();
+  on_change(*removed);
+}
+
+io::Task<void> Fleet::stop() {
+  while (!operators_.empty())
+    co_await remove(operators_.begin()->first);
+}
+
+const RunningOperator* Fleet::find(const kube::ObjectKey& key) const {
+  const auto found = operators_.find(key);
+  return found == operators_.end() ? nullptr : found->second.get();
+}
+
+void Fleet::on_change(RunningOperator& changed) {
+  const auto account = [&changed](auto& counted, std::uint64_t& sum, std::uint64_t bytes) {
+    if (const auto known = counted.find(&changed); known != counted.end()) {
+      sum -= known->second;
+      counted.erase(known);
+    }
+    if (bytes == 0) return;
+    counted.emplace(&changed, bytes);
+    sum += bytes;
+  };
+  account(resident_, resident_bytes_, changed.resident_bytes());
+  account(on_disk_, disk_bytes_, changed.disk_bytes());
+  make_room();
+  if (operators_.contains(changed.spec().key)) listener_.on_change(changed);
+}
+
+void Fleet::make_room() {
+  const std::uint64_t budget = fleet_parts_.memory_budget_bytes;
+  if (budget == 0 || resident_bytes_ <= budget) return;
+  std::vector<RunningOperator*> candidates;
+  std::vector<Resident> residents;
+  std::uint64_t leaving = 0;  // What was asked to leave already.
+  for (const auto& [resident, bytes] : resident_) {
+    if (!resident->life().may_be_pressed()) {
+      if (resident->life().is_pressed()) leaving += bytes;
+      continue;
+    }
+    candidates.push_back(resident);
+    residents.push_back({.bytes = bytes,
+                         .idle_since = resident->life().idle_since(),
+                         .cost = resident->statistics().last_cpu_time});
+  }
+  const std::uint64_t excess = resident_bytes_ - budget;
+  if (leaving >= excess) return;
+  for (const std::size_t index : least_valuable(residents, excess - leaving, io::Loop::now())) {
+    candidates[index]->press();
+  }
+}
+
+}  // namespace hangar::operators

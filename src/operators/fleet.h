@@ -1,0 +1,87 @@
+// All operators of this host: who runs, and who has to make room when memory is short.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/object.h"
+#include "operators/running_operator.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace hangar::operators {
+
+// One resident operator with nothing to do.
+struct Resident {
+  std::uint64_t bytes = 0;  // What its sleep would free.
+  Instant idle_since;
+  Duration cost{};  // What its last wake took: what the next one will, about.
+};
+// Whom to put to sleep so that at least `excess_bytes` are freed, least valuable first: the bytes
+// that it holds and the time that nobody has needed them, over what it costs to get them back.
+// Indices into `residents`; all of them when even that is not enough.
+[[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
+                                                      std::uint64_t excess_bytes, Instant now);
+
+// Loop thread only.
+class Fleet {
+ public:
+  // All of it outlives this.
+  struct Parts {
+    io::Loop& loop;
+    const abi::kube_runtime::Runtime& runtime;
+    gateway::Gateway& gateway;
+    wasm::SnapshotStore& snapshots;
+    Metrics& metrics;
+    const OperatorLogs& output;
+    Log log;
+    // Of the memory of guests that could sleep; zero: none.
+    std::uint64_t memory_budget_bytes = 0;
+  };
+  struct Listener {
+    std::function<void(const RunningOperator&)> on_change;
+    std::function<void(const RunningOperator&, const Error&)> on_failure;
+  };
+  Fleet(const Parts& parts, Listener listener);
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+  ~Fleet();  // Stopped.
+
+  // Starts an operator, in place of the one of its key: which has ended before the new one begins,
+  // so that the two never act at once.
+  [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module, kube::Identity identity,
+                                   ReadInputs read_inputs);
+  // Ends it and frees what it held. Nothing where there is none.
+  [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
+  [[nodiscard]] io::Task<void> stop();
+
+  // Null when there is none.
+  [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
+  [[nodiscard]] std::size_t size() const { return operators_.size(); }
+
+ private:
+  void on_change(RunningOperator& changed);
+  void make_room();
+
+  const Parts fleet_parts_;
+  const Listener listener_;
+  OperatorMetrics metrics_;
+  const RunningOperator::Parts parts_;
+  std::map<kube::ObjectKey, std::unique_ptr<RunningOperator>> operators_;
+  // Those that are in memory, with what they were counted as.
+  std::map<RunningOperator*, std::uint64_t> resident_;
+  std::map<RunningOperator*, std::uint64_t> on_disk_;
+  std::uint64_t resident_bytes_ = 0;
+  std::uint64_t disk_bytes_ = 0;
+};
+
+}  // namespace hangar::operators

@@ -1,0 +1,122 @@
+#include "operators/life.h"
+
+#include "base/assert.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hangar::operators {
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::Starting:
+      return "Starting";
+    case Phase::Running:
+      return "Running";
+    case Phase::Asleep:
+      return "Asleep";
+    case Phase::BackOff:
+      return "BackOff";
+    case Phase::Completed:
+      return "Completed";
+  }
+  return "";
+}
+
+Life::Step Life::begin(Act act) {
+  state_ = State::Busy;
+  act_ = act;
+  if (act != Act::Sleep) {
+    has_arrivals_ = false;
+    is_pressed_ = false;
+  }
+  return {.act = act};
+}
+
+Life::Step Life::next(Instant now) {
+  switch (state_) {
+    case State::New:
+      started_at_ = now;
+      ++start_count_;
+      return begin(Act::Start);
+    case State::BackOff:
+      if (now < retry_at_) return {.ask_again = retry_at_};
+      started_at_ = now;
+      ++start_count_;
+      return begin(Act::Start);
+    case State::Resident: {
+      if (has_arrivals_) return begin(Act::Wake);
+      if (!options_.sleep_after) return {};
+      const Instant sleep_at = idle_since_ + *options_.sleep_after;
+      if (is_pressed_ || now >= sleep_at) return begin(Act::Sleep);
+      return {.ask_again = sleep_at};
+    }
+    case State::Asleep:
+      return has_arrivals_ ? begin(Act::Wake) : Step{};
+    case State::Busy:
+    case State::Completed:
+      return {};
+  }
+  return {};
+}
+
+void Life::on_arrival() {
+  if (state_ == State::New || state_ == State::BackOff || state_ == State::Completed) return;
+  has_arrivals_ = true;
+}
+
+void Life::on_turn_ended(TurnEnd end, Instant now) {
+  HANGAR_ASSERT(state_ == State::Busy && act_ != Act::Sleep, "a turn was under way");
+  idle_since_ = now;
+  if (end == TurnEnd::Completed) {
+    state_ = State::Completed;
+    return;
+  }
+  state_ = State::Resident;
+  if (end == TurnEnd::Failed || std::exchange(must_fail_, false)) fail(now);
+}
+
+void Life::on_sleep_ended(SleepEnd end, Instant now) {
+  HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Sleep, "it was going to sleep");
+  state_ = end == SleepEnd::Asleep ? State::Asleep : State::Resident;
+  // Not again at once: what is in the way (a full disk) takes its time.
+  if (end == SleepEnd::StaysResident) idle_since_ = now;
+  is_pressed_ = false;
+  if (std::exchange(must_fail_, false)) fail(now);
+}
+
+void Life::fail(Instant now) {
+  if (state_ == State::Busy) {
+    must_fail_ = true;
+    return;
+  }
+  if (state_ != State::Resident && state_ != State::Asleep) return;
+  if (now - started_at_ >= options_.stable_min) failures_ = 0;
+  constexpr std::uint32_t kDoublingsMax = 20;
+  const Duration delay = options_.backoff_min * (1ULL << std::min(failures_, kDoublingsMax));
+  ++failures_;
+  retry_at_ = now + std::min(delay, options_.backoff_max);
+  state_ = State::BackOff;
+  has_arrivals_ = false;
+  must_fail_ = false;
+}
+
+Phase Life::phase() const {
+  switch (state_) {
+    case State::New:
+      return Phase::Starting;
+    case State::Busy:
+      return act_ == Act::Start ? Phase::Starting : Phase::Running;
+    case State::Resident:
+      return Phase::Running;
+    case State::Asleep:
+      return Phase::Asleep;
+    case State::BackOff:
+      return Phase::BackOff;
+    case State::Completed:
+      return Phase::Completed;
+  }
+  return Phase::Starting;
+}
+
+}  // namespace hangar::operators

@@ -1,0 +1,227 @@
+#include "operators/life.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+
+namespace hangar::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using Act = Life::Act;
+
+constexpr Instant kStart{1h};
+
+Life sleeper() {
+  return Life({.sleep_after = 2s});
+}
+
+// Past its first turn, at kStart.
+Life started(Life life = sleeper()) {
+  EXPECT_EQ(life.next(kStart).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart);
+  return life;
+}
+
+Life asleep() {
+  Life life = started();
+  EXPECT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 2s);
+  return life;
+}
+
+TEST(Life, BeginsWithAStart) {
+  Life life = sleeper();
+  EXPECT_EQ(life.phase(), Phase::Starting);
+  EXPECT_EQ(life.next(kStart).act, Act::Start);
+  EXPECT_EQ(life.phase(), Phase::Starting);
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart);
+  EXPECT_EQ(life.phase(), Phase::Running);
+}
+
+TEST(Life, DoesOneThingAtATime) {
+  Life life = sleeper();
+  ASSERT_EQ(life.next(kStart).act, Act::Start);
+  life.on_arrival();
+  EXPECT_EQ(life.next(kStart).act, Act::Nothing);
+}
+
+TEST(Life, WakesForWhatArrivedDuringATurn) {
+  Life life = sleeper();
+  ASSERT_EQ(life.next(kStart).act, Act::Start);
+  life.on_arrival();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart);
+  EXPECT_EQ(life.next(kStart).act, Act::Wake);
+}
+
+TEST(Life, SleepsOnceItHasBeenIdleForLongEnough) {
+  Life life = started();
+  const Life::Step early = life.next(kStart + 1s);
+  EXPECT_EQ(early.act, Act::Nothing);
+  EXPECT_EQ(early.ask_again, kStart + 2s);
+  EXPECT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+}
+
+TEST(Life, NeverSleepsWhereItMayNot) {
+  Life life = started(Life({.sleep_after = std::nullopt}));
+  life.press();
+  const Life::Step step = life.next(kStart + 1000h);
+  EXPECT_EQ(step.act, Act::Nothing);
+  EXPECT_FALSE(step.ask_again.has_value());
+}
+
+TEST(Life, SleepsAtOnceUnderPressure) {
+  Life life = started();
+  ASSERT_TRUE(life.may_be_pressed());
+  life.press();
+  EXPECT_EQ(life.next(kStart).act, Act::Sleep);
+}
+
+TEST(Life, WakesFromSleepForAnArrivalOnly) {
+  Life life = asleep();
+  EXPECT_EQ(life.phase(), Phase::Asleep);
+  EXPECT_EQ(life.next(kStart + 1000h).act, Act::Nothing);
+  life.on_arrival();
+  EXPECT_EQ(life.next(kStart + 1000h).act, Act::Wake);
+}
+
+TEST(Life, WakesForWhatArrivedWhileItFellAsleep) {
+  Life life = started();
+  ASSERT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+  life.on_arrival();
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 2s);
+  EXPECT_EQ(life.next(kStart + 2s).act, Act::Wake);
+}
+
+TEST(Life, TriesToSleepAgainOnlyAfterAnotherWhile) {
+  Life life = started();
+  ASSERT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::StaysResident, kStart + 3s);
+  EXPECT_EQ(life.phase(), Phase::Running);
+  EXPECT_EQ(life.next(kStart + 4s).ask_again, kStart + 5s);
+}
+
+TEST(Life, StartsAnewTwiceAsLateAfterEachFailure) {
+  Life life = sleeper();
+  Instant now = kStart;
+  for (const Duration delay : {1s, 2s, 4s, 8s}) {
+    ASSERT_EQ(life.next(now).act, Act::Start);
+    life.on_turn_ended(Life::TurnEnd::Failed, now);
+    EXPECT_EQ(life.phase(), Phase::BackOff);
+    EXPECT_EQ(life.next(now).ask_again, now + delay);
+    now += delay;
+  }
+  EXPECT_EQ(life.start_count(), 4U);
+}
+
+TEST(Life, WaitsNoLongerThanTheLongestBackOff) {
+  Life life = sleeper();
+  Instant now = kStart;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(life.next(now).act, Act::Start);
+    life.on_turn_ended(Life::TurnEnd::Failed, now);
+    now = life.retry_at();
+  }
+  ASSERT_EQ(life.next(now).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Failed, now);
+  EXPECT_EQ(life.retry_at() - now, limits::kOperatorBackoffMax);
+}
+
+TEST(Life, ForgetsFailuresOfAGuestThatRanForLong) {
+  Life life = sleeper();
+  ASSERT_EQ(life.next(kStart).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Failed, kStart);
+  const Instant restarted = kStart + 1s;
+  ASSERT_EQ(life.next(restarted).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Waits, restarted);
+  life.fail(restarted + limits::kOperatorStableMin);
+  EXPECT_EQ(life.retry_at(), restarted + limits::kOperatorStableMin + 1s);
+}
+
+TEST(Life, AFailureFromOutsideWaitsForTheActUnderWay) {
+  Life life = started();
+  ASSERT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+  life.fail(kStart + 2s);
+  EXPECT_EQ(life.phase(), Phase::Running);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 2s);
+  EXPECT_EQ(life.phase(), Phase::BackOff);
+}
+
+TEST(Life, IsOverOnceItCompleted) {
+  Life life = sleeper();
+  ASSERT_EQ(life.next(kStart).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Completed, kStart);
+  life.on_arrival();
+  EXPECT_EQ(life.next(kStart + 1000h).act, Act::Nothing);
+  EXPECT_EQ(life.phase(), Phase::Completed);
+}
+
+// Everything that can happen, in any order: whatever the interleaving, what arrives is handed over,
+// nobody sleeps over it, and no two acts overlap. HANGAR_TEST_SEED repeats a run.
+TEST(Life, LosesNothingInAnyOrder) {
+  const char* const given = std::getenv("HANGAR_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("HANGAR_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto chance = [&random](unsigned percent) { return random() % 100 < percent; };
+
+  for (int round = 0; round < 200; ++round) {
+    Life life({.sleep_after = Duration(random() % 3'000'000'000)});
+    Instant now = kStart;
+    Act under_way = Act::Nothing;
+    int waiting = 0;  // Arrivals that the running instance has not been given.
+    bool runs = false;
+    for (int i = 0; i < 500; ++i) {
+      now += Duration(random() % 1'000'000'000);
+      if (runs && chance(30)) {
+        life.on_arrival();
+        ++waiting;
+      }
+      if (chance(5)) life.press();
+      if (chance(2)) {
+        life.fail(now);
+        if (life.phase() == Phase::BackOff) {
+          runs = false;
+          waiting = 0;
+        }
+      }
+      if (under_way == Act::Nothing) {
+        const Life::Step step = life.next(now);
+        if (step.act == Act::Nothing) {
+          ASSERT_EQ(waiting, 0) << "it rests with something to do";
+          if (life.phase() == Phase::Completed) break;
+          ASSERT_TRUE(life.phase() == Phase::Asleep || step.ask_again.has_value())
+              << "nobody would look at it again";
+        }
+        if (step.act == Act::Start) runs = true;
+        if (step.act == Act::Sleep) ASSERT_EQ(waiting, 0);
+        if (step.act == Act::Start || step.act == Act::Wake) waiting = 0;
+        under_way = step.act;
+        continue;
+      }
+      ASSERT_EQ(life.next(now).act, Act::Nothing) << "two acts at once";
+      if (!chance(50)) continue;
+      if (under_way == Act::Sleep) {
+        life.on_sleep_ended(chance(90) ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
+                            now);
+      } else {
+        life.on_turn_ended(chance(95)   ? Life::TurnEnd::Waits
+                           : chance(95) ? Life::TurnEnd::Failed
+                                        : Life::TurnEnd::Completed,
+                           now);
+      }
+      under_way = Act::Nothing;
+      if (life.phase() == Phase::BackOff || life.phase() == Phase::Completed) {
+        runs = false;
+        waiting = 0;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hangar::operators

@@ -1,0 +1,352 @@
+#include "operators/operator_controller.h"
+
+#include "base/base64.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "reconcile/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+namespace hangar::operators {
+
+namespace {
+
+using reconcile::Condition;
+using reconcile::ConditionStatus;
+using reconcile::Outcome;
+
+constexpr std::string_view kFieldManager = "hangar-operators";
+constexpr std::string_view kStalled = "Stalled";
+
+// A tag, URL or ConfigMap whose content may change is looked at again after this.
+constexpr std::chrono::minutes kModuleRecheck{5};
+
+// Figures in the status are for people. A host writes no more than this many of them a second,
+// however many operators it has.
+constexpr double kStatusWritesPerSecond = 20;
+constexpr std::chrono::seconds kStatusIntervalMin{5};
+
+kube::Resource core_resource(bool is_secret) {
+  return is_secret ? kube::Resource{.version = "v1",
+                                    .plural = "secrets",
+                                    .kind = "Secret",
+                                    .namespaced = true}
+                   : kube::Resource{.version = "v1",
+                                    .plural = "configmaps",
+                                    .kind = "ConfigMap",
+                                    .namespaced = true};
+}
+
+// The value of one key, decoded; nothing when there is none.
+std::optional<std::string> value_at(const json::Value& object, bool is_secret,
+                                    std::string_view key) {
+  const auto text_of = [&](std::string_view member) -> const json::Value* {
+    const json::Value* const value = json::find(object, {member, key});
+    return value != nullptr && value->is_string() ? value : nullptr;
+  };
+  const json::Value* const text = is_secret ? nullptr : text_of("data");
+  if (text != nullptr) return std::string(text->get_string());
+  const json::Value* const encoded = text_of(is_secret ? "data" : "binaryData");
+  if (encoded == nullptr) return std::nullopt;
+  return base64_decode(encoded->get_string());
+}
+
+std::vector<std::string> keys_of(const json::Value& object, bool is_secret) {
+  std::vector<std::string> keys;
+  for (const std::string_view member : {"data", "binaryData"}) {
+    if (is_secret && member == "binaryData") continue;
+    const json::Object* const values = json::object_at(object, {member});
+    if (values == nullptr) continue;
+    for (const auto& value : *values)
+      keys.emplace_back(value.key());
+  }
+  return keys;
+}
+
+io::Task<Result<json::Value>> read_source(kube::Client client, std::string namespace_,
+                                          std::string name, bool is_secret, bool is_optional,
+                                          std::stop_token stop) {
+  Result<json::Value> object = co_await client.get(
+      core_resource(is_secret), {.namespace_ = std::move(namespace_), .name = name}, stop);
+  if (!object && object.error().kind() == ErrorKind::NotFound && is_optional) {
+    co_return json::Value(json::Object{});
+  }
+  if (!object) {
+    co_return std::unexpected(std::move(object).error().in(
+        fmt::format("{} {}", is_secret ? "Secret" : "ConfigMap", name)));
+  }
+  co_return object;
+}
+
+// From the operator's own namespace only. Values never become part of a message.
+io::Task<Result<GuestInputs>> read_inputs(kube::Client client, Operator spec,
+                                          std::stop_token stop) {
+  GuestInputs inputs;
+  for (const EnvironmentEntry& entry : spec.environment) {
+    if (entry.source == EnvironmentEntry::Source::Literal) {
+      inputs.environment.push_back(fmt::format("{}={}", entry.name, entry.value));
+      continue;
+    }
+    const bool is_secret = entry.source == EnvironmentEntry::Source::Secret;
+    const json::Value object = HANGAR_CO_TRY(co_await read_source(
+        client, spec.key.namespace_, entry.object, is_secret, entry.is_optional, stop));
+    const std::optional<std::string> value = value_at(object, is_secret, entry.key);
+    if (!value && entry.is_optional) continue;
+    if (!value || value->find('\0') != std::string::npos) {
+      co_return fail(ErrorKind::NotFound,
+                     fmt::format("env {}: {} {} has no text at the key {}", entry.name,
+                                 is_secret ? "Secret" : "ConfigMap", entry.object, entry.key));
+    }
+    inputs.environment.push_back(fmt::format("{}={}", entry.name, *value));
+  }
+  for (const FileEntry& entry : spec.files) {
+    const json::Value object = HANGAR_CO_TRY(co_await read_source(
+        client, spec.key.namespace_, entry.object, entry.is_secret, entry.is_optional, stop));
+    for (const std::string& key : keys_of(object, entry.is_secret)) {
+      if (std::optional<std::string> value = value_at(object, entry.is_secret, key)) {
+        inputs.files[fmt::format("{}/{}", entry.path, key)] = *std::move(value);
+      }
+    }
+  }
+  co_return inputs;
+}
+
+// "1.5Mi", as people read it.
+std::string readable(std::uint64_t bytes) {
+  if (bytes < limits::kKiB) return fmt::format("{}", bytes);
+  if (bytes < limits::kMiB) {
+    return fmt::format("{:.1f}Ki", static_cast<double>(bytes) / static_cast<double>(limits::kKiB));
+  }
+  return fmt::format("{:.1f}Mi", static_cast<double>(bytes) / static_cast<double>(limits::kMiB));
+}
+
+std::string microseconds_of(Duration duration) {
+  return fmt::format("{}us",
+                     std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
+}
+
+// The Ready condition of what runs.
+Condition ready_of(const RunningOperator& running) {
+  Condition condition{.reason = std::string(name_of(running.life().phase()))};
+  switch (running.life().phase()) {
+    case Phase::Starting:
+      condition.status = ConditionStatus::Unknown;
+      condition.message = "the guest is in its first turn";
+      break;
+    case Phase::Running:
+    case Phase::Asleep:
+      condition.status = ConditionStatus::True;
+      condition.reason = "AtWork";
+      condition.message = "the guest answers its events";
+      break;
+    case Phase::Completed:
+      condition.status = ConditionStatus::False;
+      condition.message = "the guest ended by itself and waits for nothing";
+      break;
+    case Phase::BackOff:
+      condition.status = ConditionStatus::False;
+      condition.message = running.statistics().last_error;
+      break;
+  }
+  return condition;
+}
+
+void put_figures(json::Value& status, const RunningOperator& running) {
+  const RunningOperator::Statistics& figures = running.statistics();
+  const OperatorModule& module = running.module();
+  status.as_object()["phase"] = name_of(running.life().phase());
+  json::Object source{{"sha256", module.sha256}, {"resolved", module.resolved}};
+  if (module.code->obstacle()) source["staysResidentBecause"] = *module.code->obstacle();
+  status.as_object()["module"] = std::move(source);
+  status.as_object()["residentBytes"] = running.resident_bytes();
+  status.as_object()["resident"] = readable(running.resident_bytes());
+  status.as_object()["onDiskBytes"] = running.disk_bytes();
+  status.as_object()["onDisk"] = readable(running.disk_bytes());
+  status.as_object()["wakes"] = figures.wakes;
+  status.as_object()["requests"] = figures.requests;
+  const std::uint64_t starts = running.life().start_count();
+  status.as_object()["restarts"] = starts == 0 ? 0 : starts - 1;
+  if (figures.last_wake) {
+    status.as_object()["lastWake"] =
+        json::Object{{"time", to_rfc3339(*figures.last_wake)},
+                     {"cpuTime", microseconds_of(figures.last_cpu_time)},
+                     {"resumeTime", microseconds_of(figures.last_resume_time)}};
+  }
+  if (!figures.last_error.empty()) status.as_object()["lastError"] = figures.last_error;
+}
+
+}  // namespace
+
+OperatorController::OperatorController(const Host& host)
+    : host_(host),
+      log_(host.log.named("operators")),
+      fleet_({.loop = host.loop,
+              .runtime = host.runtime,
+              .gateway = host.gateway,
+              .snapshots = host.snapshots,
+              .metrics = host.metrics,
+              .output = host.output,
+              .log = log_,
+              .memory_budget_bytes = host.memory_budget_bytes},
+             {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
+              .on_failure = [this](const RunningOperator& failed,
+                                   const Error& error) { on_failure(failed, error); }}),
+      controller_(host.loop, host.metrics, log_,
+                  {.name = "operator", .concurrency = 4, .turnstile = &host_.turnstile},
+                  [this](kube::ObjectKey key, std::stop_token stop) {
+                    return reconcile(std::move(key), std::move(stop));
+                  }) {}
+
+OperatorController::~OperatorController() = default;
+
+void OperatorController::start() {
+  controller_.start();
+  subscription_ = host_.cache.subscribe(
+      {.resource = operator_resource()}, {.on_delta = [this](const kube::Delta& delta) {
+        const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
+                                    delta.object->generation() == delta.previous->generation();
+        if (!is_status_only) controller_.enqueue(delta.object->key());
+      }});
+}
+
+io::Task<void> OperatorController::stop() {
+  subscription_.reset();
+  co_await controller_.stop();
+  co_await fleet_.stop();
+}
+
+io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std::stop_token stop) {
+  const kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
+  if (!object || object->is_being_deleted()) {
+    co_await fleet_.remove(key);
+    if (memory_.erase(key) > 0) host_.output.remove(key);
+    co_return Outcome{};
+  }
+  const json::Value manifest = object->to_value();
+  Memory& memory = memory_[key];
+  const Result<> established = co_await establish(manifest, memory, stop);
+  if (!established && established.error().kind() == ErrorKind::Cancelled) {
+    co_return std::unexpected(established.error());
+  }
+  HANGAR_CO_TRY(co_await write_status(manifest, memory, established, stop));
+  if (!established) co_return std::unexpected(established.error());
+  co_return Outcome{.requeue_after = kModuleRecheck};
+}
+
+io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Memory& memory,
+                                                 std::stop_token stop) {
+  Operator spec = HANGAR_CO_TRY(parse_operator(manifest));
+  OperatorModule module = HANGAR_CO_TRY(co_await host_.modules.prepare(
+      {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}, stop));
+  if (memory.uid == spec.uid && memory.generation == spec.generation &&
+      memory.sha256 == module.sha256) {
+    co_return Result<>();
+  }
+  memory.uid = spec.uid;
+  memory.generation = spec.generation;
+  memory.sha256 = module.sha256;
+  kube::Identity identity = kube::service_account(spec.key.namespace_, spec.service_account);
+  ReadInputs inputs = inputs_of(spec);
+  co_await fleet_.run(std::move(spec), std::move(module), std::move(identity), std::move(inputs));
+  co_return Result<>();
+}
+
+ReadInputs OperatorController::inputs_of(const Operator& spec) const {
+  return [client = host_.client, spec = std::make_shared<const Operator>(spec)](
+             std::stop_token stop) { return read_inputs(client, *spec, std::move(stop)); };
+}
+
+io::Task<Result<>> OperatorController::write_status(const json::Value& manifest, Memory& memory,
+                                                    const Result<>& established,
+                                                    std::stop_token stop) {
+  const std::string problem = established ? "" : established.error().message();
+  if (!problem.empty() && problem != memory.last_problem) {
+    host_.events.record(
+        manifest,
+        {.type = reconcile::EventType::Warning, .reason = "OperatorStalled", .message = problem});
+  }
+  memory.last_problem = problem;
+
+  const json::Value* const present = json::find(manifest, {"status"});
+  json::Value status =
+      present != nullptr && present->is_object() ? *present : json::Value(json::Object{});
+  const std::int64_t generation = json::int_at(manifest, {"metadata", "generation"});
+  const WallTime now = io::Loop::wall_now();
+  const RunningOperator* const running = fleet_.find(kube::key_of(manifest));
+  if (running != nullptr) {
+    put_figures(status, *running);
+    memory.written = running->life().phase();
+  } else {
+    status.as_object()["phase"] = "Failed";
+  }
+  status.as_object()["observedGeneration"] = generation;
+  Condition ready =
+      running != nullptr
+          ? ready_of(*running)
+          : Condition{.status = ConditionStatus::False, .reason = "NotStarted", .message = problem};
+  ready.observed_generation = generation;
+  reconcile::set_condition(status, ready, now);
+  reconcile::set_condition(
+      status,
+      {.type = std::string(kStalled),
+       .status = established ? ConditionStatus::False : ConditionStatus::True,
+       .reason = established ? "Established" : std::string(name_of(established.error().kind())),
+       .message = established ? "what runs is what the spec says" : problem,
+       .observed_generation = generation},
+      now);
+  if (present != nullptr && json::equal(status, *present)) co_return Result<>();
+  const Result<json::Value> answer = co_await host_.client.patch(
+      operator_resource(), kube::key_of(manifest), kube::PatchType::Json,
+      reconcile::status_patch(manifest, std::move(status)),
+      {.field_manager = std::string(kFieldManager), .subresource = "status"}, std::move(stop));
+  // InvalidInput: the generation moved on, and its event is under way.
+  if (!answer && answer.error().kind() != ErrorKind::NotFound &&
+      answer.error().kind() != ErrorKind::InvalidInput) {
+    co_return std::unexpected(Error(answer.error()).in("update the status"));
+  }
+  co_return Result<>();
+}
+
+Duration OperatorController::status_interval() const {
+  const std::chrono::duration<double> all(static_cast<double>(fleet_.size()) /
+                                          kStatusWritesPerSecond);
+  return std::max<Duration>(kStatusIntervalMin, std::chrono::duration_cast<Duration>(all));
+}
+
+// Falling asleep and waking up is told in the course of time, everything else at once.
+void OperatorController::on_change(const RunningOperator& changed) {
+  const auto found = memory_.find(changed.spec().key);
+  if (found == memory_.end()) return;
+  const auto is_at_work = [](Phase phase) {
+    return phase == Phase::Running || phase == Phase::Asleep;
+  };
+  const Phase phase = changed.life().phase();
+  const bool is_news =
+      found->second.written != phase &&
+      !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase));
+  if (is_news) {
+    controller_.enqueue(changed.spec().key);
+  } else {
+    controller_.enqueue_after(changed.spec().key, status_interval());
+  }
+}
+
+void OperatorController::on_failure(const RunningOperator& failed, const Error& error) {
+  log_.warning("a guest failed", {{"namespace", failed.spec().key.namespace_},
+                                  {"name", failed.spec().key.name},
+                                  {"error", error.message()}});
+  const kube::ObjectPtr object =
+      subscription_ ? subscription_->get(failed.spec().key) : kube::ObjectPtr();
+  if (!object) return;
+  host_.events.record(
+      object->to_value(),
+      {.type = reconcile::EventType::Warning, .reason = "GuestFailed", .message = error.message()});
+}
+
+}  // namespace hangar::operators

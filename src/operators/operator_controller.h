@@ -1,0 +1,95 @@
+// Keeps each Operator object's promise: what it describes runs in the fleet, and its status says
+// how that goes.
+//
+// Guarantees:
+//   - While a changed Operator is wrong or its module cannot be had, what ran before goes on, and
+//     the Stalled or Ready condition says what is wrong.
+//   - A new module takes over only once it is there: fetched, verified, compiled. The guest before
+//   it
+//     has ended then; the new one lists and watches, and so misses nothing.
+//   - Nothing is left of an Operator that was deleted. It needs no finalizer for that: it owns
+//     nothing in the cluster.
+// Loop thread only.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "operators/fleet.h"
+#include "operators/operator.h"
+#include "operators/operator_modules.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::operators {
+
+class OperatorController {
+ public:
+  // What the host shares with every feature; outlives this.
+  struct Host {
+    io::Loop& loop;
+    const kube::Client& client;
+    kube::Cache& cache;
+    gateway::Gateway& gateway;
+    OperatorModules& modules;
+    const abi::kube_runtime::Runtime& runtime;
+    wasm::SnapshotStore& snapshots;
+    reconcile::EventRecorder& events;
+    reconcile::Turnstile& turnstile;
+    Metrics& metrics;
+    const OperatorLogs& output;
+    Log log;
+    std::uint64_t memory_budget_bytes = 0;
+  };
+  explicit OperatorController(const Host& host);
+  OperatorController(const OperatorController&) = delete;
+  OperatorController& operator=(const OperatorController&) = delete;
+  ~OperatorController();
+
+  void start();
+  [[nodiscard]] io::Task<void> stop();
+  // The Operators are known: the first list is there.
+  [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
+
+  [[nodiscard]] const Fleet& fleet() const { return fleet_; }
+
+ private:
+  // What the host remembers of one Operator between reconciles.
+  struct Memory {
+    std::int64_t generation = 0;   // Of what runs.
+    std::string uid;               // The same.
+    std::string sha256;            // The same.
+    std::optional<Phase> written;  // By the last write of the status.
+    std::string last_problem;      // For which an Event was recorded.
+  };
+
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
+                                                               std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> establish(const json::Value& manifest, Memory& memory,
+                                             std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
+                                                const Result<>& established, std::stop_token stop);
+  [[nodiscard]] ReadInputs inputs_of(const Operator& spec) const;
+  void on_change(const RunningOperator& changed);
+  void on_failure(const RunningOperator& failed, const Error& error);
+  [[nodiscard]] Duration status_interval() const;
+
+  const Host host_;
+  const Log log_;
+  Fleet fleet_;
+  std::map<kube::ObjectKey, Memory> memory_;
+  reconcile::Controller controller_;
+  std::unique_ptr<kube::Cache::Subscription> subscription_;
+};
+
+}  // namespace hangar::operators

@@ -1,0 +1,43 @@
+// What guests print, kept on disk for `hangar logs`: one private file an operator, and the one
+// before it, each of limits::kOperatorLogBytesMax at most. They outlive the process.
+//
+// A line is "2026-04-08T12:00:00.123456Z stderr what was printed".
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "kube/object.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace hangar::operators {
+
+class OperatorLogs {
+ public:
+  // `directory` exists and is private to this user.
+  explicit OperatorLogs(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  struct Line {
+    WallTime time;
+    std::string_view stream;  // "stdout", "stderr".
+    std::string_view text;    // Without a line end; control characters are escaped.
+  };
+  [[nodiscard]] static std::string format(const Line& line);
+
+  // Blocking, for microseconds: it goes to the system's cache. `text` is whole lines.
+  [[nodiscard]] Result<> append(const kube::ObjectKey& key, std::string_view text) const;
+
+  // Oldest first. NotFound when nothing is kept of that operator.
+  [[nodiscard]] Result<std::string> read(const kube::ObjectKey& key) const;
+
+  void remove(const kube::ObjectKey& key) const;
+
+ private:
+  [[nodiscard]] std::filesystem::path path_of(const kube::ObjectKey& key) const;
+
+  std::filesystem::path directory_;
+};
+
+}  // namespace hangar::operators

@@ -1,0 +1,426 @@
+#include "operators/running_operator.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace hangar::operators {
+
+namespace kube_runtime = abi::kube_runtime;
+
+using kube_runtime::TurnOutcome;
+using kube_runtime::Wakeup;
+
+namespace {
+
+double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
+  const bool may_sleep = sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
+  return {.sleep_after = may_sleep ? std::optional(sleep.after) : std::nullopt};
+}
+
+reconcile::TokenBucket::Options request_rate(const OperatorLimits& limits) {
+  return {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second};
+}
+
+// From microseconds (a resume) to the longest turn.
+std::vector<double> wake_buckets() {
+  return {0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+          0.025,   0.05,   0.1,     0.25,   0.5,   1,      2.5,   10};
+}
+
+std::size_t size_of(const gateway::Piece& piece) {
+  if (const auto* const text = std::get_if<std::string>(&piece)) return text->size();
+  return std::get<gateway::WatchLine>(piece).object->bytes().size();
+}
+
+}  // namespace
+
+OperatorMetrics::OperatorMetrics(Metrics& metrics)
+    : starts(metrics.counter("hangar_operator_starts_total", "guests that were started")),
+      failures(metrics.counter("hangar_operator_failures_total", "guests that failed")),
+      wakes(metrics.counter("hangar_operator_wakes_total", "turns after the first")),
+      events(metrics.counter("hangar_operator_events_total", "answers handed over to guests")),
+      events_coalesced(metrics.counter("hangar_operator_events_coalesced_total",
+                                       "answers handed over in the same wake as another")),
+      requests(metrics.counter("hangar_operator_requests_total", "requests of guests")),
+      suspends(metrics.counter("hangar_operator_suspends_total", "guests that went to sleep")),
+      suspend_failures(metrics.counter("hangar_operator_suspend_failures_total",
+                                       "guests that could not go to sleep and stayed resident")),
+      wake_seconds(metrics.histogram("hangar_operator_wake_seconds",
+                                     "from an event's arrival to the end of the guest's turn",
+                                     wake_buckets())),
+      resume_seconds(metrics.histogram("hangar_operator_resume_seconds",
+                                       "from disk to memory, part of a wake", wake_buckets())),
+      suspend_seconds(metrics.histogram("hangar_operator_suspend_seconds", "from memory to disk",
+                                        wake_buckets())) {}
+
+// One request of the guest, and who hears its answer.
+class RunningOperator::Call final : public gateway::Answer {
+ public:
+  Call(RunningOperator& owner, std::uint64_t id, bool is_stream)
+      : owner_(&owner), id_(id), is_stream_(is_stream) {}
+
+  // Nobody is interested in the answer any more.
+  void detach() { owner_ = nullptr; }
+
+  void begin(kube_runtime::HttpRequest request) {
+    exchange_ = owner_->parts_.gateway.begin(owner_->identity_,
+                                             {.method = std::move(request.method),
+                                              .target = std::move(request.uri),
+                                              .headers = std::move(request.headers),
+                                              .body = std::move(request.body)},
+                                             *this);
+  }
+
+  void on_head(int status, http::Headers headers) override {
+    if (owner_ == nullptr) return;
+    owner_->arrive(id_, Head{.status = status, .headers = std::move(headers)});
+  }
+  void on_piece(gateway::Piece piece) override {
+    if (owner_ == nullptr) return;
+    if (is_stream_) {
+      // A bookmark stands behind what came before it, and means nothing behind what came later.
+      bookmark_.reset();
+      owner_->arrive(id_, std::move(piece));
+      return;
+    }
+    body_ += gateway::text_of(piece);
+    if (body_.size() > limits::kGuestAnswersBytesMax) owner_->overflow();
+  }
+  void on_bookmark(std::string line) override {
+    if (owner_ == nullptr || !is_stream_) return;
+    bookmark_ = std::move(line);
+    if (owner_->life_.is_resident()) owner_->arrive(id_, gateway::Piece(*take_bookmark()));
+  }
+  void on_end() override {
+    if (owner_ == nullptr) return;
+    if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(body_)));
+    owner_->arrive(id_, End{});
+  }
+
+  [[nodiscard]] bool is_stream() const { return is_stream_; }
+  [[nodiscard]] std::optional<std::string> take_bookmark() {
+    return std::exchange(bookmark_, std::nullopt);
+  }
+
+ private:
+  RunningOperator* owner_;
+  const std::uint64_t id_;
+  const bool is_stream_;
+  std::string body_;                     // Of a call that is no stream.
+  std::optional<std::string> bookmark_;  // Held back while the guest sleeps.
+  std::unique_ptr<gateway::Exchange> exchange_;
+};
+
+RunningOperator::RunningOperator(const Parts& parts, Operator spec, OperatorModule module,
+                                 kube::Identity identity, ReadInputs read_inputs)
+    : parts_(parts),
+      spec_(std::move(spec)),
+      module_(std::move(module)),
+      identity_(std::move(identity)),
+      read_inputs_(std::move(read_inputs)),
+      life_(life_options(spec_.sleep, *module_.code)),
+      requests_(request_rate(spec_.limits)) {}
+
+RunningOperator::~RunningOperator() {
+  *is_alive_ = false;
+  HANGAR_ASSERT(!life_.is_busy() || stopped_, "an operator is stopped before it is destroyed");
+}
+
+void RunningOperator::start() {
+  look_later();
+}
+
+io::Task<void> RunningOperator::stop() {
+  if (stop_.stop_requested()) co_return;
+  stop_.request_stop();
+  if (life_.is_busy()) {
+    stopped_.emplace(parts_.loop);
+    co_await stopped_->wait();
+  }
+  drop_guest();
+  *is_alive_ = false;
+}
+
+void RunningOperator::press() {
+  life_.press();
+  look_later();
+}
+
+std::uint64_t RunningOperator::resident_bytes() const {
+  return guest_ ? guest_->instance().resident_bytes() : 0;
+}
+
+std::uint64_t RunningOperator::disk_bytes() const {
+  return guest_ ? guest_->instance().disk_bytes() : 0;
+}
+
+// Several things that happen in one turn of the loop are one reason to look.
+void RunningOperator::look_later() {
+  if (std::exchange(will_look_, true)) return;
+  parts_.loop.post([this, alive = is_alive_] {
+    if (!*alive) return;
+    will_look_ = false;
+    look();
+  });
+}
+
+void RunningOperator::look() {
+  if (stop_.stop_requested()) return;
+  look_timer_.cancel();
+  const Life::Step step = life_.next(io::Loop::now());
+  if (step.act != Life::Act::Nothing) {
+    parts_.loop.spawn(carry_out(step.act));
+  } else if (step.ask_again) {
+    const Duration delay = std::max(Duration::zero(), Duration(*step.ask_again - io::Loop::now()));
+    look_timer_ = parts_.loop.after(delay, [this] { look(); });
+  }
+}
+
+io::Task<void> RunningOperator::carry_out(Life::Act act) {
+  if (act == Life::Act::Sleep) {
+    co_await fall_asleep();
+  } else {
+    co_await take_turn(act);
+  }
+  if (stop_.stop_requested()) {
+    if (stopped_) stopped_->set(true);
+    co_return;
+  }
+  look_later();
+  parts_.on_change(*this);
+}
+
+io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
+  GuestInputs inputs = HANGAR_CO_TRY(co_await read_inputs_(stop_.get_token()));
+  kube_runtime::GuestOptions options{.args = {spec_.key.name},
+                                     .environment = std::move(inputs.environment),
+                                     .files = std::move(inputs.files),
+                                     .memory_bytes_max = spec_.limits.memory_bytes,
+                                     .cpu_time_max = spec_.limits.cpu_time_per_wake,
+                                     .output_bytes_max = spec_.limits.log_bytes};
+  std::ranges::copy(spec_.args, std::back_inserter(options.args));
+  guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_.code, std::move(options));
+  parts_.metrics.starts.add();
+  co_return co_await guest_->start(stop_.get_token());
+}
+
+io::Task<void> RunningOperator::take_turn(Life::Act act) {
+  if (act == Life::Act::Start) {
+    drop_guest();
+    Result<TurnOutcome> outcome = co_await first_turn();
+    if (!outcome) {
+      on_outcome({.ended = std::unexpected(std::move(outcome).error())});
+    } else {
+      on_outcome(*std::move(outcome));
+    }
+    co_return;
+  }
+  const Instant arrived = first_arrival_.value_or(io::Loop::now());
+  first_arrival_.reset();
+  std::vector<Wakeup> wakeups = take_wakeups();
+  const std::size_t count = wakeups.size();
+  TurnOutcome outcome = co_await guest_->wake(std::move(wakeups), stop_.get_token());
+
+  ++statistics_.wakes;
+  statistics_.last_wake = io::Loop::wall_now();
+  statistics_.last_cpu_time = outcome.cpu_time;
+  OperatorMetrics& metrics = parts_.metrics;
+  metrics.wakes.add();
+  metrics.events.add(static_cast<double>(count));
+  if (count > 1) metrics.events_coalesced.add(static_cast<double>(count - 1));
+  metrics.wake_seconds.observe(seconds_of(io::Loop::now() - arrived));
+  if (outcome.was_asleep) {
+    statistics_.last_resume_time = outcome.resume_time;
+    metrics.resume_seconds.observe(seconds_of(outcome.resume_time));
+  }
+  on_outcome(std::move(outcome));
+}
+
+io::Task<void> RunningOperator::fall_asleep() {
+  const Instant began = io::Loop::now();
+  const Result<> slept = co_await guest_->sleep(parts_.snapshots);
+  if (slept) {
+    parts_.metrics.suspends.add();
+    parts_.metrics.suspend_seconds.observe(seconds_of(io::Loop::now() - began));
+  } else {
+    parts_.metrics.suspend_failures.add();
+    parts_.log.warning("an operator stays resident", {{"namespace", spec_.key.namespace_},
+                                                      {"name", spec_.key.name},
+                                                      {"error", slept.error().message()}});
+  }
+  life_.on_sleep_ended(slept ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
+                       io::Loop::now());
+  if (life_.phase() == Phase::BackOff) drop_guest();
+}
+
+void RunningOperator::keep_output(const TurnOutcome& outcome) {
+  const WallTime now = io::Loop::wall_now();
+  std::string text;
+  const auto keep = [&](std::string_view stream, const std::string& line) {
+    parts_.log.info("output", {{"namespace", spec_.key.namespace_},
+                               {"name", spec_.key.name},
+                               {"stream", std::string(stream)},
+                               {"text", line}});
+    text += OperatorLogs::format({.time = now, .stream = stream, .text = line});
+  };
+  for (const kube_runtime::OutputLine& line : outcome.output) {
+    keep(line.stream == kube_runtime::OutputStream::Stderr ? "stderr" : "stdout", line.text);
+  }
+  if (outcome.output_dropped_bytes > 0) {
+    keep("stderr", fmt::format("[{} more bytes of this wake were dropped: limits.logBytes]",
+                               outcome.output_dropped_bytes));
+  }
+  if (text.empty()) return;
+  if (const Result<> kept = parts_.output.append(spec_.key, text); !kept) {
+    parts_.log.warning("output is not kept", {{"error", kept.error().message()}});
+  }
+}
+
+void RunningOperator::on_outcome(TurnOutcome outcome) {
+  keep_output(outcome);
+  if (stop_.stop_requested()) {
+    life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
+    return;
+  }
+  if (!outcome.ended || outcome.exit_code.value_or(0) != 0) {
+    life_.on_turn_ended(Life::TurnEnd::Waits, io::Loop::now());
+    fail(outcome.ended ? Error(ErrorKind::GuestFault,
+                               fmt::format("the guest exited with code {}", *outcome.exit_code))
+                       : std::move(outcome.ended).error());
+    return;
+  }
+  for (const kube_runtime::Delay& delay : outcome.delays) {
+    delays_[delay.id] =
+        parts_.loop.after(delay.duration, [this, id = delay.id] { arrive(id, End{}); });
+  }
+  std::ranges::move(outcome.calls, std::back_inserter(waiting_calls_));
+  // Nothing is under way: nothing will ever wake it.
+  const bool is_done = outcome.exit_code || (calls_.empty() && delays_.empty() &&
+                                             waiting_calls_.empty() && arrivals_.empty());
+  life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
+  if (life_.phase() == Phase::Running) {
+    begin_calls();
+  } else {
+    drop_guest();
+  }
+}
+
+void RunningOperator::fail(Error error) {
+  parts_.metrics.failures.add();
+  ++statistics_.failures;
+  statistics_.last_error = error.message();
+  life_.fail(io::Loop::now());
+  if (!life_.is_busy()) drop_guest();
+  parts_.loop.post([this, alive = is_alive_, error = std::move(error)] {
+    if (*alive) parts_.on_failure(*this, error);
+  });
+  look_later();
+}
+
+// With it goes all that was meant for it.
+void RunningOperator::drop_guest() {
+  requests_timer_.cancel();
+  waiting_calls_.clear();
+  delays_.clear();
+  arrivals_.clear();
+  arrivals_bytes_ = 0;
+  first_arrival_.reset();
+  is_overflowing_ = false;
+  for (const auto& [id, call] : calls_)
+    call->detach();
+  // Later: one of them may be who called us.
+  if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
+  guest_.reset();
+}
+
+void RunningOperator::begin_calls() {
+  requests_timer_.cancel();
+  const bool is_limited = spec_.limits.requests_per_second > 0;
+  auto next = waiting_calls_.begin();
+  for (; next != waiting_calls_.end(); ++next) {
+    if (is_limited && !requests_.try_take(io::Loop::now())) break;
+    auto& call = calls_[next->id];
+    call = std::make_unique<Call>(*this, next->id, next->is_stream);
+    ++statistics_.requests;
+    parts_.metrics.requests.add();
+    call->begin(std::move(next->request));
+  }
+  waiting_calls_.erase(waiting_calls_.begin(), next);
+  if (waiting_calls_.empty()) {
+    waiting_calls_.shrink_to_fit();
+    return;
+  }
+  const std::chrono::duration<double> one_more(1 / spec_.limits.requests_per_second);
+  requests_timer_ =
+      parts_.loop.after(std::chrono::duration_cast<Duration>(one_more), [this] { begin_calls(); });
+}
+
+// The guest does not take what it asked for: it starts anew, without it.
+void RunningOperator::overflow() {
+  if (std::exchange(is_overflowing_, true)) return;
+  fail({ErrorKind::LimitExceeded,
+        fmt::format("more than {} MiB of answers wait for the guest; it should ask for less at a "
+                    "time (limit, selectors)",
+                    limits::kGuestAnswersBytesMax / limits::kMiB)});
+}
+
+void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what) {
+  if (!guest_ || is_overflowing_) return;
+  if (const auto* const piece = std::get_if<gateway::Piece>(&what)) {
+    arrivals_bytes_ += size_of(*piece);
+  }
+  if (arrivals_bytes_ > limits::kGuestAnswersBytesMax) {
+    overflow();
+    return;
+  }
+  if (!first_arrival_) first_arrival_ = io::Loop::now();
+  arrivals_.push_back({.id = id, .what = std::move(what)});
+  // The head of a plain answer alone is nothing that the guest can use.
+  const auto call = calls_.find(id);
+  const bool is_head_only = std::holds_alternative<Head>(arrivals_.back().what);
+  if (is_head_only && call != calls_.end() && !call->second->is_stream()) return;
+  life_.on_arrival();
+  look_later();
+}
+
+// In order of arrival. What has ended is forgotten here.
+std::vector<Wakeup> RunningOperator::take_wakeups() {
+  std::vector<Wakeup> wakeups;
+  wakeups.reserve(arrivals_.size());
+  for (Arrival& arrival : std::exchange(arrivals_, {})) {
+    const auto call = calls_.find(arrival.id);
+    const bool is_plain = call != calls_.end() && !call->second->is_stream();
+    if (auto* const head = std::get_if<Head>(&arrival.what)) {
+      wakeups.push_back({.id = arrival.id,
+                         .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});
+    } else if (auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
+      wakeups.push_back(
+          {.id = arrival.id, .finished = is_plain, .bytes = gateway::text_of(*piece)});
+    } else {
+      // A plain answer ended with its body.
+      if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
+      if (call != calls_.end()) calls_.erase(call);
+      delays_.erase(arrival.id);
+    }
+  }
+  arrivals_bytes_ = 0;
+  for (const auto& [id, call] : calls_) {
+    if (std::optional<std::string> line = call->take_bookmark()) {
+      wakeups.push_back({.id = id, .bytes = *std::move(line)});
+    }
+  }
+  return wakeups;
+}
+
+}  // namespace hangar::operators

@@ -1,0 +1,165 @@
+// One operator at work: its guest, the requests it has under way, and what waits for it.
+//
+// What a guest asks for goes to the gateway under the operator's own identity; answers are
+// collected while it is in a turn or asleep, and handed over together in its next one. A failure of
+// any kind (a trap, a limit, a snapshot that cannot be read) ends this instance of the guest only:
+// after a back-off a new one starts from nothing, lists and watches, and so misses nothing.
+#pragma once
+
+#include "abi/kube_runtime/guest.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "gateway/gateway.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "operators/life.h"
+#include "operators/operator.h"
+#include "operators/operator_log.h"
+#include "operators/operator_modules.h"
+#include "reconcile/backoff.h"
+#include "wasm/snapshot/snapshot_store.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hangar::operators {
+
+// What a guest is given besides its spec; read anew at each start.
+struct GuestInputs {
+  std::vector<std::string> environment;      // "NAME=value".
+  std::map<std::string, std::string> files;  // Path to content.
+};
+using ReadInputs = std::function<io::Task<Result<GuestInputs>>(std::stop_token)>;
+
+// Of all operators together.
+struct OperatorMetrics {
+  explicit OperatorMetrics(Metrics& metrics);
+
+  Counter& starts;
+  Counter& failures;
+  Counter& wakes;
+  Counter& events;            // Answers and pieces handed over.
+  Counter& events_coalesced;  // Those that were not the first of their wake.
+  Counter& requests;
+  Counter& suspends;
+  Counter& suspend_failures;
+  Histogram& wake_seconds;  // From the first arrival to the end of the guest's turn.
+  Histogram& resume_seconds;
+  Histogram& suspend_seconds;
+};
+
+class RunningOperator {
+ public:
+  // All of it outlives the operator.
+  struct Parts {
+    io::Loop& loop;
+    const abi::kube_runtime::Runtime& runtime;
+    gateway::Gateway& gateway;
+    wasm::SnapshotStore& snapshots;
+    OperatorMetrics& metrics;
+    const OperatorLogs& output;
+    Log log;
+    // Called in turns of the loop of their own, never from within a call of this class: something
+    // about the operator is another than before.
+    std::function<void(RunningOperator&)> on_change;
+    // A guest failed; the operator goes on by itself.
+    std::function<void(RunningOperator&, const Error&)> on_failure;
+  };
+  RunningOperator(const Parts& parts, Operator spec, OperatorModule module, kube::Identity identity,
+                  ReadInputs read_inputs);
+  RunningOperator(const RunningOperator&) = delete;
+  RunningOperator& operator=(const RunningOperator&) = delete;
+  ~RunningOperator();  // Stopped.
+
+  void start();
+  // Ends what is under way. Nothing is called any more once it returns.
+  [[nodiscard]] io::Task<void> stop();
+  // It is to sleep as soon as it has nothing to do.
+  void press();
+
+  [[nodiscard]] const Operator& spec() const { return spec_; }
+  [[nodiscard]] const OperatorModule& module() const { return module_; }
+  [[nodiscard]] const Life& life() const { return life_; }
+  [[nodiscard]] std::uint64_t resident_bytes() const;
+  [[nodiscard]] std::uint64_t disk_bytes() const;
+
+  struct Statistics {
+    std::uint64_t wakes = 0;
+    Duration last_cpu_time{};     // Of the last turn.
+    Duration last_resume_time{};  // Of the last turn that began asleep.
+    std::optional<WallTime> last_wake;
+    std::uint64_t requests = 0;
+    std::uint64_t failures = 0;
+    std::string last_error;  // Why the last instance ended; empty when none did.
+  };
+  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+
+ private:
+  class Call;
+  // One thing that waits for the guest.
+  struct Head {
+    int status = 0;
+    abi::kube_runtime::Headers headers;
+  };
+  struct End {};
+  struct Arrival {
+    std::uint64_t id = 0;
+    std::variant<Head, gateway::Piece, End> what;
+  };
+
+  void look();
+  void look_later();
+  [[nodiscard]] io::Task<void> carry_out(Life::Act act);
+  [[nodiscard]] io::Task<void> take_turn(Life::Act act);
+  [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
+  [[nodiscard]] io::Task<void> fall_asleep();
+  void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
+  void on_outcome(abi::kube_runtime::TurnOutcome outcome);
+  void fail(Error error);
+  void overflow();
+  void drop_guest();
+
+  void begin_calls();
+  void arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what);
+  [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups();
+
+  const Parts& parts_;
+  const Operator spec_;
+  const OperatorModule module_;
+  const kube::Identity identity_;
+  const ReadInputs read_inputs_;
+  Life life_;
+  Statistics statistics_;
+
+  std::unique_ptr<abi::kube_runtime::Guest> guest_;
+  std::map<std::uint64_t, std::unique_ptr<Call>> calls_;
+  std::map<std::uint64_t, io::Loop::Timer> delays_;
+  std::vector<Arrival> arrivals_;
+  std::size_t arrivals_bytes_ = 0;
+  bool is_overflowing_ = false;
+  std::optional<Instant> first_arrival_;
+  // Held back by the rate limit.
+  std::vector<abi::kube_runtime::HttpCall> waiting_calls_;
+  reconcile::TokenBucket requests_;
+  io::Loop::Timer requests_timer_;
+
+  io::Loop::Timer look_timer_;
+  bool will_look_ = false;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // For what is posted.
+  std::stop_source stop_;
+  std::optional<io::OneShot<bool>> stopped_;  // Set when the act under way has ended.
+};
+
+}  // namespace hangar::operators

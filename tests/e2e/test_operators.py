@@ -1,0 +1,434 @@
+"""Operators: long-running controllers, seen from outside.
+
+The guest `operator_behave` takes its steps as arguments; its source says which there are.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from airways import flight
+from cluster import ApiError, condition, eventually, never
+from host import BINARY, Host, free_port
+
+OPERATOR = ("hangar.dev/v1alpha1", "Operator")
+BEHAVE = "operator_behave"
+RING = "ring"
+
+
+@pytest.fixture
+def operator(cluster, host, namespace):
+    """Creates an Operator and removes it at the end; keyword arguments are its spec."""
+    made = []
+
+    def make(name, *steps, wasm=BEHAVE, **spec):
+        manifest = {"apiVersion": OPERATOR[0], "kind": OPERATOR[1],
+                    "metadata": {"name": name, "namespace": namespace},
+                    "spec": {"module": {"url": flight(wasm)}, "args": list(steps), **spec}}
+        made.append(name)
+        return cluster.create(manifest)
+
+    yield make
+    for name in made:
+        cluster.delete(*OPERATOR, name, namespace)
+
+
+@pytest.fixture
+def get(cluster, namespace):
+    return lambda name: cluster.get(*OPERATOR, name, namespace)
+
+
+def phase(one):
+    return (one or {}).get("status", {}).get("phase")
+
+
+def logs(host, name, namespace=None, *flags):
+    command = [str(BINARY), "logs", name, f"--module-cache-dir={host.directory / 'cache'}", *flags]
+    if namespace:
+        command += ["-n", namespace]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def lines(host, name, namespace):
+    """What the guest printed, without times and streams."""
+    return [line.split(" ", 2)[2] for line in logs(host, name, namespace).splitlines()]
+
+
+def events_of(cluster, name, namespace):
+    listed = cluster.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+    return [event for event in listed if event["involvedObject"].get("name") == name]
+
+
+def allow(cluster, namespace, *verbs, resources=("configmaps",), account="default"):
+    """Lets a ServiceAccount do something in its namespace."""
+    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    name = f"{account}-{'-'.join(resources)}"
+    cluster.request("POST", f"{prefix}/roles", {
+        "metadata": {"name": name}, "rules": [{"apiGroups": ["", "amurant.io"], "resources": list(resources), "verbs": list(verbs)}]})
+    cluster.request("POST", f"{prefix}/rolebindings", {
+        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]})
+
+
+EVERYTHING = ("get", "list", "watch", "create", "update", "patch", "delete")
+
+
+def create_config_map(cluster, name, namespace, **data):
+    return cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace},
+                           "data": data})
+
+
+# Life --------------------------------------------------------------------------------------------
+
+
+def test_an_operator_runs_sleeps_and_says_so(cluster, host, namespace, operator, get):
+    operator("watcher", f"watch={namespace}", sleep={"after": "100ms"})
+    allow(cluster, namespace, *EVERYTHING)
+    one = eventually(lambda: (lambda o: o if phase(o) == "Asleep" else None)(get("watcher")), "the operator sleeps", 60)
+    status = one["status"]
+    assert condition(one)["status"] == "True"
+    assert condition(one, "Stalled")["status"] == "False"
+    assert status["residentBytes"] == 0 and status["onDiskBytes"] > 0
+    assert len(status["module"]["sha256"]) == 64 and status["restarts"] == 0
+
+
+def test_a_sleeping_operator_wakes_for_what_it_watches(cluster, host, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    operator("watcher", f"watch={namespace}", sleep={"after": "0s"})
+    eventually(lambda: any(line.startswith("listed") for line in lines(host, "watcher", namespace)), "it listed", 60)
+    eventually(lambda: phase(get("watcher")) == "Asleep", "it sleeps", 30)
+    for index in range(5):
+        create_config_map(cluster, f"one-{index}", namespace)
+        eventually(lambda: f"changed one-{index}" in lines(host, "watcher", namespace), "the guest heard of it")
+    cluster.delete("v1", "ConfigMap", "one-0", namespace)
+    eventually(lambda: "deleted one-0" in lines(host, "watcher", namespace), "the guest heard of the deletion")
+    metrics = host.metrics()
+    assert metrics["hangar_operator_suspends_total"] > 0
+    assert metrics["hangar_operator_resume_seconds_count"] > 0
+
+
+def test_a_sleeping_operator_wakes_for_its_own_delays(host, namespace, operator):
+    operator("clock", "tick=300,4", "exit=0", sleep={"after": "0s"})
+    eventually(lambda: lines(host, "clock", namespace)[-1:] == ["tick 4"], "four ticks")
+    assert lines(host, "clock", namespace) == ["tick 1", "tick 2", "tick 3", "tick 4"]
+
+
+def test_memory_is_what_it_was_after_sleep(host, namespace, operator):
+    operator("keeper", "heap=512", "sleep=300", "check", "sleep=300", "check", "exit=0", sleep={"after": "0s"})
+    eventually(lambda: lines(host, "keeper", namespace).count("heap of 512 KiB is intact") == 2, "both checks")
+
+
+def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    operator("awake", f"watch={namespace}", sleep={"policy": "Never"})
+    eventually(lambda: phase(get("awake")) == "Running", "it runs", 60)
+    never(lambda: phase(get("awake")) == "Asleep", "it sleeps", 3)
+
+
+def test_a_guest_that_ends_has_completed(host, namespace, operator, get):
+    operator("done", "print=hello", "exit=0")
+    one = eventually(lambda: (lambda o: o if phase(o) == "Completed" else None)(get("done")), "it completed", 60)
+    assert condition(one)["reason"] == "Completed"
+    assert lines(host, "done", namespace) == ["hello"]
+
+
+def test_deleting_an_operator_ends_it(cluster, host, namespace, operator, get):
+    operator("ticker", "tick=100")
+    eventually(lambda: "tick 2" in lines(host, "ticker", namespace), "it ticks", 60)
+    cluster.delete(*OPERATOR, "ticker", namespace)
+    eventually(lambda: logs(host, "ticker", namespace) == "", "its output is gone")
+    never(lambda: logs(host, "ticker", namespace), "it prints again", 1)
+
+
+def test_a_changed_operator_takes_over(cluster, host, namespace, operator):
+    operator("changing", "print=before", "wait")
+    eventually(lambda: "before" in lines(host, "changing", namespace), "the first runs", 60)
+    cluster.patch(*OPERATOR, "changing", {"spec": {"args": ["print=after", "wait"]}}, namespace)
+    eventually(lambda: lines(host, "changing", namespace)[-1:] == ["after"], "the second runs")
+
+
+def test_a_module_that_cannot_be_had_leaves_what_runs_alone(cluster, host, namespace, operator, get):
+    operator("steady", "tick=100")
+    eventually(lambda: "tick 2" in lines(host, "steady", namespace), "it ticks", 60)
+    cluster.patch(*OPERATOR, "steady", {"spec": {"module": {"url": "file:///no/such/module.wasm"}}}, namespace)
+    eventually(lambda: condition(get("steady"), "Stalled").get("status") == "True", "it is stalled")
+    seen = len(lines(host, "steady", namespace))
+    eventually(lambda: len(lines(host, "steady", namespace)) > seen, "the old guest goes on")
+
+
+# What a guest is given ---------------------------------------------------------------------------
+
+
+def test_environment_and_files_come_from_the_namespace(cluster, host, namespace, operator):
+    create_config_map(cluster, "settings", namespace, level="debug")
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": namespace},
+                    "stringData": {"key": "hunter2"}})
+    operator("given", "env=PLAIN", "env=LEVEL", "env=TOKEN", "env=ABSENT", "file=/etc/app/level", "file=/etc/token/key", "wait",
+             env=[{"name": "PLAIN", "value": "a b"},
+                  {"name": "LEVEL", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "level"}}},
+                  {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "key"}}},
+                  {"name": "ABSENT", "valueFrom": {"secretKeyRef": {"name": "none", "key": "key", "optional": True}}}],
+             files=[{"path": "/etc/app", "configMap": {"name": "settings"}}, {"path": "/etc/token", "secret": {"name": "token"}}])
+    eventually(lambda: len(lines(host, "given", namespace)) == 6, "all was printed", 60)
+    assert lines(host, "given", namespace) == [
+        "PLAIN=a b", "LEVEL=debug", "TOKEN=hunter2", "ABSENT is not set",
+        "/etc/app/level: debug", "/etc/token/key: hunter2"]
+
+
+def test_a_missing_secret_is_named_and_waited_for(cluster, host, namespace, operator, get):
+    operator("waiting", "env=TOKEN", "wait",
+             env=[{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "late", "key": "key"}}}])
+    eventually(lambda: "Secret late" in get("waiting").get("status", {}).get("lastError", ""), "the Secret is named", 60)
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late", "namespace": namespace},
+                    "stringData": {"key": "here"}})
+    eventually(lambda: lines(host, "waiting", namespace) == ["TOKEN=here"], "it started")
+
+
+# Rights ------------------------------------------------------------------------------------------
+
+
+def test_a_guest_has_the_rights_of_its_service_account_and_no_more(cluster, host, namespace, operator):
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    operator("weak", f"get={path}", f"request=POST,{path},{{}}", "get=/api/v1/namespaces/kube-system/secrets",
+             f"get={path}?resourceVersion=0", f"get={path}?watch=true", "wait")
+    eventually(lambda: len(lines(host, "weak", namespace)) == 5, "all was refused", 60)
+    for line in lines(host, "weak", namespace):
+        assert ": 403" in line, line
+        assert f"system:serviceaccount:{namespace}:default" in line, line
+
+
+def test_operators_of_one_kind_share_one_watch(cluster, host, namespace, operator):
+    allow(cluster, namespace, *EVERYTHING)
+    count = 20
+    for index in range(count):
+        operator(f"sharing-{index}", f"watch={namespace}", sleep={"after": "0s"})
+    for index in range(count):
+        eventually(lambda: any(line.startswith("listed") for line in lines(host, f"sharing-{index}", namespace)),
+                   f"operator {index} listed", 60)
+
+    def watches():
+        with_labels = cluster.request("GET", "/metrics").splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in with_labels
+                   if line.startswith("apiserver_longrunning_requests{") and 'resource="configmaps"' in line
+                   and 'verb="WATCH"' in line and 'group=""' in line)
+    before = watches()
+    create_config_map(cluster, "shared", namespace)
+    for index in range(count):
+        eventually(lambda: "changed shared" in lines(host, f"sharing-{index}", namespace), f"operator {index} heard of it")
+    # The control plane's own components watch ConfigMaps too; twenty more watches would be seen.
+    assert before < count
+
+
+# Faults ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps, message", [
+    (["panic=on purpose"], "on purpose"),
+    (["trap"], "unreachable"),
+    (["exit=7"], "exited with code 7"),
+    (["loop"], "execution timeout"),
+    (["sleep=10", "loop"], "execution timeout"),
+    (["recurse"], "out of bounds memory access"),
+    (["sleep=10", "trap"], "unreachable"),
+], ids=lambda value: "_".join(value).replace("=", "-").replace(" ", "-") if isinstance(value, list) else None)
+def test_a_guest_that_fails_is_started_again_and_named(cluster, host, namespace, operator, get, steps, message):
+    operator("failing", *steps, limits={"cpuTimePerWake": "500ms"})
+    one = eventually(lambda: (lambda o: o if o.get("status", {}).get("restarts", 0) > 0 else None)(get("failing")),
+                     "it was started again", 90)
+    if message != "on purpose":
+        assert message in one["status"]["lastError"]
+    warnings = [event for event in events_of(cluster, "failing", namespace) if event["reason"] == "GuestFailed"]
+    assert warnings and warnings[0]["type"] == "Warning"
+
+
+def test_a_guest_gets_no_more_memory_than_its_limit(namespace, operator, get):
+    operator("greedy", "memory", limits={"memory": "16Mi"})
+    eventually(lambda: get("greedy").get("status", {}).get("lastError"), "it failed", 60)
+    assert phase(get("greedy")) in ("BackOff", "Starting", "Running")
+
+
+def test_a_flood_of_output_is_cut(host, namespace, operator):
+    operator("chatty", "log=100000", "wait", limits={"logBytes": "8Ki"})
+    eventually(lambda: any("more bytes of this wake were dropped" in line for line in lines(host, "chatty", namespace)),
+               "it was cut", 60)
+    assert len(logs(host, "chatty", namespace)) < 64 * 1024
+
+
+def test_requests_are_limited(cluster, host, namespace, operator):
+    operator("hasty", "requests=30,/version", "wait", limits={"requestsPerSecond": 10})
+    began = time.monotonic()
+    eventually(lambda: lines(host, "hasty", namespace), "all were answered", 60)
+    assert lines(host, "hasty", namespace) == ["requests: 30 of 200"]
+    assert time.monotonic() - began > 0.5, "thirty requests at ten a second, with a burst of twenty"
+
+
+@pytest.mark.parametrize("content, message", [
+    (b"not wasm at all", "wasm"),
+    (b"", ""),
+], ids=["no-wasm", "empty"])
+def test_what_is_no_module_is_named(tmp_path, namespace, operator, get, cluster, content, message):
+    bad = tmp_path / "bad.wasm"
+    bad.write_bytes(content)
+    operator("wrong", module={"url": f"file://{bad}"})
+    one = eventually(lambda: (lambda o: o if condition(o, "Stalled").get("status") == "True" else None)(get("wrong")),
+                     "it is stalled", 30)
+    assert phase(one) == "Failed"
+    assert message in condition(one, "Stalled")["message"].lower()
+    eventually(lambda: [e for e in events_of(cluster, "wrong", namespace) if e["reason"] == "OperatorStalled"], "an Event")
+
+
+def test_a_flight_is_no_operator(namespace, operator, get):
+    operator("flight", wasm="behave")
+    one = eventually(lambda: (lambda o: o if condition(o, "Stalled").get("status") == "True" else None)(get("flight")),
+                     "it is stalled", 120)
+    assert "host." in condition(one, "Stalled")["message"]
+
+
+def test_the_schema_refuses_what_cannot_work(cluster, namespace):
+    for spec in ({}, {"module": {}}, {"module": {"url": "file:///a", "configMap": {"name": "b"}}},
+                 {"module": {"url": "file:///a"}, "sleep": {"policy": "Sometimes"}}):
+        with pytest.raises(ApiError) as error:
+            cluster.create({"apiVersion": OPERATOR[0], "kind": OPERATOR[1],
+                            "metadata": {"name": "refused", "namespace": namespace}, "spec": spec})
+        assert error.value.status == 422
+
+
+# Hosts -------------------------------------------------------------------------------------------
+
+
+TEST_RESOURCES = ("amurant.io/v1", "TestResource")
+
+
+@pytest.fixture
+def ring(cluster, unique):
+    """N namespaces, each with a TestResource of nonce 0."""
+    crd = pathlib.Path(__file__).resolve().parents[2] / "examples/ring/testresources.yaml"
+    cluster.kubectl("apply", "--server-side", "-f", str(crd))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
+    cluster.learn("amurant.io/v1", "TestResource", "testresources")
+    made = []
+
+    def make(count):
+        for index in range(count):
+            name = f"{unique}-{index}"
+            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            made.append(name)
+            eventually(lambda: serves_resources(name), "the kind is served")
+            cluster.create({"apiVersion": TEST_RESOURCES[0], "kind": TEST_RESOURCES[1],
+                            "metadata": {"name": "run", "namespace": name}, "spec": {"nonce": 0}})
+        return list(made)
+
+    def serves_resources(name):
+        try:
+            return cluster.request("GET", f"/apis/amurant.io/v1/namespaces/{name}/testresources")
+        except ApiError:
+            return None
+
+    yield make
+    for name in made:
+        cluster.delete("v1", "Namespace", name)
+
+
+def nonce(cluster, namespace):
+    return cluster.get(*TEST_RESOURCES, "run", namespace)["spec"]["nonce"]
+
+
+def send_round(cluster, namespaces, value, seconds=30):
+    cluster.patch(*TEST_RESOURCES, "run", {"spec": {"nonce": value}}, namespaces[0])
+    for namespace in namespaces:
+        eventually(lambda: nonce(cluster, namespace) == value, f"nonce {value} reaches {namespace}", seconds)
+
+
+class Run:
+    """`hangar run DIR` with the published configuration: a ring of operators."""
+
+    def __init__(self, cluster, directory, namespaces, *flags):
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.copy(pathlib.Path(flight(RING).removeprefix("file://")), directory / "ring.wasm")
+        documents = []
+        for index, namespace in enumerate(namespaces):
+            following = namespaces[(index + 1) % len(namespaces)]
+            documents.append(f"name: ring{index}\nwasm: ./ring.wasm\nenv:\n- {{name: IN_NAMESPACE, value: {namespace}}}\n"
+                             f"- {{name: OUT_NAMESPACE, value: {following}}}\nargs: []\n")
+        (directory / "wasm_config.yaml").write_text("---\n".join(documents))
+        self.directory = directory
+        self.port = free_port()
+        self.command = [str(BINARY), "run", str(directory), f"--kubeconfig={cluster.kubeconfig}", *flags,
+                        f"--module-cache-dir={directory / 'cache'}", f"--bind-address=127.0.0.1:{self.port}"]
+        self.log = directory / "run.log"
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(15)
+
+
+@pytest.mark.parametrize("flags", [["--sleep-after=0s"], ["--never-sleep"]], ids=["asleep", "resident"])
+def test_the_published_ring_runs_from_a_directory(cluster, ring, tmp_path, flags):
+    namespaces = ring(10)
+    run = Run(cluster, tmp_path / "run", namespaces, *flags)
+    try:
+        for value in (1, 2, 3):
+            send_round(cluster, namespaces, value, 60)
+    finally:
+        code = run.stop()
+    assert code == 0, run.log.read_text()
+
+
+def test_a_killed_host_begins_again_and_misses_nothing(cluster, ring, tmp_path):
+    namespaces = ring(5)
+    run = Run(cluster, tmp_path / "run", namespaces, "--sleep-after=0s")
+    try:
+        send_round(cluster, namespaces, 1, 60)
+        for value in range(2, 6):
+            run.process.kill()
+            run.process.wait()
+            cluster.patch(*TEST_RESOURCES, "run", {"spec": {"nonce": value}}, namespaces[0])
+            run.start()
+            for namespace in namespaces:
+                eventually(lambda: nonce(cluster, namespace) == value, f"nonce {value} reaches {namespace}", 60)
+    finally:
+        run.stop()
+
+
+def test_a_directory_that_is_wrong_is_named(cluster, tmp_path):
+    def attempt(text):
+        if text is not None:
+            (tmp_path / "wasm_config.yaml").write_text(text)
+        done = subprocess.run([str(BINARY), "run", str(tmp_path), f"--kubeconfig={cluster.kubeconfig}",
+                               f"--module-cache-dir={tmp_path / 'cache'}", f"--bind-address=127.0.0.1:{free_port()}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 1
+        return done.stderr
+    assert "wasm_config.yaml" in attempt(None)
+    assert "document 1: name: is required" in attempt("wasm: ./a.wasm\n")
+    assert "document 2: name: there is another" in attempt("{name: a, wasm: b}\n---\n{name: a, wasm: b}\n")
+    assert "a: " in attempt("{name: a, wasm: ./none.wasm}\n")
+
+
+def test_a_memory_budget_puts_the_idle_to_sleep(cluster, tmp_path, namespace):
+    allow(cluster, namespace, *EVERYTHING)
+    host = Host(cluster.kubeconfig, tmp_path / "host", "--operator-memory-budget=4Mi")
+    try:
+        for index in range(8):
+            cluster.create({"apiVersion": OPERATOR[0], "kind": OPERATOR[1],
+                            "metadata": {"name": f"big-{index}", "namespace": namespace},
+                            "spec": {"module": {"url": flight(BEHAVE)}, "args": ["heap=1024", "print=up", "wait", "--", "tick=3600000"],
+                                     "sleep": {"after": "1h"}}})
+        for index in range(8):
+            eventually(lambda: "up" in lines(host, f"big-{index}", namespace), "it started", 60)
+        eventually(lambda: host.metrics()["hangar_operator_resident_bytes"] <= 4 * 1024 * 1024, "the budget holds")
+        assert host.metrics()["hangar_operators_resident"] < 8
+    finally:
+        for index in range(8):
+            cluster.delete(*OPERATOR, f"big-{index}", namespace)
+        host.stop()
