@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""A ring of N controllers: each watches its namespace and copies a larger nonce to the next one's.
+
+The experiment of the wasm-operator paper, driven and measured by one small client with connections that it keeps. One
+round is a nonce that goes once around; a hop is a round divided by N. Every variant runs on the same control plane of
+this machine, one after the other; memory is that of all of the variant's processes, seen from outside.
+
+    bench/ring/run.sh [--quick] [--operators=N] [--rounds=N] [--only=VARIANT,...]
+"""
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import harness  # noqa: E402
+from harness import ROOT, at_most, at_most_of_peer, progress  # noqa: E402
+from cluster import ApiError, Cluster, eventually  # noqa: E402
+from host import BINARY, free_port  # noqa: E402
+
+GROUP, KIND, NAME = "amurant.io/v1", "TestResource", "run"
+PEERS = ROOT / "build/bench/bin"
+GUEST = pathlib.Path(os.environ.get("HANGAR_GUESTS_DIR", ROOT / "build/guests")) / "ring.wasm"
+
+
+# The world ------------------------------------------------------------------------------------------
+
+
+class Ring:
+    """N namespaces with one object each, and the client that sends nonces around."""
+
+    def __init__(self, cluster, count):
+        self.cluster, self.count = cluster, count
+        self.namespaces = [f"ring{index}" for index in range(count)]
+        self.nonce = 0
+        self._seen, self._changed = 0, threading.Condition()
+        crd = ROOT / "examples/ring/testresources.yaml"
+        cluster.kubectl("apply", "--server-side", "-f", str(crd))
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
+        cluster.learn(GROUP, KIND, "testresources")
+        eventually(self._is_served, "the kind is served")
+        for namespace in self.namespaces:
+            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            cluster.create({"apiVersion": GROUP, "kind": KIND, "metadata": {"name": NAME, "namespace": namespace},
+                            "spec": {"nonce": 0}})
+        threading.Thread(target=self._watch_last, daemon=True).start()
+
+    def _is_served(self):
+        try:
+            return self.cluster.request("GET", f"/apis/{GROUP}/testresources")
+        except ApiError:
+            return None
+
+    def _watch_last(self):
+        path = self.cluster.path(GROUP, KIND, self.namespaces[-1])
+        while True:
+            address = self.cluster._address
+            connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.cluster._context)
+            connection.request("GET", path + "?watch=true")
+            answer = connection.getresponse()
+            while line := answer.readline():
+                event = json.loads(line)
+                nonce = event["object"].get("spec", {}).get("nonce", 0)
+                with self._changed:
+                    self._seen = max(self._seen, nonce)
+                    self._changed.notify_all()
+
+    def round(self, seconds=120.0):
+        """Sends the next nonce; returns the seconds until the last namespace has it."""
+        self.nonce += 1
+        began = time.monotonic()
+        self.cluster.patch(GROUP, KIND, NAME, {"spec": {"nonce": self.nonce}}, self.namespaces[0])
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._seen >= self.nonce, seconds):
+                raise AssertionError(f"nonce {self.nonce} did not arrive within {seconds:.0f} s")
+        return time.monotonic() - began
+
+    def bare_round(self):
+        """The same reads and writes as N hops, one after the other, by a client that need not wait to hear of them."""
+        self.nonce += 1
+        self.cluster.patch(GROUP, KIND, NAME, {"spec": {"nonce": self.nonce}}, self.namespaces[0])
+        began = time.monotonic()
+        for namespace in self.namespaces[1:]:
+            path = self.cluster.path(GROUP, KIND, namespace, NAME)
+            seen = self.cluster.request("GET", path)
+            seen["spec"]["nonce"] = self.nonce
+            self.cluster.request("PUT", path, seen)
+        return (time.monotonic() - began) * self.count / max(1, self.count - 1)
+
+
+def apiserver_watches(cluster):
+    return sum(float(line.rsplit(" ", 1)[1]) for line in cluster.request("GET", "/metrics").splitlines()
+               if line.startswith("apiserver_longrunning_requests{") and 'resource="testresources"' in line
+               and 'verb="WATCH"' in line)
+
+
+# What runs the ring -----------------------------------------------------------------------------------
+
+
+class Processes:
+    """All processes of one variant, and what they cost together."""
+
+    def __init__(self, commands, log, env=None):
+        self._log = open(log, "ab")
+        self.processes = [subprocess.Popen([str(word) for word in command], stdout=self._log, stderr=self._log,
+                                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}) for command in commands]
+
+    def memory(self):
+        seen = [harness.memory(process.pid) for process in self.processes]
+        return {key: sum(one[key] for one in seen) for key in seen[0]}
+
+    def settled_memory(self, seconds, samples=5):
+        time.sleep(seconds)
+        seen = []
+        for _ in range(samples):
+            seen.append(self.memory())
+            time.sleep(0.2)
+        return {key: statistics.median(one[key] for one in seen) for key in seen[0]}
+
+    def cpu_seconds(self):
+        return sum(harness.cpu_seconds(process.pid) for process in self.processes)
+
+    def alive(self):
+        return all(process.poll() is None for process in self.processes)
+
+    def close(self):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+            process.kill()
+        self._log.close()
+
+
+class Hangar(Processes):
+    """`hangar run` on a directory as the published host takes it."""
+
+    def __init__(self, cluster, ring, directory, cache, *flags, distinct=True, count=None):
+        directory.mkdir(parents=True)
+        module = GUEST.read_bytes()
+        documents = []
+        count = ring.count if count is None else count
+        for index in range(count):
+            name = f"ring-{index if distinct else 0:04}"
+            path = directory / f"{name}.wasm"
+            if not path.exists():
+                # One more custom section, which nobody reads: the same cost, another digest.
+                section = bytes([len(name)]) + name.encode()
+                path.write_bytes(module + bytes([0, len(section)]) + section)
+            documents.append(f"name: ring{index}\nwasm: ./{path.name}\nenv:\n"
+                             f"- {{name: IN_NAMESPACE, value: ring{index}}}\n"
+                             f"- {{name: OUT_NAMESPACE, value: ring{(index + 1) % ring.count}}}\n")
+        (directory / "wasm_config.yaml").write_text("---\n".join(documents) or "[]")
+        self.cache, self.port = cache, free_port()
+        super().__init__([[BINARY, "run", directory, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={cache}",
+                           f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", *flags]], directory / "run.log")
+
+    def metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
+
+    def disk_bytes(self):
+        """Snapshots and images: what an operator takes beyond its compiled code. The files have no names."""
+        total = 0
+        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if "/snapshots/" in os.readlink(descriptor):
+                    total += os.stat(descriptor).st_blocks * 512
+        return total
+
+    def page_cache_bytes(self):
+        """Of compiled code, snapshots and images: what the kernel keeps of them, and can take back."""
+        files = [str(path) for path in (self.cache / "code").rglob("*") if path.is_file()]
+        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if "/snapshots/" in os.readlink(descriptor):
+                    files.append(str(descriptor))
+        seen = subprocess.run(["fincore", "-b", "-n", "-o", "RES", *files], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True).stdout.split()
+        return sum(map(int, seen))
+
+
+# Measuring --------------------------------------------------------------------------------------------
+
+
+def measure(ring, processes, rounds, settle_seconds):
+    """Figures of one variant whose processes have started."""
+    eventually(lambda: processes.alive() or None, "the processes live", 5)
+    ring.round(300)  # The first waits until all controllers have listed.
+    for _ in range(2):
+        ring.round()
+    before = processes.cpu_seconds()
+    times = [ring.round() for _ in range(rounds)]
+    cpu = processes.cpu_seconds() - before
+    active = processes.memory()
+    watches = apiserver_watches(ring.cluster) - 1  # Ours.
+    idle = processes.settled_memory(settle_seconds)
+    return {"hop_ms": 1000 * statistics.median(times) / ring.count, "cpu_ms": 1000 * cpu / rounds / ring.count,
+            "active": active, "idle": idle, "watches": watches}
+
+
+def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
+    processes = Hangar(cluster, ring, directory, cache, *flags, distinct=distinct)
+    try:
+        seen = measure(ring, processes, rounds, settle)
+        seen["disk_kib"] = processes.disk_bytes() / 1024
+        seen["page_cache_mib"] = processes.page_cache_bytes() / harness.MIB
+        metrics = processes.metrics()
+        seen["failures"] = metrics["hangar_operator_failures_total"]
+        seen["suspends"] = metrics["hangar_operator_suspends_total"]
+        assert seen["failures"] == 0, f"guests failed: {(directory / 'run.log').read_text()[-2000:]}"
+        return seen
+    finally:
+        processes.close()
+
+
+def idle_anonymous(cluster, ring, directory, cache, count, settle):
+    """MiB of a host with `count` operators, all asleep, that never took part in a round."""
+    processes = Hangar(cluster, ring, directory, cache, "--sleep-after=0s", count=count)
+    try:
+        if count:
+            eventually(lambda: processes.metrics().get("hangar_operator_suspends_total", 0) >= count, "all sleep", 120)
+        else:
+            eventually(lambda: processes.metrics(), "the host answers", 30)
+        return processes.settled_memory(settle)
+    finally:
+        processes.close()
+
+
+def peer(ring, commands, rounds, settle, log, env):
+    processes = Processes(commands, log, env)
+    try:
+        return measure(ring, processes, rounds, settle)
+    finally:
+        processes.close()
+
+
+VARIANTS = ("asleep", "resident", "asleep-shared", "resident-shared", "go", "rust", "go-one", "rust-one")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--operators", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--only", default=",".join(VARIANTS))
+    options = parser.parse_args()
+    count = options.operators or (10 if options.quick else 100)
+    rounds = options.rounds or (3 if options.quick else 30)
+    settle = 1 if options.quick else 5
+    only = options.only.split(",")
+
+    report = harness.Report("ring")
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-ring-"))
+    cluster = Cluster()
+    try:
+        ring = Ring(cluster, count)
+        cache = scratch / "cache"
+        env = {"KUBECONFIG": str(cluster.kubeconfig)}
+        seen = {}
+        for variant in only:
+            progress(f"{variant}: {count} controllers, {rounds} rounds")
+            if variant.startswith(("asleep", "resident")):
+                flags = ["--sleep-after=0s"] if variant.startswith("asleep") else ["--never-sleep"]
+                seen[variant] = hangar(cluster, ring, scratch / variant, cache, rounds, settle, *flags,
+                                       distinct="shared" not in variant)
+            else:
+                program = PEERS / f"ring_{variant.split('-')[0]}"
+                if variant.endswith("-one"):
+                    commands = [[program, f"--count={count}"]]
+                else:
+                    commands = [[program, f"--in=ring{index}", f"--out=ring{(index + 1) % count}"] for index in range(count)]
+                seen[variant] = peer(ring, commands, rounds, settle, scratch / f"{variant}.log", env)
+            progress(f"  hop {seen[variant]['hop_ms']:.2f} ms, CPU {seen[variant]['cpu_ms']:.2f} ms, idle anonymous "
+                     f"{seen[variant]['idle']['anonymous']:.1f} MiB")
+        bare = 1000 * statistics.median(ring.bare_round() for _ in range(rounds)) / count
+        nobody = idle_anonymous(cluster, ring, scratch / "nobody", cache, 0, settle) if "asleep" in only else None
+        single = idle_anonymous(cluster, ring, scratch / "single", cache, 1, settle) if "asleep" in only else None
+        fill(report, seen, bare, nobody, single, count)
+    finally:
+        cluster.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+    report.finish()
+
+
+def fill(report, seen, bare, nobody, single, count):
+    def of(variant, *path):
+        value = seen.get(variant)
+        for key in path:
+            value = None if value is None else value[key]
+        return value
+
+    asleep, resident = seen.get("asleep"), seen.get("resident")
+    natives = [("go", "N Go processes, client-go"), ("rust", "N Rust processes, kube"),
+               ("go-one", "one Go process"), ("rust-one", "one Rust process")]
+    if asleep:
+        report.add("asleep: anonymous memory, idle", "MiB", asleep["idle"]["anonymous"], of("rust", "idle", "anonymous"),
+                   natives[1][1], at_most(12))
+        if single and count > 1:
+            beyond = (asleep["idle"]["anonymous"] - single["anonymous"]) * 1024 / (count - 1)
+            report.add("asleep: anonymous memory an operator, beyond the first", "KiB", beyond, target=at_most(4))
+        report.add("asleep: disk an operator, beyond the code", "KiB", asleep["disk_kib"] / count, target=at_most(64))
+        report.add("asleep: page cache of code, images, snapshots", "MiB", asleep["page_cache_mib"], target=at_most(329 / 4))
+        report.add("asleep: watches at the API server", "", asleep["watches"], of("go", "watches"), natives[0][1], at_most(1))
+    if asleep and resident:
+        report.add("latency a hop, asleep", "ms", asleep["hop_ms"], resident["hop_ms"], "hangar, resident", at_most_of_peer(1.3))
+        report.add("CPU a hop, asleep", "ms", asleep["cpu_ms"], resident["cpu_ms"], "hangar, resident", at_most_of_peer(2))
+    if resident:
+        report.add("latency a hop, resident", "ms", resident["hop_ms"], bare, "a bare client's GET and PUT", at_most_of_peer(1.2))
+    for variant, name in natives:
+        if variant not in seen or not resident:
+            continue
+        report.add(f"latency a hop, resident, against {variant}", "ms", resident["hop_ms"], of(variant, "hop_ms"), name)
+        report.add(f"CPU a hop, resident, against {variant}", "ms", resident["cpu_ms"], of(variant, "cpu_ms"), name)
+        report.add(f"PSS active, resident, against {variant}", "MiB", resident["active"]["pss"], of(variant, "active", "pss"), name)
+        report.add(f"PSS idle, resident, against {variant}", "MiB", resident["idle"]["pss"], of(variant, "idle", "pss"), name)
+        if asleep:
+            report.add(f"PSS idle, asleep, against {variant}", "MiB", asleep["idle"]["pss"], of(variant, "idle", "pss"), name)
+    for variant in ("asleep-shared", "resident-shared"):
+        if variant in seen:
+            report.add(f"{variant}: anonymous memory, idle", "MiB", of(variant, "idle", "anonymous"))
+            report.add(f"{variant}: latency a hop", "ms", of(variant, "hop_ms"), bare, "a bare client's GET and PUT")
+    if nobody:
+        report.add("host without operators", "MiB RSS", nobody["rss"], target=at_most(20))
+    report.note(f"{count} controllers; distinct modules unless shared; memory of all processes of a variant")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Builds what the benchmark needs besides hangar itself, and runs it. Arguments go to bench.py.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+. dev/env.sh
+export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests} PYTHONDONTWRITEBYTECODE=1
+HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
+
+examples/build.sh "$HANGAR_GUESTS_DIR" operators >&2
+mkdir -p build/bench/bin
+(cd bench/ring/peers/go && go build -mod=readonly -trimpath -o ../../../../build/bench/bin/ring_go .)
+cargo build --release --locked --quiet --manifest-path bench/ring/peers/rust/Cargo.toml --target-dir build/bench/ring-rust
+install build/bench/ring-rust/release/ring_rust build/bench/bin/ring_rust
+exec python3 bench/ring/bench.py "$@"
