@@ -76,6 +76,8 @@ check_go() {
   return $status
 }
 
+check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS") | tee "$report/sdk.cargo.txt"; }
+
 # Debian's Python, because that is the one with Debian's pytest.
 run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$1" --junitxml="$report/pytest.xml"; }
 
@@ -85,6 +87,7 @@ step dependencies install_dependencies
 step format check_format || true
 step tools run_pytest tools || true
 step go check_go || true
+step rust check_rust || true
 step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 
 if step build build dev; then

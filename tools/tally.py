@@ -2,7 +2,7 @@
 """Sums what the test runners of one `tools/ci.sh` run reported: tally.py REPORTS
 
 REPORTS has a folder for each step, with the step's exit status and the reports of its runners: CTest's and
-pytest's JUnit files, GoogleTest's own, and `go test -json`. Prints one line on stdout,
+pytest's JUnit files, GoogleTest's own, `go test -json`, and what `cargo test` prints. Prints one line on stdout,
 "N passed, N failed, N skipped", and what failed on stderr. A step that failed without a failed test counts
 as one. Exits 1 if anything failed, if nothing ran, or, with CI=true, if anything was skipped.
 """
@@ -64,6 +64,15 @@ def go_test(path):
         sys.stderr.write("".join(output[package]))
 
 
+def cargo_test(path):
+    """`test path::name ... ok`, as libtest writes it for people; there is no stable format for programs."""
+    verdicts = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
+    for line in path.read_text().splitlines():
+        name, found, verdict = line.removeprefix("test ").rpartition(" ... ")
+        if line.startswith("test ") and found and verdict in verdicts:
+            yield Outcome(name, verdicts[verdict])
+
+
 def outcomes_of(step):
     if (step / "ctest.xml").exists():
         yield from ctest(step)
@@ -71,6 +80,8 @@ def outcomes_of(step):
         yield from junit(path)
     for path in sorted(step.glob("*.go.json")):
         yield from go_test(path)
+    for path in sorted(step.glob("*.cargo.txt")):
+        yield from cargo_test(path)
 
 
 def main():

@@ -78,6 +78,14 @@ def test_go_packages_that_do_not_build_have_failed(tmp_path):
     assert "a.go:1: no" in named
 
 
+def test_what_cargo_prints_is_counted(tmp_path):
+    step(tmp_path, "rust", 101)
+    (tmp_path / "rust/sdk.cargo.txt").write_text(
+        "running 3 tests\ntest a::b ... ok\ntest a::c ... FAILED\ntest d ... ignored\n\ntest result: FAILED. 1 passed; 1 failed\n")
+
+    assert tally(tmp_path)[0] == "1 passed, 1 failed, 1 skipped\n"
+
+
 def test_a_skip_is_a_failure_only_in_ci(tmp_path):
     step(tmp_path, "e2e", 0, pytest_xml='<testsuite><testcase name="a"/><testcase name="b"><skipped/></testcase></testsuite>')
 

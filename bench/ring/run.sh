@@ -7,8 +7,5 @@ export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests
 HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
 
 examples/build.sh "$HANGAR_GUESTS_DIR" operators >&2
-mkdir -p build/bench/bin
-(cd bench/ring/peers/go && go build -mod=readonly -trimpath -o ../../../../build/bench/bin/ring_go .)
-cargo build --release --locked --quiet --manifest-path bench/ring/peers/rust/Cargo.toml --target-dir build/bench/ring-rust
-install build/bench/ring-rust/release/ring_rust build/bench/bin/ring_rust
+bench/ring/peers/build.sh build/bench/bin >&2
 exec python3 bench/ring/bench.py "$@"

@@ -186,8 +186,7 @@ struct LogsFlags {
 
 void add_logs_flags(CLI::App& command, LogsFlags& flags) {
   command.add_option("NAME", flags.name, "the operator")->required();
-  command.add_option("-n", flags.namespace_,
-                     "its namespace (none: an operator of hangar run)");
+  command.add_option("-n", flags.namespace_, "its namespace (none: an operator of hangar run)");
   command.add_option("--tail", flags.tail, "only so many of the last lines");
   command.add_flag("-f,--follow", flags.follow, "go on with what it prints from now on");
 }

@@ -12,7 +12,7 @@
 namespace hangar::host {
 
 struct RunDirectoryOptions {
-  std::filesystem::path directory;  // With wasm_config.yaml in it.
+  std::filesystem::path directory;      // With wasm_config.yaml in it.
   std::optional<Duration> sleep_after;  // Idle for so long; nothing: operators stay in memory.
 };
 

@@ -194,18 +194,18 @@ TEST(Finalizer, IsAddedAndRemovedWithoutTouchingOthers) {
       session.must(session.client.create(kube::kConfigMaps, object, {}, {}));
 
   const json::Value with = session.must(
-      add_finalizer(session.client, kube::kConfigMaps, created, "example.com/ours", {}));
+      add_finalizer(session.client, kube::kConfigMaps, created, "example.com/ours", "tests", {}));
   EXPECT_TRUE(kube::has_finalizer(with, "example.com/ours"));
   EXPECT_TRUE(kube::has_finalizer(with, "example.com/theirs"));
 
   // From a view that is older than the last write.
   const auto stale = session.run(
-      add_finalizer(session.client, kube::kConfigMaps, created, "example.com/more", {}));
+      add_finalizer(session.client, kube::kConfigMaps, created, "example.com/more", "tests", {}));
   ASSERT_FALSE(stale.has_value());
   EXPECT_EQ(stale.error().kind(), ErrorKind::Conflict) << stale.error().message();
 
   const json::Value without = session.must(
-      remove_finalizer(session.client, kube::kConfigMaps, with, "example.com/ours", {}));
+      remove_finalizer(session.client, kube::kConfigMaps, with, "example.com/ours", "tests", {}));
   EXPECT_FALSE(kube::has_finalizer(without, "example.com/ours"));
   EXPECT_TRUE(kube::has_finalizer(without, "example.com/theirs"));
 }
