@@ -76,7 +76,7 @@ check_go() {
   return $status
 }
 
-check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS") | tee "$report/sdk.cargo.txt"; }
+check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS" --target-dir ../../build/rust) | tee "$report/sdk.cargo.txt"; }
 
 # Debian's Python, because that is the one with Debian's pytest.
 run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$1" --junitxml="$report/pytest.xml"; }
