@@ -15,7 +15,6 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,7 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness  # noqa: E402
 from harness import ROOT, at_most, at_most_of_peer, progress  # noqa: E402
 from cluster import ApiError, Cluster, eventually  # noqa: E402
-from host import BINARY, free_port  # noqa: E402
+from hangar_run import Hangar, Processes, directory_of_operators  # noqa: E402
 
 GROUP, KIND, NAME = "amurant.io/v1", "TestResource", "run"
 PEERS = ROOT / "build/bench/bin"
@@ -43,10 +42,10 @@ class Ring:
         self.cluster, self.count = cluster, count
         self.namespaces = [f"ring{index}" for index in range(count)]
         self.nonce = 0
-        self._seen, self._changed = 0, threading.Condition()
-        crd = ROOT / "examples/ring/testresources.yaml"
-        cluster.kubectl("apply", "--server-side", "-f", str(crd))
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
+        self._seen, self._changed, self._closed = 0, threading.Condition(), False
+        for crd in ("examples/ring/testresources.yaml", "deploy/crds"):
+            cluster.kubectl("apply", "--server-side", "-f", str(ROOT / crd))
+            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / crd))
         cluster.learn(GROUP, KIND, "testresources")
         eventually(self._is_served, "the kind is served")
         for namespace in self.namespaces:
@@ -63,17 +62,24 @@ class Ring:
 
     def _watch_last(self):
         path = self.cluster.path(GROUP, KIND, self.namespaces[-1])
-        while True:
-            address = self.cluster._address
-            connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.cluster._context)
-            connection.request("GET", path + "?watch=true")
-            answer = connection.getresponse()
-            while line := answer.readline():
-                event = json.loads(line)
-                nonce = event["object"].get("spec", {}).get("nonce", 0)
-                with self._changed:
-                    self._seen = max(self._seen, nonce)
-                    self._changed.notify_all()
+        while not self._closed:
+            # The API server ends a watch now and then, and in the end it is gone itself.
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self._read_watch(path + "?watch=true")
+
+    def _read_watch(self, path):
+        address = self.cluster._address
+        connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.cluster._context)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        while line := answer.readline():
+            nonce = json.loads(line)["object"].get("spec", {}).get("nonce", 0)
+            with self._changed:
+                self._seen = max(self._seen, nonce)
+                self._changed.notify_all()
+
+    def close(self):
+        self._closed = True
 
     def round(self, seconds=120.0):
         """Sends the next nonce; returns the seconds until the last namespace has it."""
@@ -104,96 +110,6 @@ def apiserver_watches(cluster):
                and 'verb="WATCH"' in line)
 
 
-# What runs the ring -----------------------------------------------------------------------------------
-
-
-class Processes:
-    """All processes of one variant, and what they cost together."""
-
-    def __init__(self, commands, log, env=None):
-        self._log = open(log, "ab")
-        self.processes = [subprocess.Popen([str(word) for word in command], stdout=self._log, stderr=self._log,
-                                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}) for command in commands]
-
-    def memory(self):
-        seen = [harness.memory(process.pid) for process in self.processes]
-        return {key: sum(one[key] for one in seen) for key in seen[0]}
-
-    def settled_memory(self, seconds, samples=5):
-        time.sleep(seconds)
-        seen = []
-        for _ in range(samples):
-            seen.append(self.memory())
-            time.sleep(0.2)
-        return {key: statistics.median(one[key] for one in seen) for key in seen[0]}
-
-    def cpu_seconds(self):
-        return sum(harness.cpu_seconds(process.pid) for process in self.processes)
-
-    def alive(self):
-        return all(process.poll() is None for process in self.processes)
-
-    def close(self):
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(15)
-            process.kill()
-        self._log.close()
-
-
-class Hangar(Processes):
-    """`hangar run` on a directory as the published host takes it."""
-
-    def __init__(self, cluster, ring, directory, cache, *flags, distinct=True, count=None):
-        directory.mkdir(parents=True)
-        module = GUEST.read_bytes()
-        documents = []
-        count = ring.count if count is None else count
-        for index in range(count):
-            name = f"ring-{index if distinct else 0:04}"
-            path = directory / f"{name}.wasm"
-            if not path.exists():
-                # One more custom section, which nobody reads: the same cost, another digest.
-                section = bytes([len(name)]) + name.encode()
-                path.write_bytes(module + bytes([0, len(section)]) + section)
-            documents.append(f"name: ring{index}\nwasm: ./{path.name}\nenv:\n"
-                             f"- {{name: IN_NAMESPACE, value: ring{index}}}\n"
-                             f"- {{name: OUT_NAMESPACE, value: ring{(index + 1) % ring.count}}}\n")
-        (directory / "wasm_config.yaml").write_text("---\n".join(documents) or "[]")
-        self.cache, self.port = cache, free_port()
-        super().__init__([[BINARY, "run", directory, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={cache}",
-                           f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", *flags]], directory / "run.log")
-
-    def metrics(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        connection.request("GET", "/metrics")
-        lines = connection.getresponse().read().decode().splitlines()
-        connection.close()
-        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
-
-    def disk_bytes(self):
-        """Snapshots and images: what an operator takes beyond its compiled code. The files have no names."""
-        total = 0
-        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if "/snapshots/" in os.readlink(descriptor):
-                    total += os.stat(descriptor).st_blocks * 512
-        return total
-
-    def page_cache_bytes(self):
-        """Of compiled code, snapshots and images: what the kernel keeps of them, and can take back."""
-        files = [str(path) for path in (self.cache / "code").rglob("*") if path.is_file()]
-        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if "/snapshots/" in os.readlink(descriptor):
-                    files.append(str(descriptor))
-        seen = subprocess.run(["fincore", "-b", "-n", "-o", "RES", *files], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True).stdout.split()
-        return sum(map(int, seen))
-
-
 # Measuring --------------------------------------------------------------------------------------------
 
 
@@ -213,8 +129,14 @@ def measure(ring, processes, rounds, settle_seconds):
             "active": active, "idle": idle, "watches": watches}
 
 
+def ring_directory(ring, directory, count, distinct):
+    directory_of_operators(directory, GUEST, count, distinct, environment=lambda index: {
+        "IN_NAMESPACE": f"ring{index}", "OUT_NAMESPACE": f"ring{(index + 1) % ring.count}"})
+
+
 def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
-    processes = Hangar(cluster, ring, directory, cache, *flags, distinct=distinct)
+    ring_directory(ring, directory, ring.count, distinct)
+    processes = Hangar(cluster, directory, cache, *flags)
     try:
         seen = measure(ring, processes, rounds, settle)
         seen["disk_kib"] = processes.disk_bytes() / 1024
@@ -228,17 +150,24 @@ def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
         processes.close()
 
 
-def idle_anonymous(cluster, ring, directory, cache, count, settle):
-    """MiB of a host with `count` operators, all asleep, that never took part in a round."""
-    processes = Hangar(cluster, ring, directory, cache, "--sleep-after=0s", count=count)
+def idle_memory(cluster, ring, directory, cache, settle):
+    """Of a host with one operator, asleep, that never took part in a round."""
+    ring_directory(ring, directory, 1, True)
+    processes = Hangar(cluster, directory, cache, "--sleep-after=0s")
     try:
-        if count:
-            eventually(lambda: processes.metrics().get("hangar_operator_suspends_total", 0) >= count, "all sleep", 120)
-        else:
-            eventually(lambda: processes.metrics(), "the host answers", 30)
+        eventually(lambda: (processes.metrics_or_none() or {}).get("hangar_operator_suspends_total"), "it sleeps", 120)
         return processes.settled_memory(settle)
     finally:
         processes.close()
+
+
+def memory_without_operators(cluster, directory, settle):
+    """Of `hangar host` where nobody has made an Operator or an Airway."""
+    host = harness.hangar_host_class()(cluster.kubeconfig, directory)
+    try:
+        return harness.settled_memory(host.process.pid, settle)
+    finally:
+        host.stop()
 
 
 def peer(ring, commands, rounds, settle, log, env):
@@ -288,8 +217,9 @@ def main():
             progress(f"  hop {seen[variant]['hop_ms']:.2f} ms, CPU {seen[variant]['cpu_ms']:.2f} ms, idle anonymous "
                      f"{seen[variant]['idle']['anonymous']:.1f} MiB")
         bare = 1000 * statistics.median(ring.bare_round() for _ in range(rounds)) / count
-        nobody = idle_anonymous(cluster, ring, scratch / "nobody", cache, 0, settle) if "asleep" in only else None
-        single = idle_anonymous(cluster, ring, scratch / "single", cache, 1, settle) if "asleep" in only else None
+        nobody = memory_without_operators(cluster, scratch / "nobody", settle)
+        single = idle_memory(cluster, ring, scratch / "single", cache, settle) if "asleep" in only else None
+        ring.close()
         fill(report, seen, bare, nobody, single, count)
     finally:
         cluster.close()

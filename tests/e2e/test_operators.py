@@ -2,8 +2,6 @@
 
 The guest `operator_behave` takes its steps as arguments; its source says which there are.
 """
-import json
-import os
 import pathlib
 import shutil
 import subprocess

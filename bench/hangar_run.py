@@ -1,0 +1,110 @@
+"""Long-running operators under measurement: `hangar run` on a directory made for it, and any set of processes."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import time
+
+import harness
+from host import BINARY, free_port
+
+
+class Processes:
+    """All processes of one variant, and what they cost together."""
+
+    def __init__(self, commands, log, env=None):
+        self._log = open(log, "ab")
+        self.processes = [subprocess.Popen([str(word) for word in command], stdout=self._log, stderr=self._log,
+                                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}) for command in commands]
+
+    def memory(self):
+        seen = [harness.memory(process.pid) for process in self.processes]
+        return {key: sum(one[key] for one in seen) for key in seen[0]}
+
+    def settled_memory(self, seconds, samples=5):
+        time.sleep(seconds)
+        seen = []
+        for _ in range(samples):
+            seen.append(self.memory())
+            time.sleep(0.2)
+        return {key: statistics.median(one[key] for one in seen) for key in seen[0]}
+
+    def cpu_seconds(self):
+        return sum(harness.cpu_seconds(process.pid) for process in self.processes)
+
+    def alive(self):
+        return all(process.poll() is None for process in self.processes)
+
+    def close(self):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+            process.kill()
+        self._log.close()
+
+
+def directory_of_operators(directory, guest, count, distinct, environment=None, arguments=None):
+    """What `hangar run` takes: the published configuration, and the modules."""
+    directory.mkdir(parents=True)
+    module = guest.read_bytes()
+    documents = []
+    for index in range(count):
+        name = f"guest-{index if distinct else 0:05}"
+        path = directory / f"{name}.wasm"
+        if not path.exists():
+            # One more custom section, which nobody reads: the same cost, another digest.
+            section = bytes([len(name)]) + name.encode()
+            path.write_bytes(module + bytes([0, len(section)]) + section)
+        # JSON is YAML.
+        documents.append(json.dumps({
+            "name": f"operator{index}", "wasm": f"./{path.name}", "args": arguments(index) if arguments else [],
+            "env": [{"name": key, "value": value} for key, value in (environment(index) if environment else {}).items()]}))
+    (directory / "wasm_config.yaml").write_text("\n---\n".join(documents))
+
+
+class Hangar(Processes):
+    """`hangar run` on a directory of operators."""
+
+    def __init__(self, cluster, directory, cache, *flags):
+        self.directory, self.cache, self.port = directory, cache, free_port()
+        super().__init__([[BINARY, "run", directory, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={cache}",
+                           f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", *flags]], directory / "run.log")
+
+    def metrics_or_none(self):
+        """None before the host answers."""
+        try:
+            return self.metrics()
+        except OSError:
+            return None
+
+    def metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
+
+    def disk_bytes(self):
+        """Snapshots and images: what an operator takes beyond its compiled code. The files have no names."""
+        total = 0
+        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if "/snapshots/" in os.readlink(descriptor):
+                    total += os.stat(descriptor).st_blocks * 512
+        return total
+
+    def page_cache_bytes(self):
+        """Of compiled code, snapshots and images: what the kernel keeps of them, and can take back."""
+        files = [str(path) for path in (self.cache / "code").rglob("*") if path.is_file()]
+        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if "/snapshots/" in os.readlink(descriptor):
+                    files.append(str(descriptor))
+        seen = subprocess.run(["fincore", "-b", "-n", "-o", "RES", *files], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True).stdout.split()
+        return sum(map(int, seen))
