@@ -10,7 +10,7 @@ import time
 import pytest
 
 from airways import flight
-from cluster import ApiError, condition, eventually, never
+from cluster import ROOT, ApiError, condition, eventually, never
 from host import BINARY, Host, free_port
 
 OPERATOR = ("hangar.dev/v1alpha1", "Operator")
@@ -287,6 +287,35 @@ def test_a_flight_is_no_operator(namespace, operator, get):
     assert "host." in condition(one, "Stalled")["message"]
 
 
+def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, namespace, operator, get, tmp_path):
+    names = {}
+    for path in sorted((ROOT / "tests/guests").glob("kube_runtime_*.wat")):
+        module = tmp_path / f"{path.stem}.wasm"
+        subprocess.run(["wat2wasm", str(path), "-o", str(module)], check=True)
+        names[path.stem] = path.stem.replace("_", "-")
+        operator(names[path.stem], module={"url": str(module)}, limits={"cpuTimePerWake": "300ms", "memory": "16Mi"})
+
+    def verdict(one):
+        status = (one or {}).get("status", {})
+        return condition(one, "Stalled").get("status") == "True" or status.get("lastError") or \
+            status.get("phase") in ("Running", "Asleep", "Completed")
+
+    for stem, name in names.items():
+        eventually(lambda: verdict(get(name)), f"{stem} comes to something", 60)
+
+    def said(stem):
+        one = get(names[f"kube_runtime_{stem}"])
+        return (condition(one, "Stalled").get("message", "") + " " + one["status"].get("lastError", "")).lower()
+    for stem, words in (("wakeup_traps", "unreachable"), ("wakeup_loops", "timeout"), ("start_loops", "timeout"),
+                        ("bad_request", "do not lie in the guest's"), ("request_flood", "more than"),
+                        ("wakeup_missing", "wakeup"), ("wakeup_type", "wakeup"), ("memory_missing", "memory")):
+        eventually(lambda: words in said(stem), f"{stem} is named by {words}")
+
+    operator("fine", "print=here", "exit=0")
+    eventually(lambda: lines(host, "fine", namespace) == ["here"], "an ordinary one works")
+    assert host.rss_bytes() < 512 << 20
+
+
 def test_the_schema_refuses_what_cannot_work(cluster, namespace):
     for spec in ({}, {"module": {}}, {"module": {"url": "file:///a", "configMap": {"name": "b"}}},
                  {"module": {"url": "file:///a"}, "sleep": {"policy": "Sometimes"}}):
@@ -305,7 +334,7 @@ TEST_RESOURCES = ("amurant.io/v1", "TestResource")
 @pytest.fixture
 def ring(cluster, unique):
     """N namespaces, each with a TestResource of nonce 0."""
-    crd = pathlib.Path(__file__).resolve().parents[2] / "examples/ring/testresources.yaml"
+    crd = ROOT / "examples/ring/testresources.yaml"
     cluster.kubectl("apply", "--server-side", "-f", str(crd))
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
     cluster.learn("amurant.io/v1", "TestResource", "testresources")
