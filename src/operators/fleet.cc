@@ -2,12 +2,21 @@
 
 #include "base/assert.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <utility>
 
 namespace hangar::operators {
+
+namespace {
+
+// After some guest left memory, so that those that leave together cost one look.
+constexpr std::chrono::seconds kGiveBackDelay{3};
+
+}  // namespace
 
 std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                         std::uint64_t excess_bytes, Instant now) {
@@ -105,7 +114,19 @@ void Fleet::on_change(RunningOperator& changed) {
   account(resident_, resident_bytes_, changed.resident_bytes());
   account(on_disk_, disk_bytes_, changed.disk_bytes());
   make_room();
+  if (!resident_.contains(&changed)) give_back_later();
   if (operators_.contains(changed.spec().key)) listener_.on_change(changed);
+}
+
+// What a wake takes besides the guest's memory (answers, JSON, buffers) is freed in small pieces
+// all over the heap, which the allocator keeps: with ten thousand operators more than what they
+// need asleep.
+void Fleet::give_back_later() {
+  if (std::exchange(will_give_back_, true)) return;
+  give_back_timer_ = fleet_parts_.loop.after(kGiveBackDelay, [this] {
+    will_give_back_ = false;
+    ::malloc_trim(0);
+  });
 }
 
 void Fleet::make_room() {

@@ -71,6 +71,7 @@ class Fleet {
  private:
   void on_change(RunningOperator& changed);
   void make_room();
+  void give_back_later();
 
   const Parts fleet_parts_;
   const Listener listener_;
@@ -82,6 +83,8 @@ class Fleet {
   std::map<RunningOperator*, std::uint64_t> on_disk_;
   std::uint64_t resident_bytes_ = 0;
   std::uint64_t disk_bytes_ = 0;
+  io::Loop::Timer give_back_timer_;
+  bool will_give_back_ = false;
 };
 
 }  // namespace hangar::operators
