@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every check of this project, the same here and in CI (`make test`): no network but the package
-# registries, no terminal, nothing left running. A step that fails does not keep the others from running
-# unless they need what it makes.
+# Every test of this project (`make test`): no network but the package registries, no terminal, nothing
+# left running. With SANITIZERS=1, as CI has it, the suites of C++ run again under ASan, UBSan and TSan.
+# A step that fails does not keep the others from running unless they need what it makes.
 #
 # Progress goes to stderr. Stdout gets one line, the sum of all test runners:
 #   N passed, N failed, N skipped
@@ -69,8 +69,8 @@ run_ctest() {
 
 check_go() {
   local module status=0
-  # The two left out have no code of ours: they pin the control plane's programs.
-  for module in $(git ls-files -- '*go.mod' | xargs -n 1 dirname | grep -vE '^dev/tools/(ctl|node)$'); do
+  # Those left out have no code of ours: they pin the control plane's programs.
+  for module in $(git ls-files -- '*go.mod' | xargs -n 1 dirname | grep -vE '^dev/tools/(ctl|esbuild|node)$'); do
     (cd "$module" && go vet ./... && go test -json ./... >"$report/${module//\//-}.go.json") || status=1
   done
   return $status
@@ -95,6 +95,7 @@ if step build build dev; then
   step conformance run_ctest dev conformance || true
   step e2e run_pytest tests/e2e || true
 fi
+[ "${SANITIZERS:-0}" = 1 ] || exit 0
 # The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.
 if step build-asan build fuzz; then
   step asan-unit run_ctest fuzz unit || true
