@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -333,6 +334,17 @@ Result<> check_preamble(std::span<const std::byte> module) {
 }
 
 }  // namespace
+
+std::string names_of(std::span<const Import> imports) {
+  constexpr std::size_t kNamedMax = 5;
+  std::string names;
+  for (const Import& import : imports.first(std::min(imports.size(), kNamedMax))) {
+    fmt::format_to(std::back_inserter(names), "{}{}.{}{}", names.empty() ? "" : ", ", import.module,
+                   import.name, import.signature);
+  }
+  if (imports.size() > kNamedMax) names += ", ...";
+  return names;
+}
 
 std::string_view name_of(ExternKind kind) {
   switch (kind) {

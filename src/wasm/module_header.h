@@ -33,6 +33,9 @@ struct Import {
   friend bool operator==(const Import&, const Import&) = default;
 };
 
+// For messages, the first five with their signatures: "env.a(i32), env.b() -> (i64)".
+[[nodiscard]] std::string names_of(std::span<const Import> imports);
+
 struct Export {
   std::string name;
   ExternKind kind = ExternKind::Function;

@@ -43,9 +43,6 @@ constexpr std::string_view kEntry = "_start";
 // each.
 constexpr std::uint32_t kNameBytesMax = 4096;
 
-// Of missing imports that an error names.
-constexpr std::size_t kImportsNamedMax = 5;
-
 class State final : public wasm::wasi::Command {
  public:
   explicit State(Lookups& lookups_in) : lookups(lookups_in) {}
@@ -150,16 +147,10 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
 Result<> Runtime::check(const wasm::Module& module) const {
   const std::vector<wasm::Import> missing = functions_.missing(module);
   if (!missing.empty()) {
-    std::string names;
-    for (std::size_t index = 0; index < missing.size() && index < kImportsNamedMax; ++index) {
-      fmt::format_to(std::back_inserter(names), "{}{}.{}{}", index == 0 ? "" : ", ",
-                     missing[index].module, missing[index].name, missing[index].signature);
-    }
-    if (missing.size() > kImportsNamedMax) names += ", ...";
     return fail(ErrorKind::InvalidInput,
                 fmt::format("module imports {}, which a flight does not get; flights get {} and "
                             "host.{{k8s_lookup,k8s_rest_mapping}}",
-                            names, wasm::wasi::kModule));
+                            wasm::names_of(missing), wasm::wasi::kModule));
   }
   const wasm::Export* const entry = module.find_export(kEntry);
   if (entry == nullptr || entry->signature != "() -> ()") {

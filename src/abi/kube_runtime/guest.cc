@@ -23,7 +23,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,9 +47,6 @@ constexpr std::string_view kStart = "_start";
 constexpr std::string_view kAllocate = "allocate";
 constexpr std::string_view kWakeup = "wakeup";
 constexpr std::string_view kMemory = "memory";
-
-// Of missing imports that an error names.
-constexpr std::size_t kImportsNamedMax = 5;
 
 class State final : public wasm::wasi::Process {
  public:
@@ -179,16 +175,11 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
 Result<> Runtime::check(const wasm::Module& module) const {
   const std::vector<wasm::Import> missing = functions_.missing(module);
   if (!missing.empty()) {
-    std::string names;
-    for (std::size_t index = 0; index < missing.size() && index < kImportsNamedMax; ++index) {
-      fmt::format_to(std::back_inserter(names), "{}{}.{}{}", index == 0 ? "" : ", ",
-                     missing[index].module, missing[index].name, missing[index].signature);
-    }
-    if (missing.size() > kImportsNamedMax) names += ", ...";
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("module imports {}, which an operator does not get; operators get {}, "
-                            "{}.{{request,request_stream}} and {}.delay",
-                            names, wasm::wasi::kModule, kHttpModule, kDelayModule));
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("module imports {}, which an operator does not get; operators get {}, "
+                    "{}.{{request,request_stream}} and {}.delay",
+                    wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule));
   }
   const bool is_woken = can_be_woken(module);
   if (is_woken != (module.find_export(kAllocate) != nullptr)) {
