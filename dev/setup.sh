@@ -91,7 +91,20 @@ install_registry() {
   rm -rf "$work"
 }
 
+# Bundles TypeScript: `hangar machine build` and the machines of examples and tests. Built from its Go
+# module, pinned by tools/esbuild/go.sum.
+install_esbuild() {
+  local pinned
+  pinned=$(awk '$1 == "github.com/evanw/esbuild" {print substr($2, 2)}' "$here/tools/esbuild/go.mod")
+  if [ "$("$toolchain/bin/esbuild" --version 2>/dev/null)" = "$pinned" ]; then return; fi
+  say "building esbuild $pinned"
+  mkdir -p "$toolchain/bin"
+  (cd "$here/tools/esbuild" && GOFLAGS='' go build -mod=readonly -buildvcs=false -trimpath -ldflags '-s -w' \
+    -o "$toolchain/bin/esbuild" github.com/evanw/esbuild/cmd/esbuild)
+}
+
 install_packages
 install_go
 install_rust
 install_registry
+install_esbuild

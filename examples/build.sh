@@ -3,23 +3,25 @@
 #
 #   examples/build.sh OUT [GROUP...]
 #
-# Groups: examples tests cpp rust operators bench; all but bench unless told. Each module ends up in
-# OUT/<name>.wasm. The group operators has the long-running ones; bench makes OUT/bench/heavy-00.wasm to
-# heavy-19.wasm, equal in size and cost and different in digest. A module whose sources and compiler are
-# those of the last build is not built again. Needs Go; the groups cpp, rust and operators need clang-19
-# with its wasm32-wasi packages, and rustc-web, cargo-web and rust-web-src.
+# Groups: examples tests cpp rust operators machines bench; all but bench unless told. Each module ends up
+# in OUT/<name>.wasm. The group operators has the long-running ones, machines the state machines (as
+# JavaScript bundles OUT/<name>.js too); bench makes OUT/bench/heavy-00.wasm to heavy-19.wasm, equal in size
+# and cost and different in digest. A module whose sources and compiler are those of the last build is not
+# built again. Needs Go; the groups cpp, rust, operators and machines need clang-19 with its wasm32-wasi
+# packages, rustc-web, cargo-web and rust-web-src, and what dev/setup.sh puts into the cache.
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
-  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|bench]..." >&2
+  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|machines|bench]..." >&2
   exit 2
 fi
 mkdir -p "$1/.stamps"
 out=$(cd "$1" && pwd)
 shift
 groups=("$@")
-[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators)
+[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators machines)
 root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/dev/env.sh"
 
 # Two builds into one place would each see half of the other's.
 exec 9> "$out/.stamps/lock"
@@ -31,17 +33,18 @@ fingerprint() {
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)
 }
 
-# unless_current NAME FINGERPRINT COMMAND...: runs the command, which makes $out/NAME.wasm, unless that is
-# there and was made from the same sources.
+# unless_current NAME FINGERPRINT COMMAND...: runs the command, which makes $out/NAME.wasm (or $out/NAME where
+# that has an ending of its own), unless that is there and was made from the same sources.
 unless_current() {
-  local name=$1 now=$2 stamp="$out/.stamps/${1//\//-}"
+  local name=$1 now=$2 stamp="$out/.stamps/${1//\//-}" file=$1
   shift 2
-  if [ -s "$out/$name.wasm" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then
+  [[ $file == *.* ]] || file=$file.wasm
+  if [ -s "$out/$file" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then
     return 0
   fi
   rm -f "$stamp"
-  mkdir -p "$(dirname "$out/$name")"
-  echo "building $name.wasm"
+  mkdir -p "$(dirname "$out/$file")"
+  echo "building $file"
   "$@"
   echo "$now" > "$stamp"
 }
@@ -106,9 +109,25 @@ build_operators() {
     "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
 }
 
+# bundle NAME XSTATE SOURCE: as the published command bundles a machine.
+bundle() {
+  NODE_PATH=$("$root/dev/npm-package.sh" "xstate@$2") \
+    esbuild "$3" --bundle --format=esm --log-level=warning --outfile="$out/$1.js"
+}
+
+build_machines() {
+  local now name
+  now="$(esbuild --version) $(fingerprint examples/database-provisioner tests/guests/machines dev/npm-packages.txt)"
+  unless_current database_provisioner.js "$now" \
+    bundle database_provisioner 4.38.3 "$root/examples/database-provisioner/src/index.ts"
+  for name in conductor rollout; do
+    unless_current "v5_$name.js" "$now" bundle "v5_$name" 5.33.3 "$root/tests/guests/machines/$name.ts"
+  done
+}
+
 for group in "${groups[@]}"; do
   case $group in
-    examples | tests | cpp | rust | operators | bench) "build_$group" ;;
+    examples | tests | cpp | rust | operators | machines | bench) "build_$group" ;;
     *)
       echo "$0: no group $group" >&2
       exit 2

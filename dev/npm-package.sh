@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Fetches one of the packages pinned in npm-packages.txt, once, and prints the node_modules directory that
+# holds it: esbuild and node find it there with that as their NODE_PATH.
+#
+#   npm-package.sh NAME@VERSION
+#
+# A tarball is a plain download, so that a bare Debian needs no Node.js and no npm; the integrity decides
+# whether it is the right one. NPM_CONFIG_REGISTRY names another registry, as it does for npm itself.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+. "$here/env.sh"
+
+wanted=${1:?usage: $0 NAME@VERSION}
+name=${wanted%@*} version=${wanted##*@}
+integrity=$(awk -v name="$name" -v version="$version" '$1 == name && $2 == version {print $3}' "$here/npm-packages.txt")
+[ -n "$integrity" ] || die "$wanted is not in dev/npm-packages.txt"
+
+out=$HANGAR_CACHE_DIR/npm/$name-$version-$(sha256sum <<<"$integrity" | cut -c1-8)
+if [ ! -d "$out" ]; then
+  registry=${NPM_CONFIG_REGISTRY:-https://registry.npmjs.org}
+  mkdir -p "$HANGAR_CACHE_DIR/npm"
+  work=$(mktemp -d "$HANGAR_CACHE_DIR/npm/new.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  say "fetching $wanted from npm's registry"
+  curl --fail --silent --show-error --location --retry 3 --max-time 120 --output "$work/package.tgz" \
+    "${registry%/}/$name/-/${name##*/}-$version.tgz"
+  found=sha512-$(openssl dgst -sha512 -binary "$work/package.tgz" | base64 --wrap=0)
+  [ "$found" = "$integrity" ] || die "$wanted: the tarball's integrity is $found, pinned is $integrity"
+  mkdir -p "$work/out/node_modules/$name"
+  tar --extract --gzip --file="$work/package.tgz" --strip-components=1 --no-same-owner --directory="$work/out/node_modules/$name"
+  # Whoever was faster has made the same.
+  mv -T "$work/out" "$out" 2>/dev/null || [ -d "$out" ]
+fi
+echo "$out/node_modules"

@@ -1,0 +1,54 @@
+// XState 5 with what a store of states makes hard: two regions at once, a pause that remembers where it was,
+// delays, and an output at the end. It asks the host for next to nothing, so that only the machine is tested.
+import { assign, setup } from 'xstate';
+
+export const machine = setup({
+  types: {} as { context: { image: string; soak: number; notes: string[] }; input: { image?: string; soakMilliseconds?: number } },
+  delays: { soak: ({ context }) => context.soak },
+  actions: { ANNOUNCE: () => {} },
+}).createMachine({
+  id: 'rollout',
+  context: ({ input }) => ({ image: input?.image ?? 'none', soak: input?.soakMilliseconds ?? 1000, notes: [] }),
+  initial: 'waiting',
+  states: {
+    waiting: { on: { PROVISION: 'rolling' } },
+    rolling: {
+      initial: 'regions',
+      on: { PAUSE: 'paused', ABORT: 'aborted' },
+      states: {
+        regions: {
+          type: 'parallel',
+          states: {
+            web: {
+              initial: 'canary',
+              states: {
+                canary: { entry: { type: 'ANNOUNCE', params: { text: 'web canary' } }, after: { soak: 'everywhere' } },
+                everywhere: { type: 'final' },
+              },
+            },
+            worker: {
+              initial: 'draining',
+              states: {
+                draining: { on: { DRAINED: 'updated' } },
+                updated: { type: 'final' },
+              },
+            },
+          },
+          onDone: '#rollout.verifying',
+        },
+        resume: { type: 'history', history: 'deep', target: 'regions' },
+      },
+    },
+    paused: {
+      entry: assign({ notes: ({ context }) => [...context.notes, 'paused'] }),
+      on: { RESUME: 'rolling.resume' },
+    },
+    verifying: {
+      entry: { type: 'ANNOUNCE', params: ({ context }) => ({ text: `verifying ${context.image}` }) },
+      after: { 200: 'released' },
+    },
+    released: { type: 'final' },
+    aborted: { type: 'final' },
+  },
+  output: ({ context }) => ({ image: context.image, notes: context.notes }),
+});
