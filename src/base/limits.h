@@ -183,7 +183,7 @@ inline constexpr std::uint64_t kGuestStackBytesMax = kMiB;
 // and code of the modules that ran last (for a Go flight of 16 MB, 12 MiB, or 28 in large pages).
 // Code of whoever has not run for longest leaves beyond it, and is back within 0.3 ms when it comes
 // in large pages, 2 ms otherwise. What runs at this moment comes on top: some 80 MiB on two cores.
-inline constexpr std::uint64_t kFilePagesBytesMax = 64 * kMiB;
+inline constexpr std::uint64_t kFilePagesBytesMax = 48 * kMiB;
 
 // Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
 inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
@@ -270,6 +270,68 @@ inline constexpr std::chrono::milliseconds kGatewayRecheckPace{50};
 inline constexpr std::chrono::seconds kOperatorBackoffMin{1};
 inline constexpr std::chrono::seconds kOperatorBackoffMax{300};
 inline constexpr std::chrono::seconds kOperatorStableMin{600};
+
+// A guest that could not go to sleep (the disk is full) stays in memory for so long: an attempt
+// costs a look at all of its memory and a line in the log.
+inline constexpr std::chrono::seconds kOperatorSleepRetry{10};
+// Operators with metrics of their own, some sixty series each; the others share one of each.
+inline constexpr std::size_t kOperatorSeriesMax = 500;
+// Kinds of answers (method and code) that one of them tells apart.
+inline constexpr std::size_t kOperatorAnswerKindsMax = 40;
+
+// What a workflow's status may hold. Together with the rest of the object it stays below what etcd
+// takes (kObjectBytesMax). A machine's state is a few KiB usually.
+inline constexpr std::uint64_t kWorkflowStateBytesMax = 256 * kKiB;
+inline constexpr std::uint64_t kWorkflowOutputBytesMax = 64 * kKiB;
+// Actions that were asked for and have not ended, and events that nobody has decided about.
+inline constexpr std::size_t kWorkflowOutboxMax = 128;
+inline constexpr std::uint64_t kWorkflowOutboxBytesMax = 256 * kKiB;
+inline constexpr std::size_t kWorkflowInboxMax = 256;
+inline constexpr std::uint64_t kWorkflowInboxBytesMax = 256 * kKiB;
+// One event; the API server takes 256 KiB of annotations, which signals arrive in.
+inline constexpr std::uint64_t kWorkflowEventBytesMax = 64 * kKiB;
+inline constexpr std::size_t kWorkflowTimersMax = 256;
+// Objects that one workflow has made and not deleted.
+inline constexpr std::size_t kWorkflowResourcesMax = 512;
+inline constexpr std::size_t kWorkflowHistoryMax = 200;
+inline constexpr std::uint64_t kWorkflowHistoryBytesMax = 64 * kKiB;
+// Ids of signals that were taken, so that none counts twice.
+inline constexpr std::size_t kWorkflowSignalsRemembered = 128;
+// Steps of one machine in a row; then others have their turn, and a machine that answers itself for
+// ever holds nobody up.
+inline constexpr std::size_t kWorkflowStepsMax = 64;
+// Longer delays are mistakes, and the sum with the time of day must not overflow.
+inline constexpr std::chrono::hours kWorkflowDelayMax{24 * 366 * 10};
+
+// One step of a state machine, in processor time. It takes less than a millisecond; the room is for
+// machines in slow languages on busy hosts.
+inline constexpr std::chrono::seconds kMachineStepMax{2};
+// A JavaScript machine has a few MiB; the room is for contexts with large documents in them.
+inline constexpr std::uint64_t kMachineMemoryBytesMax = 128 * kMiB;
+// What a machine answers: its state and what it asks for, and as much again for what of the state
+// is not kept (XState's activities and metadata).
+inline constexpr std::uint64_t kMachineAnswerBytesMax = kMiB;
+// A JavaScript bundle. XState and a machine are 100 KB; its image takes some 20 times its size.
+inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;
+// What one step prints (console.log), for people.
+inline constexpr std::uint64_t kMachineLogBytesMax = 16 * kKiB;
+// Machines that are loaded; an image of some 2 MB on disk each, and what of it is in the page cache.
+inline constexpr std::size_t kMachinesKeptMax = 256;
+
+// Nodes that are worked on at the same time, whatever share of the fleet is allowed: their names are
+// in one ConfigMap.
+inline constexpr std::size_t kNodesInProgressMax = 1000;
+// How long a node is given to stop being Ready after its container runtime was restarted, and how
+// long to be Ready again. The kubelet notices a runtime that is gone within some seconds.
+inline constexpr std::chrono::seconds kNodeReadyMin{10};
+inline constexpr std::chrono::seconds kNodeReadyMax{300};
+// Between attempts on one node. Each restarts its container runtime.
+inline constexpr std::chrono::seconds kNodeRetryMin{60};
+inline constexpr std::chrono::seconds kNodeRetryMax{1800};
+// One install or uninstall, the pull of its image included; and how long its Job is kept to be
+// looked at.
+inline constexpr std::chrono::seconds kNodeJobMax{600};
+inline constexpr std::chrono::seconds kNodeJobKept{3600};
 
 static_assert(kGuestMemoryBytesMax >= 2 * kFlightOutputBytesMax,
               "a flight holds its output twice: as objects and as the encoded text");

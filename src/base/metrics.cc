@@ -86,11 +86,32 @@ void Metrics::counter_read(const std::string& name, const std::string& help,
   series(name, help, Type::Counter, std::move(labels)).read = std::move(read);
 }
 
+Metrics::Family& Metrics::Families::family(const std::string& name, const std::string& help,
+                                           Type type) {
+  const auto [found, is_new] = by_name_.try_emplace(name);
+  Family& family = found->second;
+  if (is_new) family = {.name = name, .help = help, .type = type};
+  HANGAR_ASSERT(family.type == type, "one name has one type");
+  return family;
+}
+
+Metrics::Collection::~Collection() {
+  const std::scoped_lock lock(metrics_.mutex_);
+  std::erase(metrics_.collections_, this);
+}
+
+std::unique_ptr<Metrics::Collection> Metrics::collect_from(std::function<void(Families&)> collect) {
+  std::unique_ptr<Collection> collection(new Collection(*this, std::move(collect)));
+  const std::scoped_lock lock(mutex_);
+  collections_.push_back(collection.get());
+  return collection;
+}
+
 std::vector<Metrics::Family> Metrics::collect() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<Family> families;
+  Families found;
   for (const auto& [name, entry] : entries_) {
-    Family family{.name = name, .help = entry.help, .type = entry.type};
+    Family& family = found.family(name, entry.help, entry.type);
     for (const auto& [labels, one] : entry.series) {
       Sample sample{.labels = labels};
       switch (entry.type) {
@@ -106,13 +127,22 @@ std::vector<Metrics::Family> Metrics::collect() const {
       }
       family.samples.push_back(std::move(sample));
     }
-    families.push_back(std::move(family));
   }
+  for (const Collection* const collection : collections_)
+    collection->collect_(found);
+  std::vector<Family> families;
+  families.reserve(found.by_name_.size());
+  for (auto& [name, family] : found.by_name_)
+    families.push_back(std::move(family));
   return families;
 }
 
 std::vector<double> latency_buckets() {
   return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+}
+
+std::vector<double> queue_buckets() {
+  return {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
 }
 
 }  // namespace hangar

@@ -2,7 +2,7 @@
 //
 // Names follow controller-runtime and client-go where they have one, so that existing dashboards
 // work. Label values come from small closed sets (a controller, a verb, a code), never from object
-// names: each new combination is kept for ever.
+// names: each new combination is kept for ever. What comes and goes is collected instead.
 #pragma once
 
 #include <atomic>
@@ -95,6 +95,38 @@ class Metrics {
     Type type = Type::Counter;
     std::vector<Sample> samples;
   };
+  // What one scrape has found so far.
+  class Families {
+   public:
+    // The same object for the same name, valid until the scrape ends. One name has one type.
+    Family& family(const std::string& name, const std::string& help, Type type);
+
+   private:
+    friend class Metrics;
+    std::map<std::string, Family> by_name_;
+  };
+
+  // Ends what collect_from() began.
+  class Collection {
+   public:
+    Collection(const Collection&) = delete;
+    Collection& operator=(const Collection&) = delete;
+    ~Collection();
+
+   private:
+    friend class Metrics;
+    Collection(Metrics& metrics, std::function<void(Families&)> collect)
+        : metrics_(metrics), collect_(std::move(collect)) {}
+
+    Metrics& metrics_;
+    const std::function<void(Families&)> collect_;
+  };
+
+  // Series that come and go with what they are about: `collect` adds those that there are at the
+  // moment, on the scraping thread, without asking this object for anything. It is called until the
+  // result is destroyed, which the scraping thread does too. It bounds how many it adds.
+  [[nodiscard]] std::unique_ptr<Collection> collect_from(std::function<void(Families&)> collect);
+
   // Every family, by name.
   [[nodiscard]] std::vector<Family> collect() const;
 
@@ -109,9 +141,12 @@ class Metrics {
 
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
+  std::vector<const Collection*> collections_;
 };
 
 // Seconds, as controller-runtime's reconcile and client-go's request histograms have them.
 [[nodiscard]] std::vector<double> latency_buckets();
+// Seconds, as client-go's histograms of work queues have them: 10 ns to 1000 s.
+[[nodiscard]] std::vector<double> queue_buckets();
 
 }  // namespace hangar

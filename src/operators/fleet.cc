@@ -57,7 +57,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                  [this](RunningOperator& failed, const Error& error) {
                    on_change(failed);
                    listener_.on_failure(failed, error);
-                 }} {
+                 }},
+      collection_(
+          parts.metrics.collect_from([this](Metrics::Families& families) { collect(families); })) {
   parts.metrics.gauge_read("hangar_operators", "operators that this host runs",
                            [this] { return static_cast<double>(operators_.size()); });
   parts.metrics.gauge_read("hangar_operators_resident", "operators in memory",
@@ -78,7 +80,8 @@ io::Task<void> Fleet::run(Operator spec, OperatorModule module, kube::Identity i
   const kube::ObjectKey key = spec.key;
   auto& entry = operators_[key];
   entry = std::make_unique<RunningOperator>(parts_, std::move(spec), std::move(module),
-                                            std::move(identity), std::move(read_inputs));
+                                            std::move(identity), std::move(read_inputs),
+                                            series_.take());
   entry->start();
 }
 
@@ -127,6 +130,28 @@ void Fleet::give_back_later() {
     will_give_back_ = false;
     ::malloc_trim(0);
   });
+}
+
+void Fleet::collect(Metrics::Families& families) const {
+  std::vector<OperatorReading> readings;
+  // No name of an operator.
+  OperatorReading others{
+      .controller = "(others)", .series = series_.shared().get(), .operators = 0};
+  for (const auto& [key, running] : operators_) {
+    if (!running) continue;
+    const bool is_own = &running->series() != others.series;
+    OperatorReading own{
+        .controller = controller_label(key), .series = &running->series(), .operators = 0};
+    OperatorReading& reading = is_own ? own : others;
+    reading.resident_bytes += running->resident_bytes();
+    reading.disk_bytes += running->disk_bytes();
+    reading.events_waiting += running->waiting_count();
+    if (running->life().is_busy()) ++reading.turns_under_way;
+    ++reading.operators;
+    if (is_own) readings.push_back(std::move(own));
+  }
+  if (others.operators > 0) readings.push_back(std::move(others));
+  add_series(families, readings);
 }
 
 void Fleet::make_room() {

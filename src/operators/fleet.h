@@ -1,6 +1,7 @@
 // All operators of this host: who runs, and who has to make room when memory is short.
 #pragma once
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -8,6 +9,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/operator_series.h"
 #include "operators/running_operator.h"
 
 #include <cstddef>
@@ -72,6 +74,7 @@ class Fleet {
   void on_change(RunningOperator& changed);
   void make_room();
   void give_back_later();
+  void collect(Metrics::Families& families) const;
 
   const Parts fleet_parts_;
   const Listener listener_;
@@ -85,6 +88,8 @@ class Fleet {
   std::uint64_t disk_bytes_ = 0;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
+  OperatorSeriesPool series_{limits::kOperatorSeriesMax};
+  const std::unique_ptr<Metrics::Collection> collection_;
 };
 
 }  // namespace hangar::operators

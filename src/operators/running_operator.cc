@@ -74,6 +74,7 @@ class RunningOperator::Call final : public gateway::Answer {
   void detach() { owner_ = nullptr; }
 
   void begin(kube_runtime::HttpRequest request) {
+    method_ = request.method;
     exchange_ = owner_->parts_.gateway.begin(owner_->identity_,
                                              {.method = std::move(request.method),
                                               .target = std::move(request.uri),
@@ -84,6 +85,7 @@ class RunningOperator::Call final : public gateway::Answer {
 
   void on_head(int status, http::Headers headers) override {
     if (owner_ == nullptr) return;
+    owner_->series_->answered(method_, status);
     owner_->arrive(id_, Head{.status = status, .headers = std::move(headers)});
   }
   void on_piece(gateway::Piece piece) override {
@@ -117,18 +119,21 @@ class RunningOperator::Call final : public gateway::Answer {
   RunningOperator* owner_;
   const std::uint64_t id_;
   const bool is_stream_;
+  std::string method_;
   std::string body_;                     // Of a call that is no stream.
   std::optional<std::string> bookmark_;  // Held back while the guest sleeps.
   std::unique_ptr<gateway::Exchange> exchange_;
 };
 
 RunningOperator::RunningOperator(const Parts& parts, Operator spec, OperatorModule module,
-                                 kube::Identity identity, ReadInputs read_inputs)
+                                 kube::Identity identity, ReadInputs read_inputs,
+                                 std::shared_ptr<OperatorSeries> series)
     : parts_(parts),
       spec_(std::move(spec)),
       module_(std::move(module)),
       identity_(std::move(identity)),
       read_inputs_(std::move(read_inputs)),
+      series_(std::move(series)),
       life_(life_options(spec_.sleep, *module_.code)),
       requests_(request_rate(spec_.limits)) {}
 
@@ -216,17 +221,20 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
 }
 
 io::Task<void> RunningOperator::take_turn(Life::Act act) {
+  const Instant began = io::Loop::now();
   if (act == Life::Act::Start) {
+    if (life_.start_count() > 1) ++series_->restarts;
     drop_guest();
     Result<TurnOutcome> outcome = co_await first_turn();
+    const Duration took = io::Loop::now() - began;
     if (!outcome) {
-      on_outcome({.ended = std::unexpected(std::move(outcome).error())});
+      on_outcome({.ended = std::unexpected(std::move(outcome).error())}, took);
     } else {
-      on_outcome(*std::move(outcome));
+      on_outcome(*std::move(outcome), took);
     }
     co_return;
   }
-  const Instant arrived = first_arrival_.value_or(io::Loop::now());
+  const Instant arrived = first_arrival_.value_or(began);
   first_arrival_.reset();
   std::vector<Wakeup> wakeups = take_wakeups();
   const std::size_t count = wakeups.size();
@@ -239,12 +247,19 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   metrics.wakes.add();
   metrics.events.add(static_cast<double>(count));
   if (count > 1) metrics.events_coalesced.add(static_cast<double>(count - 1));
-  metrics.wake_seconds.observe(seconds_of(io::Loop::now() - arrived));
+  const Instant ended = io::Loop::now();
+  metrics.wake_seconds.observe(seconds_of(ended - arrived));
+  ++series_->wakes;
+  series_->events += count;
+  if (count > 1) series_->events_coalesced += count - 1;
+  series_->queue_seconds.observe(seconds_of(began - arrived));
   if (outcome.was_asleep) {
     statistics_.last_resume_time = outcome.resume_time;
     metrics.resume_seconds.observe(seconds_of(outcome.resume_time));
+    ++series_->resumes;
+    series_->resume_time += outcome.resume_time;
   }
-  on_outcome(std::move(outcome));
+  on_outcome(std::move(outcome), ended - began);
 }
 
 io::Task<void> RunningOperator::fall_asleep() {
@@ -252,7 +267,10 @@ io::Task<void> RunningOperator::fall_asleep() {
   const Result<> slept = co_await guest_->sleep(parts_.snapshots);
   if (slept) {
     parts_.metrics.suspends.add();
-    parts_.metrics.suspend_seconds.observe(seconds_of(io::Loop::now() - began));
+    const Duration took = io::Loop::now() - began;
+    parts_.metrics.suspend_seconds.observe(seconds_of(took));
+    ++series_->suspends;
+    series_->suspend_time += took;
   } else {
     parts_.metrics.suspend_failures.add();
     parts_.log.warning("an operator stays resident", {{"namespace", spec_.key.namespace_},
@@ -287,19 +305,23 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
   }
 }
 
-void RunningOperator::on_outcome(TurnOutcome outcome) {
+void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   keep_output(outcome);
+  series_->turn_seconds.observe(seconds_of(took));
+  series_->cpu_time += outcome.cpu_time;
   if (stop_.stop_requested()) {
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
     return;
   }
   if (!outcome.ended || outcome.exit_code.value_or(0) != 0) {
     life_.on_turn_ended(Life::TurnEnd::Waits, io::Loop::now());
+    if (!outcome.ended && outcome.ended.error().kind() == ErrorKind::GuestFault) ++series_->traps;
     fail(outcome.ended ? Error(ErrorKind::GuestFault,
                                fmt::format("the guest exited with code {}", *outcome.exit_code))
                        : std::move(outcome.ended).error());
     return;
   }
+  ++series_->turns_succeeded;
   for (const kube_runtime::Delay& delay : outcome.delays) {
     delays_[delay.id] =
         parts_.loop.after(delay.duration, [this, id = delay.id] { arrive(id, End{}); });
@@ -318,6 +340,7 @@ void RunningOperator::on_outcome(TurnOutcome outcome) {
 
 void RunningOperator::fail(Error error) {
   parts_.metrics.failures.add();
+  ++series_->failures;
   ++statistics_.failures;
   statistics_.last_error = error.message();
   life_.fail(io::Loop::now());

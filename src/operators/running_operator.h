@@ -20,6 +20,7 @@
 #include "operators/operator.h"
 #include "operators/operator_log.h"
 #include "operators/operator_modules.h"
+#include "operators/operator_series.h"
 #include "reconcile/backoff.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -77,8 +78,9 @@ class RunningOperator {
     // A guest failed; the operator goes on by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
   };
+  // `series`: where it counts what happens to it alone; others may share them.
   RunningOperator(const Parts& parts, Operator spec, OperatorModule module, kube::Identity identity,
-                  ReadInputs read_inputs);
+                  ReadInputs read_inputs, std::shared_ptr<OperatorSeries> series);
   RunningOperator(const RunningOperator&) = delete;
   RunningOperator& operator=(const RunningOperator&) = delete;
   ~RunningOperator();  // Stopped.
@@ -94,6 +96,9 @@ class RunningOperator {
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
+  // Events and answers that wait for its next turn.
+  [[nodiscard]] std::size_t waiting_count() const { return arrivals_.size(); }
+  [[nodiscard]] const OperatorSeries& series() const { return *series_; }
 
   struct Statistics {
     std::uint64_t wakes = 0;
@@ -126,7 +131,7 @@ class RunningOperator {
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
-  void on_outcome(abi::kube_runtime::TurnOutcome outcome);
+  void on_outcome(abi::kube_runtime::TurnOutcome outcome, Duration took);
   void fail(Error error);
   void overflow();
   void drop_guest();
@@ -140,6 +145,7 @@ class RunningOperator {
   const OperatorModule module_;
   const kube::Identity identity_;
   const ReadInputs read_inputs_;
+  const std::shared_ptr<OperatorSeries> series_;
   Life life_;
   Statistics statistics_;
 

@@ -42,11 +42,6 @@ constexpr std::uint32_t kConflictsPrompt = 5;
 // How often the metrics about runs in progress are brought up to date, while there are any.
 constexpr milliseconds kProgressPeriod{500};
 
-// client-go's for its work queues: 10 ns to 1000 s.
-std::vector<double> queue_buckets() {
-  return {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
-}
-
 double in_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }

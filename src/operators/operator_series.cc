@@ -1,0 +1,170 @@
+#include "operators/operator_series.h"
+
+#include "base/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <utility>
+
+namespace hangar::operators {
+
+namespace {
+
+using Type = Metrics::Type;
+
+double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// Guests choose their methods; the label is one of these.
+std::string_view known_method(std::string_view method) {
+  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "POST", "PUT",    "PATCH",
+                                                      "DELETE", "HEAD", "OPTIONS"};
+  const auto* const found = std::ranges::find(kKnown, method);
+  return found == kKnown.end() ? "other" : *found;
+}
+
+MetricLabels of_controller(const OperatorReading& reading) {
+  return {{"controller", reading.controller}};
+}
+
+MetricLabels of_queue(const OperatorReading& reading) {
+  return {{"controller", reading.controller}, {"name", reading.controller}};
+}
+
+// A family with one value for each operator.
+struct OneEach {
+  const char* name;
+  const char* help;
+  Type type;
+  MetricLabels (*labels)(const OperatorReading&);
+  double (*value)(const OperatorReading&);
+};
+
+double number(std::uint64_t value) {
+  return static_cast<double>(value);
+}
+
+using Reading = const OperatorReading&;
+
+constexpr auto kOneEach = std::to_array<OneEach>({
+    {"controller_runtime_reconcile_errors_total", "Reconciles that failed, by controller.",
+     Type::Counter, of_controller, [](Reading of) { return number(of.series->failures); }},
+    {"controller_runtime_reconcile_panics_total", "Reconciles that ended in a trap of the guest.",
+     Type::Counter, of_controller, [](Reading of) { return number(of.series->traps); }},
+    {"controller_runtime_active_workers", "Reconciles that run now.", Type::Gauge, of_controller,
+     [](Reading of) { return number(of.turns_under_way); }},
+    {"controller_runtime_max_concurrent_reconciles", "Reconciles that may run at once.",
+     Type::Gauge, of_controller, [](Reading of) { return number(of.operators); }},
+    {"workqueue_depth", "Keys that wait.", Type::Gauge, of_queue,
+     [](Reading of) { return number(of.events_waiting); }},
+    {"workqueue_adds_total", "Keys that were added.", Type::Counter, of_queue,
+     [](Reading of) { return number(of.series->events); }},
+    {"workqueue_retries_total", "Keys that were added again because they failed.", Type::Counter,
+     of_queue, [](Reading of) { return number(of.series->restarts); }},
+    {"hangar_controller_wakes_total", "Turns of an operator's guest after its first.",
+     Type::Counter, of_controller, [](Reading of) { return number(of.series->wakes); }},
+    {"hangar_controller_events_coalesced_total",
+     "Events that an operator's guest was handed in the same wake as another.", Type::Counter,
+     of_controller, [](Reading of) { return number(of.series->events_coalesced); }},
+    {"hangar_controller_resumes_total", "Wakes of a guest that had left memory.", Type::Counter,
+     of_controller, [](Reading of) { return number(of.series->resumes); }},
+    {"hangar_controller_resume_seconds_total", "What bringing a guest back has taken.",
+     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series->resume_time); }},
+    {"hangar_controller_suspends_total", "How often a guest went to sleep.", Type::Counter,
+     of_controller, [](Reading of) { return number(of.series->suspends); }},
+    {"hangar_controller_suspend_seconds_total", "What putting a guest to sleep has taken.",
+     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series->suspend_time); }},
+    {"hangar_controller_cpu_seconds_total", "Processor time of an operator's guest.", Type::Counter,
+     of_controller, [](Reading of) { return seconds_of(of.series->cpu_time); }},
+    {"hangar_controller_resident_bytes", "Memory of an operator's guest; none while it sleeps.",
+     Type::Gauge, of_controller, [](Reading of) { return number(of.resident_bytes); }},
+    {"hangar_controller_disk_bytes", "Snapshot of an operator's sleeping guest.", Type::Gauge,
+     of_controller, [](Reading of) { return number(of.disk_bytes); }},
+});
+
+}  // namespace
+
+OperatorSeries::OperatorSeries()
+    : turn_seconds(latency_buckets()), queue_seconds(queue_buckets()) {}
+
+void OperatorSeries::answered(std::string_view method, int code) {
+  method = known_method(method);
+  const auto is_same = [&](const Answers& known) {
+    return known.code == code && known.method == method;
+  };
+  auto found = std::ranges::find_if(answers, is_same);
+  if (found == answers.end() && answers.size() + 1 >= limits::kOperatorAnswerKindsMax) {
+    method = "other";
+    code = 0;
+    found = std::ranges::find_if(answers, is_same);
+  }
+  if (found == answers.end()) {
+    answers.push_back({.method = std::string(method), .code = code, .count = 0});
+    found = std::prev(answers.end());
+  }
+  ++found->count;
+}
+
+std::string controller_label(const kube::ObjectKey& key) {
+  return key.namespace_.empty() ? key.name : fmt::format("{}/{}", key.namespace_, key.name);
+}
+
+void add_series(Metrics::Families& families, std::span<const OperatorReading> readings) {
+  if (readings.empty()) return;
+  for (const OneEach& one : kOneEach) {
+    Metrics::Family& family = families.family(one.name, one.help, one.type);
+    for (const OperatorReading& reading : readings)
+      family.samples.push_back({.labels = one.labels(reading), .value = one.value(reading)});
+  }
+  Metrics::Family& reconciles = families.family("controller_runtime_reconcile_total",
+                                                "Reconciles, by result.", Type::Counter);
+  Metrics::Family& times = families.family("controller_runtime_reconcile_time_seconds",
+                                           "How long a reconcile took.", Type::Histogram);
+  Metrics::Family& waits = families.family("workqueue_queue_duration_seconds",
+                                           "How long a key waited.", Type::Histogram);
+  Metrics::Family& requests = families.family(
+      "rest_client_requests_total",
+      "Number of HTTP requests, partitioned by status code, method, and host.", Type::Counter);
+  for (const OperatorReading& reading : readings) {
+    const std::string& controller = reading.controller;
+    const OperatorSeries& series = *reading.series;
+    reconciles.samples.push_back({.labels = {{"controller", controller}, {"result", "error"}},
+                                  .value = number(series.failures)});
+    reconciles.samples.push_back({.labels = {{"controller", controller}, {"result", "success"}},
+                                  .value = number(series.turns_succeeded)});
+    times.samples.push_back(
+        {.labels = of_controller(reading), .histogram = series.turn_seconds.snapshot()});
+    waits.samples.push_back(
+        {.labels = of_queue(reading), .histogram = series.queue_seconds.snapshot()});
+    for (const OperatorSeries::Answers& answers : series.answers) {
+      requests.samples.push_back(
+          {.labels = {{"code", answers.code == 0 ? "other" : fmt::to_string(answers.code)},
+                      {"controller", controller},
+                      // The requests that hangar itself makes have the API server's.
+                      {"host", "gateway"},
+                      {"method", answers.method}},
+           .value = number(answers.count)});
+    }
+  }
+}
+
+OperatorSeriesPool::OperatorSeriesPool(std::size_t own_max)
+    : own_max_(own_max),
+      own_count_(std::make_shared<std::size_t>(0)),
+      shared_(std::make_shared<OperatorSeries>()) {}
+
+std::shared_ptr<OperatorSeries> OperatorSeriesPool::take() {
+  if (*own_count_ >= own_max_) return shared_;
+  ++*own_count_;
+  return {new OperatorSeries, [count = own_count_](OperatorSeries* series) {
+            --*count;
+            delete series;
+          }};
+}
+
+}  // namespace hangar::operators

@@ -1,0 +1,84 @@
+// What /metrics says of each operator: under the names that controller-runtime and client-go have
+// for it in a container, with `controller` being <namespace>/<name>, so that dashboards and alerts
+// that were made for controllers work; and what only a controller that sleeps has.
+#pragma once
+
+#include "base/metrics.h"
+#include "base/time.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::operators {
+
+// What has happened to one operator since the host has run it, or to several that share one. Loop
+// thread.
+struct OperatorSeries {
+  OperatorSeries();
+
+  // One answer of the API server, as the operator's guest got it.
+  void answered(std::string_view method, int code);
+
+  std::uint64_t turns_succeeded = 0;
+  std::uint64_t failures = 0;  // Turns that failed, and whatever else ended a guest.
+  std::uint64_t traps = 0;
+  std::uint64_t restarts = 0;
+  std::uint64_t wakes = 0;
+  std::uint64_t events = 0;
+  std::uint64_t events_coalesced = 0;
+  std::uint64_t resumes = 0;
+  std::uint64_t suspends = 0;
+  Duration resume_time{};
+  Duration suspend_time{};
+  Duration cpu_time{};
+  Histogram turn_seconds;
+  Histogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
+
+  struct Answers {
+    std::string method;  // Both "other" when there are too many kinds.
+    int code = 0;
+    std::uint64_t count = 0;
+  };
+  std::vector<Answers> answers;
+};
+
+// One operator at the moment of a scrape.
+struct OperatorReading {
+  std::string controller;  // The label.
+  const OperatorSeries* series = nullptr;
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t events_waiting = 0;
+  std::uint64_t turns_under_way = 0;
+  std::uint64_t operators = 1;  // More where several share the series.
+};
+
+// "<namespace>/<name>"; the name alone where there is no namespace.
+[[nodiscard]] std::string controller_label(const kube::ObjectKey& key);
+
+// All series of `readings`.
+void add_series(Metrics::Families& families, std::span<const OperatorReading> readings);
+
+// Who has series of its own: the first kOperatorSeriesMax that ask. The others share one, so that
+// there are never more. Loop thread.
+class OperatorSeriesPool {
+ public:
+  explicit OperatorSeriesPool(std::size_t own_max);
+
+  // Counted as its own until the result is dropped.
+  [[nodiscard]] std::shared_ptr<OperatorSeries> take();
+  [[nodiscard]] const std::shared_ptr<OperatorSeries>& shared() const { return shared_; }
+
+ private:
+  const std::size_t own_max_;
+  const std::shared_ptr<std::size_t> own_count_;  // Who has one may outlive this.
+  const std::shared_ptr<OperatorSeries> shared_;
+};
+
+}  // namespace hangar::operators
