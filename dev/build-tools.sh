@@ -12,7 +12,7 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
 
-pins=$(cd "$here" && sha256sum build-tools.sh tools/{ctl,node,oras}/go.{mod,sum} tools/oras/main.go; uname -m)
+pins=$(cd "$here" && sha256sum build-tools.sh tools/{ctl,node,oras,helm}/go.{mod,sum} tools/oras/main.go; uname -m)
 out=$HANGAR_CACHE_DIR/tools-$(sha256sum <<<"$pins" | cut -c1-16)
 
 if [ "${1:-}" = --print-dir ]; then
@@ -38,7 +38,7 @@ work=$out.partial
 mkdir -p "$work/bin"
 
 # build MODULE PROGRAM PACKAGE [LDFLAGS]
-count=0 total=8
+count=0 total=9
 build() {
   count=$((count + 1))
   if [ -x "$work/bin/$2" ]; then return; fi
@@ -65,6 +65,12 @@ build ctl etcd go.etcd.io/etcd/server/v3
 build ctl toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server
 build node kwok sigs.k8s.io/kwok/cmd/kwok
 build oras oras-push .
+# Charts are rendered for the Kubernetes that they are tried on; helm has no default that it knows.
+helm_flags="-X helm.sh/helm/v3/internal/version.version=$(cd "$here/tools/helm" && go list -m -f '{{.Version}}' helm.sh/helm/v3)"
+for package in helm.sh/helm/v3/pkg/chartutil helm.sh/helm/v3/pkg/lint/rules; do
+  helm_flags+=" -X $package.k8sVersionMajor=1 -X $package.k8sVersionMinor=$minor"
+done
+build helm helm helm.sh/helm/v3/cmd/helm "$helm_flags"
 
 mv -T "$work" "$out"
 say "the control plane's programs are in $out/bin"

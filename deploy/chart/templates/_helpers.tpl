@@ -1,0 +1,55 @@
+{{- define "hangar.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "hangar.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "hangar.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "hangar.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "hangar.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "hangar.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "hangar.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "hangar.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "hangar.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "hangar.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "hangar.image" -}}
+{{ required "image.repository: say where the images of deploy/images were pushed to" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* The names of the features that are on, by comma. */}}
+{{- define "hangar.features" -}}
+{{- $on := list }}
+{{- range $name, $is_on := .Values.features }}
+{{- if $is_on }}{{ $on = append $on $name }}{{ end }}
+{{- end }}
+{{- if not $on }}{{ fail "every feature is off: switch one of .Values.features on" }}{{ end }}
+{{- join "," $on }}
+{{- end }}
+
+{{- /* The rights' subject. */}}
+{{- define "hangar.subjects" -}}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "hangar.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}

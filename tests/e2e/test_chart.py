@@ -1,0 +1,241 @@
+"""The chart: what it renders, and that the rights it gives are those that the host uses, no more and no less."""
+import collections
+import json
+import pathlib
+
+import pytest
+import yaml
+
+import airways
+import operators
+from airways import flight, instance
+from charts import CHART, Refused, helm, render, rules, with_repository
+from cluster import Cluster, condition, eventually, is_ready
+from conftest import COMPILED
+from host import Host
+
+# What people who come from kwasm-operator have in their values files: its published keys.
+KWASM_VALUES = {
+    "replicaCount": 2,
+    "image": {"repository": "registry.example.com/hangar", "pullPolicy": "Always", "tag": "v1"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "nameOverride": "wasm",
+    "fullnameOverride": "wasm-full",
+    "serviceAccount": {"create": True, "annotations": {"a": "b"}, "name": "robot"},
+    "podAnnotations": {"c": "d"},
+    "podSecurityContext": {"runAsUser": 1000},
+    "securityContext": {"readOnlyRootFilesystem": True},
+    "service": {"type": "NodePort", "port": 8088},
+    "resources": {"limits": {"cpu": "2"}},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "control", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+}
+
+
+def pod_of(manifests):
+    (deployment,) = [one for (kind, _), one in manifests.items() if kind == "Deployment"]
+    return deployment["spec"]["template"]
+
+
+# What is rendered --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [
+    {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"operators": False}}, {"rbac": {"clusterAdmin": True}},
+    {"rbac": {"create": False}, "serviceAccount": {"create": False}},
+    {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
+     "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"]},
+], ids=["defaults", "kwasm", "no airways", "no operators", "admin", "no rights", "everything else"])
+def test_helm_finds_nothing_wrong_with_it(values):
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
+    assert render(values)
+
+
+def test_the_published_values_mean_what_they_meant():
+    manifests = render(KWASM_VALUES)
+    deployment = manifests[("Deployment", "wasm-full")]
+    pod = deployment["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+
+    assert deployment["spec"]["replicas"] == 2
+    assert container["image"] == "registry.example.com/hangar:v1" and container["imagePullPolicy"] == "Always"
+    assert pod["imagePullSecrets"] == [{"name": "pull"}]
+    assert deployment["metadata"]["labels"]["app.kubernetes.io/name"] == "wasm"
+    assert manifests[("ServiceAccount", "robot")]["metadata"]["annotations"] == {"a": "b"}
+    assert pod["serviceAccountName"] == "robot"
+    assert pod_of(manifests)["metadata"]["annotations"]["c"] == "d"
+    assert pod["securityContext"]["runAsUser"] == 1000 and container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert manifests[("Service", "wasm-full")]["spec"]["type"] == "NodePort"
+    assert manifests[("Service", "wasm-full")]["spec"]["ports"][0]["port"] == 8088
+    assert container["resources"]["limits"]["cpu"] == "2"
+    assert pod["nodeSelector"] == KWASM_VALUES["nodeSelector"] and pod["tolerations"] == KWASM_VALUES["tolerations"]
+    assert pod["affinity"] == KWASM_VALUES["affinity"]
+
+
+@pytest.mark.parametrize("values, complaint", [
+    ({"replicas": 2}, "replicas"),
+    ({"features": {"airway": True}}, "airway"),
+    ({"features": {"airways": "yes"}}, "boolean"),
+    ({"features": {"airways": False, "operators": False}}, "every feature is off"),
+    ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
+    ({"rbac": {"flightResources": [{"resources": ["jobs"]}]}}, "apiGroups"),
+    ({"image": {"repository": ""}}, "image.repository"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_wrong_values_are_refused_by_name(values, complaint):
+    with pytest.raises(Refused, match=complaint):
+        render(values)
+
+
+def test_a_feature_that_is_off_has_no_rights():
+    groups = {"airways": "yoke.cd", "operators": "hangar.dev"}
+    for off, group in groups.items():
+        manifests = render({"features": {off: False}})
+        assert not [rule for rule in rules(manifests) if rule[1] == group]
+        (features,) = [one for one in pod_of(manifests)["spec"]["containers"][0]["args"] if one.startswith("--features=")]
+        assert off not in features and len(features) > len("--features=")
+
+
+def test_nobody_but_service_accounts_can_be_impersonated():
+    assert {rule for rule in rules(render()) if rule[3] == "impersonate"} == {(None, "", "serviceaccounts", "impersonate")}
+
+
+def test_a_changed_setting_restarts_the_pods():
+    before, after = (pod_of(render({"settings": {"logLevel": level}}))["metadata"]["annotations"] for level in ("info", "debug"))
+    assert before["checksum/config"] != after["checksum/config"]
+
+
+# What the host asks for --------------------------------------------------------------------------
+
+NAMESPACE = "hangar-system"
+RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
+                   "flightResources": [{"apiGroups": [""], "resources": ["configmaps", "services"]}],
+                   "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}]},
+          "replicaCount": 0}
+
+
+@pytest.fixture(scope="module")
+def installed():
+    """A control plane with an audit log and the release `hangar` on it, installed by helm."""
+    made = Cluster("--with-kcm", "--audit", "--apiserver-arg=--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+    helm("install", "hangar", str(CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
+         stdin=yaml.safe_dump(with_repository(RIGHTS)), env={"KUBECONFIG": made.kubeconfig})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def account_host(installed, tmp_path):
+    """A host with the identity that the chart gives to its pods."""
+    token = installed.kubectl("create", "token", "hangar", "--namespace", NAMESPACE, "--duration=2h").strip()
+    config = yaml.safe_load(pathlib.Path(installed.kubeconfig).read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}")
+    yield host
+    host.stop()
+
+
+def asked(cluster):
+    """What the host asked for as itself, as {(namespace, group, resource, verb): {status, ...}}; with what it did for
+    others as the verb `impersonate`."""
+    seen = collections.defaultdict(set)
+    for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        if event["user"]["username"] != f"system:serviceaccount:{NAMESPACE}:hangar":
+            continue
+        status = event.get("responseStatus", {}).get("code", 0)
+        if "impersonatedUser" in event:
+            _, _, namespace, _ = event["impersonatedUser"]["username"].split(":")
+            seen[(namespace, "", "serviceaccounts", "impersonate")].add(0)
+            continue
+        where = event.get("objectRef", {})
+        if "resource" not in where:
+            seen[("", "", event["requestURI"].split("?")[0], event["verb"])].add(status)
+            continue
+        resource = "/".join(part for part in (where["resource"], where.get("subresource")) if part)
+        key = (where.get("namespace", ""), where.get("apiGroup", ""), resource)
+        seen[(*key, event["verb"])].add(status)
+        if event["verb"] == "patch" and status == 201:  # An apply that makes an object needs the right to create it.
+            seen[(*key, "create")].add(status)
+    return seen
+
+
+def airway_flow(cluster):
+    """Makes a kind, an instance with a ConfigMap and a Service, changes it, and takes everything down again."""
+    schema = {**airways.OPEN_SCHEMA, "properties": {"status": {**airways.OPEN_SCHEMA, "properties": {"phase": {"type": "string"}}}}}
+    manifest = airways.airway("aircrafts", "Aircraft", flight("behave"), schema=schema, mode="dynamic")
+    cluster.apply(manifest)
+    cluster.learn("e2e.hangar.dev/v1", "Aircraft", "aircrafts")
+    eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev")), "the Airway is ready", COMPILED)
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"},
+               "spec": {"selector": {"app": "one"}, "ports": [{"port": 80}]}}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b"}}
+    cluster.create(instance("Aircraft", "one", {"behaviour": "raw", "stdout": json.dumps([service, settings])}))
+    eventually(lambda: is_ready(cluster.get("e2e.hangar.dev/v1", "Aircraft", "one")), "the instance is ready", 60)
+    # One resource fewer is pruned.
+    cluster.patch("e2e.hangar.dev/v1", "Aircraft", "one", {"spec": {"stdout": json.dumps([settings])}})
+    eventually(lambda: cluster.get("v1", "Service", "one") is None, "the Service is pruned", 60)
+    cluster.delete("e2e.hangar.dev/v1", "Aircraft", "one")
+    eventually(lambda: cluster.get("e2e.hangar.dev/v1", "Aircraft", "one") is None, "the instance is gone", 60)
+    # A status that the API server does not take: the failure is told in the status and in Events.
+    cluster.create(instance("Aircraft", "two", {"behaviour": "status", "status": {"phase": 5}}))
+    eventually(lambda: condition(cluster.get("e2e.hangar.dev/v1", "Aircraft", "two")).get("reason") == "Error", "the instance fails", 60)
+    cluster.delete("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev")
+    eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev") is None, "the Airway is gone", 90)
+
+
+def operator_flow(cluster, host):
+    """Starts an operator with files and environment, which watches and writes as its own service account."""
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    eventually(lambda: cluster.get("v1", "ServiceAccount", "default", "team"), "the namespace has its service account")
+    operators.allow(cluster, "team", *operators.EVERYTHING)
+    operators.create_config_map(cluster, "settings", "team", level="debug")
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "team"}, "stringData": {"key": "x"}})
+    cluster.create(operators.manifest(
+        "watcher", "team", "env=TOKEN", "file=/etc/app/level", "watch=team",
+        env=[{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "key"}}}],
+        files=[{"path": "/etc/app", "configMap": {"name": "settings"}}]))
+    eventually(lambda: any(line.startswith("listed") for line in operators.lines(host, "watcher", "team")), "the operator listed", COMPILED)
+    operators.create_config_map(cluster, "news", "team")
+    eventually(lambda: "changed news" in operators.lines(host, "watcher", "team"), "the operator heard of a change")
+    cluster.delete("hangar.dev/v1alpha1", "Operator", "watcher", "team")
+
+
+# Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
+UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
+          (None, "e2e.hangar.dev", "*", "delete")}
+
+
+def lists_before_watching(rule, all_rules):
+    """An API server that cannot send the list as the beginning of a watch is asked for it, which this one need not be."""
+    return rule[3] == "list" and (*rule[:3], "watch") in all_rules
+
+
+def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
+    airway_flow(installed)
+    operator_flow(installed, account_host)
+    assert account_host.stop() == 0
+    seen = asked(installed)
+
+    refused = {key for key, statuses in seen.items() if 401 in statuses or 403 in statuses}
+    assert not refused, f"the API server refused {sorted(refused)}"
+
+    def was_used(rule):
+        scope, group, resource, verb = rule
+        return any(group == asked_group and verb == asked_verb and resource in ("*", asked_resource) and scope in (None, namespace)
+                   for namespace, asked_group, asked_resource, asked_verb in seen)
+    given = rules(render(RIGHTS))
+    unused = {rule for rule in given - UNSEEN if not was_used(rule) and not lists_before_watching(rule, given)}
+    assert not unused, f"never asked for: {sorted(unused, key=str)}"
+    assert {namespace for namespace, *_, verb in seen if verb == "impersonate"} == {"team"}
+
+
+def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):
+    env = {"KUBECONFIG": installed.kubeconfig}
+    helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env=env)
+
+    assert installed.get("v1", "ServiceAccount", "hangar", NAMESPACE) is None
+    for kind in ("airways.yoke.cd", "operators.hangar.dev"):
+        assert installed.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind)
