@@ -19,10 +19,11 @@ DOORS = {
     "yaml-cpp": {"json"},
     "prometheus": {"ops"},
     "spdlog": {"ops"},
-    "CLI/": {"cli", "compile"},
+    "CLI/": {"cli", "compile", "node_install"},
+    "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
-    "openssl": {"io", "http", "kube", "modules", "wasm", "airways"},
+    "openssl": {"io", "http", "kube", "modules", "wasm", "airways", "node_install"},
 }
 
 

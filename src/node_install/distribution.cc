@@ -1,0 +1,319 @@
+#include "node_install/distribution.h"
+
+#include "base/result.h"
+#include "node_install/config_edit.h"
+#include "node_install/files.h"
+#include "node_install/limits.h"
+#include "node_install/outcome.h"
+#include "node_install/toml.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::node_install {
+
+namespace {
+
+constexpr std::string_view kInstallDirectory = "/opt/hangar-node";
+constexpr std::string_view kDropIn = "90-hangar-node.toml";
+
+constexpr std::string_view kMainConfig = "/etc/containerd/config.toml";
+constexpr std::array<std::string_view, 4> kContainerdPrograms = {
+    "/usr/bin/containerd", "/usr/local/bin/containerd", "/usr/sbin/containerd",
+    "/opt/bin/containerd"};
+constexpr std::string_view kMicrok8sTemplate =
+    "/var/snap/microk8s/current/args/containerd-template.toml";
+constexpr std::string_view kK0sConfig = "/etc/k0s/containerd.toml";
+
+// Files read while following imports, so that a loop or a crowd of them ends.
+constexpr std::size_t kImportsMax = 256;
+
+struct Name {
+  Distribution distribution;
+  std::string_view name;
+};
+constexpr std::array<Name, 6> kNames = {{{Distribution::Containerd, "containerd"},
+                                         {Distribution::Kind, "kind"},
+                                         {Distribution::K3s, "k3s"},
+                                         {Distribution::Rke2, "rke2"},
+                                         {Distribution::K0s, "k0s"},
+                                         {Distribution::Microk8s, "microk8s"}}};
+
+std::string rancher_directory(Distribution distribution) {
+  return fmt::format("/var/lib/rancher/{}/agent/etc/containerd", name_of(distribution));
+}
+
+bool has_containerd(const Files& files) {
+  return files.exists(kMainConfig) ||
+         std::ranges::any_of(kContainerdPrograms,
+                             [&](std::string_view path) { return files.exists(path); });
+}
+
+bool is_there(const Files& files, Distribution distribution) {
+  switch (distribution) {
+    case Distribution::Microk8s:
+      return files.exists("/var/snap/microk8s/current");
+    case Distribution::Rke2:
+    case Distribution::K3s:
+      return files.exists(rancher_directory(distribution) + "/config.toml");
+    case Distribution::K0s:
+      return files.exists(kK0sConfig) || files.exists("/var/lib/k0s/bin/containerd");
+    case Distribution::Kind:
+      return files.exists("/kind") && has_containerd(files);
+    case Distribution::Containerd:
+      return has_containerd(files);
+  }
+  return false;
+}
+
+Result<Distribution> find_distribution(const Files& files) {
+  // The most special first: a node of any of them may have a containerd of its own beside it.
+  for (const Distribution candidate :
+       {Distribution::Microk8s, Distribution::Rke2, Distribution::K3s, Distribution::K0s,
+        Distribution::Kind, Distribution::Containerd}) {
+    if (is_there(files, candidate)) return candidate;
+  }
+  const bool is_crio = files.exists("/etc/crio") || files.exists("/usr/bin/crio");
+  return refuse(
+      ErrorKind::NotFound, reason::kUnknownDistribution,
+      fmt::format("no containerd found on this node ({}known are {}); "
+                  "--distribution names one that is not where it usually is",
+                  is_crio ? "it has CRI-O, which is not supported; " : "", distribution_names()));
+}
+
+// Of what the file says, without our own part.
+Result<Toml> read_others(const Files& files, std::string_view path) {
+  const std::string text = HANGAR_TRY(files.read(path, limits::kConfigBytesMax));
+  const std::optional<std::string> rest = HANGAR_TRY(take_part(text, Dialect::Toml));
+  return Toml::parse(rest.value_or(""));
+}
+
+Result<Toml> read_others_named(const Files& files, std::string_view path) {
+  Result<Toml> document = read_others(files, path);
+  if (!document) return std::unexpected(std::move(document).error().in(path));
+  return document;
+}
+
+Result<std::string> plugin_in(const Toml& config, std::string_view path) {
+  const std::set<std::string> names = config.names_below({"plugins"});
+  Result<std::string> plugin = plugin_of(config.integer({"version"}).value_or(0),
+                                         std::vector<std::string>(names.begin(), names.end()));
+  if (!plugin) return std::unexpected(std::move(plugin).error().in(path));
+  return plugin;
+}
+
+std::string directory_of(std::string_view path) {
+  return std::string(path.substr(0, path.rfind('/')));
+}
+
+// The files that one import stands for, as containerd finds them: no slash matches a star.
+std::vector<std::string> resolve_import(const Files& files, std::string_view importer,
+                                        std::string import) {
+  if (!import.starts_with('/')) import = directory_of(importer) + "/" + import;
+  if (!import.contains('*')) return {import};
+  const std::string directory = directory_of(import);
+  if (directory.contains('*')) return {};
+  std::vector<std::string> found;
+  for (const std::string& name : files.list(directory)) {
+    const std::string path = fmt::format("{}/{}", directory, name);
+    if (::fnmatch(import.c_str(), path.c_str(), FNM_PATHNAME) == 0) found.push_back(path);
+  }
+  return found;
+}
+
+// A directory whose every *.toml is imported, in which a drop-in is loaded.
+std::optional<std::string> import_directory(std::string_view importer, std::string import) {
+  if (!import.starts_with('/')) import = directory_of(importer) + "/" + import;
+  if (!import.ends_with("/*.toml") || directory_of(import).contains('*')) return std::nullopt;
+  return directory_of(import);
+}
+
+// Where the part goes when containerd reads `main` and what it imports.
+//
+// containerd puts the configurations together plugin by plugin, the last file that has a plugin's
+// table wins, and nothing of that table in other files counts (only the newest releases merge). So
+// the part belongs into the file that has the table last. If none has it, a drop-in is possible.
+Result<> choose_file(const Files& files, std::string_view main, Node& node) {
+  const Toml config = HANGAR_TRY(read_others_named(files, main));
+  node.plugin = HANGAR_TRY(plugin_in(config, main));
+  node.config = main;
+  const std::int64_t version = config.integer({"version"}).value_or(0);
+  for (const std::string& disabled : config.texts({"disabled_plugins"})) {
+    if (disabled == "cri" || disabled == "io.containerd.grpc.v1.cri" || disabled == node.plugin) {
+      return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
+                    fmt::format("{}: disabled_plugins has \"{}\", so no Kubernetes node runs on it",
+                                main, disabled));
+    }
+  }
+
+  bool is_configured = config.has({"plugins", node.plugin});
+  std::optional<std::string> drop_in_directory;
+  std::set<std::string> loaded = {std::string(main)};
+  std::deque<std::pair<std::string, std::string>> pending;  // importer, import
+  for (std::string& import : config.texts({"imports"}))
+    pending.emplace_back(main, std::move(import));
+  while (!pending.empty() && loaded.size() < kImportsMax) {
+    const auto [importer, import] = std::move(pending.front());
+    pending.pop_front();
+    if (importer == main && !drop_in_directory)
+      drop_in_directory = import_directory(importer, import);
+    for (const std::string& path : resolve_import(files, importer, import)) {
+      if (path.ends_with(kDropIn) || !loaded.insert(path).second || !files.exists(path)) continue;
+      const Toml imported = HANGAR_TRY(read_others_named(files, path));
+      const std::string plugin = HANGAR_TRY(plugin_in(imported, path));
+      if (imported.has({"plugins", plugin})) {
+        is_configured = true;
+        node.config = path;
+        node.plugin = plugin;
+      }
+      for (std::string& further : imported.texts({"imports"}))
+        pending.emplace_back(path, std::move(further));
+    }
+  }
+  if (!is_configured && drop_in_directory && version >= 2) {
+    node.config = fmt::format("{}/{}", *drop_in_directory, kDropIn);
+    node.prologue = version >= 3 ? kVersion3 : kVersion2;
+  }
+  node.effective = node.config;
+  return {};
+}
+
+// Without a configuration containerd has its defaults, and its major version decides how a new one
+// is to be written. Its packages name themselves in every Go program: .../v2 since 2.0.
+bool is_containerd_2(const Files& files) {
+  for (const std::string_view program : kContainerdPrograms) {
+    if (!files.exists(program)) continue;
+    return files.find_in(program, {"github.com/containerd/containerd/v2/"}).has_value();
+  }
+  return false;
+}
+
+Result<> survey_containerd(const Files& files, Node& node) {
+  node.socket = "/run/containerd/containerd.sock";
+  node.services = {"containerd"};
+  if (files.exists(kMainConfig)) return choose_file(files, kMainConfig, node);
+  const bool is_2 = is_containerd_2(files);
+  node.config = kMainConfig;
+  node.effective = kMainConfig;
+  node.prologue = is_2 ? kVersion3 : kVersion2;
+  node.plugin = HANGAR_TRY(plugin_of(is_2 ? 3 : 2, {}));
+  return {};
+}
+
+// k3s and rke2 write config.toml at every start, from a template: config-v3.toml.tmpl, else
+// config.toml.tmpl, else one of their own, which templates of others can include as "base".
+Result<> survey_rancher(const Files& files, Node& node) {
+  const std::string directory = rancher_directory(node.distribution);
+  node.dialect = Dialect::GoTemplate;
+  node.prologue = kBaseTemplate;
+  node.effective = directory + "/config.toml";
+  node.socket = "/run/k3s/containerd/containerd.sock";
+  const bool is_k3s = node.distribution == Distribution::K3s;
+  node.services = is_k3s ? std::vector<std::string>{"k3s", "k3s-agent"}
+                         : std::vector<std::string>{"rke2-agent", "rke2-server"};
+  std::int64_t version = 2;
+  if (files.exists(node.effective)) {
+    const Toml rendered = HANGAR_TRY(read_others_named(files, node.effective));
+    version = rendered.integer({"version"}).value_or(2);
+  }
+  const std::string of_version_3 = directory + "/config-v3.toml.tmpl";
+  const std::string of_version_2 = directory + "/config.toml.tmpl";
+  // Which one counts depends on what is there. What is written now does only if none is.
+  const bool is_3 = version >= 3 && (files.exists(of_version_3) || !files.exists(of_version_2));
+  node.config = is_3 ? of_version_3 : of_version_2;
+  node.plugin = HANGAR_TRY(plugin_of(is_3 ? 3 : 2, {}));
+  return {};
+}
+
+Result<> survey_k0s(const Files& files, Node& node) {
+  node.socket = "/run/k0s/containerd.sock";
+  node.services = {"k0sworker", "k0scontroller"};
+  std::int64_t version = 2;
+  if (files.exists(kK0sConfig)) {
+    const std::string text = HANGAR_TRY(files.read(kK0sConfig, limits::kConfigBytesMax));
+    // Without this line the file is the administrator's, and k0s does not look into containerd.d.
+    if (!text.starts_with("# k0s_managed=true")) return choose_file(files, kK0sConfig, node);
+    Result<Toml> config = Toml::parse(text);
+    if (!config) return std::unexpected(std::move(config).error().in(kK0sConfig));
+    version = config->integer({"version"}).value_or(2);
+  }
+  // k0s itself merges what drop-ins say about this plugin.
+  node.config = fmt::format("/etc/k0s/containerd.d/{}", kDropIn);
+  node.effective = "/run/k0s/containerd-cri.toml";
+  node.prologue = version >= 3 ? kVersion3 : kVersion2;
+  node.plugin = HANGAR_TRY(plugin_of(version, {}));
+  return {};
+}
+
+Result<> survey_microk8s(const Files& files, Node& node) {
+  node.socket = "/var/snap/microk8s/common/run/containerd.sock";
+  node.services = {"snap.microk8s.daemon-containerd"};
+  // What the snap may read and run lies below its own directories.
+  node.install_directory = "/var/snap/microk8s/common/hangar-node";
+  if (!files.exists(kMicrok8sTemplate)) {
+    return refuse(ErrorKind::NotFound, reason::kUnknownDistribution,
+                  fmt::format("this is a microk8s without {}", kMicrok8sTemplate));
+  }
+  const Toml config = HANGAR_TRY(read_others_named(files, kMicrok8sTemplate));
+  node.config = kMicrok8sTemplate;
+  node.effective = kMicrok8sTemplate;
+  node.plugin = HANGAR_TRY(plugin_in(config, kMicrok8sTemplate));
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Distribution distribution) {
+  const auto* const found = std::ranges::find(kNames, distribution, &Name::distribution);
+  return found == kNames.end() ? "" : found->name;
+}
+
+std::optional<Distribution> distribution_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kNames, name, &Name::name);
+  if (found == kNames.end()) return std::nullopt;
+  return found->distribution;
+}
+
+std::string distribution_names() {
+  std::string names;
+  for (const Name& known : kNames)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+  return names;
+}
+
+Result<Node> survey(const Files& files, std::optional<Distribution> wanted) {
+  Node node;
+  node.distribution = wanted ? *wanted : HANGAR_TRY(find_distribution(files));
+  node.install_directory = kInstallDirectory;
+  const auto look = [&]() -> Result<> {
+    switch (node.distribution) {
+      case Distribution::Containerd:
+      case Distribution::Kind:
+        return survey_containerd(files, node);
+      case Distribution::K3s:
+      case Distribution::Rke2:
+        return survey_rancher(files, node);
+      case Distribution::K0s:
+        return survey_k0s(files, node);
+      case Distribution::Microk8s:
+        return survey_microk8s(files, node);
+    }
+    return {};
+  };
+  HANGAR_TRY(look());
+  return node;
+}
+
+}  // namespace hangar::node_install

@@ -1,0 +1,97 @@
+// Install, uninstall and status: the order in which a node is changed, and how it is put back.
+//
+//   lock file (restart pending) -> programs -> configuration -> restart -> lock file (done)
+//
+// The lock file comes first and is on disk before anything else changes: a run that is killed at
+// any point leaves a node that the next run finishes, with the restart that is still due, or
+// undoes.
+#pragma once
+
+#include "base/result.h"
+#include "node_install/distribution.h"
+#include "node_install/files.h"
+#include "node_install/lock_file.h"
+#include "node_install/report.h"
+#include "node_install/runtimes.h"
+#include "node_install/service.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::node_install {
+
+enum class Restart : bool { Never, WhenNeeded };
+enum class Existing : bool { Refuse, Keep };
+enum class Run : bool { Dry, Real };
+
+struct InstallerOptions {
+  std::optional<Distribution> distribution;  // Instead of the one found.
+  std::string install_directory;             // Instead of the distribution's; absolute.
+  Restart restart = Restart::WhenNeeded;
+  // Handlers of the same name that others have configured: an error, or left to them.
+  Existing existing = Existing::Refuse;
+  Run run = Run::Real;
+};
+
+struct Status {
+  enum class State : std::uint8_t { NotInstalled, Installed, Incomplete };
+  State state = State::NotInstalled;
+  std::string version;
+  std::string distribution;
+  std::string config;
+  std::vector<std::string> handlers;
+  std::string problem;  // Of Incomplete: the first thing that is not as it should be.
+};
+
+class Installer {
+ public:
+  Installer(Files& files, Service& service, Report& report, InstallerOptions options)
+      : files_(files), service_(service), report_(report), options_(std::move(options)) {}
+
+  // Runtimes that are there already and are not in `runtimes` any more are removed. `find` is given
+  // the install directory.
+  //
+  // Errors: every reason of outcome.h. With any but RestoreFailed and RestartFailed containerd's
+  // configuration is as it was before; with RestartFailed it has been put back, and containerd
+  // runs.
+  [[nodiscard]] Result<> install(
+      const std::function<Result<std::vector<Runtime>>(std::string_view)>& find);
+  // Nothing to do is no error. Errors: as install().
+  [[nodiscard]] Result<> uninstall();
+  [[nodiscard]] Result<Status> status();
+
+ private:
+  // One configuration file before and after; nothing: the file does not exist.
+  struct Change {
+    std::string path;
+    Dialect dialect = Dialect::Toml;
+    std::optional<std::string> before;
+    std::optional<std::string> after;
+  };
+
+  [[nodiscard]] Result<Node> survey_node();
+  [[nodiscard]] Result<std::vector<Handler>> choose_handlers(const Node& node,
+                                                             const std::vector<Runtime>& runtimes);
+  [[nodiscard]] Result<Change> plan_put(const Node& node, const std::vector<Handler>& handlers);
+  [[nodiscard]] Result<Change> plan_take(std::string_view path, Dialect dialect);
+  [[nodiscard]] Result<> apply(const std::vector<Change>& changes);
+  [[nodiscard]] Result<> revert(const std::vector<Change>& changes);
+  [[nodiscard]] Result<> write_or_remove(const std::string& path,
+                                         const std::optional<std::string>& text);
+  [[nodiscard]] Result<> restart_or_revert(const Node& node, Lock& lock,
+                                           const std::vector<Change>& changes);
+  [[nodiscard]] Result<> install_programs(const std::vector<Runtime>& runtimes);
+  [[nodiscard]] Result<std::optional<std::string>> read_if_there(std::string_view path);
+  [[nodiscard]] Result<std::optional<Lock>> read_lock_or_warn(const Node& node);
+  [[nodiscard]] std::optional<std::string> find_problem(const Node& node, const Lock& lock);
+
+  Files& files_;
+  Service& service_;
+  Report& report_;
+  InstallerOptions options_;
+};
+
+}  // namespace hangar::node_install

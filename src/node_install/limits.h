@@ -1,0 +1,41 @@
+// Every bound of hangar-node, each with the reason for its number. Its own list: it is another
+// program than the host, on a machine of its own.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace hangar::node_install::limits {
+
+// A configuration of containerd. Written out with every default it has some 15 kB; what is a
+// hundred times that is something else.
+inline constexpr std::uint64_t kConfigBytesMax = std::uint64_t{2} << 20;
+
+// All paths and values of one configuration, written out one by one. A long table name in front of
+// many keys multiplies; real files stay below 100 kB.
+inline constexpr std::uint64_t kLeafBytesMax = std::uint64_t{64} << 20;
+
+// One runtime. The largest published shim (spin) has about 100 MB.
+inline constexpr std::uint64_t kRuntimeBytesMax = std::uint64_t{512} << 20;
+
+// What a SHA256SUMS or a lock file may have: a line a runtime.
+inline constexpr std::uint64_t kListBytesMax = std::uint64_t{1} << 20;
+
+// As the kernel: more symbolic links than this on one path are a loop.
+inline constexpr int kLinksMax = 40;
+
+// Of what a command that was run said; the end of it has the reason.
+inline constexpr std::size_t kOutputBytesMax = std::size_t{4} << 10;
+
+// One restart, including the wait until containerd answers. systemd itself gives a unit 90 s to
+// stop and 90 s to start.
+inline constexpr std::chrono::seconds kRestartMax{180};
+
+// Between two looks at a socket that does not answer yet.
+inline constexpr std::chrono::milliseconds kProbePause{250};
+
+// For one answer on a socket that accepts: containerd loads its plugins before it listens.
+inline constexpr std::chrono::milliseconds kProbeMax{2000};
+
+}  // namespace hangar::node_install::limits

@@ -1,0 +1,40 @@
+#include "node_install/report.h"
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace hangar::node_install {
+
+void Report::say(std::string_view event, std::string_view message,
+                 std::initializer_list<Field> fields) {
+  std::string line;
+  if (format_ == Format::Json) {
+    json::Object object{{"event", event}, {"message", message}};
+    for (const auto& [name, value] : fields)
+      object[name] = value;
+    line = json::dump(object);
+  } else {
+    line = message;
+    for (const auto& [name, value] : fields)
+      line += fmt::format(" {}={}", name, value);
+  }
+  fmt::print(out_, "{}\n", line);
+  std::fflush(out_);
+}
+
+void Report::fail(const Error& error) {
+  if (format_ == Format::Json) {
+    say("failed", error.message(), {{"reason", error.reason()}});
+    return;
+  }
+  fmt::print(stderr, "hangar-node: {}\n", error.message());
+}
+
+}  // namespace hangar::node_install
