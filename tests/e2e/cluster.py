@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -159,6 +160,16 @@ class Cluster:
             if error.status != 404:
                 raise
 
+    def watch(self, path, resource_version):
+        """The events of a watch, one after the other, on a connection of its own; ends when the API server ends it."""
+        connection = http.client.HTTPSConnection(self._address.hostname, self._address.port, context=self._context)
+        try:
+            connection.request("GET", f"{path}?watch=true&resourceVersion={resource_version}")
+            for line in connection.getresponse():
+                yield json.loads(line)
+        finally:
+            connection.close()
+
     def kubectl(self, *arguments, stdin=None):
         return subprocess.run([self.env["HANGAR_CP_KUBECTL"], "--kubeconfig", self.kubeconfig, *arguments], input=stdin, check=True,
                               stdout=subprocess.PIPE, text=True).stdout
@@ -193,3 +204,34 @@ def condition(manifest, kind="Ready"):
 
 def is_ready(manifest):
     return condition(manifest).get("status") == "True"
+
+
+class Proxy:
+    """The proxy between the host and the API server, and the faults that it makes."""
+
+    def __init__(self, cluster):
+        self.url = cluster.env["HANGAR_CP_TOXIPROXY"]
+        self.name = next(iter(self.call("GET", "/proxies")))
+
+    def call(self, method, path, body=None):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, method=method,
+                                         headers={"Content-Type": "application/json", "User-Agent": "hangar-e2e"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def enable(self, enabled):
+        self.call("POST", f"/proxies/{self.name}", {"enabled": enabled})
+
+    def cut(self):
+        """Ends every connection; new ones are taken at once."""
+        self.enable(False)
+        self.enable(True)
+
+    def slow(self, milliseconds):
+        self.call("POST", f"/proxies/{self.name}/toxics", {"name": "slow", "type": "latency", "attributes": {"latency": milliseconds}})
+
+    def mend(self):
+        for toxic in self.call("GET", f"/proxies/{self.name}/toxics"):
+            self.call("DELETE", f"/proxies/{self.name}/toxics/{toxic['name']}")
+        self.enable(True)

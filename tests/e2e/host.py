@@ -1,6 +1,7 @@
 """The built `hangar host`, started as an operator of the cluster would start it."""
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -11,29 +12,64 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "hangar"
 
 
+# Below what the kernel gives to outgoing connections and what control planes use: a port that is free stays so.
+PORTS = range(10000, 22900)
+_dice = random.SystemRandom()
+
+# Where the hosts of this run share what they compiled, if anywhere; conftest says. A host that is started anew
+# for each test would spend most of it on compiling.
+compiled = None
+
+
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    while True:
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", _dice.choice(PORTS)))
+            except OSError:
+                continue
+            return listener.getsockname()[1]
+
+
+def _link_all(source, target):
+    for entry in source.glob("*.cwasm"):
+        try:
+            os.link(entry, target / entry.name)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:
+            pass  # It is somebody else's to remove.
 
 
 class Host:
     """One process. Its log is kept at `log` and shown by pytest when a test fails."""
 
-    def __init__(self, kubeconfig, directory, *flags, wait=True, env=None):
+    def __init__(self, kubeconfig, directory, *flags, wait=True, env=None, inside=()):
+        """`inside`: a command that runs the host's, in its own process."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.log = directory / "host.log"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [
-            str(BINARY), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
+            *inside, str(BINARY), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
             f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", "--allow-file-modules", *flags]
         self._env = {**os.environ, **(env or {})}
         self.process = None
         self.start(wait)
 
+    def share_compiled(self):
+        """Gives other hosts what this one has compiled, and this one what they have."""
+        if compiled is None:
+            return
+        own = self.directory / "cache/code"
+        for directory in (own.parent, own, compiled):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        _link_all(own, compiled)
+        _link_all(compiled, own)
+
     def start(self, wait=True):
+        self.share_compiled()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env)
         if wait:

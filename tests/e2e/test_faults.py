@@ -1,14 +1,12 @@
 """The network, the API server and the host fail; the cluster ends up right all the same."""
-import json
 import random
 import time
-import urllib.request
 
 import pytest
 
 import airways
 from airways import flight, instance
-from cluster import eventually, is_ready
+from cluster import Proxy, eventually, is_ready
 from conftest import control_plane
 from host import Host
 
@@ -22,37 +20,6 @@ def rig():
     made = control_plane("--with-kcm", "--with-proxy")
     yield made
     made.close()
-
-
-class Proxy:
-    """The proxy between the host and the API server, and the faults that it makes."""
-
-    def __init__(self, cluster):
-        self.url = cluster.env["HANGAR_CP_TOXIPROXY"]
-        self.name = next(iter(self.call("GET", "/proxies")))
-
-    def call(self, method, path, body=None):
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, method=method,
-                                         headers={"Content-Type": "application/json", "User-Agent": "hangar-e2e"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
-
-    def enable(self, enabled):
-        self.call("POST", f"/proxies/{self.name}", {"enabled": enabled})
-
-    def cut(self):
-        """Ends every connection; new ones are taken at once."""
-        self.enable(False)
-        self.enable(True)
-
-    def slow(self, milliseconds):
-        self.call("POST", f"/proxies/{self.name}/toxics", {"name": "slow", "type": "latency", "attributes": {"latency": milliseconds}})
-
-    def mend(self):
-        for toxic in self.call("GET", f"/proxies/{self.name}/toxics"):
-            self.call("DELETE", f"/proxies/{self.name}/toxics/{toxic['name']}")
-        self.enable(True)
 
 
 @pytest.fixture

@@ -1,84 +1,18 @@
-"""Operators: long-running controllers, seen from outside.
-
-The guest `operator_behave` takes its steps as arguments; its source says which there are.
-"""
-import pathlib
-import shutil
+"""Operators: long-running controllers, seen from outside."""
 import subprocess
 import time
 
 import pytest
 
-from airways import flight
+import operators
 from cluster import ROOT, ApiError, condition, eventually, never
 from host import BINARY, Host, free_port
-
-OPERATOR = ("hangar.dev/v1alpha1", "Operator")
-BEHAVE = "operator_behave"
-RING = "ring"
-
-
-@pytest.fixture
-def operator(cluster, host, namespace):
-    """Creates an Operator and removes it at the end; keyword arguments are its spec."""
-    made = []
-
-    def make(name, *steps, wasm=BEHAVE, **spec):
-        manifest = {"apiVersion": OPERATOR[0], "kind": OPERATOR[1],
-                    "metadata": {"name": name, "namespace": namespace},
-                    "spec": {"module": {"url": flight(wasm)}, "args": list(steps), **spec}}
-        made.append(name)
-        return cluster.create(manifest)
-
-    yield make
-    for name in made:
-        cluster.delete(*OPERATOR, name, namespace)
-
+from operators import (
+    EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, nonce, phase, send_nonce, send_round)
 
 @pytest.fixture
 def get(cluster, namespace):
     return lambda name: cluster.get(*OPERATOR, name, namespace)
-
-
-def phase(one):
-    return (one or {}).get("status", {}).get("phase")
-
-
-def logs(host, name, namespace=None, *flags):
-    command = [str(BINARY), "logs", name, f"--module-cache-dir={host.directory / 'cache'}", *flags]
-    if namespace:
-        command += ["-n", namespace]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
-    return done.stdout if done.returncode == 0 else ""
-
-
-def lines(host, name, namespace):
-    """What the guest printed, without times and streams."""
-    return [line.split(" ", 2)[2] for line in logs(host, name, namespace).splitlines()]
-
-
-def events_of(cluster, name, namespace):
-    listed = cluster.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
-    return [event for event in listed if event["involvedObject"].get("name") == name]
-
-
-def allow(cluster, namespace, *verbs, resources=("configmaps",), account="default"):
-    """Lets a ServiceAccount do something in its namespace."""
-    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
-    name = f"{account}-{'-'.join(resources)}"
-    cluster.request("POST", f"{prefix}/roles", {
-        "metadata": {"name": name}, "rules": [{"apiGroups": ["", "amurant.io"], "resources": list(resources), "verbs": list(verbs)}]})
-    cluster.request("POST", f"{prefix}/rolebindings", {
-        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]})
-
-
-EVERYTHING = ("get", "list", "watch", "create", "update", "patch", "delete")
-
-
-def create_config_map(cluster, name, namespace, **data):
-    return cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace},
-                           "data": data})
 
 
 # Life --------------------------------------------------------------------------------------------
@@ -328,77 +262,6 @@ def test_the_schema_refuses_what_cannot_work(cluster, namespace):
 # Hosts -------------------------------------------------------------------------------------------
 
 
-TEST_RESOURCES = ("amurant.io/v1", "TestResource")
-
-
-@pytest.fixture
-def ring(cluster, unique):
-    """N namespaces, each with a TestResource of nonce 0."""
-    crd = ROOT / "examples/ring/testresources.yaml"
-    cluster.kubectl("apply", "--server-side", "-f", str(crd))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
-    cluster.learn("amurant.io/v1", "TestResource", "testresources")
-    made = []
-
-    def make(count):
-        for index in range(count):
-            name = f"{unique}-{index}"
-            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-            made.append(name)
-            eventually(lambda: serves_resources(name), "the kind is served")
-            cluster.create({"apiVersion": TEST_RESOURCES[0], "kind": TEST_RESOURCES[1],
-                            "metadata": {"name": "run", "namespace": name}, "spec": {"nonce": 0}})
-        return list(made)
-
-    def serves_resources(name):
-        try:
-            return cluster.request("GET", f"/apis/amurant.io/v1/namespaces/{name}/testresources")
-        except ApiError:
-            return None
-
-    yield make
-    for name in made:
-        cluster.delete("v1", "Namespace", name)
-
-
-def nonce(cluster, namespace):
-    return cluster.get(*TEST_RESOURCES, "run", namespace)["spec"]["nonce"]
-
-
-def send_round(cluster, namespaces, value, seconds=30):
-    cluster.patch(*TEST_RESOURCES, "run", {"spec": {"nonce": value}}, namespaces[0])
-    for namespace in namespaces:
-        eventually(lambda: nonce(cluster, namespace) == value, f"nonce {value} reaches {namespace}", seconds)
-
-
-class Run:
-    """`hangar run DIR` with the published configuration: a ring of operators."""
-
-    def __init__(self, cluster, directory, namespaces, *flags):
-        directory.mkdir(parents=True, exist_ok=True)
-        shutil.copy(pathlib.Path(flight(RING).removeprefix("file://")), directory / "ring.wasm")
-        documents = []
-        for index, namespace in enumerate(namespaces):
-            following = namespaces[(index + 1) % len(namespaces)]
-            documents.append(f"name: ring{index}\nwasm: ./ring.wasm\nenv:\n- {{name: IN_NAMESPACE, value: {namespace}}}\n"
-                             f"- {{name: OUT_NAMESPACE, value: {following}}}\nargs: []\n")
-        (directory / "wasm_config.yaml").write_text("---\n".join(documents))
-        self.directory = directory
-        self.port = free_port()
-        self.command = [str(BINARY), "run", str(directory), f"--kubeconfig={cluster.kubeconfig}", *flags,
-                        f"--module-cache-dir={directory / 'cache'}", f"--bind-address=127.0.0.1:{self.port}"]
-        self.log = directory / "run.log"
-        self.start()
-
-    def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(15)
-
-
 @pytest.mark.parametrize("flags", [["--sleep-after=0s"], ["--never-sleep"]], ids=["asleep", "resident"])
 def test_the_published_ring_runs_from_a_directory(cluster, ring, tmp_path, flags):
     namespaces = ring(10)
@@ -417,9 +280,8 @@ def test_a_killed_host_begins_again_and_misses_nothing(cluster, ring, tmp_path):
     try:
         send_round(cluster, namespaces, 1, 60)
         for value in range(2, 6):
-            run.process.kill()
-            run.process.wait()
-            cluster.patch(*TEST_RESOURCES, "run", {"spec": {"nonce": value}}, namespaces[0])
+            run.kill()
+            send_nonce(cluster, namespaces[0], value)
             run.start()
             for namespace in namespaces:
                 eventually(lambda: nonce(cluster, namespace) == value, f"nonce {value} reaches {namespace}", 60)
@@ -447,10 +309,8 @@ def test_a_memory_budget_puts_the_idle_to_sleep(cluster, tmp_path, namespace):
     host = Host(cluster.kubeconfig, tmp_path / "host", "--operator-memory-budget=4Mi")
     try:
         for index in range(8):
-            cluster.create({"apiVersion": OPERATOR[0], "kind": OPERATOR[1],
-                            "metadata": {"name": f"big-{index}", "namespace": namespace},
-                            "spec": {"module": {"url": flight(BEHAVE)}, "args": ["heap=1024", "print=up", "wait", "--", "tick=3600000"],
-                                     "sleep": {"after": "1h"}}})
+            cluster.create(operators.manifest(f"big-{index}", namespace, "heap=1024", "print=up", "wait", "--", "tick=3600000",
+                                              sleep={"after": "1h"}))
         for index in range(8):
             eventually(lambda: "up" in lines(host, f"big-{index}", namespace), "it started", 60)
         eventually(lambda: host.metrics()["hangar_operator_resident_bytes"] <= 4 * 1024 * 1024, "the budget holds")

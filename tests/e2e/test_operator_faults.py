@@ -1,0 +1,360 @@
+"""Operators while the network, the API server, the disk and the host fail: nothing is lost, nothing done twice.
+
+HANGAR_TEST_SEED repeats what was random in a run, HANGAR_KILL_SECONDS makes the longest one longer (300: five minutes).
+"""
+import collections
+import os
+import pathlib
+import random
+import shutil
+import threading
+import time
+
+import pytest
+
+from cluster import Proxy, condition, eventually, never
+from conftest import control_plane
+from host import Host
+from operators import (
+    EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, phase, send_nonce)
+
+CONFIG_MAP = ("v1", "ConfigMap")
+SEED = int(os.environ.get("HANGAR_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+KILL_SECONDS = int(os.environ.get("HANGAR_KILL_SECONDS", "60"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A control plane of its own, that forgets what was before the last few seconds."""
+    made = control_plane("--with-proxy", "--apiserver-arg=--etcd-compaction-interval=5s")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def gentle_host(cluster, tmp_path_factory):
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"))
+    yield host
+    assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+
+@pytest.fixture
+def host(gentle_host):
+    yield gentle_host
+    assert gentle_host.process.poll() is None, f"this test ended the host:\n{gentle_host.tail()}"
+
+
+@pytest.fixture
+def get(cluster, namespace):
+    return lambda name: cluster.get(*OPERATOR, name, namespace)
+
+
+def asleep(get, *names):
+    for name in names:
+        eventually(lambda: phase(get(name)) == "Asleep", f"{name} sleeps", 60)
+
+
+def believed(printed):
+    """What a guest with the step `watch` thinks there is, if it believes all that it printed."""
+    names, listing = set(), set()
+    for line in printed:
+        word, _, name = line.partition(" ")
+        if word == "added":
+            listing.add(name)
+        elif word == "listed":
+            names, listing = listing, set()
+        elif word == "changed":
+            names.add(name)
+        elif word == "deleted":
+            names.discard(name)
+    return names
+
+
+# The API server ----------------------------------------------------------------------------------
+
+
+class TestAway:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        host = Host(cluster.env["HANGAR_CP_PROXY_KUBECONFIG"], tmp_path / "host")
+        yield host
+        Proxy(cluster).mend()
+        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+    def test_nothing_is_lost_while_the_api_server_is_away_and_forgets(self, cluster, host, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        for name in ("stays", "changes", "goes"):
+            create_config_map(cluster, name, namespace)
+        sleepers = [f"sleeper-{index}" for index in range(3)]
+        for name in sleepers:
+            operator(name, f"watch={namespace}", sleep={"after": "0s"})
+        operator("resident", f"watch={namespace}", sleep={"policy": "Never"})
+        # Awake now and then for reasons of its own, whatever the API server does.
+        operator("ticker", f"watch={namespace}", "--", "tick=1000", sleep={"after": "0s"})
+        # Its requests are refused while nobody answers; it goes on asking.
+        operator("writer", f"count={namespace},counter", sleep={"after": "0s"})
+        everybody = [*sleepers, "resident", "ticker"]
+        for name in everybody:
+            eventually(lambda: "stays" in believed(lines(host, name, namespace)), f"{name} has listed", 60)
+        eventually(lambda: (cluster.get(*CONFIG_MAP, "counter", namespace) or {}).get("data"), "the writer writes")
+        asleep(get, *sleepers)
+        before = {name: len(lines(host, name, namespace)) for name in everybody}
+        version = cluster.request("GET", cluster.path(*CONFIG_MAP, namespace))["metadata"]["resourceVersion"]
+        path = cluster.path(*CONFIG_MAP, namespace)
+        proxy = Proxy(cluster)
+
+        proxy.enable(False)
+        began = time.monotonic()
+        for index in range(20):
+            create_config_map(cluster, f"comes-{index}", namespace)
+        cluster.patch(*CONFIG_MAP, "changes", {"data": {"a": "b"}}, namespace)
+        cluster.delete(*CONFIG_MAP, "goes", namespace)
+        # What was before is compacted, and what the API server itself remembers ends with it.
+        cluster.component("kill", "kube-apiserver")
+        time.sleep(max(0, began + 60 - time.monotonic()))
+        assert host.process.poll() is None
+        cluster.component("start", "kube-apiserver")
+        answers = [event["object"].get("code") for event in cluster.watch(path, version)]
+        assert answers == [410], "the API server has not forgotten: this test tests nothing"
+        proxy.enable(True)
+
+        expected = {one["metadata"]["name"] for one in cluster.list(*CONFIG_MAP, namespace)} | {"counter"}
+        assert "goes" not in expected and "comes-19" in expected
+        for name in everybody:
+            eventually(lambda: believed(lines(host, name, namespace)) == expected, f"{name} knows what there is", 60)
+            news = lines(host, name, namespace)[before[name]:]
+            assert "changed changes" in news or "added changes" in news, f"{name} has missed a change: {news}"
+        create_config_map(cluster, "after", namespace)
+        for name in everybody:
+            eventually(lambda: "changed after" in lines(host, name, namespace), f"{name} hears of what comes after", 60)
+            assert (get(name)["status"].get("restarts") or 0) == 0, f"{name} was started again"
+        for index in range(20):
+            eventually(lambda: f"changed comes-{index}" in lines(host, "resident", namespace) or
+                       f"added comes-{index}" in lines(host, "resident", namespace), "each came to it")
+        asleep(get, *sleepers)
+        counted = cluster.get(*CONFIG_MAP, "counter", namespace)["data"]["events"]
+        assert int(counted) >= 3 + 20, "the writer counted all that came, and could write it in the end"
+        assert sum(value for name, value in host.metrics().items() if name.startswith("hangar_cache_relists_total")) > 0
+
+
+# Snapshots ---------------------------------------------------------------------------------------
+
+
+def slab_of(host):
+    """The file that sleeping guests lie in, while it is open in the host. Images are mapped; the slab is not."""
+    process = pathlib.Path(f"/proc/{host.process.pid}")
+    mapped = (process / "maps").read_text()
+    found = [descriptor for descriptor in (process / "fd").iterdir()
+             if str(host.directory / "cache/snapshots") in os.readlink(descriptor)
+             and f" {descriptor.stat().st_ino} " not in mapped and descriptor.stat().st_size > 0]
+    assert len(found) == 1, f"one slab, not {found}"
+    return found[0]
+
+
+def truncated(host):
+    os.truncate(slab_of(host), 0)
+
+
+def cut_short(host):
+    slab = slab_of(host)
+    os.truncate(slab, slab.stat().st_size // 8)
+
+
+def flipped(host):
+    dice = random.Random(SEED)
+    with open(slab_of(host), "r+b") as slab:
+        content = bytearray(slab.read())
+        # A bit of each piece of 64 bytes: no snapshot is smaller.
+        for at in range(0, len(content), 64):
+            content[at + dice.randrange(min(64, len(content) - at))] ^= 1 << dice.randrange(8)
+        slab.seek(0)
+        slab.write(content)
+
+
+def overwritten(host):
+    slab = slab_of(host)
+    size = slab.stat().st_size
+    slab.write_bytes(b"\0" * size)
+
+
+@pytest.mark.parametrize("damage", [truncated, cut_short, flipped, overwritten], ids=lambda value: value.__name__)
+def test_a_guest_whose_snapshot_is_broken_starts_clean_and_an_event_says_so(cluster, host, namespace, operator, get, damage):
+    allow(cluster, namespace, *EVERYTHING)
+    create_config_map(cluster, "before", namespace)
+    sleepers = [f"sleeper-{index}" for index in range(4)]
+    for name in sleepers:
+        operator(name, f"watch={namespace}", sleep={"after": "0s"})
+    operator("resident", f"watch={namespace}", sleep={"policy": "Never"})
+    for name in [*sleepers, "resident"]:
+        eventually(lambda: "listed 1" in lines(host, name, namespace), f"{name} has listed", 60)
+    asleep(get, *sleepers)
+
+    damage(host)
+    create_config_map(cluster, "first", namespace)
+
+    for name in [*sleepers, "resident"]:
+        eventually(lambda: {"before", "first"} == believed(lines(host, name, namespace)), f"{name} knows what there is", 60)
+    failed = [name for name in sleepers if "listed 2" in lines(host, name, namespace)]
+    assert failed, f"seed {SEED}: no snapshot was broken"
+    assert damage is cut_short or failed == sleepers, f"seed {SEED}: {failed} only were started again"
+    for name in failed:
+        event = eventually(lambda: [one for one in events_of(cluster, name, namespace) if one["reason"] == "GuestFailed"],
+                           f"an Event says that {name} failed")[0]
+        assert event["type"] == "Warning" and "snapshot" in event["message"]
+        eventually(lambda: get(name)["status"].get("restarts") == 1, f"{name} was started again once")
+        assert "snapshot" in get(name)["status"]["lastError"]
+    assert "listed 2" not in lines(host, "resident", namespace), "who was awake has nothing to do with it"
+
+    # And from now on all is as it was.
+    asleep(get, *sleepers)
+    create_config_map(cluster, "second", namespace)
+    for name in sleepers:
+        eventually(lambda: "changed second" in lines(host, name, namespace), f"{name} wakes for an event")
+        assert get(name)["status"]["restarts"] == (1 if name in failed else 0)
+
+
+def test_deleting_the_snapshots_directory_harms_nobody(cluster, host, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    operator("sleeper", f"watch={namespace}", sleep={"after": "0s"})
+    eventually(lambda: "listed 0" in lines(host, "sleeper", namespace), "it has listed", 60)
+    asleep(get, "sleeper")
+
+    shutil.rmtree(host.directory / "cache/snapshots")
+
+    for name in ("one", "two"):
+        create_config_map(cluster, name, namespace)
+        eventually(lambda: f"changed {name}" in lines(host, "sleeper", namespace), "it wakes, sleeps and wakes")
+        asleep(get, "sleeper")
+    # One of a module that the host has not loaded: its image needs the directory.
+    operator("another", wasm="ring", env=[{"name": "IN_NAMESPACE", "value": namespace}], sleep={"after": "0s"})
+    eventually(lambda: condition(get("another")).get("status") == "True", "another starts", 60)
+    assert get("sleeper")["status"]["restarts"] == 0
+
+
+def has_room(host):
+    """Where the host of TestFullDisk sees its snapshots."""
+    return pathlib.Path(f"/proc/{host.process.pid}/root{host.directory}/cache/snapshots")
+
+
+class TestFullDisk:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        """A host whose snapshots lie on a file system of their own, of 1 MiB."""
+        snapshots = tmp_path / "host/cache/snapshots"
+        snapshots.mkdir(parents=True, mode=0o700)
+        (tmp_path / "host/cache").chmod(0o700)
+        mount = f'mount -t tmpfs -o size=1m,mode=0700 snapshots "{snapshots}" && exec "$@"'
+        host = Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"))
+        yield host
+        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+    def test_who_finds_no_room_to_sleep_stays_and_the_log_says_so(self, cluster, host, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        operator("small", f"watch={namespace}", sleep={"after": "0s"})
+        eventually(lambda: "listed 0" in lines(host, "small", namespace), "it has listed", 60)
+        asleep(get, "small")
+        filler = has_room(host) / "filler"
+        assert filler.parent.stat().st_dev != host.directory.stat().st_dev
+
+        with open(filler, "wb", buffering=0) as full, pytest.raises(OSError):
+            while True:
+                full.write(b"x" * 4096)
+        # Each time it wants to sleep it needs more room than before, and there is none.
+        operator("growing", f"watch={namespace}", "--", "grow=64,200", sleep={"after": "0s"})
+
+        eventually(lambda: "an operator stays resident" in host.log.read_text(), "the log says that it stays", 60)
+        told = [line for line in host.log.read_text().splitlines() if "an operator stays resident" in line]
+        assert all("growing" in line and "No space left on device" in line for line in told)
+        assert host.metrics()["hangar_operator_suspend_failures_total"] > 0
+        eventually(lambda: "grown to 512 KiB" in lines(host, "growing", namespace), "it goes on all the same")
+        create_config_map(cluster, "one", namespace)
+        for name in ("small", "growing"):
+            eventually(lambda: "changed one" in lines(host, name, namespace), f"{name} hears of what happens")
+            assert get(name)["status"]["restarts"] == 0
+        assert phase(get("growing")) == "Running"
+        # It does not try at every turn of the loop.
+        seen = host.metrics()["hangar_operator_suspend_failures_total"]
+        time.sleep(2)
+        assert host.metrics()["hangar_operator_suspend_failures_total"] - seen < 20
+
+        filler.unlink()
+        suspends = host.metrics()["hangar_operator_suspends_total"]
+        eventually(lambda: host.metrics()["hangar_operator_suspends_total"] > suspends, "there is room again: it sleeps", 60)
+        create_config_map(cluster, "two", namespace)
+        for name in ("small", "growing"):
+            eventually(lambda: "changed two" in lines(host, name, namespace), f"{name} hears of what happens")
+            assert get(name)["status"]["restarts"] == 0
+
+
+# The host ----------------------------------------------------------------------------------------
+
+
+class Witness(threading.Thread):
+    """Notes every change of a TestResource in the cluster, in order."""
+
+    PATH = "/apis/amurant.io/v1/testresources"
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self._events = cluster.watch(self.PATH, cluster.request("GET", self.PATH)["metadata"]["resourceVersion"])
+        # (namespace, name) -> nonces, one for each write.
+        self.written = collections.defaultdict(list)
+        self.trouble = None
+        self.start()
+
+    def run(self):
+        try:
+            for event in self._events:
+                metadata = event["object"]["metadata"]
+                if event["type"] == "MODIFIED" and "deletionTimestamp" not in metadata:
+                    self.written[metadata["namespace"], metadata["name"]].append(event["object"]["spec"]["nonce"])
+            self.trouble = "the watch ended"
+        except Exception as error:  # noqa: BLE001: whatever it is, the test has to know.
+            self.trouble = repr(error)
+
+
+def test_killed_at_random_moments_under_load_it_loses_nothing_and_repeats_nothing(cluster, ring, tmp_path):
+    dice = random.Random(SEED)
+    print(f"HANGAR_TEST_SEED={SEED}")
+    tokens = [f"token-{index}" for index in range(6)]
+    namespaces = ring(8, *tokens)
+    witness = Witness(cluster)
+    run = Run(cluster, tmp_path / "run", namespaces, "--sleep-after=0s")
+    sent = dict.fromkeys(tokens, 0)
+    kills = 0
+
+    def has_gone_round(token):
+        """The last namespace got it from all before."""
+        return sent[token] == 0 or witness.written[namespaces[-1], token][-1:] == [sent[token]]
+
+    def send_what_is_due():
+        for token in filter(has_gone_round, tokens):
+            sent[token] += 1
+            send_nonce(cluster, namespaces[0], sent[token], token)
+
+    try:
+        end = time.monotonic() + KILL_SECONDS
+        while time.monotonic() < end:
+            # Some while the host starts, some while it is at full speed.
+            killed_at = time.monotonic() + dice.uniform(0, dice.choice([0.3, 3]))
+            while time.monotonic() < killed_at:
+                send_what_is_due()
+                time.sleep(0.005)
+            assert run.process.poll() is None, f"seed {SEED}: the host ended by itself:\n{run.log.read_text()[-4000:]}"
+            run.kill()
+            kills += 1
+            run.start()
+        for token in tokens:
+            eventually(lambda: has_gone_round(token), f"seed {SEED}: nonce {sent[token]} of {token} has gone round", 60)
+        never(lambda: witness.trouble or any(len(seen) > sent[token] for (_, token), seen in witness.written.items()),
+              "a nonce was written again")
+    finally:
+        code = run.stop()
+    assert code == 0, run.log.read_text()[-4000:]
+    assert witness.trouble is None
+    for token in tokens:
+        assert sent[token] > 0
+        for namespace in namespaces:
+            assert witness.written[namespace, token] == list(range(1, sent[token] + 1)), \
+                f"seed {SEED}: {token} in {namespace}: each nonce once, in order"
+    print(f"{kills} kills, {sum(sent.values())} nonces around {len(namespaces)} namespaces")
