@@ -87,24 +87,24 @@ build_bench() {
 
 build_cpp() {
   local now
-  now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp)"
+  now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp sdk/start.c)"
   unless_current greeting_cpp "$now" "$root/sdk/cpp/build.sh" "$out/greeting_cpp.wasm"
 }
 
 build_rust() {
   local now
-  now="$(rustc --version) $(fingerprint sdk/rust)"
+  now="$(rustc --version) $(fingerprint sdk/rust sdk/start.c sdk/start.c)"
   unless_current greeting_rust "$now" "$root/sdk/rust/build.sh" "$out/greeting_rust.wasm"
 }
 
 build_operators() {
   local now
-  now="$(rustc --version) $(fingerprint sdk/rust examples/ring)"
+  now="$(rustc --version) $(fingerprint sdk/rust sdk/start.c examples/ring)"
   unless_current ring "$now" "$root/sdk/rust/build.sh" "$out/ring.wasm" "$root/examples/ring" --bin ring
-  now="$(rustc --version) $(fingerprint sdk/rust tests/guests/operators)"
+  now="$(rustc --version) $(fingerprint sdk/rust sdk/start.c tests/guests/operators)"
   unless_current operator_behave "$now" \
     "$root/sdk/rust/build.sh" "$out/operator_behave.wasm" "$root/tests/guests/operators" --bin operator_behave
-  now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp)"
+  now="$(clang++-19 --version | head -1) $(fingerprint sdk/cpp sdk/start.c)"
   unless_current label_mirror "$now" \
     "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
 }

@@ -20,7 +20,7 @@ ln -s /usr/include/nlohmann "$work/nlohmann"
 stack=(-Wl,--stack-first -Wl,-z,stack-size=262144)
 
 # Without -flto: the linker has to see the reference to the constructors before it optimises.
-clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$work/start.o" start.c
+clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$work/start.o" ../start.c
 clang++-19 --target=wasm32-wasi -std=c++20 -Os -flto -Wall -Wextra -Wpedantic -Wshadow -Werror \
   -ffile-prefix-map="$work=." -fno-exceptions -fno-rtti -nostdinc++ -isystem /usr/lib/llvm-19/include/wasm32-wasi/c++/v1 \
   -DJSON_NOEXCEPTION -DJSON_HAS_FILESYSTEM=0 -isystem "$work" -Iinclude \

@@ -34,10 +34,10 @@ else
     echo "$0: no standard library for $target: install rust-web-src, or the target through rustup" >&2
     exit 1
   fi
-  # start.c says why the entry point is not the C library's.
+  # ../start.c says why the entry point is not the C library's.
   mkdir -p "$CARGO_TARGET_DIR"
   start=$(realpath "$CARGO_TARGET_DIR")/start.o
-  clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$start" "$sdk/start.c"
+  clang-19 --target=wasm32-wasi -Os -Wall -Wextra -Werror -c -o "$start" "$sdk/../start.c"
   export CARGO_TARGET_WASM32_WASIP1_LINKER=wasm-ld-19
   export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C linker-flavor=wasm-ld -C link-self-contained=no -L /usr/lib/wasm32-wasi -C link-arg=$start"
   build "${HANGAR_CARGO:-/usr/bin/cargo}" build -Zbuild-std=std,panic_abort

@@ -5,7 +5,7 @@
 // A flight is a program: it reads a custom resource from standard input and writes the resources
 // that should exist to standard output. The contract is described in docs/abi/flight.md.
 //
-// Build it with clang for wasm32-wasi, without exceptions, and link start.c with -nostartfiles;
+// Build it with clang for wasm32-wasi, without exceptions, and link sdk/start.c with -nostartfiles;
 // build.sh is an example. Outside of WebAssembly there is no host, and every lookup ends in
 // State::FeatureNotGranted.
 
@@ -115,7 +115,7 @@ inline std::uint64_t buffer_of(std::string_view text) {
 
 // What the host has allocated and the flight has not taken: a list of blocks, each a header and the
 // bytes that the host fills. A plain pointer, because it has to be right also in a module whose
-// exports the linker wrapped in constructors and destructors (start.c says more about that).
+// exports the linker wrapped in constructors and destructors (sdk/start.c says more about that).
 struct Block {
   Block* next;
   std::uint32_t size_bytes;

@@ -17,7 +17,7 @@
 // When main() returns, the tasks that it spawned go on. Everything belongs to one thread.
 // docs/abi/kube-runtime.md describes the contract.
 //
-// Build it with clang for wasm32-wasi, without exceptions, and link start.c with -nostartfiles;
+// Build it with clang for wasm32-wasi, without exceptions, and link sdk/start.c with -nostartfiles;
 // build.sh is an example.
 
 #pragma once
