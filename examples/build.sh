@@ -93,7 +93,7 @@ build_cpp() {
 
 build_rust() {
   local now
-  now="$(rustc --version) $(fingerprint sdk/rust sdk/start.c sdk/start.c)"
+  now="$(rustc --version) $(fingerprint sdk/rust sdk/start.c)"
   unless_current greeting_rust "$now" "$root/sdk/rust/build.sh" "$out/greeting_rust.wasm"
 }
 
