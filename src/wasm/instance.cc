@@ -16,6 +16,8 @@
 #include "wasm/internal/host_functions_native.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/base_image.h"
+#include "wasm/snapshot/checkpoint.h"
+#include "wasm/snapshot/checkpoint_native.h"
 #include "wasm/snapshot/memory_slots.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/rewrite.h"
@@ -170,6 +172,7 @@ struct Instance::Native {
   const HostFunctions& functions;
   HostState& state;
   const std::uint64_t memory_bytes_max;
+  const std::shared_ptr<const Checkpoint> beginning;  // Null: as the module begins.
 
   // At most one of them; neither before the first turn.
   std::unique_ptr<Resident> resident;
@@ -180,6 +183,7 @@ struct Instance::Native {
 
   // Worker.
   [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store);
+  [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> make_checkpoint() const;
   void measure() {
     resident_bytes =
         resident == nullptr
@@ -216,16 +220,22 @@ struct Draft {
   PageRanges pages;
 };
 
+std::vector<GlobalValue> values_of_globals(const Resident& resident) {
+  std::vector<GlobalValue> values;
+  values.reserve(resident.globals.size());
+  for (const wasmtime_global_t& global : resident.globals)
+    values.push_back(value_of(resident.context, global));
+  return values;
+}
+
 Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resident& resident,
                                       const Draft& draft) {
   const std::span<const std::byte> memory = resident.memory_bytes();
   Snapshot snapshot{.module = module.digest(),
                     .base_number = draft.image->number(),
                     .memory_bytes = memory.size(),
+                    .globals = values_of_globals(resident),
                     .pages = draft.pages};
-  snapshot.globals.reserve(resident.globals.size());
-  for (const wasmtime_global_t& global : resident.globals)
-    snapshot.globals.push_back(value_of(resident.context, global));
   return encode(snapshot, [&](std::uint32_t page, std::span<std::byte> into) {
     exclusive_or(into, memory.data() + std::size_t{page} * kPageBytes, draft.image->page(page));
   });
@@ -259,6 +269,19 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
   return {};
 }
 
+Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() const {
+  const std::span<const std::byte> memory = resident->memory_bytes();
+  auto made = std::make_unique<Checkpoint::Native>();
+  made->module = module;
+  made->memory_bytes = memory.size();
+  made->globals = values_of_globals(*resident);
+  // Behind the image that it was mapped from there are zeros.
+  made->image = HANGAR_TRY(BaseImage::of_memory(
+      module->native().image_directory, memory,
+      united(resident->image->data_pages(), engine.native().written_pages.find(memory))));
+  return std::make_shared<const Checkpoint>(std::move(made));
+}
+
 namespace {
 
 class InstanceTurn final : public Execution {
@@ -290,6 +313,12 @@ class InstanceTurn final : public Execution {
         }
         if (native_.asleep) {
           HANGAR_TRY(resume());
+          break;
+        }
+        if (native_.beginning != nullptr) {
+          const Checkpoint::Native& beginning = native_.beginning->native();
+          HANGAR_TRY(make_instance(beginning.image, beginning.memory_bytes));
+          HANGAR_TRY(set_globals(beginning.globals));
           break;
         }
         HANGAR_TRY(make_instance(this_module().initial, native_.module->code().memory_bytes_min()));
@@ -386,9 +415,7 @@ class InstanceTurn final : public Execution {
     if (memory.size() != snapshot.memory_bytes) {
       return fail(ErrorKind::Unavailable, "the memory did not get the size it had");
     }
-    for (std::size_t index = 0; index < snapshot.globals.size(); ++index) {
-      HANGAR_TRY(set_value(context(), native_.resident->globals[index], snapshot.globals[index]));
-    }
+    HANGAR_TRY(set_globals(snapshot.globals));
     HANGAR_TRY(
         reader.read_pages([memory](std::uint32_t page, std::span<const std::byte> difference) {
           std::byte* const place = memory.data() + std::size_t{page} * kPageBytes;
@@ -426,6 +453,13 @@ class InstanceTurn final : public Execution {
       const auto item = find(global_export(index), WASMTIME_EXTERN_GLOBAL);
       if (!item) return fail(ErrorKind::Unavailable, "the rewritten module lacks a global");
       native_.resident->globals.push_back(item->of.global);
+    }
+    return {};
+  }
+
+  Result<> set_globals(std::span<const GlobalValue> values) {
+    for (std::size_t index = 0; index < values.size(); ++index) {
+      HANGAR_TRY(set_value(context(), native_.resident->globals[index], values[index]));
     }
     return {};
   }
@@ -478,6 +512,17 @@ Instance::Instance(Engine& engine, std::shared_ptr<const SleepableModule> module
   ++native_->module->native().instance_count;
 }
 
+Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
+                   const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max)
+    : native_(new Native{.engine = engine,
+                         .module = checkpoint->native().module,
+                         .functions = functions,
+                         .state = state,
+                         .memory_bytes_max = memory_bytes_max,
+                         .beginning = std::move(checkpoint)}) {
+  ++native_->module->native().instance_count;
+}
+
 Instance::~Instance() {
   HANGAR_ASSERT(!native_->is_busy, "turns end before their instance does");
   native_->lose();
@@ -517,6 +562,19 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
       [&native, &store] { return native.put_to_sleep(store); });
   native.is_busy = false;
   co_return result;
+}
+
+io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint() {
+  Native& native = *native_;
+  HANGAR_ASSERT(!native.is_busy && native.resident != nullptr, "it rests, in memory");
+  if (const auto& obstacle = native.module->obstacle()) {
+    co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
+  }
+  native.is_busy = true;
+  Result<std::shared_ptr<const Checkpoint>> made =
+      co_await native.engine.workers().run([&native] { return native.make_checkpoint(); });
+  native.is_busy = false;
+  co_return made;
 }
 
 bool Instance::is_asleep() const {

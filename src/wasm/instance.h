@@ -13,6 +13,7 @@
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -67,9 +68,12 @@ class Instance {
   // All outlive it; `state` is touched by workers while a turn is under way and by nobody else.
   Instance(Engine& engine, std::shared_ptr<const SleepableModule> module,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
+  // The same for one that begins where another one was.
+  Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
+           const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
-  ~Instance();  // No turn and no sleep() under way.
+  ~Instance();  // No turn, no sleep() and no checkpoint() under way.
 
   // One at a time. `turn` outlives the task. Resumes first where it must; Unavailable when the
   // snapshot cannot be read or is not what was written (the guest has to start anew).
@@ -78,6 +82,10 @@ class Instance {
   // Leaves memory. Unavailable when the store has no room or the disk fails: it stays resident
   // then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).
   [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store);
+
+  // What it is now, for others to begin with; it goes on. After a turn, while it is awake.
+  // Unavailable when the disk has no room. InvalidInput: the module cannot sleep.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Checkpoint>>> checkpoint();
 
   [[nodiscard]] bool is_asleep() const;
   // Private memory that it holds now, as far as it is known: exact after a turn that was measured,

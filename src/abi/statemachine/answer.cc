@@ -1,0 +1,397 @@
+#include "abi/statemachine/answer.h"
+
+#include "abi/statemachine/machine.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "json/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::statemachine {
+
+namespace {
+
+// Of a text that a machine gave, in an error. It ends up in a condition.
+constexpr std::size_t kErrorBytesMax = 2048;
+
+std::string bounded(std::string_view text) {
+  if (text.size() <= kErrorBytesMax) return std::string(text);
+  std::size_t end = kErrorBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+    --end;  // Not within a character.
+  return std::string(text.substr(0, end)) + "...";
+}
+
+std::unexpected<Error> no_answer(std::string message) {
+  return fail(ErrorKind::InvalidInput, std::move(message));
+}
+
+std::optional<double> number_of(const json::Value* value) {
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->to_number<double>();
+}
+
+const json::Value* member(const json::Object& object, std::string_view name) {
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &found->value();
+}
+
+std::string text_member(const json::Object& object, std::string_view name) {
+  const json::Value* const value = member(object, name);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+}
+
+bool is_true(const json::Value* value) {
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+// A State of XState 4 as JSON, rather than a snapshot of 5 or something else.
+bool is_state4(const json::Object& state) {
+  return state.contains("value") && state.contains("_event");
+}
+
+// Puts together what a list of actions asks for.
+class Reader {
+ public:
+  explicit Reader(Step& step) : step_(step) {}
+
+  Result<> add(const json::Value& value) {
+    if (value.is_string()) return add_asked(std::string(value.get_string()), nullptr);
+    const json::Object* const action = value.if_object();
+    const json::Value* const type = action != nullptr ? member(*action, "type") : nullptr;
+    if (type == nullptr || !type->is_string() || type->get_string().empty()) {
+      return no_answer("the machine asks for an action without a type");
+    }
+    const std::string_view name = type->get_string();
+    if (name.starts_with("xstate.")) return add_builtin(name, *action);
+    return add_asked(std::string(name), member(*action, "params"));
+  }
+
+  Result<> start_timer(std::string id, const json::Value* delay, const json::Value* event) {
+    const json::Object* const object = event != nullptr ? event->if_object() : nullptr;
+    if (object == nullptr || text_member(*object, "type").empty()) {
+      return no_answer(fmt::format("timer {} has no event with a type", id));
+    }
+    const std::optional<double> milliseconds = number_of(delay);
+    if (!milliseconds) {
+      return no_answer(fmt::format("timer {} has the delay {}: not a number of milliseconds", id,
+                                   delay == nullptr ? "none" : bounded(json::dump(*delay))));
+    }
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    if (!(Milliseconds(*milliseconds) <= Milliseconds(limits::kWorkflowDelayMax))) {
+      return no_answer(fmt::format("timer {} has a delay of more than ten years", id));
+    }
+    if (id.empty()) id = text_member(*object, "type");
+    forget_started(id);
+    step_.timers_started.push_back(
+        {.id = std::move(id),
+         .delay = std::chrono::duration_cast<Duration>(Milliseconds(std::max(0.0, *milliseconds))),
+         .event = json::dump(*event)});
+    return {};
+  }
+
+  void cancel_timer(const std::string& id) {
+    forget_started(id);
+    if (!id.empty() &&
+        std::ranges::find(step_.timers_cancelled, id) == step_.timers_cancelled.end())
+      step_.timers_cancelled.push_back(id);
+  }
+
+ private:
+  void forget_started(const std::string& id) {
+    std::erase_if(step_.timers_started, [&id](const Timer& timer) { return timer.id == id; });
+  }
+
+  Result<> add_asked(std::string type, const json::Value* params) {
+    const bool has_params = params != nullptr && !params->is_null();
+    if (has_params && !params->is_object()) {
+      return no_answer(fmt::format("the params of action {} are no object", bounded(type)));
+    }
+    step_.actions.push_back(
+        {.type = std::move(type), .params = has_params ? json::dump(*params) : "{}"});
+    return {};
+  }
+
+  // Version 4 has what they say in the action, version 5 in its params.
+  Result<> add_builtin(std::string_view type, const json::Object& action) {
+    const json::Value* const params = member(action, "params");
+    const json::Object& said =
+        params != nullptr && params->is_object() ? params->get_object() : action;
+    if (type == "xstate.cancel") {
+      cancel_timer(text_member(said, "sendId"));
+      return {};
+    }
+    if (type == "xstate.send" || type == "xstate.sendTo" || type == "xstate.raise") {
+      const json::Value* const delay = member(said, "delay");
+      const bool has_delay = delay != nullptr && !delay->is_null();
+      if (type == "xstate.raise" && !has_delay) return {};  // Was taken in the same step.
+      const json::Value* const to = member(said, "to");
+      if (to != nullptr && !to->is_null() && *to != "#_internal") {
+        return no_answer(
+            fmt::format("the machine sends an event to {}: there are no other actors; "
+                        "ask the host for an action SEND",
+                        bounded(json::dump(*to))));
+      }
+      const json::Value now = 0;
+      return start_timer(text_member(said, "id"), has_delay ? delay : &now, member(said, "event"));
+    }
+    if (type == "xstate.start" || type == "xstate.spawnChild" || type == "xstate.invoke") {
+      const json::Value* const activity = member(said, "activity");
+      std::string what = text_member(said, "src");
+      if (what.empty() && activity != nullptr && activity->is_object()) {
+        what = text_member(activity->get_object(), "id");
+      }
+      return no_answer(
+          fmt::format("the machine invokes {}: there are no actors; ask the host for an "
+                      "action on entering the state",
+                      what.empty() ? "an actor" : bounded(what)));
+    }
+    return {};  // Logs, emitted events, stops: nobody is listening.
+  }
+
+  Step& step_;
+};
+
+// An action as two equal ones are equal.
+std::string identity_of(const json::Value& action) {
+  if (action.is_string()) return fmt::format("{} {{}}", action.get_string().c_str());
+  const json::Object* const object = action.if_object();
+  if (object == nullptr) return json::dump(action);
+  const json::Value* const params = member(*object, "params");
+  return fmt::format("{} {}", text_member(*object, "type"),
+                     params == nullptr || params->is_null() ? "{}" : json::dump(*params));
+}
+
+// The article's entry point asks for the actions of all active states after every event. Of those
+// the ones of states that were active before are taken away, as far as the state's metadata (its
+// actions by node, where they are no functions) says.
+void drop_repeated(json::Array& actions, const json::Object& state, const json::Object& before) {
+  const json::Value* const meta = member(state, "meta");
+  const json::Value* const meta_before = member(before, "meta");
+  const json::Value* const executed = member(state, "actions");
+  if (meta == nullptr || !meta->is_object()) return;
+  const auto was_active = [&](std::string_view id) {
+    if (meta_before == nullptr || !meta_before->is_object() ||
+        !meta_before->get_object().contains(id)) {
+      return false;
+    }
+    // Its delays began anew: it was left and entered.
+    const std::string suffix = fmt::format(")#{}", id);
+    if (executed == nullptr || !executed->is_array()) return true;
+    return std::ranges::none_of(executed->get_array(), [&suffix](const json::Value& action) {
+      return json::string_at(action, {"type"}) == "xstate.send" &&
+             json::string_at(action, {"id"}).ends_with(suffix);
+    });
+  };
+  std::multiset<std::string> repeated;
+  std::multiset<std::string> entered;
+  bool has_unknown_repeated = false;
+  bool has_unknown_entered = false;
+  for (const auto& entry : meta->get_object()) {
+    const bool is_repeated = was_active(entry.key());
+    const json::Array* const own = json::array_at(entry.value(), {"actions"});
+    if (own == nullptr) {
+      (is_repeated ? has_unknown_repeated : has_unknown_entered) = true;
+      continue;
+    }
+    for (const json::Value& action : *own)
+      (is_repeated ? repeated : entered).insert(identity_of(action));
+  }
+  json::Array kept;
+  for (json::Value& action : actions) {
+    const std::string identity = identity_of(action);
+    if (const auto known = entered.find(identity); known != entered.end()) {
+      entered.erase(known);
+    } else if (const auto old = repeated.find(identity); old != repeated.end()) {
+      repeated.erase(old);
+      continue;
+    } else if (has_unknown_repeated && !has_unknown_entered) {
+      continue;
+    }
+    kept.push_back(std::move(action));
+  }
+  actions = std::move(kept);
+}
+
+// What a State of XState 4 says beside its actions when nobody said it for it.
+Result<bool> read_state4(const json::Object& state, json::Array& actions,
+                         const std::optional<json::Value>& before, Reader& reader) {
+  const json::Value* const executed = member(state, "actions");
+  const json::Value* const meta = member(state, "meta");
+  const bool has_executed =
+      executed != nullptr && executed->is_array() && !executed->get_array().empty();
+  const bool has_meta = meta != nullptr && meta->is_object() && !meta->get_object().empty();
+  // An event that nothing handles leaves a state without a configuration, and so without metadata.
+  const bool is_handled =
+      !before || is_true(member(state, "changed")) || has_executed || has_meta || !actions.empty();
+  if (!is_handled) return false;
+  if (before && before->is_object()) drop_repeated(actions, state, before->get_object());
+  if (has_executed) {
+    for (const json::Value& action : executed->get_array()) {
+      if (json::string_at(action, {"type"}).starts_with("xstate.")) {
+        HANGAR_TRY(reader.add(action));
+      }
+    }
+  }
+  return true;
+}
+
+Result<> read_timers(const json::Object& answer, Reader& reader) {
+  const json::Value* const cancelled = member(answer, "timersCancelled");
+  if (cancelled != nullptr && cancelled->is_array()) {
+    for (const json::Value& id : cancelled->get_array()) {
+      if (!id.is_string()) return no_answer("timersCancelled has something that is no text");
+      reader.cancel_timer(std::string(id.get_string()));
+    }
+  }
+  const json::Value* const started = member(answer, "timersStarted");
+  if (started == nullptr || !started->is_array()) return {};
+  for (const json::Value& timer : started->get_array()) {
+    const json::Object* const object = timer.if_object();
+    if (object == nullptr) return no_answer("timersStarted has something that is no object");
+    HANGAR_TRY(reader.start_timer(text_member(*object, "id"), member(*object, "delay"),
+                                  member(*object, "event")));
+  }
+  return {};
+}
+
+std::optional<ErrorKind> fault_kind(std::string_view name) {
+  for (const ErrorKind kind : {ErrorKind::InvalidInput, ErrorKind::GuestFault,
+                               ErrorKind::LimitExceeded, ErrorKind::NotFound}) {
+    if (name == name_of(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+// The answer as an object; its error when it is one.
+Result<json::Value> parse_answer(std::string_view text) {
+  if (text.size() > limits::kMachineAnswerBytesMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the machine's answer has {} bytes, the most is {}", text.size(),
+                            limits::kMachineAnswerBytesMax));
+  }
+  Result<json::Value> answer = json::parse(text);
+  if (!answer) {
+    return no_answer(fmt::format("the machine's answer is not JSON ({}): {}",
+                                 answer.error().message(),
+                                 text.empty() ? "it is empty" : bounded(text.substr(0, 100))));
+  }
+  const json::Object* const object = answer->if_object();
+  if (object == nullptr) return no_answer("the machine's answer is not a JSON object");
+  if (const json::Value* const fault = member(*object, "fault"); fault != nullptr) {
+    const std::optional<ErrorKind> kind = fault_kind(json::string_at(*fault, {"kind"}));
+    return fail(kind.value_or(ErrorKind::GuestFault),
+                bounded(json::string_at(*fault, {"message"})));
+  }
+  if (const json::Value* const error = member(*object, "error");
+      error != nullptr && !error->is_null() && member(*object, "newState") == nullptr) {
+    return no_answer(fmt::format(
+        "the machine answered with an error: {}",
+        bounded(error->is_string() ? std::string_view(error->get_string()) : json::dump(*error))));
+  }
+  return answer;
+}
+
+}  // namespace
+
+Result<Step> read_answer(std::string_view text, std::string_view before) {
+  json::Value parsed = HANGAR_TRY(parse_answer(text));
+  json::Object& answer = parsed.get_object();
+  const auto found = answer.find("newState");
+  if (found == answer.end() || found->value().is_null()) {
+    return no_answer("the machine's answer has no newState");
+  }
+  json::Value& state = found->value();
+  Step step;
+  Reader reader(step);
+
+  json::Array actions;
+  if (json::Value* const given = answer.if_contains("actions"); given != nullptr) {
+    if (!given->is_array() && !given->is_null()) {
+      return no_answer("the machine's actions are no array");
+    }
+    if (given->is_array()) actions = std::move(given->get_array());
+  }
+  json::Object* const object = state.if_object();
+  const json::Value* const handled = member(answer, "handled");
+  std::optional<json::Value> state_before;
+  if (handled == nullptr && !before.empty()) {
+    if (Result<json::Value> read = json::parse(before)) state_before = *std::move(read);
+  }
+  const bool is_foreign4 = handled == nullptr && object != nullptr && is_state4(*object);
+  if (is_foreign4) {
+    step.is_handled = HANGAR_TRY(read_state4(*object, actions, state_before, reader));
+  } else {
+    step.is_handled = handled == nullptr || is_true(handled);
+  }
+  if (object != nullptr && is_state4(*object)) {
+    // What a step needs of a State is less than what it has: the state before, the actions.
+    object->erase("history");
+    (*object)["actions"] = json::Array();
+  }
+  if (step.is_handled) {
+    for (const json::Value& action : actions)
+      HANGAR_TRY(reader.add(action));
+    HANGAR_TRY(read_timers(answer, reader));
+  }
+  const bool is_same = handled == nullptr && state_before && step.actions.empty() &&
+                       step.timers_started.empty() && step.timers_cancelled.empty() &&
+                       json::equal(state, *state_before);
+  if (is_same) step.is_handled = false;
+
+  const json::Value* value = member(answer, "value");
+  if (value == nullptr && object != nullptr) value = member(*object, "value");
+  if (value == nullptr && state.is_string()) value = &state;
+  step.value = value == nullptr ? "null" : json::dump(*value);
+  const json::Value* const final_said = member(answer, "final");
+  step.is_final = final_said != nullptr
+                      ? is_true(final_said)
+                      : object != nullptr && (is_true(member(*object, "done")) ||
+                                              text_member(*object, "status") == "done");
+  const json::Value* output = member(answer, "output");
+  if (output == nullptr && object != nullptr) output = member(*object, "output");
+  if (step.is_final && output != nullptr && !output->is_null()) step.output = json::dump(*output);
+
+  step.state = step.is_handled || before.empty() ? json::dump(state) : std::string(before);
+  if (step.state.size() > limits::kWorkflowStateBytesMax) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("the machine's state has {} bytes, the most is {}: keep large documents "
+                    "in objects of their own and their names in the context",
+                    step.state.size(), limits::kWorkflowStateBytesMax));
+  }
+  return step;
+}
+
+Result<std::string> read_definition(std::string_view text) {
+  return json::dump(HANGAR_TRY(parse_answer(text)));
+}
+
+Result<std::string> restorable(const std::string& state) {
+  HANGAR_TRY(check_json(state, "the state"));
+  json::Value parsed = HANGAR_TRY(json::parse(state));
+  json::Object* const object = parsed.if_object();
+  if (object == nullptr || !is_state4(*object)) return state;
+  object->emplace("configuration", json::Array());
+  object->emplace("transitions", json::Array());
+  return json::dump(parsed);
+}
+
+Result<> check_json(std::string_view text, std::string_view what) {
+  const Result<json::Value> parsed = json::parse(text);
+  if (parsed) return {};
+  return no_answer(fmt::format("{} is not JSON ({})", what, parsed.error().message()));
+}
+
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,113 @@
+// A WASI command: {"state", "event"} on stdin, the answer on stdout. As Javy builds them.
+#include "abi/statemachine/answer.h"
+#include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/machine.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "wasm/module.h"
+#include "wasm/module_header.h"
+#include "wasm/run.h"
+#include "wasm/wasi/preview1.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::abi::statemachine {
+
+namespace {
+
+constexpr std::string_view kStart = "_start";
+// What Javy makes of an exported function handleEvent: without arguments, input and output the
+// same.
+constexpr std::string_view kNamed = "handle-event";
+
+// A run is bounded by the clock, and may have to wait for its turn on the processor.
+constexpr int kWallTimeFactor = 5;
+
+bool is_entry(const Described& module, std::string_view name) {
+  const wasm::Export* const found = wasm::find_export(module.header.exports, name);
+  return found != nullptr && found->kind == wasm::ExternKind::Function &&
+         found->signature == "() -> ()";
+}
+
+class CommandMachine final : public Machine {
+ public:
+  CommandMachine(Runtime::Native& runtime, std::shared_ptr<const wasm::Module> module,
+                 std::string entry, MachineLimits limits)
+      : runtime_(runtime), module_(std::move(module)), entry_(std::move(entry)), limits_(limits) {}
+
+  [[nodiscard]] Shape shape() const override { return Shape::Command; }
+
+  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) override {
+    HANGAR_CO_TRY(check_json(input, "the input"));
+    co_return co_await ask("null", initial_event(input), "", std::move(stop));
+  }
+
+  [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
+                                            std::stop_token stop) override {
+    HANGAR_CO_TRY(check_json(event, "the event"));
+    std::string given = HANGAR_CO_TRY(restorable(state));
+    co_return co_await ask(std::move(given), std::move(event), std::move(state), std::move(stop));
+  }
+
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/) override {
+    co_return fail(ErrorKind::NotFound,
+                   "a command does not tell what its machine is: draw the bundle");
+  }
+
+ private:
+  io::Task<Result<Step>> ask(std::string state, std::string event, std::string before,
+                             std::stop_token stop) {
+    wasm::wasi::Command command;
+    command.arguments = {"machine"};
+    command.stdin_bytes = fmt::format(R"({{"state":{},"event":{}}})", state, event);
+    command.stdin_bytes += '\n';
+    command.stdout_bytes_max = limits::kMachineAnswerBytesMax;
+    command.stderr_bytes_max = limits::kMachineLogBytesMax;
+    const wasm::RunReport report =
+        co_await wasm::run(runtime_.engine(), module_, runtime_.functions, command, entry_,
+                           {.timeout = kWallTimeFactor * limits_.cpu_time_max,
+                            .memory_bytes_max = limits_.memory_bytes_max},
+                           std::move(stop));
+    if (!report.ended) co_return std::unexpected(report.ended.error());
+    if (command.exit_code.value_or(0) != 0) {
+      co_return fail(ErrorKind::GuestFault, fmt::format("the machine ended with exit code {}: {}",
+                                                        *command.exit_code, command.stderr_text()));
+    }
+    Step step = HANGAR_CO_TRY(read_answer(command.stdout_bytes, before));
+    step.log = command.stderr_text();
+    co_return step;
+  }
+
+  Runtime::Native& runtime_;
+  const std::shared_ptr<const wasm::Module> module_;
+  const std::string entry_;
+  const MachineLimits limits_;
+};
+
+}  // namespace
+
+io::Task<Result<std::shared_ptr<Machine>>> load_command(Runtime::Native& runtime,
+                                                        Described described,
+                                                        std::shared_ptr<const std::string> bytes,
+                                                        MachineLimits limits,
+                                                        std::stop_token stop) {
+  const std::string_view entry = is_entry(described, kNamed) ? kNamed : kStart;
+  if (!is_entry(described, entry)) {
+    co_return fail(ErrorKind::InvalidInput,
+                   "module exports neither handle_event nor _start: build it as a WASI command, or "
+                   "export handle_event and malloc");
+  }
+  std::shared_ptr<const wasm::Module> module = HANGAR_CO_TRY(
+      co_await runtime.cache.load(described.digest, std::move(bytes), std::move(stop)));
+  co_return std::make_shared<CommandMachine>(runtime, std::move(module), std::string(entry),
+                                             limits);
+}
+
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,114 @@
+// The inside of Runtime, for the three shapes.
+#pragma once
+
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/task.h"
+#include "wasm/code_cache.h"
+#include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/host_call.h"
+#include "wasm/instance.h"
+#include "wasm/module_header.h"
+#include "wasm/snapshot/checkpoint.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/wasi/preview1.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::abi::statemachine {
+
+struct Runtime::Native {
+  Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in);
+
+  [[nodiscard]] wasm::Engine& engine() const { return cache.engine(); }
+  // The state machine runtime with its prelude evaluated: where every bundle begins.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> script_beginning(
+      std::stop_token stop);
+
+  wasm::CodeCache& cache;
+  const std::filesystem::path image_directory;
+  wasm::HostFunctions functions;
+
+ private:
+  io::Semaphore starting_;
+  std::shared_ptr<const wasm::Checkpoint> script_beginning_;
+};
+
+// What one call of a machine is given and leaves behind. All that it prints is its log.
+class CallState final : public wasm::wasi::Process {
+ public:
+  CallState() : Process(nullptr) {}
+  [[nodiscard]] Result<> print(wasm::wasi::OutputStream stream, std::string_view bytes) override;
+
+  std::string log;
+};
+
+// Calls of exports, one after the other, and what the last one returned.
+class CallTurn : public wasm::Turn {
+ public:
+  // A text that goes into memory from the guest's own allocator before the call; its address and
+  // size are the call's first arguments then, for each text in turn.
+  struct Call {
+    std::string function;
+    std::vector<std::string> texts;
+    std::vector<std::uint64_t> more_arguments;
+  };
+  CallTurn(std::string allocator, std::vector<Call> calls);
+
+  Result<std::optional<wasm::Invocation>> next(wasm::GuestMemory memory,
+                                               std::uint64_t result) override;
+
+  // Of the last call.
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::uint64_t result() const { return result_; }
+
+ protected:
+  // The text that the last call's result stands for. On the worker.
+  [[nodiscard]] virtual Result<std::string> read_result(wasm::GuestMemory memory,
+                                                        std::uint64_t result) = 0;
+
+ private:
+  const std::string allocator_;
+  std::vector<Call> calls_;
+  std::size_t at_ = 0;        // The call that is prepared or under way.
+  std::size_t texts_at_ = 0;  // Of its texts: the one that memory was asked for.
+  std::vector<std::uint64_t> arguments_;
+  enum class Phase : std::uint8_t { Preparing, Allocating, Calling } phase_ = Phase::Preparing;
+  std::string text_;
+  std::uint64_t result_ = 0;
+};
+
+// The text at address << 32 | size; bounded.
+[[nodiscard]] Result<std::string> read_packed(wasm::GuestMemory memory, std::uint64_t result);
+
+// What a module is, before it is compiled.
+struct Described {
+  wasm::Digest digest;
+  wasm::ModuleHeader header;
+};
+
+// One per shape.
+[[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_bundle(
+    Runtime::Native& runtime, std::shared_ptr<const std::string> text, MachineLimits limits,
+    std::stop_token stop);
+[[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
+    Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
+    MachineLimits limits, std::stop_token stop);
+[[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_command(
+    Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
+    MachineLimits limits, std::stop_token stop);
+
+// The first event of a module that makes its initial state itself.
+[[nodiscard]] std::string initial_event(std::string_view input);
+
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,209 @@
+#include "abi/statemachine/runtime.h"
+
+#include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/machine.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/utf8.h"
+#include "io/event.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "wasm/code_cache.h"
+#include "wasm/digest.h"
+#include "wasm/guest_memory.h"
+#include "wasm/instance.h"
+#include "wasm/module_header.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/wasi/preview1.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// cmake/QuickJs.cmake.
+extern "C" {
+extern const char hangar_machine_runtime_begin[];  // NOLINT(*-avoid-c-arrays)
+extern const char hangar_machine_runtime_end[];    // NOLINT(*-avoid-c-arrays)
+}
+
+namespace hangar::abi::statemachine {
+
+namespace {
+
+constexpr std::string_view kWasmMagic("\0asm", 4);
+// What Javy's dynamically linked modules import: the engine, from another module.
+constexpr std::string_view kJavyPlugin = "javy";
+
+// The runtime itself, whose only result is a number.
+class StartTurn final : public CallTurn {
+ public:
+  StartTurn() : CallTurn("alloc", {{.function = "_initialize"}, {.function = "start_runtime"}}) {}
+
+ private:
+  Result<std::string> read_result(wasm::GuestMemory /*memory*/, std::uint64_t /*result*/) override {
+    return std::string();
+  }
+};
+
+Result<> check_imports(const wasm::ModuleHeader& header) {
+  std::vector<wasm::Import> missing;
+  for (const wasm::Import& import : header.imports) {
+    if (import.module.starts_with(kJavyPlugin)) {
+      return fail(
+          ErrorKind::InvalidInput,
+          fmt::format("module imports {} from Javy's plugin: it is linked dynamically; build "
+                      "it statically, or give the JavaScript bundle itself, which the host "
+                      "runs in an engine that all bundles share",
+                      import.module));
+    }
+    if (import.module != wasm::wasi::kModule) missing.push_back(import);
+  }
+  if (missing.empty()) return {};
+  return fail(ErrorKind::InvalidInput,
+              fmt::format("module imports {}, which a state machine does not get; it gets {}",
+                          wasm::names_of(missing), wasm::wasi::kModule));
+}
+
+}  // namespace
+
+bool is_bundle(std::string_view bytes) {
+  return !bytes.empty() && !bytes.starts_with(kWasmMagic) &&
+         bytes.find('\0') == std::string_view::npos && valid_utf8_prefix(bytes) == bytes.size();
+}
+
+Runtime::Native::Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in)
+    : cache(cache_in),
+      image_directory(std::move(image_directory_in)),
+      functions(cache.engine()),
+      starting_(cache.engine().loop(), 1) {
+  wasm::wasi::add_preview1(functions);
+}
+
+io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> Runtime::Native::script_beginning(
+    std::stop_token stop) {
+  const io::Semaphore::Slot slot = co_await starting_.acquire();
+  if (script_beginning_ != nullptr) co_return script_beginning_;
+  auto bytes = std::make_shared<const std::string>(
+      hangar_machine_runtime_begin,
+      static_cast<std::size_t>(hangar_machine_runtime_end - hangar_machine_runtime_begin));
+  const wasm::Digest digest =
+      co_await engine().workers().run([bytes] { return wasm::Digest::of(*bytes); });
+  const std::shared_ptr<const wasm::SleepableModule> module = HANGAR_CO_TRY(
+      co_await wasm::SleepableModule::load(cache, digest, std::move(bytes), image_directory, stop));
+  CallState state;
+  wasm::Instance instance(engine(), module, functions, state, limits::kMachineMemoryBytesMax);
+  StartTurn turn;
+  const wasm::TurnReport report =
+      co_await instance.run(turn, {.cpu_time_max = limits::kGuestCallMax}, std::move(stop));
+  if (!report.ended) co_return std::unexpected(report.ended.error());
+  if (turn.result() != 0) {
+    co_return fail(ErrorKind::Unavailable,
+                   "the state machine runtime does not start: " + state.log);
+  }
+  script_beginning_ = HANGAR_CO_TRY(co_await instance.checkpoint());
+  co_return script_beginning_;
+}
+
+Result<> CallState::print(wasm::wasi::OutputStream /*stream*/, std::string_view bytes) {
+  log += bytes.substr(0, limits::kMachineLogBytesMax -
+                             std::min<std::size_t>(log.size(), limits::kMachineLogBytesMax));
+  return {};
+}
+
+CallTurn::CallTurn(std::string allocator, std::vector<Call> calls)
+    : allocator_(std::move(allocator)), calls_(std::move(calls)) {}
+
+Result<std::optional<wasm::Invocation>> CallTurn::next(wasm::GuestMemory memory,
+                                                       std::uint64_t result) {
+  if (phase_ == Phase::Calling) {
+    phase_ = Phase::Preparing;
+    if (++at_ == calls_.size()) {
+      result_ = result;
+      text_ = HANGAR_TRY(read_result(memory, result));
+      return std::nullopt;
+    }
+  }
+  Call& call = calls_[at_];
+  if (phase_ == Phase::Allocating) {
+    const std::string& text = call.texts[texts_at_++];
+    const auto address = static_cast<std::uint32_t>(result);
+    if (address == 0) {
+      return fail(ErrorKind::GuestFault,
+                  fmt::format("{} has no memory for {} bytes", allocator_, text.size()));
+    }
+    if (Result<> written = memory.write(address, text); !written) {
+      return std::unexpected(
+          std::move(written).error().in(fmt::format("the answer of {}", allocator_)));
+    }
+    arguments_.push_back(address);
+    arguments_.push_back(text.size());
+  }
+  if (texts_at_ < call.texts.size()) {
+    phase_ = Phase::Allocating;
+    // Some allocators have no block of no bytes.
+    return wasm::Invocation{
+        .function = allocator_,
+        .arguments = {std::max<std::uint64_t>(1, call.texts[texts_at_].size())}};
+  }
+  phase_ = Phase::Calling;
+  texts_at_ = 0;
+  std::vector<std::uint64_t> arguments = std::exchange(arguments_, {});
+  arguments.insert(arguments.end(), call.more_arguments.begin(), call.more_arguments.end());
+  return wasm::Invocation{.function = call.function, .arguments = std::move(arguments)};
+}
+
+Result<std::string> read_packed(wasm::GuestMemory memory, std::uint64_t result) {
+  const auto size = static_cast<std::uint32_t>(result);
+  if (size > limits::kMachineAnswerBytesMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the machine's answer has {} bytes, the most is {}", size,
+                            limits::kMachineAnswerBytesMax));
+  }
+  return memory.read_string(static_cast<std::uint32_t>(result >> 32U), size);
+}
+
+std::string initial_event(std::string_view input) {
+  return fmt::format(R"({{"type":"xstate.init","input":{}}})", input);
+}
+
+Runtime::Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory)
+    : native_(std::make_unique<Native>(cache, std::move(image_directory))) {}
+
+Runtime::~Runtime() = default;
+
+io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const std::string> bytes,
+                                                         MachineLimits limits,
+                                                         std::stop_token stop) {
+  if (is_bundle(*bytes)) {
+    co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop));
+  }
+  if (!bytes->starts_with(kWasmMagic)) {
+    co_return fail(ErrorKind::InvalidInput,
+                   "is neither a WebAssembly module nor a JavaScript bundle (text in UTF-8)");
+  }
+  Described described =
+      HANGAR_CO_TRY(co_await native_->engine().workers().run([bytes]() -> Result<Described> {
+        const auto view = std::as_bytes(std::span(*bytes));
+        return Described{.digest = wasm::Digest::of(view),
+                         .header = HANGAR_TRY(wasm::read_module_header(view))};
+      }));
+  HANGAR_CO_TRY(check_imports(described.header));
+  const bool has_entry = wasm::find_export(described.header.exports, "handle_event") != nullptr;
+  co_return has_entry ? co_await load_handle_event(*native_, std::move(described), std::move(bytes),
+                                                   limits, std::move(stop))
+                      : co_await load_command(*native_, std::move(described), std::move(bytes),
+                                              limits, std::move(stop));
+}
+
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,458 @@
+#include "abi/statemachine/runtime.h"
+
+#include "abi/statemachine/machine.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/file.h"
+#include "json/value.h"
+#include "wasm/test_guests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::abi::statemachine {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+testing::Matcher<const Action&> is_action(const std::string& type,
+                                          const std::string& params = "{}") {
+  return AllOf(Field("type", &Action::type, type), Field("params", &Action::params, params));
+}
+
+testing::Matcher<const Timer&> is_timer(const std::string& id, Duration delay,
+                                        const std::string& event) {
+  return AllOf(Field("id", &Timer::id, id), Field("delay", &Timer::delay, delay),
+               Field("event", &Timer::event, event));
+}
+
+class MachineTest : public testing::Test {
+ public:
+  // One for all tests: QuickJS is compiled once.
+  static void SetUpTestSuite() {
+    rig = std::make_unique<wasm::GuestRig>();
+    directory = std::make_unique<wasm::TemporaryDirectory>();
+    runtime = std::make_unique<Runtime>(rig->cache(), directory->path() / "images");
+  }
+  static void TearDownTestSuite() {
+    runtime.reset();
+    directory.reset();
+    rig.reset();
+  }
+
+  static Result<std::shared_ptr<Machine>> try_load(std::string bytes, MachineLimits limits = {}) {
+    return rig->await(
+        runtime->load(std::make_shared<const std::string>(std::move(bytes)), limits, {}));
+  }
+  static std::shared_ptr<Machine> load(std::string bytes, MachineLimits limits = {}) {
+    auto machine = try_load(std::move(bytes), limits);
+    EXPECT_TRUE(machine.has_value()) << machine.error().message();
+    return machine ? *std::move(machine) : nullptr;
+  }
+  // What examples/build.sh has made of tests/guests/machines and examples.
+  static std::string built(const std::string& file) {
+    auto bytes =
+        io::read_file(std::filesystem::path(HANGAR_MACHINES_DIR) / file, limits::kModuleBytesMax);
+    EXPECT_TRUE(bytes.has_value()) << file;
+    return bytes ? *std::move(bytes) : std::string();
+  }
+  static std::string guest(const std::string& name) { return *wasm::GuestRig::bytes_of(name); }
+
+  static Result<Step> try_start(Machine& machine, std::string input = "{}") {
+    return rig->await(machine.start(std::move(input), {}));
+  }
+  static Result<Step> try_step(Machine& machine, const Step& before, std::string event) {
+    return rig->await(machine.step(before.state, std::move(event), {}));
+  }
+  static Step value_of(Result<Step> step) {
+    EXPECT_TRUE(step.has_value()) << step.error().message();
+    return step ? *std::move(step) : Step{};
+  }
+  static Step start(Machine& machine, std::string input = "{}") {
+    return value_of(try_start(machine, std::move(input)));
+  }
+  static Step step(Machine& machine, const Step& before, std::string event) {
+    return value_of(try_step(machine, before, std::move(event)));
+  }
+  // An event without more.
+  static Step send(Machine& machine, const Step& before, const std::string& type) {
+    return step(machine, before, R"({"type":")" + type + R"("})");
+  }
+
+  template <class T>
+  static void expect_error(const Result<T>& result, ErrorKind kind, const std::string& text) {
+    ASSERT_FALSE(result.has_value()) << text;
+    EXPECT_EQ(name_of(result.error().kind()), name_of(kind));
+    EXPECT_THAT(result.error().message(), HasSubstr(text));
+  }
+  static void expect_load_error(std::string bytes, ErrorKind kind, const std::string& text,
+                                MachineLimits limits = {}) {
+    SCOPED_TRACE(text);
+    expect_error(try_load(std::move(bytes), limits), kind, text);
+  }
+  // Of an answer to an event.
+  static void expect_step_error(std::string bytes, ErrorKind kind, const std::string& text,
+                                MachineLimits limits = {}) {
+    SCOPED_TRACE(text);
+    const auto machine = load(std::move(bytes), limits);
+    ASSERT_NE(machine, nullptr);
+    expect_error(try_step(*machine, {.state = "{}"}, R"({"type":"GO"})"), kind, text);
+  }
+
+  inline static std::unique_ptr<wasm::GuestRig> rig;
+  inline static std::unique_ptr<wasm::TemporaryDirectory> directory;
+  inline static std::unique_ptr<Runtime> runtime;
+};
+
+// The published example as it stands, in all shapes that it comes in.
+class ProvisionerTest : public MachineTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, ProvisionerTest,
+                         testing::Values("database_provisioner.js", "provisioner_handle_event.wasm",
+                                         "provisioner_command.wasm"));
+
+TEST_P(ProvisionerTest, GoesFromIdleToReady) {
+  const auto machine = load(built(GetParam()));
+  ASSERT_NE(machine, nullptr);
+
+  const Step idle = start(*machine, R"({"owner":"anna"})");
+  EXPECT_EQ(idle.value, R"("idle")");
+  EXPECT_THAT(idle.actions, IsEmpty());
+  EXPECT_THAT(idle.state, HasSubstr(R"("owner":"anna")"));
+
+  const Step volume = send(*machine, idle, "PROVISION");
+  EXPECT_EQ(volume.value, R"("creatingPvc")");
+  EXPECT_THAT(volume.actions, ElementsAre(is_action("CREATE_PVC", R"({"size":"1Gi"})")));
+
+  const Step deployment =
+      step(*machine, volume, R"({"type":"K8S_RESOURCE_CREATED","resourceName":"data"})");
+  EXPECT_THAT(deployment.actions,
+              ElementsAre(is_action("CREATE_DEPLOYMENT", R"({"imageName":"postgres:13"})")));
+
+  const Step health =
+      step(*machine, deployment, R"({"type":"K8S_RESOURCE_CREATED","resourceName":"db"})");
+  EXPECT_THAT(health.actions,
+              ElementsAre(is_action("RUN_HEALTH_CHECK", R"({"deploymentName":"db"})")));
+  EXPECT_FALSE(health.is_final);
+
+  const Step ready = send(*machine, health, "HEALTH_CHECK_PASSED");
+  EXPECT_EQ(ready.value, R"("ready")");
+  EXPECT_THAT(ready.actions, IsEmpty());
+  EXPECT_TRUE(ready.is_final);
+}
+
+TEST_P(ProvisionerTest, IgnoresWhatItsStateDoesNotKnow) {
+  const auto machine = load(built(GetParam()));
+  ASSERT_NE(machine, nullptr);
+  const Step volume = send(*machine, start(*machine), "PROVISION");
+
+  const Step same = send(*machine, volume, "PROVISION");
+
+  EXPECT_FALSE(same.is_handled);
+  EXPECT_THAT(same.actions, IsEmpty()) << "an action is asked for once";
+  EXPECT_EQ(same.state, volume.state);
+  const Step failed = step(*machine, volume, R"({"type":"FAILURE","message":"no \"quota\""})");
+  EXPECT_THAT(failed.actions, ElementsAre(is_action("DELETE_RESOURCES")));
+  EXPECT_TRUE(failed.is_final);
+  EXPECT_FALSE(send(*machine, failed, "PROVISION").is_handled);
+}
+
+// One machine as users of both majors write it.
+class EverythingTest : public MachineTest, public testing::WithParamInterface<bool> {
+ public:
+  static bool is_4() { return GetParam(); }
+  static std::shared_ptr<Machine> load_it() {
+    return load(built(is_4() ? "everything_v4.js" : "everything_v5.js"));
+  }
+  static std::string timeout() {
+    return is_4() ? "xstate.after(60000)#everything.working"
+                  : "xstate.after.long.everything.working";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(XState4, EverythingTest, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(XState5, EverythingTest, testing::Values(false));
+
+TEST_P(EverythingTest, AsksForTheActionsOfStatesThatAreEntered) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const auto greeting =
+      ElementsAre(is_action("GREET"), is_action("ANNOUNCE", R"({"from":"entry"})"));
+
+  const Step idle = start(*machine);
+  EXPECT_THAT(idle.actions, greeting);
+  EXPECT_THAT(send(*machine, idle, "LOOP").actions, greeting) << "entered again";
+  const Step noted = step(*machine, idle, R"({"type":"NOTE","text":"hi"})");
+  EXPECT_TRUE(noted.is_handled);
+  EXPECT_THAT(noted.actions, IsEmpty()) << "not entered";
+  EXPECT_THAT(noted.state, HasSubstr(R"("log":["hi"])"));
+}
+
+TEST_P(EverythingTest, KeepsRegionsApart) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step working = send(*machine, start(*machine, R"({"name":"n1"})"), "START");
+  EXPECT_EQ(working.value, R"({"working":{"disk":"making","net":"making"}})");
+  EXPECT_THAT(working.actions,
+              ElementsAre(is_action("WORK"), is_action("MAKE_DISK", R"({"name":"n1"})"),
+                          is_action("MAKE_NET")));
+  const Step disk = send(*machine, working, "DISK");
+  EXPECT_EQ(disk.value, R"({"working":{"disk":"made","net":"making"}})");
+  EXPECT_THAT(disk.actions, IsEmpty());
+  const Step done = send(*machine, disk, "NET");
+  EXPECT_EQ(done.value, R"("done")");
+  EXPECT_THAT(done.actions, ElementsAre(is_action("CELEBRATE")));
+  EXPECT_TRUE(done.is_final);
+  EXPECT_EQ(done.output, R"({"name":"n1"})");
+  EXPECT_FALSE(step(*machine, done, R"({"type":"NOTE","text":"late"})").is_handled);
+}
+
+TEST_P(EverythingTest, TurnsDelaysIntoTimers) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const std::string event = R"({"type":")" + timeout() + R"("})";
+
+  const Step working = send(*machine, start(*machine), "START");
+  EXPECT_THAT(working.timers_started,
+              ElementsAre(is_timer(timeout(), milliseconds(60'000), event)));
+  const Step paused = send(*machine, working, "PAUSE");
+  EXPECT_THAT(paused.timers_cancelled, ElementsAre(timeout()));
+  EXPECT_THAT(paused.timers_started, ElementsAre(is_timer("reminder", milliseconds(5'000),
+                                                          R"({"type":"REMIND","at":"once"})")));
+  const Step reminded = step(*machine, paused, paused.timers_started.at(0).event);
+  EXPECT_THAT(reminded.state, HasSubstr("reminded"));
+  EXPECT_THAT(reminded.timers_cancelled, IsEmpty());
+  const Step resumed = send(*machine, reminded, "RESUME");
+  EXPECT_THAT(resumed.timers_cancelled, ElementsAre("reminder"));
+  EXPECT_THAT(resumed.timers_started,
+              ElementsAre(is_timer(timeout(), milliseconds(60'000), event)));
+  EXPECT_EQ(step(*machine, resumed, event).value, R"("failed")");
+}
+
+TEST_P(EverythingTest, TakesTransitionsWithoutEventsAtOnce) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(send(*machine, start(*machine, R"({"name":"short"})"), "SKIP").value, R"("done")");
+  EXPECT_EQ(send(*machine, start(*machine), "SKIP").value, R"("failed")");
+}
+
+TEST_P(EverythingTest, SaysWhatItsCodeThrows) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  expect_error(try_step(*machine, start(*machine), R"({"type":"THROW"})"), ErrorKind::GuestFault,
+               "no luck");
+}
+
+TEST_P(EverythingTest, RefusesStatesThatAreNotItsOwn) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const auto expect_refusal = [&](std::string state, const std::string& text) {
+    expect_error(try_step(*machine, {.state = std::move(state)}, R"({"type":"START"})"),
+                 ErrorKind::InvalidInput, text);
+  };
+  expect_refusal("nonsense", "the state is not JSON");
+  expect_refusal("[]", "not one of an XState machine");
+  expect_refusal("{}", "has no value");
+  expect_refusal(R"({"value":7,"context":{}})", "neither a text nor an object");
+  expect_refusal(R"({"value":"gone","context":{}})",
+                 "the machine everything has no state gone; it has idle, working");
+  expect_refusal(R"({"value":{"working":{"disk":"gone","net":"making"}},"context":{}})",
+                 "no state working.disk.gone");
+}
+
+TEST_P(EverythingTest, CanBeDrawn) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Result<std::string> text = rig->await(machine->definition({}));
+  ASSERT_TRUE(text.has_value()) << text.error().message();
+  const json::Value definition = json::parse(*text).value();
+  EXPECT_EQ(json::string_at(definition, {"id"}), "everything");
+  EXPECT_EQ(json::string_at(definition, {"initial"}), "idle");
+  EXPECT_EQ(json::string_at(definition, {"states", "working", "type"}), "parallel");
+  EXPECT_EQ(json::dump(*json::find(definition, {"states", "idle", "on", "START"})),
+            R"([{"target":["#everything.working"]}])");
+  EXPECT_EQ(json::dump(
+                *json::find(definition, {"states", "working", "after", is_4() ? "60000" : "long"})),
+            R"([{"target":["#everything.failed"]}])");
+  EXPECT_EQ(json::dump(*json::find(definition, {"states", "resumed", "always"})),
+            R"([{"target":["#everything.working"]}])");
+}
+
+TEST_P(EverythingTest, ComesBackToWhereItWas) {
+  const auto machine = load(built(is_4() ? "history_v4.js" : "history_v5.js"));
+  ASSERT_NE(machine, nullptr);
+  const Step two = send(*machine, start(*machine), "TURN");
+  const Step closed = send(*machine, two, "CLOSE");
+  EXPECT_EQ(closed.value, R"("closed")");
+  const Step open = send(*machine, closed, "OPEN");
+  EXPECT_EQ(open.value, R"({"book":"two"})");
+  EXPECT_THAT(open.actions, ElementsAre(is_action("READ_TWO")));
+}
+
+TEST_P(EverythingTest, RefusesInputThatIsNoObject) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  expect_error(try_start(*machine, "nonsense"), ErrorKind::InvalidInput, "the input is not JSON");
+  if (is_4())
+    expect_error(try_start(*machine, "[1]"), ErrorKind::InvalidInput, "the input is not an object");
+}
+
+// --- Bundles ---
+
+constexpr std::string_view kCounter = R"(
+  globalThis.handle_event = (state, event) => {
+    const before = JSON.parse(state) ?? {count: 0};
+    return JSON.stringify({newState: {count: before.count + 1}, actions: [{type: 'COUNT', params: {to: before.count + 1}}]});
+  };
+)";
+
+// A bundle whose entry point has `body`.
+std::string entry(const std::string& body) {
+  return "export function handle_event(state, event) { " + body + " }";
+}
+
+TEST_F(MachineTest, TakesAnyCodeWithTheEntryPoint) {
+  const auto machine = load(std::string(kCounter));
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(machine->shape(), Shape::Bundle);
+  const Step one = start(*machine);
+  EXPECT_EQ(one.state, R"({"count":1})");
+  const Step two = send(*machine, one, "GO");
+  EXPECT_EQ(two.state, R"({"count":2})");
+  EXPECT_THAT(two.actions, ElementsAre(is_action("COUNT", R"({"to":2})")));
+  expect_error(rig->await(machine->definition({})), ErrorKind::NotFound, "no XState machine");
+}
+
+TEST_F(MachineTest, RemembersNothingBetweenCalls) {
+  const auto machine =
+      load("let calls = 0; " + entry("return JSON.stringify({newState: ++calls})").substr(7) +
+           "globalThis.handle_event = handle_event;");
+  ASSERT_NE(machine, nullptr);
+  for (int time = 0; time < 3; ++time)
+    EXPECT_EQ(send(*machine, {.state = "{}"}, "GO").state, "1");
+}
+
+TEST_F(MachineTest, TakesBundlesInAllFormats) {
+  for (const char* const text : {
+           "export const handle_event = () => '{\"newState\":1}';",
+           "export default {}; export const handleEvent = () => '{\"newState\":1}';",
+           "module.exports = {handle_event: () => '{\"newState\":1}'};",
+           "exports.handle_event = () => '{\"newState\":1}';",
+           "var library = (() => ({handle_event: () => '{\"newState\":1}'}))();",
+           "function handle_event() { return '{\"newState\":1}'; }",
+           "await Promise.resolve(); export const handle_event = () => '{\"newState\":1}';",
+       }) {
+    SCOPED_TRACE(text);
+    const auto machine = load(text);
+    ASSERT_NE(machine, nullptr);
+    EXPECT_EQ(start(*machine).state, "1");
+  }
+}
+
+TEST_F(MachineTest, KeepsWhatIsPrintedOutOfTheAnswer) {
+  const auto machine = load("console.log('loading'); " +
+                            entry("console.warn('seen', {a: 1}); return '{\"newState\":1}'"));
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(start(*machine).log, "seen {\"a\":1}\n");
+}
+
+TEST_F(MachineTest, DrawsOtherNumbersEachTime) {
+  const auto machine =
+      load(entry("return JSON.stringify({newState: [Math.random(), Date.now()]})"));
+  ASSERT_NE(machine, nullptr);
+  EXPECT_NE(start(*machine).state, start(*machine).state);
+}
+
+TEST_F(MachineTest, SaysWhyABundleIsNoMachine) {
+  expect_load_error("", ErrorKind::InvalidInput,
+                    "neither a WebAssembly module nor a JavaScript bundle");
+  expect_load_error(std::string("text\0text", 9), ErrorKind::InvalidInput, "neither");
+  expect_load_error("const a = ;", ErrorKind::InvalidInput, "SyntaxError: ");
+  expect_load_error("export const a = 1;", ErrorKind::InvalidInput, "the bundle has no machine");
+  expect_load_error("import {createMachine} from 'xstate'; export default createMachine({});",
+                    ErrorKind::InvalidInput, "xstate");
+  expect_load_error("throw new TypeError('at home')", ErrorKind::GuestFault, "TypeError: at home");
+  expect_load_error("export default 1; await Promise.reject(new Error('later'))",
+                    ErrorKind::GuestFault, "later");
+  expect_load_error("export default 1; await new Promise(() => {})", ErrorKind::GuestFault,
+                    "never comes");
+  const MachineLimits soon{.cpu_time_max = milliseconds(50)};
+  expect_load_error("while (true) {}", ErrorKind::LimitExceeded, "execution timeout", soon);
+  expect_load_error("let a = []; while (true) a.push(new Array(100000).fill(0))",
+                    ErrorKind::LimitExceeded, "memory", {.memory_bytes_max = 16 * limits::kMiB});
+  expect_load_error(std::string(limits::kMachineBundleBytesMax + 1, ' '), ErrorKind::LimitExceeded,
+                    "bytes");
+}
+
+TEST_F(MachineTest, SaysWhatIsWrongWithAnAnswer) {
+  expect_step_error(entry("throw new Error('not today')"), ErrorKind::GuestFault,
+                    "Error: not today");
+  expect_step_error(entry("throw 'text'"), ErrorKind::GuestFault, "threw text");
+  expect_step_error(entry("return undefinedThing"), ErrorKind::GuestFault, "ReferenceError");
+  expect_step_error(entry("return 7"), ErrorKind::InvalidInput, "returned number");
+  expect_step_error(entry("return 'no JSON'"), ErrorKind::InvalidInput, "not JSON");
+  expect_step_error(entry("return '[]'"), ErrorKind::InvalidInput, "no object");
+  expect_step_error(entry("return '{}'"), ErrorKind::InvalidInput, "no newState");
+  expect_step_error(entry(R"(return '{"error":"sorry"}')"), ErrorKind::InvalidInput,
+                    "answered with an error: sorry");
+  expect_step_error(entry(R"(return '{"newState":1,"actions":{}}')"), ErrorKind::InvalidInput,
+                    "actions are no array");
+  expect_step_error(entry(R"(return '{"newState":1,"actions":[{}]}')"), ErrorKind::InvalidInput,
+                    "without a type");
+  expect_step_error(entry(R"(return '{"newState":1,"actions":[{"type":"A","params":[]}]}')"),
+                    ErrorKind::InvalidInput, "params of action A");
+  expect_step_error(
+      entry(
+          R"(return '{"newState":1,"timersStarted":[{"id":"t","delay":"soon","event":{"type":"T"}}]}')"),
+      ErrorKind::InvalidInput, "not a number of milliseconds");
+  expect_step_error(entry(R"(return '{"newState":1,"timersStarted":[{"id":"t","delay":1}]}')"),
+                    ErrorKind::InvalidInput, "no event");
+  expect_step_error(entry("return JSON.stringify({newState: 'x'.repeat(300000)})"),
+                    ErrorKind::LimitExceeded, "state has 300002 bytes");
+  expect_step_error(entry("return JSON.stringify({newState: 'x'.repeat(2000000)})"),
+                    ErrorKind::LimitExceeded, "answer has");
+}
+
+TEST_F(MachineTest, EndsMachinesThatGoTooFar) {
+  expect_step_error(entry("while (true) {}"), ErrorKind::LimitExceeded, "execution timeout",
+                    {.cpu_time_max = milliseconds(50)});
+  expect_step_error(entry("let a = []; while (true) a.push(new Array(100000).fill(0))"),
+                    ErrorKind::LimitExceeded, "memory", {.memory_bytes_max = 16 * limits::kMiB});
+  expect_step_error(entry("const f = () => f() + 1; return f()"), ErrorKind::GuestFault, "");
+}
+
+TEST_F(MachineTest, ABadStepHarmsNoOther) {
+  const auto machine = load(
+      entry("if (JSON.parse(event).type === 'BAD') throw new Error('bad'); Object.prototype.x = 1; "
+            "return JSON.stringify({newState: state})"));
+  ASSERT_NE(machine, nullptr);
+  EXPECT_FALSE(try_step(*machine, {.state = "1"}, R"({"type":"BAD"})").has_value());
+  EXPECT_EQ(send(*machine, {.state = "1"}, "GOOD").state, R"("1")");
+}
+
+TEST_F(MachineTest, EndsWhenItIsTold) {
+  const auto machine = load(entry("while (true) {}"));
+  ASSERT_NE(machine, nullptr);
+  std::stop_source stop;
+  stop.request_stop();
+  expect_error(rig->await(machine->step("{}", R"({"type":"GO"})", stop.get_token())),
+               ErrorKind::Cancelled, "");
+}
+
+}  // namespace
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,95 @@
+// From the reference in a StatefulWorkflow to a machine that decides: fetched, pinned by digest,
+// loaded once, and shared by all workflows of the same bytes.
+//
+// A workflow goes on with the machine that it began with: prepare() says which bytes a reference
+// means now, load() brings back the machine of a digest that was pinned earlier.
+#pragma once
+
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "modules/fetcher.h"
+#include "modules/module_store.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace hangar::workflows {
+
+struct MachineSource {
+  // As modules::Reference reads it: configmap://namespace/name[/key], https://, oci://, file://.
+  std::string reference;
+  std::string sha256;  // Expected, hex; empty: as the reference says, or any.
+  bool insecure = false;
+};
+
+struct MachineModule {
+  std::shared_ptr<abi::statemachine::Machine> machine;
+  std::string sha256;    // Of the module or bundle as its author made it, uncompressed; hex.
+  std::string resolved;  // The reference, pinned by digest where that can be; empty after load().
+};
+
+// Loop thread only.
+class MachineModules {
+ public:
+  // All of it outlives this.
+  struct Parts {
+    io::Loop& loop;
+    io::Workers& workers;
+    modules::Fetcher& fetcher;
+    modules::ModuleStore& store;  // The fetcher's.
+    abi::statemachine::Runtime& runtime;
+    abi::statemachine::MachineLimits limits = {};
+  };
+  explicit MachineModules(Parts parts) : parts_(parts) {}
+  MachineModules(const MachineModules&) = delete;
+  MachineModules& operator=(const MachineModules&) = delete;
+
+  // Resolves the source anew (a tag may have moved, a ConfigMap may have been edited). What is
+  // loaded already is neither read nor loaded again. Errors, for the workflow's status, each naming
+  // the reference: InvalidInput (neither a module nor a bundle, another contract, a syntax error,
+  // wrong checksum), NotFound (no such ConfigMap, key, tag), Denied, GuestFault (threw while it was
+  // loaded), LimitExceeded, Unavailable, Cancelled.
+  [[nodiscard]] io::Task<Result<MachineModule>> prepare(MachineSource source, std::stop_token stop);
+
+  // The machine with that digest, from memory or from the store of fetched modules. NotFound when
+  // it is in neither (the cache directory is new): then a prepare() with MachineSource::sha256
+  // finds it if the source still has those bytes.
+  [[nodiscard]] io::Task<Result<MachineModule>> load(std::string sha256, std::stop_token stop);
+
+  // Machines in memory now. Those that are not used for longest go beyond kMachinesKeptMax, and
+  // are loaded again when they are wanted.
+  [[nodiscard]] std::size_t kept_count() const { return kept_.size(); }
+
+ private:
+  using Machine = abi::statemachine::Machine;
+  struct Shared {
+    explicit Shared(io::Loop& loop) : making(loop, 1) {}
+    io::Semaphore making;
+    std::weak_ptr<Machine> machine;
+  };
+
+  [[nodiscard]] std::shared_ptr<Machine> find(const std::string& sha256);
+  void keep(const std::string& sha256, std::shared_ptr<Machine> machine);
+  [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> make(
+      std::string sha256, std::shared_ptr<const std::string> bytes, std::stop_token stop);
+
+  const Parts parts_;
+  std::map<std::string, std::shared_ptr<Shared>> by_sha256_;
+  // By the reference's key: what it was when it was last looked at.
+  std::map<std::string, std::string> sha256_of_;
+  // The most recently used first.
+  std::list<std::pair<std::string, std::shared_ptr<Machine>>> kept_;
+};
+
+}  // namespace hangar::workflows
