@@ -185,7 +185,7 @@ read_ports() {
   read -r base <"$dir/port"
   etcd_port=$base etcd_peer_port=$((base + 1)) api_port=$((base + 2)) kcm_port=$((base + 3))
   scheduler_port=$((base + 4)) kwok_port=$((base + 5)) toxiproxy_port=$((base + 6)) proxy_port=$((base + 7))
-  registry_port=$((base + 8)) # the rest of the block is for a node's daemons
+  registry_port=$((base + 8)) # the rest of the block is for a node's daemons (dev/node.sh)
   url=https://127.0.0.1:$api_port proxy_url=https://127.0.0.1:$proxy_port
 }
 
@@ -274,6 +274,8 @@ YAML
       --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
       --requestheader-extra-headers-prefix=X-Remote-Extra- --enable-aggregator-routing=true \
       --proxy-client-cert-file="$pki/front-proxy-client.crt" --proxy-client-key-file="$pki/front-proxy-client.key" \
+      --kubelet-client-certificate="$pki/admin.crt" --kubelet-client-key="$pki/admin.key" \
+      --kubelet-preferred-address-types=InternalIP \
       "${audit_args[@]}" "${apiserver_args[@]}"
   fi
   until_ready kube-apiserver 120 http_ok --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" "$url/readyz"

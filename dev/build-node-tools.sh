@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Gets the programs of a real node (dev/node.sh), once:
+#
+#   <cache>/node-tools-<hash>/bin      kubelet, runc, busybox
+#   <cache>/node-tools-<hash>/cni      the CNI plugins bridge, host-local, loopback
+#   <cache>/node-tools-<hash>/containerd-{1.6,2}  containerd, its shim, ctr
+#
+#   build-node-tools.sh              get what is missing, print the directory
+#   build-node-tools.sh --print-dir  only print it, whether or not it exists
+#
+# kubelet, the plugins and containerd 2 are built from their pinned Go modules (dev/tools); containerd 1.6,
+# runc and a static busybox are taken out of Debian's packages, because those would start services.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+. "$here/env.sh"
+
+pins=$(cd "$here" && sha256sum build-node-tools.sh tools/{ctl,node}/go.{mod,sum}; uname -m)
+out=$HANGAR_CACHE_DIR/node-tools-$(sha256sum <<<"$pins" | cut -c1-16)
+
+if [ "${1:-}" != --print-dir ] && [ ! -d "$out" ]; then
+  mkdir -p "$HANGAR_CACHE_DIR"
+  exec 9>"$HANGAR_CACHE_DIR/node-tools.lock"
+  flock 9
+fi
+if [ "${1:-}" = --print-dir ] || [ -d "$out" ]; then
+  echo "$out"
+  exit
+fi
+
+command -v go >/dev/null || die "no go: run dev/setup.sh"
+# A build that was interrupted goes on where it stopped: this directory is kept until it is complete.
+work=$out.partial
+mkdir -p "$work"/{bin,cni,containerd-1.6,containerd-2}
+
+# build MODULE PROGRAM PACKAGE [LDFLAGS]: PROGRAM is a path below $work.
+build() {
+  if [ -x "$work/$2" ]; then return; fi
+  say "building ${2##*/}"
+  (cd "$here/tools/$1" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false \
+    -ldflags "-s -w ${4:-}" -o "$work/$2.new" "$3") 9>&-
+  mv "$work/$2.new" "$work/$2"
+}
+
+version=$(cd "$here/tools/ctl" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+minor=${version#v1.} minor=${minor%%.*}
+version_flags=
+for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  version_flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
+  version_flags+=" -X $package.gitTreeState=archive -X $package.gitCommit=unknown"
+  version_flags+=" -X $package.buildDate=1970-01-01T00:00:00Z"
+done
+build ctl bin/kubelet k8s.io/kubernetes/cmd/kubelet "$version_flags"
+
+plugins=github.com/containernetworking/plugins/plugins
+build node cni/bridge $plugins/main/bridge
+build node cni/loopback $plugins/main/loopback
+build node cni/host-local $plugins/ipam/host-local
+
+containerd=github.com/containerd/containerd/v2
+containerd_version=$(cd "$here/tools/node" && go list -m -f '{{.Version}}' $containerd)
+for program in containerd containerd-shim-runc-v2 ctr; do
+  build node containerd-2/$program $containerd/cmd/$program "-X $containerd/version.Version=$containerd_version"
+done
+
+# from_debian PACKAGE DIRECTORY PATH...: takes files out of a package without installing it.
+from_debian() {
+  local package=$1 directory=$2 path
+  shift 2
+  say "unpacking Debian's $package"
+  rm -rf "$work/debian"
+  mkdir "$work/debian"
+  (cd "$work/debian" && apt-get download -q "$package" >&2 && dpkg-deb -x "$package"_*.deb root) 9>&-
+  for path in "$@"; do
+    install -m 755 "$work/debian/root/$path" "$work/$directory/"
+  done
+  rm -rf "$work/debian"
+}
+from_debian containerd containerd-1.6 usr/bin/{containerd,containerd-shim-runc-v2,ctr}
+from_debian runc bin usr/sbin/runc
+from_debian busybox-static bin bin/busybox
+
+mv -T "$work" "$out"
+say "the node's programs are in $out"
+echo "$out"
