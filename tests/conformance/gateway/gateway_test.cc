@@ -2,7 +2,7 @@
 // and never more. Where that can be said as "the same answer", both are asked and compared.
 #include "gateway/gateway.h"
 
-#include "../kube/session.h"
+#include "../kube/objects.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -15,7 +15,9 @@
 #include "kube/discovery.h"
 #include "kube/object.h"
 #include "testing/control_plane.h"
-#include "testing/shared_control_plane.h"
+#include "testing/own_control_plane.h"
+#include "testing/session.h"
+#include "testing/wait.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -41,11 +43,9 @@ namespace hangar::gateway {
 namespace {
 
 using kube::Identity;
-using kube::Session;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Component;
-using testing::ControlPlane;
+using testing::Session;
 
 constexpr const char* kRingCrd = R"(
 apiVersion: apiextensions.k8s.io/v1
@@ -152,32 +152,27 @@ class Guest final : public Answer {
   std::unique_ptr<Exchange> exchange_;
 };
 
-class GatewayTest : public ::testing::Test {
+class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
+ public:
+  static testing::ControlPlaneOptions options() {
+    return {.controller_manager = false,
+            .proxy = true,
+            .apiserver_arguments = {"--etcd-compaction-interval=5s"}};
+  }
+
  protected:
   static void SetUpTestSuite() {
-    auto started = ControlPlane::start({.controller_manager = false,
-                                        .proxy = true,
-                                        .apiserver_arguments = {"--etcd-compaction-interval=5s"}});
-    if (!started) {
-      start_error_ = started.error();
-      return;
-    }
-    own_ = *std::move(started);
+    OwnControlPlane::SetUpTestSuite();
+    if (is_absent()) return;
     ASSERT_TRUE(own_->kubectl({"apply", "-f", "-"}, kRingCrd).has_value());
     ASSERT_TRUE(own_->kubectl({"wait", "--for=condition=Established",
                                "crd/rings.gateway.example.com", "--timeout=30s"})
                     .has_value());
   }
-  static void TearDownTestSuite() { own_.reset(); }
 
   void SetUp() override {
-    if (!own_) {
-      if (testing::SharedControlPlane::may_be_absent(*start_error_)) {
-        GTEST_SKIP() << start_error_->message();
-      }
-      GTEST_FAIL() << start_error_->message();
-    }
-    ASSERT_TRUE(own_->heal().has_value());
+    OwnControlPlane::SetUp();
+    if (is_absent()) return;
     mine_ = make_namespace();
     other_ = make_namespace();
     connect(own_->kubeconfig());
@@ -215,22 +210,14 @@ class GatewayTest : public ::testing::Test {
     if (!session_) return;
     gateway_.reset();
     cache_.reset();
-    EXPECT_TRUE(wait([this] { return session_->loop.spawned_count() == 0; }))
-        << "something does not end";
+    EXPECT_TRUE(testing::wait_for_end_of_tasks(session_->loop)) << "something does not end";
     discovery_.reset();
     client_.reset();
     session_.reset();
   }
 
   bool wait(const std::function<bool()>& condition, seconds at_most = seconds(60)) {
-    bool is_over = false;
-    const auto limit = session_->loop.after(at_most, [&] { is_over = true; });
-    std::function<void()> look = [] {};
-    io::Loop::Timer tick;
-    look = [&] { tick = session_->loop.after(milliseconds(10), [&] { look(); }); };
-    look();
-    session_->loop.run_until([&] { return is_over || condition(); });
-    return !is_over;
+    return testing::wait(session_->loop, condition, at_most);
   }
 
   template <class... Rest>
@@ -316,8 +303,6 @@ class GatewayTest : public ::testing::Test {
     return sum;
   }
 
-  static inline std::unique_ptr<ControlPlane> own_;
-  static inline std::optional<Error> start_error_;
   std::string mine_;
   std::string other_;
   std::unique_ptr<Session> session_;
@@ -604,6 +589,11 @@ TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
       forbidden.emplace_back("GET", collection + query);
     }
     forbidden.emplace_back("DELETE", collection);
+    forbidden.emplace_back("POST", collection);
+    forbidden.emplace_back("PUT", collection + "/foreign");
+    forbidden.emplace_back("PATCH", collection + "/foreign");
+    forbidden.emplace_back("GET", collection + "/foreign/status");
+    forbidden.emplace_back("PATCH", collection + "/foreign/status");
     forbidden.emplace_back("GET", collection + "/foreign");
     forbidden.emplace_back("GET", collection + "/foreign?resourceVersion=0");
     forbidden.emplace_back("DELETE", collection + "/foreign");
@@ -632,6 +622,10 @@ TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
       ask(guest, std::string("/api/v1/secrets"), std::string("GET"), std::string(),
           http::Headers{{"Impersonate-User", "admin"},
                         {"Impersonate-Group", "system:masters"},
+                        {"Impersonate-Uid", "1"},
+                        {"Impersonate-Extra-Scopes", "all"},
+                        {"X-Remote-User", "admin"},
+                        {"X-Remote-Group", "system:masters"},
                         {"Authorization", "Bearer x"}});
   EXPECT_EQ(pretender.status, 403);
   EXPECT_TRUE(pretender.body().contains("system:serviceaccount:" + mine_ + ":guest"));

@@ -10,9 +10,11 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/scope.h"
-#include "session.h"
+#include "objects.h"
 #include "testing/control_plane.h"
-#include "testing/shared_control_plane.h"
+#include "testing/own_control_plane.h"
+#include "testing/session.h"
+#include "testing/wait.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,7 +36,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Component;
-using testing::ControlPlane;
+using testing::Session;
 
 using Content = std::map<std::string, std::string>;  // Name to resourceVersion.
 
@@ -100,26 +102,16 @@ struct Mirror {
   std::function<void(const Delta&)> also;
 };
 
-class CacheTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto started = ControlPlane::start({.controller_manager = false, .proxy = true, .audit = true});
-    if (started) {
-      own_ = *std::move(started);
-    } else {
-      start_error_ = started.error();
-    }
+class CacheTest : public testing::OwnControlPlane<CacheTest> {
+ public:
+  static testing::ControlPlaneOptions options() {
+    return {.controller_manager = false, .proxy = true, .audit = true};
   }
-  static void TearDownTestSuite() { own_.reset(); }
 
+ protected:
   void SetUp() override {
-    if (!own_) {
-      if (testing::SharedControlPlane::may_be_absent(*start_error_)) {
-        GTEST_SKIP() << start_error_->message();
-      }
-      GTEST_FAIL() << start_error_->message();
-    }
-    ASSERT_TRUE(own_->heal().has_value());
+    OwnControlPlane::SetUp();
+    if (is_absent()) return;
     auto name = own_->unique_namespace("cache");
     ASSERT_TRUE(name.has_value()) << name.error().message();
     namespace_ = *std::move(name);
@@ -138,21 +130,12 @@ class CacheTest : public ::testing::Test {
   }
   void disconnect() {
     cache_.reset();
-    EXPECT_TRUE(wait([this] { return session_->loop.spawned_count() == 0; }))
-        << "a watch did not end";
+    EXPECT_TRUE(testing::wait_for_end_of_tasks(session_->loop)) << "a watch did not end";
     session_.reset();
   }
 
   bool wait(const std::function<bool()>& condition, seconds at_most = seconds(60)) {
-    bool is_over = false;
-    const auto limit = session_->loop.after(at_most, [&] { is_over = true; });
-    // The condition may come true without anything happening on the loop.
-    std::function<void()> look = [] {};
-    io::Loop::Timer tick;
-    look = [&] { tick = session_->loop.after(milliseconds(20), [&] { look(); }); };
-    look();
-    session_->loop.run_until([&] { return is_over || condition(); });
-    return !is_over;
+    return testing::wait(session_->loop, condition, at_most);
   }
 
   void make(const std::string& name, const std::string& data = "{}") {
@@ -186,8 +169,6 @@ class CacheTest : public ::testing::Test {
 
   Scope here() const { return {.resource = kConfigMaps, .namespace_ = namespace_}; }
 
-  static inline std::unique_ptr<ControlPlane> own_;
-  static inline std::optional<Error> start_error_;
   std::string namespace_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Cache> cache_;

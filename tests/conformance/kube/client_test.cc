@@ -1,6 +1,7 @@
 // The client against a real API server: what is claimed here is claimed of Kubernetes.
 #include "kube/client.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -11,19 +12,23 @@
 #include "kube/auth/credentials.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
-#include "session.h"
+#include "objects.h"
+#include "testing/session.h"
 #include "testing/shared_control_plane.h"
+#include "testing/wait.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,6 +47,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using testing::Session;
 
 // Remembers the warnings of the client.
 class WarningLog final : public LogSink {
@@ -481,6 +487,59 @@ TEST_F(ClientTest, SendsManyRequestsOverOneConnection) {
 
   EXPECT_EQ(connections_to(cluster_->url()), 1);
   EXPECT_EQ(requests(session().metrics, "GET", "200"), 451);
+}
+
+TEST_F(ClientTest, HoldsManyWatchesOnFewConnections) {
+  struct Watcher {
+    bool has_ended = false;
+    std::set<std::string> seen;
+  };
+  const auto follow = [](Client on, std::string in, std::stop_token stop,
+                         Watcher& watcher) -> io::Task<void> {
+    (void)co_await on.watch(
+        kConfigMaps, std::move(in), "resourceVersion=0",
+        [&watcher](std::string_view line) {
+          watcher.seen.insert(
+              std::string(json::string_at(parse(line), {"object", "metadata", "name"})));
+          return Result<>();
+        },
+        std::move(stop));
+    watcher.has_ended = true;
+  };
+  std::stop_source stop;
+  std::list<Watcher> watchers;
+  const auto begin = [&](std::size_t count) {
+    while (watchers.size() < count) {
+      session().loop.spawn(follow(client(), namespace_, stop.get_token(), watchers.emplace_back()));
+    }
+  };
+  const auto all_see = [&](std::string_view name) {
+    return testing::wait(session().loop, [&] {
+      return std::ranges::all_of(watchers, [&](const Watcher& watcher) {
+        return watcher.seen.contains(std::string(name));
+      });
+    });
+  };
+  // The first request of a burst would be on its way before the connection is there.
+  create_config_map("first");
+
+  // Below the hundred streams that the server allows a connection.
+  begin(90);
+  EXPECT_TRUE(all_see("first"));
+  EXPECT_EQ(connections_to(cluster_->url()), 1);
+  create_config_map("second");
+  EXPECT_TRUE(all_see("second"));
+  EXPECT_EQ(connections_to(cluster_->url()), 1) << "a write has its stream among the watches";
+
+  begin(1000);
+  EXPECT_TRUE(all_see("second"));
+  create_config_map("third");
+  EXPECT_TRUE(all_see("third"));
+  EXPECT_LE(connections_to(cluster_->url()), limits::kHttp2ConnectionsMax);
+  EXPECT_TRUE(std::ranges::none_of(watchers, &Watcher::has_ended));
+
+  stop.request_stop();
+  EXPECT_TRUE(testing::wait_for_end_of_tasks(session().loop));
 }
 
 TEST_F(ClientTest, SurvivesFarMoreRequestsAtOnceThanOneConnectionTakes) {

@@ -6,17 +6,16 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
-#include "session.h"
+#include "objects.h"
 #include "testing/control_plane.h"
-#include "testing/shared_control_plane.h"
+#include "testing/own_control_plane.h"
+#include "testing/session.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <memory>
-#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -31,33 +30,23 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Component;
-using testing::ControlPlane;
+using testing::Session;
 
-class FaultsTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto started = ControlPlane::start({.controller_manager = false,
-                                        .proxy = true,
-                                        .apiserver_arguments = {"--etcd-compaction-interval=1s"}});
-    if (started) {
-      own_ = *std::move(started);
-    } else {
-      start_error_ = started.error();
-    }
+class FaultsTest : public testing::OwnControlPlane<FaultsTest> {
+ public:
+  static testing::ControlPlaneOptions options() {
+    return {.controller_manager = false,
+            .proxy = true,
+            .apiserver_arguments = {"--etcd-compaction-interval=1s"}};
   }
-  static void TearDownTestSuite() { own_.reset(); }
+
+ protected:
   void SetUp() override {
-    if (!own_) {
-      if (testing::SharedControlPlane::may_be_absent(*start_error_)) {
-        GTEST_SKIP() << start_error_->message();
-      }
-      GTEST_FAIL() << start_error_->message();
-    }
+    OwnControlPlane::SetUp();
+    if (is_absent()) return;
     namespace_ = own_->unique_namespace("faults").value();
   }
 
-  static inline std::unique_ptr<ControlPlane> own_;
-  static inline std::optional<Error> start_error_;
   std::string namespace_;
 };
 

@@ -12,7 +12,8 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
-#include "session.h"
+#include "objects.h"
+#include "testing/session.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -34,6 +35,7 @@ namespace hangar::kube {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::Session;
 
 class RetryTest : public ::testing::Test {
  protected:

@@ -1,5 +1,5 @@
 // Leases, Events and finalizers against a real API server.
-#include "../kube/session.h"
+#include "../kube/objects.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -15,7 +15,9 @@
 #include "reconcile/finalizer.h"
 #include "reconcile/leader_elector.h"
 #include "testing/control_plane.h"
+#include "testing/session.h"
 #include "testing/shared_control_plane.h"
+#include "testing/wait.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,21 +32,12 @@
 namespace hangar::reconcile {
 namespace {
 
-using kube::Session;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ControlPlane;
 using ::testing::HasSubstr;
-
-bool wait(io::Loop& loop, const std::function<bool()>& condition) {
-  bool is_over = false;
-  const auto limit = loop.after(seconds(40), [&] { is_over = true; });
-  io::Loop::Timer tick;
-  std::function<void()> look = [&] { tick = loop.after(milliseconds(10), [&] { look(); }); };
-  look();
-  loop.run_until([&] { return is_over || condition(); });
-  return !is_over;
-}
+using testing::Session;
+using testing::wait;
 
 void finish(io::Loop& loop, io::Task<void> task) {
   bool is_done = false;

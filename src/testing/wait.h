@@ -1,0 +1,30 @@
+// Runs a loop until something has come true, for tests of what lives on it.
+#pragma once
+
+#include "io/loop.h"
+
+#include <chrono>
+#include <functional>
+
+namespace hangar::testing {
+
+// False when the condition is not true within the time. It may come true without anything happening
+// on the loop: it is looked at every few milliseconds besides.
+[[nodiscard]] inline bool wait(io::Loop& loop, const std::function<bool()>& condition,
+                               std::chrono::seconds at_most = std::chrono::seconds(60)) {
+  bool is_over = false;
+  const auto limit = loop.after(at_most, [&is_over] { is_over = true; });
+  io::Loop::Timer tick;
+  std::function<void()> look;
+  look = [&] { tick = loop.after(std::chrono::milliseconds(10), [&look] { look(); }); };
+  look();
+  loop.run_until([&] { return is_over || condition(); });
+  return !is_over;
+}
+
+// All that was spawned on the loop comes to its end.
+[[nodiscard]] inline bool wait_for_end_of_tasks(io::Loop& loop) {
+  return wait(loop, [&loop] { return loop.spawned_count() == 0; });
+}
+
+}  // namespace hangar::testing
