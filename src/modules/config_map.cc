@@ -71,6 +71,27 @@ std::optional<std::vector<std::string>> in_part_order(const std::vector<std::str
   return ordered;
 }
 
+// The only key that is named like what is wanted; nothing when there are several, or none.
+std::optional<std::string> only_by_name(const std::vector<std::string>& keys) {
+  std::optional<std::string> found;
+  for (const std::string& key : keys) {
+    std::string_view name = key;
+    if (name.ends_with(".gz")) name.remove_suffix(3);
+    if (!name.ends_with(".wasm") && !name.ends_with(".js") && !name.ends_with(".mjs")) continue;
+    if (found) return std::nullopt;
+    found = key;
+  }
+  return found;
+}
+
+// What `text` of data is: bytes as base64, or itself.
+std::string script_or_bytes(std::string text) {
+  std::optional<std::string> bytes = base64_decode(text);
+  const bool is_module =
+      bytes && (bytes->starts_with(std::string_view("\0asm", 4)) || bytes->starts_with("\x1f\x8b"));
+  return is_module ? *std::move(bytes) : std::move(text);
+}
+
 Result<std::string> decoded(const std::map<std::string, std::string>& values,
                             const std::vector<std::string>& keys, std::string_view field) {
   std::string text;
@@ -88,7 +109,8 @@ Result<std::string> decoded(const std::map<std::string, std::string>& values,
 
 }  // namespace
 
-Result<std::string> module_bytes(const ConfigMapContent& content, std::string_view key) {
+Result<std::string> module_bytes(const ConfigMapContent& content, std::string_view key,
+                                 Content wanted) {
   const std::vector<std::string> all = keys_of(content);
   std::vector<std::string> chosen;
   if (!key.empty()) {
@@ -101,6 +123,8 @@ Result<std::string> module_bytes(const ConfigMapContent& content, std::string_vi
     chosen = all;
   } else if (auto parts = in_part_order(all)) {
     chosen = *std::move(parts);
+  } else if (auto only = wanted == Content::ModuleOrScript ? only_by_name(all) : std::nullopt) {
+    chosen = {*std::move(only)};
   } else {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("configmap has {}: name the module's key in the reference, or number "
@@ -112,6 +136,12 @@ Result<std::string> module_bytes(const ConfigMapContent& content, std::string_vi
         chosen, [&values](const std::string& name) { return values.contains(name); });
   };
   if (in(content.binary_data)) return decoded(content.binary_data, chosen, "binaryData");
+  if (in(content.data) && wanted == Content::ModuleOrScript) {
+    std::string text;
+    for (const std::string& name : chosen)
+      text += content.data.at(name);
+    return script_or_bytes(std::move(text));
+  }
   if (in(content.data)) return decoded(content.data, chosen, "data");
   return fail(ErrorKind::InvalidInput,
               "some parts are in data and some in binaryData of the configmap");

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "io/task.h"
 
+#include <cstdint>
 #include <map>
 #include <stop_token>
 #include <string>
@@ -29,11 +30,17 @@ class ConfigMapReader {
                                                                 std::stop_token stop) = 0;
 };
 
+// What a source may have.
+enum class Content : std::uint8_t { Module, ModuleOrScript };
+
 // The module in `content`: the value of `key`, or, when `key` is empty, of the only key there is,
 // or of all keys one after the other if they are numbered parts ("flight.0", "flight.1", ...: the
 // same text and a number, counted from 0 or 1 without a gap). A value in binaryData is the bytes;
-// one in data is base64 of them. Errors: NotFound for a missing key, InvalidInput.
+// one in data is base64 of them. Where scripts are wanted too, one in data may also be the script
+// itself, and of several keys the only one that is named like a module or script (.wasm, .js, .mjs,
+// with or without .gz) is taken. Errors: NotFound for a missing key, InvalidInput.
 [[nodiscard]] Result<std::string> module_bytes(const ConfigMapContent& content,
-                                               std::string_view key);
+                                               std::string_view key,
+                                               Content wanted = Content::Module);
 
 }  // namespace hangar::modules

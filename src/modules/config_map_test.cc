@@ -49,6 +49,22 @@ TEST(ModuleBytes, AreNumberedPartsInTheOrderOfTheirNumbers) {
   EXPECT_EQ(module_bytes({.data = {{"p01", "Zg=="}, {"p02", "Zg=="}}}, "").value(), "ff");
 }
 
+TEST(ModuleBytes, MayBeAScriptWhereThatIsWanted) {
+  const auto bytes = [](const ConfigMapContent& content) {
+    return module_bytes(content, "", Content::ModuleOrScript).value();
+  };
+  EXPECT_EQ(bytes({.data = {{"machine.js", "f();"}}}), "f();");
+  EXPECT_EQ(bytes({.data = {{"m.0", "f("}, {"m.1", ");"}}}), "f();");
+  EXPECT_EQ(bytes({.data = {{"m", "AGFzbQEAAAA="}}}), std::string("\0asm\x01\0\0\0", 8));
+  EXPECT_EQ(bytes({.data = {{"m", "abcd"}}}), "abcd") << "base64 of nothing that could be meant";
+  EXPECT_EQ(bytes({.binary_data = {{"machine.js", "Zm9v"}}}), "foo");
+  EXPECT_EQ(bytes({.data = {{"README.md", "read"}, {"machine.js", "f();"}}}), "f();");
+  EXPECT_FALSE(
+      module_bytes({.data = {{"a.js", "f()"}, {"b.js", "g()"}}}, "", Content::ModuleOrScript)
+          .has_value());
+  EXPECT_FALSE(module_bytes({.data = {{"machine.js", "f();"}}}, "").has_value());
+}
+
 TEST(ModuleBytes, AreNeverGuessed) {
   constexpr auto kInvalid = ErrorKind::InvalidInput;
   struct Case {

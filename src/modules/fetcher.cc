@@ -163,7 +163,8 @@ io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Reference reference, FetchOptio
     known.reset();
   }
 
-  Result<Download> download_result = co_await download(reference, known, options.insecure, stop);
+  Result<Download> download_result =
+      co_await download(reference, known, options.content, options.insecure, stop);
   if (!download_result) {
     Error error = std::move(download_result).error();
     if (error.kind() != ErrorKind::Unavailable || !known || !options.may_be_stale) {
@@ -181,7 +182,8 @@ io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Reference reference, FetchOptio
     if (fetched) co_return fetched;
     log_.warning("stored module lost, fetching it again",
                  {{"module", reference.display()}, {"error", fetched.error().message()}});
-    download_result = co_await download(reference, std::nullopt, options.insecure, stop);
+    download_result =
+        co_await download(reference, std::nullopt, options.content, options.insecure, stop);
     if (!download_result) co_return std::unexpected(std::move(download_result).error());
   }
   co_return co_await accept(*std::move(download_result), expected, std::move(options),
@@ -205,12 +207,13 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   Resolution resolution = std::move(download.resolution);
   auto work = [&store = store_, bytes = std::move(download.bytes),
                blob_digest = std::move(download.blob_digest), expected = std::move(expected),
-               resolution, key = std::move(key)]() mutable -> Result<Accepted> {
+               content = options.content, resolution,
+               key = std::move(key)]() mutable -> Result<Accepted> {
     if (!blob_digest.empty() && "sha256:" + sha256_hex(bytes) != blob_digest) {
       return fail(ErrorKind::InvalidInput,
                   fmt::format("the registry's bytes are not those of blob {}", blob_digest));
     }
-    Unpacked unpacked = HANGAR_TRY(unpack(std::move(bytes), limits::kModuleBytesMax));
+    Unpacked unpacked = HANGAR_TRY(unpack(std::move(bytes), limits::kModuleBytesMax, content));
     if (expected) HANGAR_TRY(verify_sha256(*expected, unpacked.sha256));
     Accepted accepted;
     accepted.stored =
@@ -241,12 +244,13 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
 
 io::Task<Result<Fetcher::Download>> Fetcher::download(Reference reference,
                                                       std::optional<Resolution> known,
-                                                      bool insecure, std::stop_token stop) {
+                                                      Content content, bool insecure,
+                                                      std::stop_token stop) {
   if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
     co_return co_await download_oci(*oci, std::move(known), insecure, std::move(stop));
   }
   if (const auto* const config_map = std::get_if<ConfigMapSource>(&reference.source())) {
-    co_return co_await download_config_map(*config_map, std::move(known), std::move(stop));
+    co_return co_await download_config_map(*config_map, std::move(known), content, std::move(stop));
   }
   if (const auto* const file = std::get_if<FileSource>(&reference.source())) {
     co_return co_await download_file(*file, std::move(known));
@@ -318,6 +322,7 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_oci(OciSource source,
 
 io::Task<Result<Fetcher::Download>> Fetcher::download_config_map(ConfigMapSource source,
                                                                  std::optional<Resolution> known,
+                                                                 Content wanted,
                                                                  std::stop_token stop) {
   if (config_maps_ == nullptr) {
     co_return fail(ErrorKind::Denied, "modules in configmaps need a cluster");
@@ -331,7 +336,7 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_config_map(ConfigMapSource
   if (!source.key.empty()) download.resolution.resolved += "/" + source.key;
   download.is_unchanged = known && !content.revision.empty() && known->revision == content.revision;
   if (!download.is_unchanged) {
-    download.bytes = HANGAR_CO_TRY(module_bytes(content, source.key));
+    download.bytes = HANGAR_CO_TRY(module_bytes(content, source.key, wanted));
   }
   co_return download;
 }

@@ -36,12 +36,13 @@ struct FetchOptions {
   std::string have_sha256;
   // https without verification; oci also over plain http.
   bool insecure = false;
+  Content content = Content::Module;
   // When the source cannot be reached, what it had last is an answer.
   bool may_be_stale = true;
 };
 
 struct Fetched {
-  std::string wasm;  // Uncompressed, begins like a core module; empty when `is_unchanged`.
+  std::string wasm;  // Uncompressed; the text of a script; empty when `is_unchanged`.
   std::string sha256;
   std::uint64_t size_bytes = 0;
   std::string resolved;       // "oci://registry/repository@sha256:...": what exactly was fetched.
@@ -109,13 +110,13 @@ class Fetcher {
                                    FetchOptions options, std::string key);
 
   io::Task<Result<Download>> download(Reference reference, std::optional<Resolution> known,
-                                      bool insecure, std::stop_token stop);
+                                      Content content, bool insecure, std::stop_token stop);
   io::Task<Result<Download>> download_http(Reference reference, std::optional<Resolution> known,
                                            bool insecure, std::stop_token stop);
   io::Task<Result<Download>> download_oci(OciSource source, std::optional<Resolution> known,
                                           bool insecure, std::stop_token stop);
   io::Task<Result<Download>> download_config_map(ConfigMapSource source,
-                                                 std::optional<Resolution> known,
+                                                 std::optional<Resolution> known, Content wanted,
                                                  std::stop_token stop);
   io::Task<Result<Download>> download_file(FileSource source, std::optional<Resolution> known);
 

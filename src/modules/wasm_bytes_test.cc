@@ -1,6 +1,7 @@
 #include "modules/internal/wasm_bytes.h"
 
 #include "base/result.h"
+#include "modules/config_map.h"
 #include "modules/internal/gzip.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +32,21 @@ TEST(Unpack, TakesRawAndGzippedModulesByTheirFirstBytes) {
 TEST(Unpack, HandsOnAGzipOfExactlyTheModule) {
   EXPECT_EQ(unpack(kEmptyModule, 1000)->gzipped, "");
   EXPECT_EQ(unpack(gzip(gzip(kEmptyModule)), 1000)->gzipped, gzip(kEmptyModule));
+}
+
+TEST(Unpack, TakesScriptsWhereTheyAreWanted) {
+  const std::string script = "export const handle_event = () => '';\n";
+  for (const std::string& bytes : {script, gzip(script)}) {
+    EXPECT_FALSE(unpack(bytes, 1000).has_value());
+    const Result<Unpacked> unpacked = unpack(bytes, 1000, Content::ModuleOrScript);
+    ASSERT_TRUE(unpacked.has_value()) << unpacked.error().message();
+    EXPECT_EQ(unpacked->wasm, script);
+  }
+  EXPECT_TRUE(unpack(kEmptyModule, 1000, Content::ModuleOrScript).has_value());
+  const Result<Unpacked> page = unpack("<html>", 1000, Content::ModuleOrScript);
+  ASSERT_FALSE(page.has_value());
+  EXPECT_EQ(page.error().message(),
+            "is not a WebAssembly module or JavaScript but an HTML page (6 bytes)");
 }
 
 TEST(Unpack, SaysWhatItIsInsteadOfAModule) {

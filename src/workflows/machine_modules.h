@@ -17,12 +17,12 @@
 #include "modules/module_store.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace hangar::workflows {
 
@@ -88,8 +88,8 @@ class MachineModules {
   std::map<std::string, std::shared_ptr<Shared>> by_sha256_;
   // By the reference's key: what it was when it was last looked at.
   std::map<std::string, std::string> sha256_of_;
-  // The most recently used first.
-  std::list<std::pair<std::string, std::shared_ptr<Machine>>> kept_;
+  using Kept = std::pair<std::string, std::shared_ptr<Machine>>;
+  std::list<Kept> kept_;  // The most recently used first.
 };
 
 }  // namespace hangar::workflows

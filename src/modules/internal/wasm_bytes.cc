@@ -1,6 +1,7 @@
 #include "modules/internal/wasm_bytes.h"
 
 #include "base/result.h"
+#include "modules/config_map.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/sha256.h"
 
@@ -22,6 +23,7 @@ using std::string_view_literals::operator""sv;
 
 constexpr std::string_view kMagic = "\0asm"sv;
 constexpr std::string_view kCoreModule = "\0asm\x01\0\0\0"sv;
+constexpr std::string_view kText = "text";
 
 bool is_text(std::string_view bytes) {
   return std::ranges::none_of(bytes, [](char letter) {
@@ -39,7 +41,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
 
 }  // namespace
 
-Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max) {
+Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max, Content content) {
   // Twice, because servers compress files that are compressed already (Content-Encoding of a .gz).
   constexpr int kLayersMax = 2;
   std::string gzipped;
@@ -50,9 +52,11 @@ Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max) {
   if (bytes.size() > bytes_max) {
     return fail(ErrorKind::LimitExceeded, fmt::format("is larger than {} bytes", bytes_max));
   }
-  if (!bytes.starts_with(kCoreModule)) {
+  const bool may_be_script = content == Content::ModuleOrScript;
+  if (!bytes.starts_with(kCoreModule) && !(may_be_script && describe(bytes) == kText)) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("is not a WebAssembly module but {}{} ({} bytes)",
+                fmt::format("is not a WebAssembly module{} but {}{} ({} bytes)",
+                            may_be_script ? " or JavaScript" : "",
                             gzipped.empty() ? "" : "gzip of ", describe(bytes), bytes.size()));
   }
   Unpacked unpacked{.wasm = std::move(bytes), .sha256 = {}, .gzipped = std::move(gzipped)};
@@ -102,7 +106,7 @@ std::string_view describe(std::string_view bytes) {
   if (head.starts_with("(module")) return "WebAssembly text: assemble it with wat2wasm";
   if (head.starts_with('{') || head.starts_with('[')) return "JSON";
   if (head.starts_with("version https://git-lfs")) return "a Git LFS pointer";
-  return "text";
+  return kText;
 }
 
 }  // namespace hangar::modules

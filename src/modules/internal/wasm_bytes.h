@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "modules/config_map.h"
 
 #include <cstdint>
 #include <string>
@@ -17,9 +18,11 @@ struct Unpacked {
 };
 
 // Inflates what is gzipped, by its first bytes and whatever the name or the headers say, and makes
-// sure that a core module is inside. Blocking: for worker threads. Errors: InvalidInput (not a
+// sure that a core module is inside, or a script where that is wanted (any text that does not look
+// like something else). Blocking: for worker threads. Errors: InvalidInput (not a
 // module, gzip cut off), LimitExceeded (more than `bytes_max`).
-[[nodiscard]] Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max);
+[[nodiscard]] Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max,
+                                      Content content = Content::Module);
 
 // "an HTML page", "a WebAssembly component", "text": never the bytes themselves, which may be the
 // answer of a server that whoever reads the status may not ask.
