@@ -170,7 +170,7 @@ Result<std::string> put_part(std::optional<std::string_view> before, std::string
   return result;
 }
 
-Result<std::optional<std::string>> take_part(std::string_view text, Dialect dialect) {
+Result<std::string> text_of_others(std::string_view text, Dialect dialect) {
   const std::optional<Part> part = HANGAR_TRY(find_part(text));
   if (!part) return std::string(text);
   std::string rest = without(text, *part);
@@ -186,10 +186,14 @@ Result<std::optional<std::string>> take_part(std::string_view text, Dialect dial
           "of their own");
     }
   }
-  if (part->notes.contains(kCreated) &&
-      (rest == kVersion2 || rest == kVersion3 || rest == kBaseTemplate)) {
-    return std::optional<std::string>();
-  }
+  return rest;
+}
+
+Result<std::optional<std::string>> take_part(std::string_view text, Dialect dialect) {
+  const std::optional<Part> part = HANGAR_TRY(find_part(text));
+  std::string rest = HANGAR_TRY(text_of_others(text, dialect));
+  const bool is_prologue = rest == kVersion2 || rest == kVersion3 || rest == kBaseTemplate;
+  if (part && part->notes.contains(kCreated) && is_prologue) return std::optional<std::string>();
   return std::optional(std::move(rest));
 }
 

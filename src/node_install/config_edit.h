@@ -65,6 +65,9 @@ enum class Dialect : std::uint8_t {
 // Errors: as put_part(); ConfigConflict if text of others would change its meaning.
 [[nodiscard]] Result<std::optional<std::string>> take_part(std::string_view text, Dialect dialect);
 
+// The same text, for reading: what others say, in a file that put_part() made its prologue too.
+[[nodiscard]] Result<std::string> text_of_others(std::string_view text, Dialect dialect);
+
 // What stands in our part, if there is one. InvalidInput for one marker without the other.
 [[nodiscard]] Result<std::optional<std::string>> read_part(std::string_view text);
 

@@ -96,8 +96,7 @@ Result<Distribution> find_distribution(const Files& files) {
 // Of what the file says, without our own part.
 Result<Toml> read_others(const Files& files, std::string_view path) {
   const std::string text = HANGAR_TRY(files.read(path, limits::kConfigBytesMax));
-  const std::optional<std::string> rest = HANGAR_TRY(take_part(text, Dialect::Toml));
-  return Toml::parse(rest.value_or(""));
+  return Toml::parse(HANGAR_TRY(text_of_others(text, Dialect::Toml)));
 }
 
 Result<Toml> read_others_named(const Files& files, std::string_view path) {
@@ -220,9 +219,12 @@ Result<> survey_rancher(const Files& files, Node& node) {
   node.prologue = kBaseTemplate;
   node.effective = directory + "/config.toml";
   node.socket = "/run/k3s/containerd/containerd.sock";
-  const bool is_k3s = node.distribution == Distribution::K3s;
-  node.services = is_k3s ? std::vector<std::string>{"k3s", "k3s-agent"}
-                         : std::vector<std::string>{"rke2-agent", "rke2-server"};
+  // Only servers have this directory; the units of both kinds are on every node of rke2.
+  const std::string name(name_of(node.distribution));
+  const bool is_server = files.exists(fmt::format("/var/lib/rancher/{}/server", name));
+  const std::string server = node.distribution == Distribution::K3s ? name : name + "-server";
+  node.services = {server, name + "-agent"};
+  if (!is_server) std::ranges::reverse(node.services);
   std::int64_t version = 2;
   if (files.exists(node.effective)) {
     const Toml rendered = HANGAR_TRY(read_others_named(files, node.effective));

@@ -47,11 +47,19 @@ Result<std::optional<Toml>> read_others(const Files& files, const Node& node) {
   Result<std::string> text = files.read(node.effective, limits::kConfigBytesMax);
   if (!text && text.error().kind() == ErrorKind::NotFound) return std::optional<Toml>();
   if (!text) return std::unexpected(std::move(text).error());
-  Result<std::optional<std::string>> rest = take_part(*text, Dialect::Toml);
-  if (!rest) return std::unexpected(std::move(rest).error().in(node.effective));
-  Result<Toml> others = Toml::parse(rest->value_or(""));
+  const Result<std::string> rest = text_of_others(*text, Dialect::Toml);
+  if (!rest) return std::unexpected(Error(rest.error()).in(node.effective));
+  Result<Toml> others = Toml::parse(*rest);
   if (!others) return std::unexpected(std::move(others).error().in(node.effective));
   return std::optional(*std::move(others));
+}
+
+// Of the file before our part came into it: now, or by the lock if it is in there already.
+Result<std::string> sha256_before_part(const std::optional<std::string>& text,
+                                       const std::optional<Lock>& lock) {
+  if (!text) return std::string();
+  if (HANGAR_TRY(read_part(*text))) return lock ? lock->config_sha256_before : std::string();
+  return sha256_of(*text);
 }
 
 }  // namespace
@@ -85,8 +93,11 @@ Result<std::optional<Lock>> Installer::read_lock_or_warn(const Node& node) {
 Result<std::vector<Handler>> Installer::choose_handlers(const Node& node,
                                                         const std::vector<Runtime>& runtimes) {
   const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node));
-  const std::set<std::string> taken =
+  std::set<std::string> taken =
       others ? others->names_below(runtimes_path(node)) : std::set<std::string>();
+  // k0s puts what it finds together and drops the markers: what our part names is ours there, too.
+  for (const std::string& name : HANGAR_TRY(own_handlers(node)))
+    taken.erase(name);
   std::vector<Handler> chosen;
   for (const Runtime& runtime : runtimes) {
     if (!taken.contains(runtime.handler.name)) {
@@ -109,8 +120,18 @@ Result<std::vector<Handler>> Installer::choose_handlers(const Node& node,
   return chosen;
 }
 
+Result<std::set<std::string>> Installer::own_handlers(const Node& node) {
+  const std::optional<std::string> text = HANGAR_TRY(read_if_there(node.config));
+  if (!text) return std::set<std::string>();
+  const std::optional<std::string> part = HANGAR_TRY(read_part(*text));
+  if (!part) return std::set<std::string>();
+  const Result<Toml> ours = Toml::parse(*part);
+  return ours ? ours->names_below(runtimes_path(node)) : std::set<std::string>();
+}
+
 Result<Installer::Change> Installer::plan_put(const Node& node,
                                               const std::vector<Handler>& handlers) {
+  if (handlers.empty()) return plan_take(node.config, node.dialect);
   Change change{.path = node.config, .dialect = node.dialect};
   change.before = HANGAR_TRY(read_if_there(node.config));
   const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node));
@@ -178,7 +199,7 @@ Result<> Installer::restart_or_revert(const Node& node, Lock& lock,
     report_.say("restart-pending", "containerd has to be restarted; left to you (--no-restart)");
     return {};
   }
-  report_.say("restarting", "restarting containerd", {{"service", node.services.front()}});
+  report_.say("restarting", "restarting containerd");
   const Result<> restarted = service_.restart(node);
   if (restarted) {
     report_.say("restarted", "containerd is back");
@@ -232,6 +253,7 @@ Result<> Installer::install(
   if (old && old->config != node.config)
     changes.push_back(HANGAR_TRY(plan_take(old->config, node.dialect)));
   changes.push_back(HANGAR_TRY(plan_put(node, handlers)));
+  const std::string sha256_before = HANGAR_TRY(sha256_before_part(changes.back().before, old));
   std::erase_if(changes, [](const Change& change) { return change.before == change.after; });
   const bool restart_due = !changes.empty() || (old && old->restart_pending);
   if (restart_due && options_.restart == Restart::WhenNeeded) HANGAR_TRY(service_.check(node));
@@ -251,17 +273,12 @@ Result<> Installer::install(
   Lock lock{.version = HANGAR_VERSION,
             .distribution = std::string(name_of(node.distribution)),
             .config = node.config,
+            .config_sha256_before = sha256_before,
             .directories = old ? old->directories : std::vector<std::string>(),
             .restart_pending = restart_due};
   for (std::string& directory : made)
     if (std::ranges::find(lock.directories, directory) == lock.directories.end())
       lock.directories.push_back(std::move(directory));
-  const Change* own = changes.empty() ? nullptr : &changes.back();
-  if (old && old->config == node.config) {
-    lock.config_sha256_before = old->config_sha256_before;
-  } else if (own != nullptr && own->before) {
-    lock.config_sha256_before = sha256_of(*own->before);
-  }
   for (const Runtime& runtime : runtimes) {
     lock.files.push_back({.path = runtime.handler.program,
                           .sha256 = runtime.sha256,

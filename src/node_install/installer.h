@@ -15,10 +15,13 @@
 #include "node_install/runtimes.h"
 #include "node_install/service.h"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::node_install {
@@ -75,6 +78,7 @@ class Installer {
   [[nodiscard]] Result<Node> survey_node();
   [[nodiscard]] Result<std::vector<Handler>> choose_handlers(const Node& node,
                                                              const std::vector<Runtime>& runtimes);
+  [[nodiscard]] Result<std::set<std::string>> own_handlers(const Node& node);
   [[nodiscard]] Result<Change> plan_put(const Node& node, const std::vector<Handler>& handlers);
   [[nodiscard]] Result<Change> plan_take(std::string_view path, Dialect dialect);
   [[nodiscard]] Result<> apply(const std::vector<Change>& changes);

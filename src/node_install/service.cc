@@ -39,8 +39,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 4> kUnitDirectories = {
-    "/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"};
+constexpr std::array<std::string_view, 5> kUnitDirectories = {
+    "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system", "/lib/systemd/system"};
+constexpr std::string_view kEnabledUnits = "/etc/systemd/system/multi-user.target.wants";
 constexpr std::array<std::string_view, 4> kSystemctl = {"/usr/bin/systemctl", "/bin/systemctl",
                                                         "/usr/local/bin/systemctl",
                                                         "/run/current-system/sw/bin/systemctl"};
@@ -176,20 +178,37 @@ bool NodeService::is_process_1_root() const {
          ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-Result<NodeService::Command> NodeService::command_for(const Node& node) const {
-  if (!options_.restart_command.empty()) return Command{"/bin/sh", "-c", options_.restart_command};
-  const auto has_unit = [&](const std::string& service) {
+std::string NodeService::find_unit(const Node& node) const {
+  const auto is_enabled = [&](const std::string& service) {
+    return files_.exists(fmt::format("{}/{}.service", kEnabledUnits, service));
+  };
+  const auto is_there = [&](const std::string& service) {
     return std::ranges::any_of(kUnitDirectories, [&](std::string_view directory) {
       return files_.exists(fmt::format("{}/{}.service", directory, service));
     });
   };
+  auto found = std::ranges::find_if(node.services, is_enabled);
+  if (found == node.services.end()) found = std::ranges::find_if(node.services, is_there);
+  if (found != node.services.end()) return *found;
+  // k3s can be installed under a name of one's own: k3s-NAME.
+  const std::string& first = node.services.front();
+  const std::string prefix = first.substr(0, first.find('-')) + "-";
+  for (const std::string& name : files_.list(kUnitDirectories.front())) {
+    constexpr std::string_view kSuffix = ".service";
+    if (node.distribution == Distribution::K3s && name.starts_with(prefix) &&
+        name.ends_with(kSuffix)) {
+      return name.substr(0, name.size() - kSuffix.size());
+    }
+  }
+  return first;
+}
+
+Result<NodeService::Command> NodeService::command_for(const Node& node) const {
+  if (!options_.restart_command.empty()) return Command{"/bin/sh", "-c", options_.restart_command};
   const auto systemctl = std::ranges::find_if(
       kSystemctl, [&](std::string_view program) { return files_.exists(program); });
-  if (systemctl != kSystemctl.end()) {
-    const auto found = std::ranges::find_if(node.services, has_unit);
-    const std::string& service = found != node.services.end() ? *found : node.services.front();
-    return Command{std::string(*systemctl), "restart", service};
-  }
+  if (systemctl != kSystemctl.end())
+    return Command{std::string(*systemctl), "restart", find_unit(node)};
   for (const std::string& service : node.services) {
     const std::string script = "/etc/init.d/" + service;
     if (files_.exists(script)) return Command{script, "restart"};

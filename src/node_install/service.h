@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::node_install {
@@ -39,12 +40,16 @@ class NodeService final : public Service {
   [[nodiscard]] Result<> check(const Node& node) override;
   [[nodiscard]] Result<> restart(const Node& node) override;
 
- private:
   using Command = std::vector<std::string>;
+  // What restart() runs.
   [[nodiscard]] Result<Command> command_for(const Node& node) const;
-  [[nodiscard]] bool is_process_1_root() const;
+  // Looks once at least.
   [[nodiscard]] Result<> wait_until_back(const Node& node,
                                          std::chrono::steady_clock::time_point deadline) const;
+
+ private:
+  [[nodiscard]] std::string find_unit(const Node& node) const;
+  [[nodiscard]] bool is_process_1_root() const;
 
   const NodeFiles& files_;
   ServiceOptions options_;

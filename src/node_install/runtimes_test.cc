@@ -1,0 +1,108 @@
+#include "node_install/runtimes.h"
+
+#include "node_install/outcome.h"
+#include "node_install/sha256.h"
+#include "node_install/test_doubles.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace hangar::node_install {
+namespace {
+
+class RuntimesTest : public testing::Test {
+ protected:
+  void list(std::string_view file, std::string_view bytes, std::string_view directory = "/") {
+    directory_.put(std::string(directory) + std::string(file), bytes);
+    const std::string sums = std::string(directory) + "SHA256SUMS";
+    directory_.put(sums, directory_.get(sums) + sha256_of(bytes) + "  " + std::string(file) + "\n");
+  }
+  auto found() { return runtimes_in(directory_.path().string(), "/opt/x"); }
+  void expect_refused(std::string_view reason) {
+    const auto runtimes = found();
+    ASSERT_FALSE(runtimes);
+    EXPECT_EQ(runtimes.error().reason(), reason) << runtimes.error().message();
+  }
+
+  TempRoot directory_;
+};
+
+TEST_F(RuntimesTest, AreWhatTheListNames) {
+  list("containerd-shim-spin-v2", "a shim");
+  list("crun-wasmedge", "crun");
+  directory_.put("/notes.txt", "not listed");
+
+  const auto runtimes = found();
+
+  ASSERT_TRUE(runtimes) << runtimes.error().message();
+  ASSERT_EQ(runtimes->size(), 2);
+  EXPECT_EQ((*runtimes)[0].handler,
+            (Handler{.name = "spin", .program = "/opt/x/bin/containerd-shim-spin-v2"}));
+  EXPECT_EQ((*runtimes)[1].handler, (Handler{.name = "wasmedge",
+                                             .kind = Handler::Kind::Oci,
+                                             .program = "/opt/x/bin/crun-wasmedge"}));
+}
+
+TEST_F(RuntimesTest, OfThisArchitectureComeFirst) {
+  list("crun", "for none");
+  list("crun", "for this one", "/" + std::string(architecture()) + "/");
+
+  const auto runtimes = found();
+
+  ASSERT_TRUE(runtimes);
+  EXPECT_EQ(runtimes->front().sha256, sha256_of("for this one"));
+}
+
+TEST_F(RuntimesTest, WithAnotherChecksumAreRefused) {
+  list("crun", "promised");
+  directory_.put("/crun", "delivered");
+
+  expect_refused(reason::kChecksumMismatch);
+}
+
+TEST_F(RuntimesTest, ForAnotherArchitectureAreRefused) {
+  Elf64_Ehdr header{};
+  std::copy_n(ELFMAG, SELFMAG, &header.e_ident[0]);
+  header.e_machine = EM_S390;
+  list("crun", {reinterpret_cast<const char*>(&header), sizeof header});
+
+  expect_refused(reason::kRuntimeInvalid);
+}
+
+TEST_F(RuntimesTest, WithoutAListAreRefused) {
+  directory_.put("/crun", "");
+
+  expect_refused(reason::kRuntimeInvalid);
+}
+
+TEST_F(RuntimesTest, ThatTheListHasAndTheDirectoryHasNotAreRefused) {
+  directory_.put("/SHA256SUMS", sha256_of("") + "  crun\n");
+
+  expect_refused(reason::kRuntimeInvalid);
+}
+
+TEST_F(RuntimesTest, MayNotLieElsewhere) {
+  directory_.put("/SHA256SUMS", sha256_of("") + "  ../crun\n");
+
+  expect_refused(reason::kRuntimeInvalid);
+}
+
+TEST_F(RuntimesTest, ForOneHandlerTwiceAreRefused) {
+  list("containerd-shim-wasmedge-v1", "a shim");
+  list("crun-wasmedge", "crun");
+
+  expect_refused(reason::kRuntimeInvalid);
+}
+
+TEST(HandlerOf, RefusesNamesThatSayNothing) {
+  for (const std::string_view name : {"", "runc", "containerd-shim-", "containerd-shim-x",
+                                      "containerd-shim-x-v", "containerd-shim--v1", "crun-",
+                                      "crun-{{x}}", "crun-A", "crun-\"", "containerd-shim-x-v1.sh"})
+    EXPECT_FALSE(handler_of(name, "/x")) << name;
+}
+
+}  // namespace
+}  // namespace hangar::node_install
