@@ -109,20 +109,61 @@ build_operators() {
     "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
 }
 
-# bundle NAME XSTATE SOURCE: as the published command bundles a machine.
+# bundle OUT XSTATE SOURCE: as the published command bundles a machine.
 bundle() {
   NODE_PATH=$("$root/dev/npm-package.sh" "xstate@$2") \
-    esbuild "$3" --bundle --format=esm --log-level=warning --outfile="$out/$1.js"
+    esbuild "$3" --bundle --format=esm --log-level=warning --outfile="$1"
+}
+
+# javascript_module NAME SOURCE [FLAG...]: a bundle and an engine in one module, as Javy makes it (module.c has
+# the FLAGs). The bytecode is made by the same engine, built for this machine.
+javascript_module() {
+  local name=$1 source=$2 here=$root/tests/guests/machines/javascript quickjs work
+  shift 2
+  quickjs=$("$root/third_party/quickjs/build.sh")
+  work=$(mktemp -d)
+  bundle "$work/bundle.js" 4.38.3 "$source"
+  clang-19 -std=gnu23 -O0 -w -D_GNU_SOURCE -DNDEBUG -I"$quickjs/source" -o "$work/compile" "$here/compile.c" \
+    "$quickjs"/source/{quickjs,libregexp,libunicode,dtoa}.c -lm -lpthread
+  "$work/compile" "$work/bundle.js" "$work/bundle.bin"
+  clang-19 --target=wasm32-wasi -std=gnu23 -O2 -Wall -Wextra -Werror -isystem "$quickjs/source" "$@" \
+    -DBUNDLE='"bundle.bin"' --embed-dir="$work" -o "$out/$name.wasm" "$here/module.c" "$quickjs/libquickjs.a" \
+    -Wl,--gc-sections,--strip-all,--stack-first,-z,stack-size=1048576 -lwasi-emulated-signal
+  rm -rf "$work"
+}
+
+# cpp_machine OUT SOURCE: two exports and no start, which the SDK's script for programs does not make.
+cpp_machine() {
+  local headers
+  headers=$(mktemp -d)
+  ln -s /usr/include/nlohmann "$headers/nlohmann"
+  clang++-19 --target=wasm32-wasi -mexec-model=reactor -std=c++20 -Os -flto -Wall -Wextra -Wpedantic -Wshadow -Werror \
+    -ffile-prefix-map="$headers=." -fno-exceptions -fno-rtti -nostdinc++ -isystem /usr/lib/llvm-19/include/wasm32-wasi/c++/v1 \
+    -DJSON_NOEXCEPTION -DJSON_HAS_FILESYSTEM=0 -isystem "$headers" -Wl,--export=malloc -Wl,--strip-all \
+    -Wl,--stack-first,-z,stack-size=262144 -o "$1" "$2"
+  rm -rf "$headers"
 }
 
 build_machines() {
-  local now name
-  now="$(esbuild --version) $(fingerprint examples/database-provisioner tests/guests/machines dev/npm-packages.txt)"
+  local now name source version javascript=tests/guests/machines/javascript
+  now="$(esbuild --version) $(fingerprint examples/database-provisioner/src dev/npm-packages.txt)"
   unless_current database_provisioner.js "$now" \
-    bundle database_provisioner 4.38.3 "$root/examples/database-provisioner/src/index.ts"
-  for name in conductor rollout; do
-    unless_current "v5_$name.js" "$now" bundle "v5_$name" 5.33.3 "$root/tests/guests/machines/$name.ts"
+    bundle "$out/database_provisioner.js" 4.38.3 "$root/examples/database-provisioner/src/index.ts"
+  # Those for one major version of XState say so in their names.
+  for source in $(cd "$root" && echo tests/guests/machines/*.ts bench/workflows/*.ts); do
+    name=$(basename "$source" .ts) version=5.33.3
+    [[ $name != *_v4 ]] || version=4.38.3
+    now="$(esbuild --version) $(fingerprint "$source" dev/npm-packages.txt)"
+    unless_current "$name.js" "$now" bundle "$out/$name.js" "$version" "$root/$source"
   done
+  now="$(esbuild --version) $(clang-19 --version | head -1) $("$root/third_party/quickjs/build.sh" --print-dir)"
+  now+=" $(fingerprint examples/database-provisioner/src $javascript dev/npm-packages.txt)"
+  unless_current provisioner_handle_event "$now" \
+    javascript_module provisioner_handle_event "$root/$javascript/handle_event.ts" -mexec-model=reactor -Wl,--export=malloc
+  unless_current provisioner_command "$now" \
+    javascript_module provisioner_command "$root/$javascript/command.ts" -DJAVY_COMMAND
+  now="$(clang++-19 --version | head -1) $(fingerprint examples/approval)"
+  unless_current approval "$now" cpp_machine "$out/approval.wasm" "$root/examples/approval/approval.cc"
 }
 
 for group in "${groups[@]}"; do

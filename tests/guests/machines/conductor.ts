@@ -1,20 +1,25 @@
 // A machine whose actions come from spec.input, so that a test says what shall happen without a module of
-// its own. `input.rounds` is a list of lists of actions: the first is asked for on PROVISION, the next when the
-// events in `input.until` (default: one that ends an action well) have come once for each action.
+// its own. `input.rounds` is a list of lists of actions: the first is asked for on PROVISION, the next when each of
+// them has ended well.
 // Everything that arrives is kept in the context, in its order.
 import { assign, createMachine, enqueueActions } from 'xstate';
 
-const ends = ['K8S_RESOURCE_CREATED', 'HEALTH_CHECK_PASSED', 'ACTION_DONE'];
+// What the host was asked for has a number; what it tells of itself has none.
+const isEnd = ({ event }) => event.actionId !== undefined;
+
+function wordsOf(event): string {
+  if (event.type === 'FAILURE') return `FAILURE (${event.attempts}) ${event.message}`;
+  const words = event.resourceName ? `${event.type} ${event.resourceName}` : event.type;
+  return event.type.startsWith('K8S_') && !isEnd({ event }) ? `change: ${words}` : words;
+}
 
 export const machine = createMachine({
   id: 'conductor',
   context: ({ input }) => ({
     rounds: input?.rounds ?? [],
-    until: input?.until ?? ends,
     round: 0,
     pending: 0,
     seen: [] as string[],
-    input,
   }),
   initial: 'idle',
   on: {
@@ -36,13 +41,13 @@ export const machine = createMachine({
         FAILURE: { target: 'failed', actions: 'note' },
         '*': [
           {
-            guard: ({ context, event }) => context.until.includes(event.type) && context.pending <= 1,
+            guard: (args) => isEnd(args) && args.context.pending <= 1,
             target: 'acting',
             reenter: true,
             actions: ['note', assign({ round: ({ context }) => context.round + 1 })],
           },
           {
-            guard: ({ context, event }) => context.until.includes(event.type),
+            guard: isEnd,
             actions: ['note', assign({ pending: ({ context }) => context.pending - 1 })],
           },
           { actions: 'note' },
@@ -58,10 +63,7 @@ export const machine = createMachine({
 }, {
   actions: {
     note: assign({
-      seen: ({ context, event }) => [
-        ...context.seen.slice(-50),
-        event.type === 'FAILURE' ? `FAILURE ${event.message}` : event.resourceName ? `${event.type} ${event.resourceName}` : event.type,
-      ],
+      seen: ({ context, event }) => [...context.seen.slice(-50), wordsOf(event)],
     }),
   },
 } as any);

@@ -5,7 +5,7 @@ import { assign, setup } from 'xstate';
 export const machine = setup({
   types: {} as { context: { image: string; soak: number; notes: string[] }; input: { image?: string; soakMilliseconds?: number } },
   delays: { soak: ({ context }) => context.soak },
-  actions: { ANNOUNCE: () => {} },
+  actions: { EMIT: (_, params: { reason: string; message?: string }) => {} },
 }).createMachine({
   id: 'rollout',
   context: ({ input }) => ({ image: input?.image ?? 'none', soak: input?.soakMilliseconds ?? 1000, notes: [] }),
@@ -22,7 +22,7 @@ export const machine = setup({
             web: {
               initial: 'canary',
               states: {
-                canary: { entry: { type: 'ANNOUNCE', params: { text: 'web canary' } }, after: { soak: 'everywhere' } },
+                canary: { entry: { type: 'EMIT', params: { reason: 'Canary', message: 'web' } }, after: { soak: 'everywhere' } },
                 everywhere: { type: 'final' },
               },
             },
@@ -44,7 +44,7 @@ export const machine = setup({
       on: { RESUME: 'rolling.resume' },
     },
     verifying: {
-      entry: { type: 'ANNOUNCE', params: ({ context }) => ({ text: `verifying ${context.image}` }) },
+      entry: { type: 'EMIT', params: ({ context }) => ({ reason: 'Verifying', message: context.image }) },
       after: { 200: 'released' },
     },
     released: { type: 'final' },

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""What a state machine's step costs, alone and in a host that keeps thousands of workflows.
+
+Alone: the published database provisioner, from its first state to `ready`, over and over. The peer is what was
+published with it: wazero, the module compiled once and instantiated for each event, the bundle as bytecode in a
+QuickJS module of its own (bench/workflows/peer). Rounds alternate; a figure is the median of its rounds.
+
+In a host: N workflows of one machine that waits, on a control plane of this machine. Everything is seen from
+outside: memory and processor time of the host's process, its metrics, and the API server.
+
+    bench/workflows/run.sh [--quick] [--workflows=N] [--only=step,host]
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import harness  # noqa: E402
+from harness import ROOT, at_least, at_most, at_most_of_peer, progress  # noqa: E402
+import workflows  # noqa: E402
+from cluster import ApiError, Cluster, eventually  # noqa: E402
+
+HERE = ROOT / "bench/workflows"
+NAMESPACE, MODULE = "bench", "patient"
+PEER = "wazero 1.12.0, compiled once, an instance an event"
+
+
+class Sizes:
+    """How much of everything: enough for figures, or just enough to see that all of it works."""
+
+    def __init__(self, quick, count):
+        self.workflows = count or (200 if quick else 10_000)
+        self.rounds = 1 if quick else 5
+        self.round_seconds = 1 if quick else 5
+        self.turns = 2 if quick else 3
+        self.settle_seconds = 1 if quick else 10
+        self.clients = 8
+
+
+# The step alone ---------------------------------------------------------------------------------------
+
+
+def measure_steps(report, sizes, options, scratch):
+    bundle = workflows.built("database_provisioner.js")
+    events = HERE / "events.jsonl"
+    hangar = harness.Conversation([options.machine, bundle, events, scratch / "step", "1"])
+    peer = harness.Conversation([options.peer, f"-module={workflows.built('provisioner_handle_event.wasm')}",
+                                 f"-state={HERE / 'first_state.json'}", f"-events={events}"])
+    with hangar, peer:
+        hangar.ask("load")  # Compiles the engine, once for all machines.
+        peer.ask("load")
+        first = [1000 * hangar.ask("first")["seconds"] for _ in range(max(3, sizes.rounds))]
+        seen = {"hangar": [], "peer": []}
+        for number in range(sizes.rounds):
+            for name, process in (("hangar", hangar), ("peer", peer)):
+                answer = process.ask(f"run {sizes.round_seconds}")
+                assert answer["value"] == "ready", f"{name} did not take its machines to the end: {answer}"
+                seen[name].append(answer)
+            progress(f"  round {number + 1}: " + ", ".join(
+                f"{name} {1000 * rounds[-1]['cpu_seconds'] / rounds[-1]['steps']:.3f} ms CPU a step" for name, rounds in seen.items()))
+
+    def each(name, figure):
+        return [figure(answer) for answer in seen[name]]
+    cpu = [each(name, lambda answer: 1000 * answer["cpu_seconds"] / answer["steps"]) for name in ("hangar", "peer")]
+    report.add("the step alone: CPU", "ms", *cpu, PEER, at_most_of_peer(0.1))
+    median = [each(name, lambda answer: answer["median_ms"]) for name in ("hangar", "peer")]
+    report.add("the step alone: time, median", "ms", *median, PEER, at_most_of_peer(0.1))
+    tail = [each(name, lambda answer: answer["p99_ms"]) for name in ("hangar", "peer")]
+    report.add("the step alone: time, p99", "ms", *tail, PEER)
+    rate = [each(name, lambda answer: answer["steps"] / answer["cpu_seconds"]) for name in ("hangar", "peer")]
+    report.add("the step alone: steps a second and core", "1/s", *rate, PEER)
+    report.add("first step of a machine from its bytes, compiled before", "ms", first, target=at_most(50))
+
+
+# In a host ----------------------------------------------------------------------------------------------
+
+
+class World:
+    """N workflows of one machine, and a client that asks all of them to turn."""
+
+    def __init__(self, cluster, sizes):
+        self.cluster, self.sizes = cluster, sizes
+        for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
+            cluster.kubectl("apply", "--server-side", "-f", str(manifest))
+            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(manifest))
+        eventually(self._is_served, "the kind is served")
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        workflows.module(cluster, NAMESPACE, MODULE, workflows.bundle("patient"))
+        self.turns = 0
+
+    def _is_served(self):
+        try:
+            return self.cluster.request("GET", "/apis/workflows.example.com/v1/statefulworkflows")
+        except ApiError:
+            return None
+
+    def each(self, act):
+        """act(number) for every workflow, with some clients; seconds."""
+        began = time.monotonic()
+        with ThreadPoolExecutor(self.sizes.clients) as pool:
+            for _ in pool.map(act, range(self.sizes.workflows), chunksize=16):
+                pass
+        return time.monotonic() - began
+
+    def create(self):
+        return self.each(lambda number: self.cluster.create(workflows.workflow(
+            f"patient-{number:05}", NAMESPACE, MODULE, input={"team": f"team-{number % 20}"})))
+
+    def turn(self):
+        self.turns += 1
+        annotation = {"metadata": {"annotations": {f"signal.workflows.example.com/{self.turns:06}": "TURN"}}}
+        return self.each(lambda number: self.cluster.patch(*workflows.WORKFLOW, f"patient-{number:05}", annotation, NAMESPACE))
+
+    def wait(self, host, transitions, seconds=900):
+        eventually(lambda: total(host, "hangar_workflow_transitions_total") >= transitions or None,
+                   f"{transitions} transitions; seen were {total(host, 'hangar_workflow_transitions_total'):.0f}", seconds)
+
+    def object_bytes(self):
+        return len(json.dumps(self.cluster.get(*workflows.WORKFLOW, "patient-00000", NAMESPACE), separators=(",", ":")))
+
+
+def total(host, name):
+    return sum(value for key, value in host.metrics().items() if key.split("{")[0] == name)
+
+
+def measure_host(report, sizes, scratch):
+    cluster = Cluster()
+    try:
+        world = World(cluster, sizes)
+        host = harness.hangar_host_class()(cluster.kubeconfig, scratch / "host", "--features=workflows")
+        try:
+            # One first, so that what is there once is there.
+            cluster.create(workflows.workflow("first", NAMESPACE, MODULE))
+            world.wait(host, 2)
+            first = []
+            for number in range(5):
+                name = f"again-{number}"
+                began = time.monotonic()
+                cluster.create(workflows.workflow(name, NAMESPACE, MODULE))
+                eventually(lambda: workflows.status(cluster, NAMESPACE, name).get("value") == "left", "it begins", 60)
+                first.append(1000 * (time.monotonic() - began))
+            before_memory = harness.settled_memory(host.process.pid, sizes.settle_seconds)
+            before = total(host, "hangar_workflow_transitions_total")
+            cpu, began = harness.cpu_seconds(host.process.pid), time.monotonic()
+            progress(f"  creating {sizes.workflows} workflows")
+            world.create()
+            world.wait(host, before + 2 * sizes.workflows)
+            began_cpu = (harness.cpu_seconds(host.process.pid) - cpu) / sizes.workflows
+            progress(f"  all wait after {time.monotonic() - began:.0f} s")
+            waiting = harness.settled_memory(host.process.pid, sizes.settle_seconds)
+
+            rates, per_core, walls = [], [], []
+            for _ in range(sizes.turns):
+                before = total(host, "hangar_workflow_transitions_total")
+                cpu, began = harness.cpu_seconds(host.process.pid), time.monotonic()
+                world.turn()
+                world.wait(host, before + sizes.workflows)
+                wall = time.monotonic() - began
+                # Signals' annotations are taken away after the transition that they led to.
+                time.sleep(sizes.settle_seconds)
+                spent = harness.cpu_seconds(host.process.pid) - cpu
+                rates.append(sizes.workflows / wall)
+                per_core.append(sizes.workflows / spent)
+                progress(f"  a turn of all: {wall:.1f} s, {1000 * spent / sizes.workflows:.2f} ms CPU a transition")
+            after = harness.settled_memory(host.process.pid, sizes.settle_seconds)
+            cached = total(host, "hangar_cache_bytes")
+            size = world.object_bytes()
+        finally:
+            host.stop()
+    finally:
+        cluster.close()
+
+    report.add("in a host: transitions a second and core of the host", "1/s", per_core)
+    report.add("in a host: transitions a second, with API server and etcd on this machine", "1/s", rates)
+    report.add("in a host: CPU from creation to waiting (2 transitions)", "ms", 1000 * began_cpu)
+    kib = 1024 / sizes.workflows
+    report.add("memory a waiting workflow, anonymous", "KiB", (waiting["anonymous"] - before_memory["anonymous"]) * kib)
+    report.add("memory a waiting workflow after its turns, anonymous", "KiB", (after["anonymous"] - before_memory["anonymous"]) * kib)
+    report.add("  of that, its entry in the cache", "KiB", cached / 1024 / sizes.workflows)
+    report.add("from creation of a workflow to its first state in the API server", "ms", first, target=at_most(50))
+    report.note(f"{sizes.workflows} workflows of one machine; one as JSON has {size} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workflows", type=int)
+    parser.add_argument("--only", default="step,host")
+    parser.add_argument("--machine", required=True)
+    parser.add_argument("--peer", required=True)
+    options = parser.parse_args()
+    sizes = Sizes(options.quick, options.workflows)
+    only = options.only.split(",")
+
+    report = harness.Report("workflows")
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-workflows-"))
+    try:
+        if "step" in only:
+            progress("the step alone")
+            measure_steps(report, sizes, options, scratch)
+        if "host" in only:
+            progress("in a host")
+            measure_host(report, sizes, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
