@@ -1,0 +1,504 @@
+#include "workflows/decision.h"
+
+#include "base/limits.h"
+#include "base/utf8.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace hangar::workflows {
+
+namespace {
+
+using abi::statemachine::Step;
+
+// Of an error in the outbox; conditions have room for more, and there may be many actions.
+constexpr std::size_t kErrorBytesMax = 1024;
+
+constexpr std::string_view kFailure = "FAILURE";
+constexpr std::string_view kTimeout = "TIMEOUT";
+constexpr std::string_view kWorkflowTimer = "timeout";
+constexpr std::string_view kStateTimerPrefix = "timeout:";
+
+std::string shortened(std::string text) {
+  if (text.size() > kErrorBytesMax) text.resize(valid_utf8_prefix(text.substr(0, kErrorBytesMax)));
+  return text;
+}
+
+std::unexpected<Error> too_much(std::string_view what, std::uint64_t has, std::uint64_t max) {
+  return fail(
+      ErrorKind::LimitExceeded,
+      fmt::format("the machine's {}: {}, at most {} fit into a workflow's status", what, has, max));
+}
+
+// As bytes of the status.
+std::size_t size_of(const json::Value& value) {
+  return json::dump(value).size();
+}
+
+bool is_object_text(std::string_view text) {
+  const Result<json::Value> value = json::parse(text);
+  return value && value->is_object();
+}
+
+// Waits only look: once nobody can be told what they found, they are nothing.
+bool only_looks(std::string_view type) {
+  const std::optional<ActionKind> kind = kind_of(type);
+  return kind == ActionKind::RunHealthCheck || kind == ActionKind::WaitFor;
+}
+
+}  // namespace
+
+Turn::Turn(Ledger written, Rules rules)
+    : ledger_(std::move(written)),
+      rules_(std::move(rules)),
+      written_events_(ledger_.inbox.size()) {}
+
+Owner Turn::owner() const {
+  return {.key = rules_.key, .uid = rules_.uid, .run = ledger_.run};
+}
+
+Turn::Next Turn::next(WallTime now) {
+  if (!ledger_.has_begun()) {
+    if (is_stuck_) return Wait{};
+    return Start{};
+  }
+  if (!ledger_.is_finished()) {
+    take_due_timers(now);
+    if (!ledger_.inbox.empty() && !is_stuck_ && steps_ < limits::kWorkflowStepsMax) return Decide{};
+  }
+  if (is_dirty_) return Write{};
+  for (const PendingAction& action : ledger_.outbox) {
+    if (parked_.contains(action.id) || (action.not_before && *action.not_before > now)) continue;
+    // Whatever comes of it: the next attempt may find it half done.
+    return Execute{.id = action.id, .is_fresh = fresh_.erase(action.id) > 0};
+  }
+  return Wait{.until = next_due(now)};
+}
+
+std::optional<WallTime> Turn::next_due(WallTime now) const {
+  std::optional<WallTime> due;
+  const auto consider = [&due](WallTime time) { due = due ? std::min(*due, time) : time; };
+  for (const PendingAction& action : ledger_.outbox) {
+    if (action.not_before && *action.not_before > now) {
+      consider(*action.not_before);
+    } else if (action.deadline && kind_of(action.type)) {
+      consider(*action.deadline);
+    }
+  }
+  if (ledger_.is_finished()) return due;
+  for (const RunningTimer& timer : ledger_.timers)
+    consider(timer.due);
+  if (!ledger_.inbox.empty() && !is_stuck_) consider(now);
+  return due;
+}
+
+// The machine --------------------------------------------------------------------------------
+
+Result<> Turn::check(const Step& step) const {
+  const auto wrong = [](std::string_view what) {
+    return fail(ErrorKind::InvalidInput, fmt::format("the machine's answer: {}", what));
+  };
+  if (step.state.size() > limits::kWorkflowStateBytesMax) {
+    return too_much("state has bytes", step.state.size(), limits::kWorkflowStateBytesMax);
+  }
+  const Result<json::Value> state = json::parse(step.state);
+  if (!state || state->is_null()) return wrong("its state must be JSON");
+  if (step.output && !json::parse(*step.output)) return wrong("its output must be JSON");
+  if (step.output && step.output->size() > limits::kWorkflowOutputBytesMax) {
+    return too_much("output has bytes", step.output->size(), limits::kWorkflowOutputBytesMax);
+  }
+  const std::size_t actions = ledger_.outbox.size() + step.actions.size();
+  if (actions > limits::kWorkflowOutboxMax) {
+    return too_much("actions that have not ended", actions, limits::kWorkflowOutboxMax);
+  }
+  std::size_t bytes = 0;
+  for (const PendingAction& action : ledger_.outbox)
+    bytes += size_of(action.params);
+  for (const abi::statemachine::Action& action : step.actions) {
+    if (action.type.empty()) return wrong("an action must have a type");
+    if (!is_object_text(action.params)) {
+      return wrong(fmt::format("the params of {} must be an object", action.type));
+    }
+    bytes += action.params.size();
+  }
+  if (bytes > limits::kWorkflowOutboxBytesMax) {
+    return too_much("actions have bytes", bytes, limits::kWorkflowOutboxBytesMax);
+  }
+  const std::size_t timers = ledger_.timers.size() + step.timers_started.size();
+  if (timers > limits::kWorkflowTimersMax) {
+    return too_much("delays that have not ended", timers, limits::kWorkflowTimersMax);
+  }
+  for (const abi::statemachine::Timer& timer : step.timers_started) {
+    const Result<json::Value> event = json::parse(timer.event);
+    if (!event || type_of(*event).empty()) return wrong("a delayed event must have a type");
+    if (timer.delay > Duration(limits::kWorkflowDelayMax)) {
+      return wrong("a delay must be shorter than ten years");
+    }
+  }
+  return {};
+}
+
+Result<> Turn::on_started(const Step& step, Revision revision, std::string run, WallTime now) {
+  HANGAR_TRY(check(step));
+  ledger_.sha256 = std::move(revision.sha256);
+  ledger_.resolved = std::move(revision.resolved);
+  ledger_.run = std::move(run);
+  ledger_.started_at = now;
+  if (rules_.timeout) {
+    ledger_.timers.push_back(
+        {.id = std::string(kWorkflowTimer),
+         .origin = Origin::Timeout,
+         .due = now + std::chrono::duration_cast<WallTime::duration>(*rules_.timeout),
+         .event = json::Object{{"type", kTimeout},
+                               {"message", fmt::format("the workflow took longer than {}",
+                                                       to_go_duration(*rules_.timeout))}}});
+  }
+  enter(step, nullptr, now);
+  if (!ledger_.is_finished()) receive(Origin::Host, json::Object{{"type", "PROVISION"}});
+  return {};
+}
+
+Result<> Turn::on_decided(const Step& step, WallTime now) {
+  ++steps_;
+  if (!step.is_handled) {
+    on_ignored(take_event());
+    return {};
+  }
+  HANGAR_TRY(check(step));
+  const QueuedEvent event = take_event();
+  enter(step, &event, now);
+  return {};
+}
+
+QueuedEvent Turn::take_event() {
+  QueuedEvent event = std::move(ledger_.inbox.front());
+  ledger_.inbox.erase(ledger_.inbox.begin());
+  if (written_events_ > 0) {
+    --written_events_;
+    is_dirty_ = true;
+  }
+  return event;
+}
+
+void Turn::on_ignored(QueuedEvent event) {
+  const std::string type(type_of(event.body));
+  const std::string_view message = json::string_at(event.body, {"message"});
+  if (event.origin == Origin::Timeout && type == kTimeout) {
+    // Machines that know nothing of timeouts know failures.
+    event.body = json::Object{{"type", kFailure}, {"reason", "TimedOut"}, {"message", message}};
+    ledger_.inbox.insert(ledger_.inbox.begin(), std::move(event));
+    is_dirty_ = true;
+    return;
+  }
+  const bool is_failure =
+      type == kFailure && (event.origin == Origin::Action || event.origin == Origin::Timeout);
+  if (is_failure) {
+    ledger_.failure = shortened(std::string(message));
+    is_dirty_ = true;
+  }
+  if (event.origin == Origin::Signal) {
+    ledger_.ignored = type;
+    ignored_.push_back(type);
+    is_dirty_ = true;
+  }
+}
+
+void Turn::enter(const Step& step, const QueuedEvent* event, WallTime now) {
+  const std::string before = std::exchange(ledger_.value, readable_value(step.value));
+  HistoryEntry entry{.sequence = ++ledger_.transitions,
+                     .time = now,
+                     .event = event == nullptr ? std::string() : std::string(type_of(event->body)),
+                     .origin = event == nullptr ? Origin::Host : event->origin,
+                     .from = before,
+                     .to = ledger_.value};
+  ledger_.state = step.state;
+  ledger_.is_foreign = false;
+  ledger_.failure.clear();
+  ledger_.ignored.clear();
+  if (before != ledger_.value || event == nullptr) {
+    Transition transition{.from = before, .to = ledger_.value, .event = entry.event, .stayed = {}};
+    if (ledger_.entered_at) transition.stayed = now - *ledger_.entered_at;
+    transitions_.push_back(std::move(transition));
+    ledger_.entered_at = now;
+  }
+  const std::int64_t first_action = ledger_.next_action;
+  ask_for(step, entry, now);
+  set_timers(step, now);
+  set_timeouts(before, now);
+  if (step.is_final) {
+    std::erase_if(ledger_.outbox, [first_action](const PendingAction& action) {
+      return action.id < first_action && only_looks(action.type);
+    });
+    finish(step, event, now);
+  }
+  ledger_.history.push_back(std::move(entry));
+  trim();
+  is_dirty_ = true;
+}
+
+void Turn::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
+  for (const abi::statemachine::Action& wanted : step.actions) {
+    PendingAction action{.id = ledger_.next_action++,
+                         .type = wanted.type,
+                         .params = *json::parse(wanted.params),
+                         .requested_at = now};
+    // What is wrong with the params is the action's failure once it is carried out.
+    if (const Result<Duration> timeout = timeout_of(action.type, action.params)) {
+      action.deadline = now + std::chrono::duration_cast<WallTime::duration>(*timeout);
+    }
+    entry.actions.push_back(fmt::format("{}#{}", action.type, action.id));
+    fresh_.insert(action.id);
+    add_resource(action);
+    ledger_.outbox.push_back(std::move(action));
+  }
+}
+
+// Before the action is carried out, so that DELETE_RESOURCES finds what a crash left half known.
+void Turn::add_resource(const PendingAction& action) {
+  const Result<ActionPlan> plan = plan_action(owner(), action);
+  std::optional<OwnedResource> resource = plan ? resource_of(*plan) : std::nullopt;
+  if (!resource) return;
+  const bool is_known = std::ranges::any_of(ledger_.resources, [&](const OwnedResource& known) {
+    return known.api_version == resource->api_version && known.kind == resource->kind &&
+           known.namespace_ == resource->namespace_ && known.name == resource->name;
+  });
+  if (!is_known && ledger_.resources.size() < limits::kWorkflowResourcesMax) {
+    ledger_.resources.push_back(*std::move(resource));
+  }
+}
+
+void Turn::set_timers(const Step& step, WallTime now) {
+  const auto cancel = [this](std::string_view id) {
+    std::erase_if(ledger_.timers, [id](const RunningTimer& timer) {
+      return timer.origin == Origin::Timer && timer.id == id;
+    });
+  };
+  for (const std::string& id : step.timers_cancelled)
+    cancel(id);
+  for (const abi::statemachine::Timer& timer : step.timers_started) {
+    cancel(timer.id);
+    ledger_.timers.push_back({.id = timer.id,
+                              .origin = Origin::Timer,
+                              .due = now + std::chrono::duration_cast<WallTime::duration>(
+                                               std::max(timer.delay, Duration::zero())),
+                              .event = *json::parse(timer.event)});
+  }
+}
+
+void Turn::set_timeouts(std::string_view before, WallTime now) {
+  if (rules_.state_timeouts.empty()) return;
+  const std::vector<std::string> left = active_states(before);
+  const std::vector<std::string> entered = active_states(ledger_.value);
+  const auto is_in = [](const std::vector<std::string>& states, std::string_view state) {
+    return std::ranges::find(states, state) != states.end();
+  };
+  std::erase_if(ledger_.timers, [&](const RunningTimer& timer) {
+    return timer.origin == Origin::Timeout && timer.id.starts_with(kStateTimerPrefix) &&
+           !is_in(entered, std::string_view(timer.id).substr(kStateTimerPrefix.size()));
+  });
+  for (const std::string& state : entered) {
+    const auto timeout = rules_.state_timeouts.find(state);
+    if (timeout == rules_.state_timeouts.end() || is_in(left, state)) continue;
+    ledger_.timers.push_back(
+        {.id = std::string(kStateTimerPrefix) + state,
+         .origin = Origin::Timeout,
+         .due = now + std::chrono::duration_cast<WallTime::duration>(timeout->second),
+         .event = json::Object{{"type", kTimeout},
+                               {"state", state},
+                               {"message", fmt::format("the state {} took longer than {}", state,
+                                                       to_go_duration(timeout->second))}}});
+  }
+}
+
+void Turn::finish(const Step& step, const QueuedEvent* event, WallTime now) {
+  ledger_.finished_at = now;
+  ledger_.has_failed = event != nullptr && type_of(event->body) == kFailure;
+  if (ledger_.has_failed) {
+    ledger_.failure = shortened(std::string(json::string_at(event->body, {"message"})));
+  }
+  if (step.output) ledger_.output = *json::parse(*step.output);
+  ledger_.timers.clear();
+  ledger_.inbox.clear();
+  written_events_ = 0;
+}
+
+void Turn::trim() {
+  std::vector<HistoryEntry>& history = ledger_.history;
+  const auto size = [](const HistoryEntry& entry) {
+    std::size_t bytes = 160 + entry.event.size() + entry.from.size() + entry.to.size();
+    for (const std::string& action : entry.actions)
+      bytes += action.size() + 4;
+    return bytes;
+  };
+  std::size_t bytes = 0;
+  std::size_t keep = 0;
+  while (keep < history.size() && keep < rules_.history_max) {
+    bytes += size(history[history.size() - 1 - keep]);
+    if (bytes > limits::kWorkflowHistoryBytesMax) break;
+    ++keep;
+  }
+  history.erase(history.begin(), history.end() - static_cast<std::ptrdiff_t>(keep));
+}
+
+void Turn::on_written() {
+  is_dirty_ = false;
+  written_events_ = ledger_.inbox.size();
+}
+
+// Events -------------------------------------------------------------------------------------
+
+void Turn::receive(Origin origin, json::Value event) {
+  ledger_.inbox.push_back({.origin = origin, .body = std::move(event)});
+  // A change that means nothing to the machine is not worth a write.
+  if (origin != Origin::Change) is_dirty_ = true;
+}
+
+void Turn::take_due_timers(WallTime now) {
+  while (ledger_.inbox.size() < limits::kWorkflowInboxMax) {
+    // Of several due at once, the one that was started first.
+    const auto first = std::ranges::min_element(ledger_.timers, {}, &RunningTimer::due);
+    if (first == ledger_.timers.end() || first->due > now) return;
+    RunningTimer timer = std::move(*first);
+    ledger_.timers.erase(first);
+    receive(timer.origin, std::move(timer.event));
+  }
+}
+
+bool Turn::on_signal(std::string id, json::Value event) {
+  if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
+  if (ledger_.inbox.size() >= limits::kWorkflowInboxMax) return false;
+  refuse_signal(std::move(id));
+  if (!ledger_.is_finished()) receive(Origin::Signal, std::move(event));
+  return true;
+}
+
+void Turn::refuse_signal(std::string id) {
+  ledger_.signals.push_back(std::move(id));
+  if (ledger_.signals.size() > limits::kWorkflowSignalsRemembered) {
+    ledger_.signals.erase(ledger_.signals.begin());
+  }
+  is_dirty_ = true;
+}
+
+void Turn::on_change(std::size_t resource, std::string seen, json::Value event) {
+  if (ledger_.is_finished() || ledger_.inbox.size() >= limits::kWorkflowInboxMax) return;
+  ledger_.resources[resource].seen = std::move(seen);
+  receive(Origin::Change, std::move(event));
+}
+
+void Turn::on_made(const json::Value& event, std::string seen) {
+  for (OwnedResource& resource : ledger_.resources) {
+    if (resource.name == json::string_at(event, {"resourceName"}) &&
+        resource.kind == json::string_at(event, {"kind"}) &&
+        resource.api_version == json::string_at(event, {"apiVersion"})) {
+      resource.seen = std::move(seen);
+      return;
+    }
+  }
+}
+
+// Actions ------------------------------------------------------------------------------------
+
+void Turn::acknowledge(std::int64_t id, json::Value event) {
+  std::erase_if(ledger_.outbox, [id](const PendingAction& action) { return action.id == id; });
+  is_dirty_ = true;
+  if (!ledger_.is_finished()) receive(Origin::Action, std::move(event));
+}
+
+void Turn::on_done(std::int64_t id, json::Value event) {
+  acknowledge(id, std::move(event));
+}
+
+bool Turn::on_waiting(std::int64_t id, WallTime now) {
+  const PendingAction* const action = ledger_.find_action(id);
+  if (action == nullptr) return true;
+  if (!action->deadline || now < *action->deadline) {
+    parked_.insert(id);
+    return true;
+  }
+  std::string message = fmt::format("{} waited for {} in vain", action->type,
+                                    to_go_duration(now - action->requested_at));
+  if (!action->last_error.empty()) message += ": " + action->last_error;
+  (void)on_failed(id, {.reason = "TimedOut", .message = std::move(message), .is_final = true}, {},
+                  0, now);
+  return false;
+}
+
+void Turn::on_pinned(std::int64_t id, std::string target) {
+  if (PendingAction* const action = ledger_.find_action(id)) {
+    action->target = std::move(target);
+    is_dirty_ = true;
+  }
+}
+
+bool Turn::on_failed(std::int64_t id, const Failure& failure, const RetryPolicy& policy,
+                     double jitter, WallTime now) {
+  PendingAction* const action = ledger_.find_action(id);
+  if (action == nullptr) return false;
+  ++action->attempts;
+  action->last_error = shortened(failure.message);
+  is_dirty_ = true;
+
+  const std::chrono::duration<double> grown =
+      std::chrono::duration<double>(policy.initial_interval) *
+      std::pow(policy.factor, std::min(action->attempts - 1, 100U));
+  const std::chrono::duration<double> capped =
+      std::min(grown, std::chrono::duration<double>(policy.interval_max));
+  const auto delay = std::chrono::duration_cast<WallTime::duration>(
+      capped * (1 + policy.jitter * std::clamp(jitter, 0.0, 1.0)));
+  const bool is_retryable = action->attempts < policy.attempts_max && !failure.is_final &&
+                            std::ranges::none_of(
+                                policy.non_retryable,
+                                [&](const std::string& word) {
+                                  return word == failure.reason || word == failure.kind;
+                                }) &&
+                            (!action->deadline || now + delay < *action->deadline);
+  if (is_retryable) {
+    action->not_before = now + delay;
+    return true;
+  }
+  acknowledge(id, failure_event(*action, failure.reason, action->last_error));
+  return false;
+}
+
+void Turn::abandon_before(std::int64_t id) {
+  if (std::erase_if(ledger_.outbox, [id](const PendingAction& action) { return action.id < id; }) >
+      0) {
+    is_dirty_ = true;
+  }
+}
+
+void Turn::drop_resources() {
+  ledger_.resources.clear();
+  is_dirty_ = true;
+}
+
+// The module ---------------------------------------------------------------------------------
+
+void Turn::on_migrated(Migration migration, std::optional<Revision> revision) {
+  ledger_.migration = std::move(migration);
+  if (revision) {
+    ledger_.sha256 = std::move(revision->sha256);
+    ledger_.resolved = std::move(revision->resolved);
+  }
+  is_dirty_ = true;
+}
+
+void Turn::adopt(Revision revision, std::string_view value, std::string run, WallTime now) {
+  ledger_.is_foreign = false;
+  if (!value.empty()) ledger_.value = readable_value(value);
+  if (ledger_.run.empty()) {
+    ledger_.run = std::move(run);
+    ledger_.started_at = now;
+    ledger_.entered_at = now;
+    ledger_.sha256 = std::move(revision.sha256);
+    ledger_.resolved = std::move(revision.resolved);
+  }
+  is_dirty_ = true;
+}
+
+}  // namespace hangar::workflows

@@ -1,0 +1,578 @@
+#include "workflows/decision.h"
+
+#include "base/limits.h"
+#include "workflows/actions.h"
+#include "workflows/ledger.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hangar::workflows {
+namespace {
+
+using abi::statemachine::Action;
+using abi::statemachine::Step;
+using abi::statemachine::Timer;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const WallTime kNow = *parse_rfc3339("2026-04-08T12:00:00Z");
+
+// The article's database provisioner, as a table: state and event to state; what a state asks for.
+class Provisioner {
+ public:
+  Step start() const { return enter("idle"); }
+
+  Step step(const std::string& state, std::string_view event) const {
+    const std::string from(json::string_at(*json::parse(state), {"value"}));
+    const auto found = transitions_.find({from, std::string(event)});
+    if (found == transitions_.end()) {
+      return {.state = state, .is_handled = false, .value = json::dump(json::Value(from))};
+    }
+    return enter(found->second);
+  }
+
+ private:
+  Step enter(const std::string& name) const {
+    Step step{.state = json::dump(json::Object{{"value", name}}),
+              .value = json::dump(json::Value(name)),
+              .is_final = name == "ready" || name == "failed"};
+    if (const auto found = actions_.find(name); found != actions_.end())
+      step.actions = found->second;
+    return step;
+  }
+
+  const std::map<std::pair<std::string, std::string>, std::string> transitions_ = {
+      {{"idle", "PROVISION"}, "creatingPvc"},
+      {{"creatingPvc", "K8S_RESOURCE_CREATED"}, "creatingDeployment"},
+      {{"creatingPvc", "FAILURE"}, "failed"},
+      {{"creatingDeployment", "K8S_RESOURCE_CREATED"}, "healthChecking"},
+      {{"creatingDeployment", "FAILURE"}, "failed"},
+      {{"healthChecking", "HEALTH_CHECK_PASSED"}, "ready"},
+      {{"healthChecking", "FAILURE"}, "failed"},
+  };
+  const std::map<std::string, std::vector<Action>> actions_ = {
+      {"creatingPvc", {{"CREATE_PVC", R"({"size":"1Gi"})"}}},
+      {"creatingDeployment", {{"CREATE_DEPLOYMENT", R"({"imageName":"postgres:13"})"}}},
+      {"healthChecking", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db"})"}}},
+      {"failed", {{"DELETE_RESOURCES", "{}"}}},
+  };
+};
+
+Rules rules() {
+  return {.key = {.namespace_ = "team", .name = "db"}, .uid = "0a1b"};
+}
+
+// What the API server keeps of a ledger, and what comes back of it.
+Ledger stored(const Ledger& ledger) {
+  json::Value status = json::Object();
+  put_ledger(status, ledger);
+  Result<Ledger> read = parse_ledger(&status);
+  EXPECT_TRUE(read) << read.error().message();
+  return *std::move(read);
+}
+
+Step step_to(std::string_view name, std::vector<Action> actions = {}) {
+  return {.state = json::dump(json::Object{{"value", name}}),
+          .actions = std::move(actions),
+          .value = json::dump(json::Value(name))};
+}
+
+// A workflow in `step`, whose PROVISION meant nothing; nothing is left to write.
+Turn begun(const Step& step, Rules with = rules()) {
+  Turn turn(Ledger(), std::move(with));
+  EXPECT_TRUE(std::holds_alternative<Turn::Start>(turn.next(kNow)));
+  EXPECT_TRUE(turn.on_started(step, {.sha256 = "abc", .resolved = "here"}, "r1", kNow));
+  if (!step.is_final) {
+    EXPECT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
+    EXPECT_TRUE(turn.on_decided({.state = step.state, .is_handled = false}, kNow));
+  }
+  EXPECT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
+  turn.on_written();
+  return turn;
+}
+
+// Lets the machine decide that it goes to `step`.
+void decide(Turn& turn, const Step& step, WallTime now = kNow) {
+  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(now)));
+  ASSERT_TRUE(turn.on_decided(step, now));
+}
+
+// A host that may be killed between any two things it does, and the world that remains.
+class World {
+ public:
+  explicit World(std::uint64_t seed) : random_(seed) {}
+
+  // Until the workflow has ended. Between any two steps the host dies with one chance in `odds`.
+  void run(std::uint32_t odds) {
+    for (int lives = 0; !is_over(); ++lives) {
+      ASSERT_LT(lives, 10'000) << "no progress";
+      live(odds);
+      now_ += seconds(1);
+    }
+  }
+
+  const Ledger& ledger() const { return stored_; }
+  // Effects by what was asked for: more than one for one action is one too many.
+  const std::map<std::int64_t, int>& effects() const { return effects_; }
+  const std::vector<std::string>& path() const { return path_; }
+  std::set<std::int64_t> failing;  // Actions whose every attempt fails.
+
+ private:
+  bool is_over() const { return stored_.is_finished() && stored_.outbox.empty(); }
+
+  bool dies(std::uint32_t odds) { return odds > 0 && random_() % odds == 0; }
+
+  void live(std::uint32_t odds) {
+    Turn turn(stored(stored_), rules());
+    while (true) {
+      if (dies(odds)) return;
+      const Turn::Next next = turn.next(now_);
+      if (std::holds_alternative<Turn::Start>(next)) {
+        ASSERT_TRUE(turn.on_started(machine_.start(), {.sha256 = "abc"}, "r1", now_));
+      } else if (std::holds_alternative<Turn::Decide>(next)) {
+        const Step step = machine_.step(turn.ledger().state, type_of(turn.event().body));
+        ASSERT_TRUE(turn.on_decided(step, now_));
+      } else if (std::holds_alternative<Turn::Write>(next)) {
+        stored_ = turn.ledger();
+        if (path_.empty() || path_.back() != stored_.value) path_.push_back(stored_.value);
+        if (dies(odds)) return;  // Before the answer arrives.
+        turn.on_written();
+      } else if (const auto* const execute = std::get_if<Turn::Execute>(&next)) {
+        carry_out(turn, *execute, odds);
+        if (is_dead_) {
+          is_dead_ = false;
+          return;
+        }
+      } else {
+        return;
+      }
+    }
+  }
+
+  void carry_out(Turn& turn, const Turn::Execute& next, std::uint32_t odds) {
+    const auto& outbox = stored_.outbox;
+    const auto found = std::ranges::find(outbox, next.id, &PendingAction::id);
+    ASSERT_NE(found, outbox.end()) << "carried out before it was written";
+    const PendingAction action = *found;
+    if (failing.contains(action.id)) {
+      (void)turn.on_failed(action.id, {.reason = "Denied", .message = "a \"quoted\"\nmessage"}, {},
+                           0, now_);
+      return;
+    }
+    // The cluster bears the action's mark; a fresh one cannot.
+    const bool was_done = effects_.contains(action.id);
+    ASSERT_FALSE(next.is_fresh && was_done) << "said to be fresh, and was done";
+    if (!was_done) ++effects_[action.id];
+    is_dead_ = dies(odds);
+    if (!is_dead_) turn.on_done(action.id, done_event(action));
+  }
+
+  std::mt19937_64 random_;
+  const Provisioner machine_;
+  Ledger stored_;
+  WallTime now_ = kNow;
+  std::map<std::int64_t, int> effects_;
+  std::vector<std::string> path_;
+  bool is_dead_ = false;
+};
+
+TEST(Decision, RunsTheProvisionerWithOneWriteATransition) {
+  World world(1);
+
+  world.run(0);
+
+  EXPECT_THAT(world.path(),
+              ElementsAre("creatingPvc", "creatingDeployment", "healthChecking", "ready"));
+  EXPECT_THAT(world.effects(), SizeIs(3));
+  EXPECT_FALSE(world.ledger().has_failed);
+}
+
+TEST(Decision, RepeatsNoEffectAndLosesNoneHoweverOftenTheHostIsKilled) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    World world(seed);
+
+    world.run(4);
+
+    ASSERT_EQ(world.ledger().value, "ready");
+    ASSERT_THAT(world.effects(), SizeIs(3));
+    for (const auto& [id, count] : world.effects())
+      ASSERT_EQ(count, 1);
+    ASSERT_EQ(world.ledger().transitions, 5);
+  }
+}
+
+TEST(Decision, FailsAndCleansUpOnceHoweverOftenTheHostIsKilled) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    World world(seed);
+    world.failing = {2};
+
+    world.run(4);
+
+    ASSERT_EQ(world.ledger().value, "failed");
+    ASSERT_TRUE(world.ledger().has_failed);
+    ASSERT_EQ(world.ledger().failure, "a \"quoted\"\nmessage");
+    ASSERT_THAT(world.effects(), ElementsAre(testing::Pair(1, 1), testing::Pair(3, 1)));
+  }
+}
+
+TEST(Decision, HandsOutAnActionOnlyOnceItIsWritten) {
+  Turn turn(Ledger(), rules());
+  ASSERT_TRUE(turn.on_started(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}),
+                              {.sha256 = "abc"}, "r1", kNow));
+  decide(turn, {.state = "{}", .is_handled = false});
+
+  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
+  turn.on_written();
+
+  const Turn::Next next = turn.next(kNow);
+  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(next));
+  EXPECT_EQ(std::get<Turn::Execute>(next).id, 1);
+  EXPECT_TRUE(std::get<Turn::Execute>(next).is_fresh);
+}
+
+TEST(Decision, IsNotFreshForTheNextHost) {
+  const Turn before = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+
+  Turn after(stored(before.ledger()), rules());
+  const Turn::Next next = after.next(kNow);
+
+  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(next));
+  EXPECT_FALSE(std::get<Turn::Execute>(next).is_fresh);
+}
+
+TEST(Decision, RetriesWithGrowingIntervalsAndThenSendsFailure) {
+  const RetryPolicy policy{.attempts_max = 3,
+                           .initial_interval = seconds(2),
+                           .interval_max = seconds(3),
+                           .factor = 2,
+                           .jitter = 0.5};
+  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  const Turn::Failure failure{.reason = "Forbidden", .message = "may not"};
+
+  EXPECT_TRUE(turn.on_failed(1, failure, policy, 0, kNow));
+  EXPECT_EQ(turn.ledger().outbox[0].not_before, kNow + seconds(2));
+  EXPECT_TRUE(turn.on_failed(1, failure, policy, 1, kNow));
+  EXPECT_EQ(turn.ledger().outbox[0].not_before, kNow + milliseconds(4500));
+  EXPECT_FALSE(turn.on_failed(1, failure, policy, 0, kNow));
+
+  EXPECT_THAT(turn.ledger().outbox, IsEmpty());
+  ASSERT_THAT(turn.ledger().inbox, SizeIs(1));
+  const json::Value& event = turn.ledger().inbox[0].body;
+  EXPECT_EQ(type_of(event), "FAILURE");
+  EXPECT_EQ(json::string_at(event, {"message"}), "may not");
+  EXPECT_EQ(json::string_at(event, {"reason"}), "Forbidden");
+  EXPECT_EQ(json::string_at(event, {"action"}), "CREATE_PVC");
+  EXPECT_EQ(json::int_at(event, {"attempts"}), 3);
+}
+
+TEST(Decision, DoesNotRetryWhatNoRepetitionMends) {
+  struct Case {
+    const char* name;
+    Turn::Failure failure;
+  };
+  for (const Case& one : {Case{"by kind", {.reason = "Invalid", .kind = "InvalidInput"}},
+                          Case{"by reason", {.reason = "InvalidInput"}},
+                          Case{"for good", {.reason = "JobFailed", .is_final = true}}}) {
+    SCOPED_TRACE(one.name);
+    Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+    EXPECT_FALSE(turn.on_failed(1, one.failure, {}, 0, kNow));
+  }
+}
+
+TEST(Decision, DoesNotRetryBeyondTheActionsTimeout) {
+  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi","timeout":"10s"})"}}));
+
+  EXPECT_TRUE(turn.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(8)));
+  EXPECT_FALSE(turn.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(9)));
+}
+
+TEST(Decision, WaitsNoLongerThanTheActionsTimeout) {
+  Turn turn =
+      begun(step_to("a", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db","timeout":"1m"})"}}));
+  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(turn.next(kNow)));
+
+  EXPECT_TRUE(turn.on_waiting(1, kNow + seconds(59)));
+  const Turn::Next next = turn.next(kNow + seconds(59));
+  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
+  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow + minutes(1));
+
+  EXPECT_FALSE(turn.on_waiting(1, kNow + minutes(1)));
+  EXPECT_EQ(json::string_at(turn.ledger().inbox.at(0).body, {"reason"}), "TimedOut");
+}
+
+TEST(Decision, WritesNothingForAnEventThatMeansNothing) {
+  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  ASSERT_THAT(turn.ledger().resources, SizeIs(1));
+  turn.on_done(1, json::Object{{"type", "DONE"}});
+  decide(turn, step_to("b"));
+  turn.on_written();
+
+  turn.on_change(0, "42", json::Object{{"type", "K8S_RESOURCE_CHANGED"}});
+  decide(turn, {.state = "{}", .is_handled = false});
+
+  EXPECT_TRUE(std::holds_alternative<Turn::Wait>(turn.next(kNow)));
+  EXPECT_EQ(turn.ledger().resources[0].seen, "42");
+}
+
+TEST(Decision, TakesASignalOnceAndInOrder) {
+  Turn turn = begun(step_to("a"));
+
+  EXPECT_TRUE(turn.on_signal("1", json::Object{{"type", "ONE"}}));
+  EXPECT_TRUE(turn.on_signal("2", json::Object{{"type", "TWO"}}));
+  EXPECT_FALSE(turn.on_signal("1", json::Object{{"type", "ONE"}}));
+
+  EXPECT_EQ(type_of(turn.event().body), "ONE");
+  decide(turn, step_to("b"));
+  EXPECT_EQ(type_of(turn.event().body), "TWO");
+  Turn next(stored(turn.ledger()), rules());
+  EXPECT_FALSE(next.on_signal("2", json::Object{{"type", "TWO"}}));
+}
+
+TEST(Decision, KeepsADelayOverARestartAndCancelsIt) {
+  Step waiting = step_to("a");
+  waiting.timers_started = {
+      {.id = "t", .delay = minutes(5), .event = R"({"type":"xstate.after.300000.a"})"}};
+  const Turn before = begun(waiting);
+  ASSERT_THAT(before.ledger().timers, SizeIs(1));
+
+  Turn after(stored(before.ledger()), rules());
+  const Turn::Next next = after.next(kNow + minutes(4));
+  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
+  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow + minutes(5));
+  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(after.next(kNow + minutes(5))));
+  EXPECT_EQ(type_of(after.event().body), "xstate.after.300000.a");
+  EXPECT_THAT(after.ledger().timers, IsEmpty());
+
+  Turn left(stored(before.ledger()), rules());
+  ASSERT_TRUE(left.on_signal("1", json::Object{{"type", "GO"}}));
+  Step leaving = step_to("b");
+  leaving.timers_cancelled = {"t"};
+  decide(left, leaving);
+  EXPECT_THAT(left.ledger().timers, IsEmpty());
+}
+
+TEST(Decision, StartsADelayAnewWhenItsStateIsEnteredAgain) {
+  Step waiting = step_to("a");
+  waiting.timers_started = {{.id = "t", .delay = minutes(5), .event = R"({"type":"LATE"})"}};
+  Turn turn = begun(waiting);
+  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "AGAIN"}}));
+
+  Step again = waiting;
+  again.timers_cancelled = {"t"};
+  decide(turn, again, kNow + minutes(1));
+
+  ASSERT_THAT(turn.ledger().timers, SizeIs(1));
+  EXPECT_EQ(turn.ledger().timers[0].due, kNow + minutes(6));
+}
+
+TEST(Decision, TurnsATimeoutThatTheStateDoesNotKnowIntoAFailure) {
+  Rules with = rules();
+  with.state_timeouts["slow"] = minutes(1);
+  Turn turn = begun(step_to("slow"), with);
+
+  decide(turn, {.state = "{}", .is_handled = false}, kNow + minutes(1));
+
+  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow + minutes(1))));
+  EXPECT_EQ(type_of(turn.event().body), "FAILURE");
+  EXPECT_EQ(json::string_at(turn.event().body, {"reason"}), "TimedOut");
+  decide(turn, {.state = "{}", .is_handled = false}, kNow + minutes(1));
+  EXPECT_THAT(turn.ledger().failure, HasSubstr("the state slow took longer than 1m"));
+}
+
+TEST(Decision, ForgetsTheTimeoutOfAStateThatWasLeft) {
+  Rules with = rules();
+  with.state_timeouts["slow"] = minutes(1);
+  with.timeout = minutes(10);
+  Turn turn = begun(step_to("slow"), with);
+  ASSERT_THAT(turn.ledger().timers, SizeIs(2));
+  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+
+  decide(turn, step_to("fast"));
+
+  ASSERT_THAT(turn.ledger().timers, SizeIs(1));
+  EXPECT_EQ(turn.ledger().timers[0].due, kNow + minutes(10));
+}
+
+TEST(Decision, KeepsTheEventWhenTheMachineCannotDecide) {
+  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  turn.on_done(1, json::Object{{"type", "DONE"}});
+  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
+
+  turn.on_stuck();
+
+  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
+  turn.on_written();
+  EXPECT_TRUE(std::holds_alternative<Turn::Wait>(turn.next(kNow)));
+  const Ledger written = stored(turn.ledger());
+  EXPECT_THAT(written.outbox, IsEmpty());
+  ASSERT_THAT(written.inbox, SizeIs(1));
+  EXPECT_EQ(type_of(written.inbox[0].body), "DONE");
+}
+
+TEST(Decision, RefusesAnAnswerThatALedgerDoesNotHold) {
+  struct Case {
+    const char* name;
+    Step step;
+    ErrorKind kind;
+  };
+  Step large = step_to("b");
+  large.state = "\"" + std::string(limits::kWorkflowStateBytesMax, 'x') + "\"";
+  Step garbage = step_to("b");
+  garbage.state = "garbage";
+  const Step many = step_to(
+      "b", std::vector<Action>(limits::kWorkflowOutboxMax + 1, {"EMIT", R"({"reason":"X"})"}));
+  const Step odd = step_to("b", {{"EMIT", "[]"}});
+  Step endless = step_to("b");
+  endless.timers_started = {{.id = "t", .delay = Duration::max(), .event = R"({"type":"LATE"})"}};
+  Step silent = step_to("b");
+  silent.timers_started = {{.id = "t", .delay = seconds(1), .event = "{}"}};
+  for (const Case& one : {Case{"a large state", large, ErrorKind::LimitExceeded},
+                          Case{"no JSON", garbage, ErrorKind::InvalidInput},
+                          Case{"many actions", many, ErrorKind::LimitExceeded},
+                          Case{"odd params", odd, ErrorKind::InvalidInput},
+                          Case{"an endless delay", endless, ErrorKind::InvalidInput},
+                          Case{"a delay without event", silent, ErrorKind::InvalidInput}}) {
+    SCOPED_TRACE(one.name);
+    Turn turn = begun(step_to("a"));
+    ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+    ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
+
+    const Result<> taken = turn.on_decided(one.step, kNow);
+
+    ASSERT_FALSE(taken);
+    EXPECT_EQ(taken.error().kind(), one.kind);
+    EXPECT_EQ(turn.ledger().value, "a");
+    EXPECT_THAT(turn.ledger().inbox, SizeIs(1));
+  }
+}
+
+TEST(Decision, BoundsTheHistory) {
+  Rules with = rules();
+  with.history_max = 3;
+  Turn turn = begun(step_to("a"), with);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(turn.on_signal(fmt::format("{}", i), json::Object{{"type", "GO"}}));
+    decide(turn, step_to(fmt::format("s{}", i)));
+  }
+
+  ASSERT_THAT(turn.ledger().history, SizeIs(3));
+  EXPECT_EQ(turn.ledger().history[2].to, "s9");
+  EXPECT_EQ(turn.ledger().history[2].sequence, 11);
+}
+
+TEST(Decision, LetsOthersHaveTheirTurnWhenAMachineAnswersItselfForEver) {
+  Turn turn = begun(step_to("a"));
+  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+  Step again = step_to("a");
+  again.timers_started = {{.id = "t", .delay = {}, .event = R"({"type":"GO"})"}};
+  std::size_t steps = 0;
+  while (std::holds_alternative<Turn::Decide>(turn.next(kNow))) {
+    ASSERT_TRUE(turn.on_decided(again, kNow));
+    ASSERT_LE(++steps, limits::kWorkflowStepsMax);
+  }
+
+  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
+  turn.on_written();
+  const Turn::Next next = turn.next(kNow);
+  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
+  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow);
+}
+
+TEST(Decision, DropsWaitsWhenTheMachineHasEnded) {
+  Turn turn = begun(step_to("a", {{"WAIT_FOR", "{}"}, {"EMIT", R"({"reason":"X"})"}}));
+  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+  Step end = step_to("end", {{"DELETE_RESOURCES", "{}"}});
+  end.is_final = true;
+  end.output = R"({"answer":42})";
+  decide(turn, end);
+
+  ASSERT_THAT(turn.ledger().outbox, SizeIs(2));
+  EXPECT_EQ(turn.ledger().outbox[0].type, "EMIT");
+  EXPECT_EQ(turn.ledger().outbox[1].type, "DELETE_RESOURCES");
+  EXPECT_EQ(json::int_at(*turn.ledger().output, {"answer"}), 42);
+  EXPECT_FALSE(turn.ledger().has_failed);
+}
+
+TEST(Ledger, ComesBackAsItWasWritten) {
+  Step step = step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}, {"FROBNICATE", "{}"}});
+  step.timers_started = {{.id = "t", .delay = minutes(5), .event = R"({"type":"LATE"})"}};
+  Turn turn = begun(step);
+  ASSERT_TRUE(turn.on_signal("s1", json::Object{{"type", "GO"}}));
+  turn.on_migrated({.request = "1", .is_done = true, .message = "m"}, std::nullopt);
+  (void)turn.on_failed(1, {.reason = "x", .message = "why"}, {}, 0, kNow);
+  turn.on_pinned(1, "uid");
+
+  json::Value once = json::Object();
+  put_ledger(once, turn.ledger());
+  json::Value twice = json::Object();
+  put_ledger(twice, stored(turn.ledger()));
+
+  EXPECT_EQ(json::dump_pretty(once), json::dump_pretty(twice));
+}
+
+TEST(Ledger, SaysWhatIsWrongWithAStatus) {
+  struct Case {
+    const char* status;
+    const char* message;
+  };
+  for (const Case& one :
+       {Case{R"({"state":"garbage"})", "status.state"}, Case{R"({"state":7})", "status.state"},
+        Case{R"({"transitions":3})", "status.state: is missing"},
+        Case{R"({"state":"{}","transitions":1})", "status.run: is missing"},
+        Case{R"({"state":"{}","outbox":"x"})", "status.outbox"},
+        Case{
+            R"({"state":"{}","outbox":[{"id":3,"type":"A","requestedAt":"2026-04-08T12:00:00Z"}]})",
+            "status.outbox[0].id"},
+        Case{R"({"state":"{}","inbox":[{"event":{}}]})", "status.inbox[0].event"},
+        Case{R"({"state":"{}","timers":[{"id":"t","due":"soon","event":{"type":"A"}}]})",
+             "status.timers[0].due"},
+        Case{R"({"state":"{}","history":[{"origin":"Nobody"}]})", "status.history[0]"}}) {
+    SCOPED_TRACE(one.status);
+    const json::Value status = *json::parse(one.status);
+
+    const Result<Ledger> ledger = parse_ledger(&status);
+
+    ASSERT_FALSE(ledger);
+    EXPECT_EQ(ledger.error().kind(), ErrorKind::InvalidInput);
+    EXPECT_THAT(ledger.error().message(), HasSubstr(one.message));
+  }
+}
+
+TEST(Ledger, NoticesAStateThatSomebodyElseWrote) {
+  const Turn turn = begun(step_to("a"));
+  json::Value status = json::Object();
+  put_ledger(status, turn.ledger());
+  EXPECT_FALSE(parse_ledger(&status)->is_foreign);
+
+  status.as_object()["state"] = R"({"value":"nowhere"})";
+  EXPECT_TRUE(parse_ledger(&status)->is_foreign);
+
+  const json::Value published = json::Object{{"state", R"({"value":"idle"})"}};
+  EXPECT_TRUE(parse_ledger(&published)->is_foreign);
+}
+
+TEST(Ledger, NamesEveryActiveState) {
+  EXPECT_THAT(active_states("idle"), ElementsAre("idle"));
+  EXPECT_THAT(active_states(R"({"a":"b","c":{"d":"e"}})"),
+              ElementsAre("a", "a.b", "c", "c.d", "c.d.e"));
+  EXPECT_THAT(active_states(""), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hangar::workflows

@@ -1,0 +1,369 @@
+#include "workflows/executor.h"
+
+#include "base/limits.h"
+#include "reconcile/conditions.h"
+#include "reconcile/readiness.h"
+#include "workflows/crash_points.h"
+#include "workflows/workflow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+namespace hangar::workflows {
+
+namespace {
+
+using Ended = Executor::Ended;
+using Failure = Turn::Failure;
+
+constexpr std::string_view kFieldManager = "hangar-workflows";
+
+Failure final_failure(std::string reason, std::string message) {
+  return {.reason = std::move(reason), .message = std::move(message), .is_final = true};
+}
+
+bool is_owned(const json::Value& object, const Owner& owner) {
+  return kube::label_of(object, kUidLabel) == owner.uid;
+}
+
+void add_owner_reference(json::Value& manifest, const Owner& owner) {
+  json::Array references;
+  if (const json::Array* const given = json::array_at(manifest, {"metadata", "ownerReferences"})) {
+    references = *given;
+  }
+  references.emplace_back(json::Object{{"apiVersion", "workflows.example.com/v1"},
+                                       {"kind", "StatefulWorkflow"},
+                                       {"name", owner.key.name},
+                                       {"uid", owner.uid}});
+  json::set_at(manifest, {"metadata", "ownerReferences"}, std::move(references));
+}
+
+json::Value about(const Assignment& task, json::Value event) {
+  json::Object& object = event.as_object();
+  object["resourceName"] = task.plan.key.name;
+  object["apiVersion"] = task.plan.gvk.api_version();
+  object["kind"] = task.plan.gvk.kind;
+  return event;
+}
+
+Executor::Done done(const Assignment& task) {
+  return {.event = about(task, done_event(task.action))};
+}
+
+// What is not met yet; empty when all is.
+std::string unmet(const Wish& wish, const json::Value& live) {
+  if (!wish.condition.empty()) {
+    if (wish.condition_status == "True") {
+      if (!reconcile::meets_condition(live, wish.condition)) {
+        return fmt::format("the condition {} is not True", wish.condition);
+      }
+    } else {
+      const json::Value* const status = json::find(live, {"status"});
+      const json::Value* const condition =
+          status == nullptr ? nullptr : reconcile::find_condition(*status, wish.condition);
+      if (condition == nullptr ||
+          json::string_at(*condition, {"status"}) != wish.condition_status) {
+        return fmt::format("the condition {} is not {}", wish.condition, wish.condition_status);
+      }
+    }
+  }
+  if (!wish.path) return "";
+  const std::vector<const json::Value*> found = wish.path->find(live);
+  if (found.empty()) return "jsonPath leads to nothing";
+  const bool is_met = !wish.value || std::ranges::any_of(found, [&](const json::Value* value) {
+    return text_of(*value) == *wish.value;
+  });
+  return is_met ? "" : fmt::format("jsonPath leads to {}", text_of(*found.front()));
+}
+
+}  // namespace
+
+kube::Client Executor::acting_for(const Assignment& task) const {
+  return client_.as(kube::service_account(task.owner.key.namespace_, task.service_account));
+}
+
+io::Task<Result<Ended>> Executor::execute(Assignment task, std::stop_token stop) {
+  const std::string account = task.service_account;
+  const std::string namespace_ = task.owner.key.namespace_;
+  Result<Ended> ended = co_await carry_out(std::move(task), std::move(stop));
+  if (ended || ended.error().kind() == ErrorKind::Cancelled) co_return ended;
+  const Error& error = ended.error();
+  std::string message = error.message();
+  if (error.kind() == ErrorKind::Denied) {
+    message += fmt::format(
+        "; the workflow acts as the ServiceAccount {} of namespace {}: give it that right with a "
+        "Role and a RoleBinding",
+        account, namespace_);
+  }
+  co_return Failure{
+      .reason = error.reason().empty() ? std::string(name_of(error.kind())) : error.reason(),
+      .kind = std::string(name_of(error.kind())),
+      .message = std::move(message)};
+}
+
+io::Task<Result<Executor::Place>> Executor::find(kube::GroupVersionKind gvk, kube::ObjectKey key,
+                                                 std::stop_token stop) {
+  kube::Resource resource =
+      HANGAR_CO_TRY(co_await discovery_.find(std::move(gvk), std::move(stop)));
+  if (!resource.namespaced) key.namespace_.clear();
+  co_return Place{.resource = std::move(resource), .key = std::move(key)};
+}
+
+io::Task<Result<std::optional<json::Value>>> Executor::look(kube::Client client, Place place,
+                                                            std::stop_token stop) {
+  Result<json::Value> live =
+      co_await client.get(std::move(place.resource), std::move(place.key), std::move(stop));
+  if (live) co_return std::optional<json::Value>(*std::move(live));
+  if (live.error().kind() == ErrorKind::NotFound) co_return std::optional<json::Value>();
+  co_return std::unexpected(std::move(live).error());
+}
+
+io::Task<Result<Ended>> Executor::carry_out(Assignment task, std::stop_token stop) {
+  if (task.plan.kind == ActionKind::DeleteResources) {
+    co_return co_await remove_made(std::move(task), std::move(stop));
+  }
+  Place place = HANGAR_CO_TRY(co_await find(task.plan.gvk, task.plan.key, stop));
+  switch (task.plan.kind) {
+    case ActionKind::CreatePvc:
+    case ActionKind::CreateDeployment:
+    case ActionKind::Apply:
+      co_return co_await apply(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::Patch:
+      co_return co_await patch(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::Delete:
+      co_return co_await remove(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::RunHealthCheck:
+    case ActionKind::WaitFor:
+      co_return co_await wait_for(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::RunJob:
+      co_return co_await run_job(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::Send:
+      co_return co_await send(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::Emit:
+      co_return co_await emit(std::move(task), std::move(place), std::move(stop));
+    case ActionKind::DeleteResources:
+      break;
+  }
+  co_return fail(ErrorKind::InvalidInput, "unknown action");
+}
+
+// A name that the machine chose may be somebody else's object: it is looked at first.
+io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_token stop) {
+  const kube::Client client = acting_for(task);
+  const bool is_name_ours = task.plan.kind != ActionKind::Apply &&
+                            json::string_at(task.action.params, {"name"}).empty() &&
+                            json::find(task.action.params, {"manifest"}) == nullptr;
+  bool is_ours = true;
+  if (!task.is_fresh || !is_name_ours) {
+    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    is_ours = !live || is_owned(*live, task.owner);
+    if (live && has_been_done(*live, task.owner, task.action.id)) {
+      (void)watches_.watch_made(place.resource);
+      Executor::Done already = done(task);
+      already.seen = json::string_at(*live, {"metadata", "resourceVersion"});
+      co_return already;
+    }
+    if (!is_ours && task.plan.kind != ActionKind::Apply) {
+      co_return final_failure(
+          "AlreadyExists",
+          fmt::format("{} {} exists and is not this workflow's: choose another name",
+                      task.plan.gvk.kind, task.plan.key.to_string()));
+    }
+  }
+  json::Value document = std::move(task.plan.document);
+  if (place.resource.namespaced) {
+    json::set_at(document, {"metadata", "namespace"}, json::Value(place.key.namespace_));
+  }
+  if (is_ours && place.resource.namespaced && place.key.namespace_ == task.owner.key.namespace_) {
+    add_owner_reference(document, task.owner);
+  }
+  if (!is_ours) {
+    // It stays whose it is: neither owned nor deleted with the workflow.
+    json::erase_at(document, {"metadata", "labels", kUidLabel});
+    json::erase_at(document, {"metadata", "annotations", kNameAnnotation});
+  }
+  pass(CrashPoint::BeforeEffect);
+  const json::Value answer = HANGAR_CO_TRY(co_await client.apply(
+      place.resource, std::move(document),
+      {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop));
+  pass(CrashPoint::EffectDone);
+  (void)watches_.watch_made(place.resource);
+  Executor::Done made = done(task);
+  made.seen = json::string_at(answer, {"metadata", "resourceVersion"});
+  co_return made;
+}
+
+io::Task<Result<Ended>> Executor::patch(Assignment task, Place place, std::stop_token stop) {
+  const kube::Client client = acting_for(task);
+  if (!task.is_fresh) {
+    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    if (live && has_been_done(*live, task.owner, task.action.id)) co_return done(task);
+  }
+  pass(CrashPoint::BeforeEffect);
+  HANGAR_CO_TRY(co_await client.patch(place.resource, place.key, task.plan.patch_type,
+                                      std::move(task.plan.document),
+                                      {.field_manager = std::string(kFieldManager)}, stop));
+  pass(CrashPoint::EffectDone);
+  co_return done(task);
+}
+
+// First which object it is, then that object and no later one of the same name.
+io::Task<Result<Ended>> Executor::remove(Assignment task, Place place, std::stop_token stop) {
+  const kube::Client client = acting_for(task);
+  if (task.action.target.empty()) {
+    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    if (!live) co_return done(task);
+    co_return Pinned{.uid = std::string(json::string_at(*live, {"metadata", "uid"}))};
+  }
+  pass(CrashPoint::BeforeEffect);
+  const Result<json::Value> removed = co_await client.remove(
+      place.resource, place.key,
+      {.propagation = kube::Propagation::Background, .uid = task.action.target}, stop);
+  pass(CrashPoint::EffectDone);
+  const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
+                       removed.error().kind() == ErrorKind::Conflict;
+  if (!is_gone) co_return std::unexpected(removed.error());
+  co_return done(task);
+}
+
+io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedResource resource,
+                                        std::stop_token stop) {
+  Result<Place> place =
+      co_await find(kube::make_gvk(resource.api_version, resource.kind),
+                    {.namespace_ = resource.namespace_, .name = resource.name}, stop);
+  // A kind that is not served any more has no objects.
+  if (!place && place.error().kind() == ErrorKind::NotFound) co_return Result<>();
+  if (!place) co_return std::unexpected(std::move(place).error());
+  const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, *place, stop));
+  if (!live || !is_owned(*live, owner)) co_return Result<>();
+  const Result<json::Value> removed =
+      co_await client.remove(place->resource, place->key,
+                             {.propagation = kube::Propagation::Background,
+                              .uid = std::string(json::string_at(*live, {"metadata", "uid"}))},
+                             stop);
+  const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
+                       removed.error().kind() == ErrorKind::Conflict;
+  if (!is_gone) co_return std::unexpected(removed.error());
+  co_return Result<>();
+}
+
+io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {
+  const kube::Client client = acting_for(task);
+  pass(CrashPoint::BeforeEffect);
+  // Last made, first deleted.
+  for (const OwnedResource& resource : std::views::reverse(task.resources)) {
+    HANGAR_CO_TRY(co_await remove_one(client, task.owner, resource, stop));
+  }
+  pass(CrashPoint::EffectDone);
+  co_return Done{.event = done_event(task.action)};
+}
+
+// Before it is looked at. The workflow's own objects are watched for all workflows together.
+io::Task<Result<>> Executor::watch(const Assignment* task, Place place, std::stop_token stop) {
+  const bool is_own = std::ranges::any_of(task->resources, [&](const OwnedResource& resource) {
+    return resource.name == place.key.name && resource.kind == place.resource.kind &&
+           resource.namespace_ == place.key.namespace_;
+  });
+  if (is_own) {
+    const Result<> synced = co_await watches_.watch_made(place.resource).wait_synced(stop);
+    if (!synced && synced.error().kind() == ErrorKind::Cancelled) {
+      co_return std::unexpected(synced.error());
+    }
+    const kube::ObjectPtr made =
+        synced ? watches_.watch_made(place.resource).get(place.key) : nullptr;
+    if (made && is_owned(made->to_value(), task->owner)) co_return Result<>();
+  }
+  watches_.watch_object(task->owner.key, place.resource, place.key);
+  co_return Result<>();
+}
+
+io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::stop_token stop) {
+  HANGAR_CO_TRY(co_await watch(&task, place, stop));
+  const std::optional<json::Value> live =
+      HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));
+  if (task.plan.kind == ActionKind::RunHealthCheck) {
+    if (!live) {
+      co_return final_failure("NotFound",
+                              fmt::format("there is no Deployment {}", place.key.to_string()));
+    }
+    if (!reconcile::workload_readiness("Deployment", *live).is_ready()) co_return Waits{};
+    Executor::Done healthy = done(task);
+    healthy.event.as_object()["deploymentName"] = task.plan.key.name;
+    co_return healthy;
+  }
+  if (task.plan.wish.is_gone) {
+    if (live) co_return Waits{};
+    co_return done(task);
+  }
+  if (!live || !unmet(task.plan.wish, *live).empty()) co_return Waits{};
+  co_return done(task);
+}
+
+io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::stop_token stop) {
+  if (task.action.target.empty()) {
+    const kube::Client client = acting_for(task);
+    Assignment making = task;
+    Ended made = HANGAR_CO_TRY(co_await apply(std::move(making), place, stop));
+    if (!std::holds_alternative<Done>(made)) co_return made;
+    const std::optional<json::Value> job = HANGAR_CO_TRY(co_await look(client, place, stop));
+    if (!job) co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
+    // Once it is known, a Job that is gone is not made again.
+    co_return Pinned{.uid = std::string(json::string_at(*job, {"metadata", "uid"}))};
+  }
+  HANGAR_CO_TRY(co_await watch(&task, place, stop));
+  const std::optional<json::Value> job =
+      HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));
+  if (!job || json::string_at(*job, {"metadata", "uid"}) != task.action.target) {
+    co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
+  }
+  const reconcile::Readiness readiness = reconcile::job_readiness(*job);
+  if (readiness.state == reconcile::Readiness::State::Failed) {
+    const json::Value* const condition =
+        reconcile::find_condition(*json::find(*job, {"status"}), "Failed");
+    co_return final_failure(
+        "JobFailed", fmt::format("the Job {} failed: {}", place.key.name,
+                                 condition == nullptr ? std::string_view()
+                                                      : json::string_at(*condition, {"message"})));
+  }
+  if (!readiness.is_ready()) co_return Waits{};
+  co_return done(task);
+}
+
+// The receiver takes an id once, however often it is sent.
+io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_token stop) {
+  json::Value event = std::move(task.plan.document);
+  event.as_object()["sender"] = task.owner.key.to_string();
+  const std::string text = json::dump(event);
+  if (text.size() > limits::kWorkflowEventBytesMax) {
+    co_return final_failure(
+        "TooLarge", fmt::format("an event has at most {} bytes", limits::kWorkflowEventBytesMax));
+  }
+  const std::string key = std::string(kSignalPrefix) + signal_id(task.owner, task.action);
+  json::Object annotations;
+  annotations[key] = text;
+  pass(CrashPoint::BeforeEffect);
+  HANGAR_CO_TRY(co_await acting_for(task).patch(
+      place.resource, place.key, kube::PatchType::Merge,
+      json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}},
+      {.field_manager = std::string(kFieldManager)}, stop));
+  pass(CrashPoint::EffectDone);
+  co_return done(task);
+}
+
+io::Task<Result<Ended>> Executor::emit(Assignment task, Place place, std::stop_token stop) {
+  pass(CrashPoint::BeforeEffect);
+  const Result<json::Value> made =
+      co_await acting_for(task).create(place.resource, std::move(task.plan.document),
+                                       {.field_manager = std::string(kFieldManager)}, stop);
+  pass(CrashPoint::EffectDone);
+  if (!made && kube::reason_of(made.error()) != "AlreadyExists") {
+    co_return std::unexpected(made.error());
+  }
+  co_return Done{.event = done_event(task.action)};
+}
+
+}  // namespace hangar::workflows

@@ -1,0 +1,91 @@
+// Carries out one action in the cluster, as the workflow's ServiceAccount.
+//
+// Every action can be carried out again after a crash without doing anything twice: what it made
+// bears the action's mark, or has a name that only it has; what it deletes is told by uid. What it
+// waits for is watched before it is looked at, so that no change is missed. Loop thread only.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+#include "workflows/actions.h"
+#include "workflows/decision.h"
+#include "workflows/ledger.h"
+#include "workflows/watches.h"
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hangar::workflows {
+
+// One action, with what is known of it.
+struct Assignment {
+  Owner owner;
+  std::string service_account;
+  PendingAction action;
+  ActionPlan plan;
+  bool is_fresh = false;                 // As Turn::Execute has it.
+  std::vector<OwnedResource> resources;  // Of the workflow.
+};
+
+class Executor {
+ public:
+  // All of it outlives this.
+  Executor(const kube::Client& client, kube::Discovery& discovery, Watches& watches)
+      : client_(client), discovery_(discovery), watches_(watches) {}
+
+  struct Done {
+    json::Value event;
+    // Of the object that it made: the version that the machine knows now.
+    std::string seen = {};
+  };
+  struct Waits {};
+  struct Pinned {
+    std::string uid;
+  };
+  using Ended = std::variant<Done, Waits, Pinned, Turn::Failure>;
+
+  // Cancelled is the only error.
+  [[nodiscard]] io::Task<Result<Ended>> execute(Assignment task, std::stop_token stop);
+
+  // The resource of a kind and the key of one of its objects, by name; errors as Discovery::find.
+  struct Place {
+    kube::Resource resource;
+    kube::ObjectKey key;
+  };
+  [[nodiscard]] io::Task<Result<Place>> find(kube::GroupVersionKind gvk, kube::ObjectKey key,
+                                             std::stop_token stop);
+
+ private:
+  [[nodiscard]] io::Task<Result<Ended>> carry_out(Assignment task, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> apply(Assignment task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> patch(Assignment task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> remove(Assignment task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> remove_one(kube::Client client, Owner owner,
+                                              OwnedResource resource, std::stop_token stop);
+  // `task` outlives it.
+  [[nodiscard]] io::Task<Result<>> watch(const Assignment* task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> wait_for(Assignment task, Place place,
+                                                 std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> run_job(Assignment task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> send(Assignment task, Place place, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Ended>> emit(Assignment task, Place place, std::stop_token stop);
+
+  [[nodiscard]] kube::Client acting_for(const Assignment& task) const;
+  // Null when there is none.
+  [[nodiscard]] io::Task<Result<std::optional<json::Value>>> look(kube::Client client, Place place,
+                                                                  std::stop_token stop);
+
+  const kube::Client& client_;
+  kube::Discovery& discovery_;
+  Watches& watches_;
+};
+
+}  // namespace hangar::workflows

@@ -1,0 +1,129 @@
+// What is known, asked for and promised about one workflow: its status as the host reads and writes
+// it, except for the conditions.
+//
+// The ledger is what makes effects happen exactly once: an action is in the outbox before it is
+// carried out, and leaves it in the same write that takes in the event it resulted in. Everything
+// that must survive the host is here; deploy/crds/statefulworkflows.workflows.example.com.yaml
+// describes each field.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "json/value.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::workflows {
+
+// Where an event comes from.
+enum class Origin : std::uint8_t {
+  Host,     // PROVISION, and what the host itself has to say.
+  Action,   // What an action came to.
+  Timer,    // A delay of the machine is over.
+  Timeout,  // A state or the workflow took too long.
+  Signal,   // A person or another workflow.
+  Change,   // An object of the workflow is another than before.
+};
+[[nodiscard]] std::string_view name_of(Origin origin);
+
+struct QueuedEvent {
+  Origin origin = Origin::Host;
+  json::Value body;  // An object with a `type`.
+};
+[[nodiscard]] std::string_view type_of(const json::Value& event);
+
+// An action that was asked for and has not ended.
+struct PendingAction {
+  std::int64_t id = 0;  // In the order of asking, from 1.
+  std::string type;
+  json::Value params;  // An object.
+  WallTime requested_at;
+  std::optional<WallTime> deadline;
+  std::uint32_t attempts = 0;          // That failed.
+  std::optional<WallTime> not_before;  // Of the next one.
+  std::string last_error;
+  // The very object (uid) that it is about, once that is known and matters.
+  std::string target;
+};
+
+struct RunningTimer {
+  std::string id;
+  Origin origin = Origin::Timer;
+  WallTime due;
+  json::Value event;
+};
+
+// An object that the workflow made, or is about to.
+struct OwnedResource {
+  std::string api_version;
+  std::string kind;
+  std::string namespace_;  // Empty: cluster-scoped.
+  std::string name;
+  // The resourceVersion that the machine knows of; empty: none, "deleted": that it is gone.
+  std::string seen;
+};
+inline constexpr std::string_view kSeenDeleted = "deleted";
+
+struct HistoryEntry {
+  std::int64_t sequence = 0;
+  WallTime time;
+  std::string event;  // Its type.
+  Origin origin = Origin::Host;
+  std::string from;  // State values as people read them; empty: before the first.
+  std::string to;
+  std::vector<std::string> actions;  // "CREATE_PVC#3".
+};
+
+struct Migration {
+  std::string request;  // The annotation's value.
+  bool is_done = false;
+  std::string message;
+};
+
+struct Ledger {
+  std::string state;     // The machine's own words; empty: it has not begun.
+  std::string value;     // Where it is, as people read it: idle, or {"a":"b"}.
+  std::string sha256;    // Of the module that decides.
+  std::string resolved;  // Where exactly it came from.
+  // Sets this run apart from an earlier one of the same object (whose status was removed).
+  std::string run;
+  std::int64_t transitions = 0;
+  std::int64_t next_action = 1;
+  std::vector<QueuedEvent> inbox;     // Oldest first.
+  std::vector<PendingAction> outbox;  // By id.
+  std::vector<RunningTimer> timers;
+  std::vector<OwnedResource> resources;
+  std::vector<HistoryEntry> history;  // Oldest first.
+  std::vector<std::string> signals;   // Ids that were taken, oldest first.
+  std::optional<WallTime> started_at;
+  std::optional<WallTime> entered_at;
+  std::optional<WallTime> finished_at;
+  bool has_failed = false;            // With finished_at: a FAILURE brought it there.
+  std::optional<json::Value> output;  // With finished_at.
+  std::string failure;  // A FAILURE that the state it came in did not know; until one is known.
+  std::string ignored;  // The type of the last signal that the state it came in did not know.
+  std::optional<Migration> migration;
+  // Somebody else wrote `state`.
+  bool is_foreign = false;
+
+  [[nodiscard]] bool has_begun() const { return !state.empty(); }
+  [[nodiscard]] bool is_finished() const { return finished_at.has_value(); }
+  [[nodiscard]] PendingAction* find_action(std::int64_t id);
+};
+
+// Of a status, or of none. InvalidInput says what is wrong with it.
+[[nodiscard]] Result<Ledger> parse_ledger(const json::Value* status);
+
+// Puts the ledger into `status`, whose other members (conditions) stay.
+void put_ledger(json::Value& status, const Ledger& ledger);
+
+// A state value (compact JSON) as people read it: idle for "idle".
+[[nodiscard]] std::string readable_value(std::string_view value_json);
+// Each active state of a readable value by its path: "a", "a.b".
+[[nodiscard]] std::vector<std::string> active_states(std::string_view readable);
+
+}  // namespace hangar::workflows

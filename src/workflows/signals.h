@@ -1,0 +1,28 @@
+// Events that people and other workflows send, as annotations of the workflow: one each, in the
+// order of their ids.
+#pragma once
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::workflows {
+
+struct Signal {
+  std::string id;
+  Result<json::Value> event;  // An object with a type; InvalidInput when it is none.
+};
+
+// All that wait on `manifest`, by id.
+[[nodiscard]] std::vector<Signal> signals_of(const json::Value& manifest);
+
+// {"type": ...} of {"type": ...} or of a word. InvalidInput for anything else.
+[[nodiscard]] Result<json::Value> parse_event(std::string_view text);
+
+// The merge patch that takes their annotations off; ids that have none do no harm.
+[[nodiscard]] json::Value removal_of_signals(const std::vector<std::string>& ids);
+
+}  // namespace hangar::workflows

@@ -1,0 +1,124 @@
+#include "workflows/verdict.h"
+
+#include "reconcile/conditions.h"
+#include "workflows/actions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace hangar::workflows {
+
+namespace {
+
+using reconcile::Condition;
+using reconcile::ConditionStatus;
+
+// What the ledger itself says is wrong.
+std::optional<Problem> problem_of(const Ledger& ledger) {
+  const auto unknown = std::ranges::find_if(
+      ledger.outbox, [](const PendingAction& action) { return !kind_of(action.type); });
+  if (unknown != ledger.outbox.end()) {
+    return Problem{
+        .reason = "UnknownAction",
+        .message = fmt::format(
+            "the machine asked for {}#{}, which this host does not know; it waits for a host that "
+            "does. Known are {}. Give it up with the annotation "
+            "workflows.example.com/skip-action={}",
+            unknown->type, unknown->id, fmt::join(action_types(), ", "), unknown->id)};
+  }
+  if (!ledger.failure.empty() && !ledger.is_finished()) {
+    return Problem{
+        .reason = "FailureIgnored",
+        .message = fmt::format(
+            "the state {} does not know FAILURE, and an action failed: {}. Give the machine a "
+            "transition for it and migrate, or send an event that the state knows",
+            ledger.value, ledger.failure)};
+  }
+  return std::nullopt;
+}
+
+Condition ready_of(const Ledger& ledger) {
+  Condition condition{.status = ConditionStatus::False};
+  if (!ledger.is_finished()) {
+    condition.reason = ledger.has_begun() ? "InProgress" : "NotStarted";
+    condition.message = ledger.has_begun() ? fmt::format("in state {}", ledger.value)
+                                           : std::string("the machine has not begun");
+  } else if (ledger.has_failed) {
+    condition.reason = "Failed";
+    condition.message = fmt::format("ended in state {}: {}", ledger.value, ledger.failure);
+  } else {
+    condition.status = ConditionStatus::True;
+    condition.reason = "Completed";
+    condition.message = fmt::format("ended in state {}", ledger.value);
+  }
+  return condition;
+}
+
+Condition progress_of(const Ledger& ledger) {
+  Condition condition{.type = "Progressing", .status = ConditionStatus::True};
+  const auto failing = std::ranges::find_if(
+      ledger.outbox, [](const PendingAction& action) { return action.attempts > 0; });
+  if (failing != ledger.outbox.end()) {
+    condition.reason = "Retrying";
+    condition.message =
+        fmt::format("{}#{} failed {} {}: {}", failing->type, failing->id, failing->attempts,
+                    failing->attempts == 1 ? "time" : "times", failing->last_error);
+  } else if (!ledger.outbox.empty()) {
+    std::vector<std::string> actions;
+    for (const PendingAction& action : ledger.outbox)
+      actions.push_back(fmt::format("{}#{}", action.type, action.id));
+    condition.reason = "Acting";
+    condition.message =
+        fmt::format("in state {}, carrying out {}", ledger.value, fmt::join(actions, ", "));
+  } else if (ledger.is_finished()) {
+    condition.status = ConditionStatus::False;
+    condition.reason = "Finished";
+    condition.message = "nothing is left to do";
+  } else if (!ledger.ignored.empty()) {
+    condition.reason = "Waiting";
+    condition.message = fmt::format(
+        "in state {}, waiting for an event; {} came and means nothing there: send one that the "
+        "state knows (hangar workflow show)",
+        ledger.value, ledger.ignored);
+  } else {
+    condition.reason = "Waiting";
+    condition.message = fmt::format("in state {}, waiting for an event", ledger.value);
+  }
+  return condition;
+}
+
+}  // namespace
+
+void put_conditions(json::Value& status, const Ledger& ledger,
+                    const std::optional<Problem>& problem, std::int64_t generation, WallTime now) {
+  const std::optional<Problem> own = problem ? problem : problem_of(ledger);
+  Condition ready = ready_of(ledger);
+  Condition progressing = progress_of(ledger);
+  Condition stalled{.type = "Stalled",
+                    .status = ConditionStatus::False,
+                    .reason = "AtWork",
+                    .message = "nothing keeps the workflow from going on"};
+  if (own && own->is_waiting) {
+    progressing.status = ConditionStatus::True;
+    progressing.reason = own->reason;
+    progressing.message = own->message;
+  } else if (own) {
+    stalled.status = ConditionStatus::True;
+    stalled.reason = own->reason;
+    stalled.message = own->message;
+    progressing.status = ConditionStatus::False;
+    progressing.reason = "Stalled";
+    progressing.message = own->message;
+  }
+  for (Condition* const condition : {&ready, &progressing, &stalled}) {
+    condition->observed_generation = generation;
+    reconcile::set_condition(status, *condition, now);
+  }
+  if (status.is_object()) status.get_object()["observedGeneration"] = generation;
+}
+
+}  // namespace hangar::workflows

@@ -1,0 +1,26 @@
+// How a workflow is, in the words of its conditions: Ready, Progressing, Stalled.
+#pragma once
+
+#include "base/time.h"
+#include "json/value.h"
+#include "workflows/ledger.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace hangar::workflows {
+
+// What keeps a workflow from going on.
+struct Problem {
+  std::string reason;   // One word in CamelCase.
+  std::string message;  // Says what to do.
+  // It goes on by itself when what it waits for is there.
+  bool is_waiting = false;
+};
+
+// Puts the conditions into `status`.
+void put_conditions(json::Value& status, const Ledger& ledger,
+                    const std::optional<Problem>& problem, std::int64_t generation, WallTime now);
+
+}  // namespace hangar::workflows

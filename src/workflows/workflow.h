@@ -1,0 +1,54 @@
+// A StatefulWorkflow as its manifest says it: which machine decides, on what input, as whom the
+// host acts for it. deploy/crds/statefulworkflows.workflows.example.com.yaml is the schema.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hangar::workflows {
+
+[[nodiscard]] kube::Resource workflow_resource();
+
+// Annotations that people write. The value of a request is any text; another text is another
+// request.
+inline constexpr std::string_view kMigrateAnnotation = "workflows.example.com/migrate";
+// One signal each: the prefix, then its id; the value is {"type": ...} or only the type.
+inline constexpr std::string_view kSignalPrefix = "signal.workflows.example.com/";
+// The id of an action that is to be given up, as if it had failed.
+inline constexpr std::string_view kSkipAnnotation = "workflows.example.com/skip-action";
+
+struct Workflow {
+  kube::ObjectKey key;
+  std::string uid;
+  std::int64_t generation = 0;
+
+  std::string input = "{}";  // A JSON object.
+
+  // As modules::Reference reads it.
+  std::string module;
+  std::string module_sha256;  // Expected; empty: any.
+  bool insecure = false;
+  // Of the workflow's namespace, when that is where the module is.
+  std::optional<std::string> config_map;
+
+  std::string service_account = "default";
+  std::optional<Duration> timeout;  // Of the whole workflow.
+  // By state: "creatingPvc", "provisioning.creatingPvc".
+  std::map<std::string, Duration, std::less<>> state_timeouts;
+  std::size_t history_max = 20;
+};
+
+// InvalidInput naming the field. What the API server's schema refuses is refused here too: a host
+// may be newer than the cluster's schema.
+[[nodiscard]] Result<Workflow> parse_workflow(const json::Value& manifest);
+
+}  // namespace hangar::workflows
