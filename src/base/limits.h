@@ -185,6 +185,10 @@ inline constexpr std::uint64_t kGuestStackBytesMax = kMiB;
 // in large pages, 2 ms otherwise. What runs at this moment comes on top: some 80 MiB on two cores.
 inline constexpr std::uint64_t kFilePagesBytesMax = 48 * kMiB;
 
+// Code of guests that can sleep is unloaded when all of them have slept for so long: it is loaded
+// again, unless the disk has to be asked, within 0.2 ms.
+inline constexpr std::chrono::seconds kSleepingCodeKept{2};
+
 // Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
 inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
 
@@ -274,6 +278,12 @@ inline constexpr std::chrono::seconds kOperatorStableMin{600};
 // A guest that could not go to sleep (the disk is full) stays in memory for so long: an attempt
 // costs a look at all of its memory and a line in the log.
 inline constexpr std::chrono::seconds kOperatorSleepRetry{10};
+// How long a guest stays in memory for the answer to a request, which the API server usually gives
+// within milliseconds: less than sleeping and waking up again would cost.
+inline constexpr std::chrono::milliseconds kOperatorAnswerWait{100};
+// Turns that are under way at once, those that wait for a processor included. Each holds a guest's
+// memory and its answers as text; of those beyond, only pointers wait.
+inline constexpr std::size_t kOperatorTurnsMax = 64;
 // Operators with metrics of their own, some sixty series each; the others share one of each.
 inline constexpr std::size_t kOperatorSeriesMax = 500;
 // Kinds of answers (method and code) that one of them tells apart.
