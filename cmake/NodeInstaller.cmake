@@ -18,3 +18,7 @@ else()
   target_link_libraries(hangar-node PRIVATE fmt::fmt-header-only Boost::headers CLI11::CLI11 ${node_libraries})
   target_link_options(hangar-node PRIVATE -static -Wl,--icf=safe)
 endif()
+
+# What downloads runtimes for it: without power over the node, and so with libraries.
+add_executable(hangar-node-fetch "${CMAKE_SOURCE_DIR}/src/node_fetch/main.cc")
+target_link_libraries(hangar-node-fetch PRIVATE hangar_node_fetch)

@@ -1,6 +1,7 @@
 #include "node_install/toml.h"
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "node_install/limits.h"
 #include "node_install/outcome.h"
 
@@ -18,7 +19,9 @@
 #include <utility>
 #include <vector>
 
-#define TOML_EXCEPTIONS 0
+// With exceptions it stops at the first error. Without, version 3.3 parses on behind some and ends
+// in an assertion of its own (a broken UTF-8 sequence in a table's name is enough).
+#define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
@@ -100,15 +103,21 @@ Result<Toml> Toml::parse(std::string_view text) {
     return refuse(ErrorKind::LimitExceeded, reason::kConfigInvalid,
                   fmt::format("larger than {} bytes", limits::kConfigBytesMax));
   }
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  if (const std::size_t valid = valid_utf8_prefix(text); valid != text.size()) {
+    const auto line = std::ranges::count(text.substr(0, valid), '\n') + 1;
+    return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
+                  fmt::format("line {} is not UTF-8", line));
+  }
+  toml::table root;
+  try {
+    root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
     return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
                   fmt::format("line {}, column {}: {}", error.source().begin.line,
                               error.source().begin.column, error.description()));
   }
   Toml document;
-  if (!Flattener(document.leaves_, document.empty_).flatten(parsed.table())) {
+  if (!Flattener(document.leaves_, document.empty_).flatten(root)) {
     return refuse(ErrorKind::LimitExceeded, reason::kConfigInvalid,
                   "its names are too long for so many values");
   }

@@ -1,0 +1,31 @@
+// What hangar-node-fetch is asked for: FILE[@ARCHITECTURE]=URL#sha256:HEX
+#pragma once
+
+#include "base/result.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::node_fetch {
+
+struct Wanted {
+  std::string file;          // As hangar-node wants runtimes named: containerd-shim-spin-v2.
+  std::string architecture;  // "amd64", "arm64"; empty: any.
+  std::string url;           // http or https, without the fragment.
+  std::string sha256;        // Of what the URL has, so of the archive if it is one.
+
+  // A .tar.gz or .tgz, in which one file has the name `file`.
+  [[nodiscard]] bool is_archive() const;
+};
+
+// InvalidInput for anything else.
+[[nodiscard]] Result<Wanted> parse_wanted(std::string_view text);
+
+// One for each file: the one for this architecture, else the one for any. InvalidInput if a file
+// has none, or has two.
+[[nodiscard]] Result<std::vector<Wanted>> choose(std::span<const Wanted> all,
+                                                 std::string_view architecture);
+
+}  // namespace hangar::node_fetch

@@ -1,0 +1,246 @@
+"""`hangar-node` and `hangar-node-fetch` as programs: full and read-only disks, a containerd that answers or does not."""
+import hashlib
+import http.server
+import io
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tarfile
+import threading
+import types
+
+import pytest
+
+from host import BINARY
+
+NODE = BINARY.parent / "hangar-node"
+FETCH = BINARY.parent / "hangar-node-fetch"
+CONFIG = "etc/containerd/config.toml"
+BEFORE = 'version = 2\n# mine\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n  SystemdCgroup = true'
+# New namespaces for mounts need root, or a user namespace in which one is root.
+UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+
+
+def run(*command, **more):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, check=False, **more)
+
+
+def tree(root):
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in sorted(root.rglob("*"))}
+
+
+def put_runtimes(directory, **bytes_of):
+    directory.mkdir(exist_ok=True)
+    lines = []
+    for name, data in bytes_of.items():
+        file = {"shim": "containerd-shim-wasmtime-v1", "crun": "crun-wasmedge"}[name]
+        (directory / file).write_bytes(data)
+        lines.append(f"{hashlib.sha256(data).hexdigest()}  {file}\n")
+    (directory / "SHA256SUMS").write_text("".join(lines))
+    return directory
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root" / "etc/containerd").mkdir(parents=True)
+    (tmp_path / "root" / CONFIG).write_text(BEFORE)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def runtimes(tmp_path):
+    return put_runtimes(tmp_path / "runtimes", shim=b"#!/bin/sh\n", crun=b"#!/bin/sh\nexit\n")
+
+
+def frame(kind, flags, stream, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+HEADERS, TRAILERS = frame(1, 4, 1, b"\x88"), frame(1, 5, 1, b"\x88")
+MESSAGE = frame(0, 0, 1, b"\0\0\0\0\2\x0a\0")
+
+
+@pytest.fixture
+def containerd(root, monkeypatch):
+    """Answers on the node's socket: as a container runtime, or without a CRI plugin."""
+    (root / "run/containerd").mkdir(parents=True)
+    server = socket.socket(socket.AF_UNIX)
+    monkeypatch.chdir(root / "run/containerd")  # A socket's path is short.
+    server.bind("containerd.sock")
+    server.listen()
+
+    state = types.SimpleNamespace(has_cri=True, asked=[])
+
+    def serve():
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection:
+                state.asked.append(connection.recv(4096))
+                connection.sendall(frame(4, 0, 0) + (HEADERS + MESSAGE + TRAILERS if state.has_cri else TRAILERS))
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield state
+    server.close()
+
+
+def install(root, runtimes, *flags):
+    return run(NODE, "install", "--root", root, "--runtimes-dir", runtimes, "--json", *flags)
+
+
+def last(done):
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_it_is_one_static_program():
+    # The file's program headers name no interpreter: PT_INTERP is 3.
+    data = NODE.read_bytes()
+    offset, size, count = (int.from_bytes(data[at:at + width], "little") for at, width in ((32, 8), (54, 2), (56, 2)))
+    kinds = {int.from_bytes(data[offset + i * size:offset + i * size + 4], "little") for i in range(count)}
+
+    assert data[:4] == b"\x7fELF" and 3 not in kinds
+
+
+def test_installs_restarts_once_and_uninstalls_to_the_byte(root, runtimes, containerd, tmp_path):
+    before = {name: data for name, data in tree(root).items() if not name.endswith(".sock")}
+    restarts = tmp_path / "restarts"
+    restart = ["--restart-command", f"echo restart >> {restarts}"]
+
+    first, second = install(root, runtimes, *restart), install(root, runtimes, *restart)
+    status = run(NODE, "status", "--root", root, "--json")
+
+    assert (first.returncode, second.returncode, status.returncode) == (0, 0, 0), first.stdout + first.stderr
+    assert restarts.read_text() == "restart\n" and b"/runtime.v1.RuntimeService/Version" in containerd.asked[0]
+    assert last(status)["message"] == "Installed" and last(status)["handlers"] == "wasmtime,wasmedge"
+    assert (root / "opt/hangar-node/bin/crun-wasmedge").stat().st_mode & 0o7777 == 0o755
+
+    undone = run(NODE, "uninstall", "--root", root, *restart)
+
+    assert undone.returncode == 0, undone.stderr
+    assert {name: data for name, data in tree(root).items() if not name.endswith(".sock")} == before
+    assert run(NODE, "status", "--root", root).returncode == 10
+
+
+def test_a_containerd_without_its_cri_plugin_is_not_back(root, runtimes, containerd):
+    containerd.has_cri = False
+
+    done = install(root, runtimes, "--restart-command", "true", "--restart-timeout", "1")
+
+    assert done.returncode == 8 and last(done)["reason"] == "RestoreFailed"
+    assert "CRI plugin is not loaded" in last(done)["message"]
+    assert (root / CONFIG).read_text() == BEFORE
+
+
+def test_a_restart_that_fails_puts_the_configuration_back_and_is_owed(root, runtimes, containerd, tmp_path):
+    fails_once = f"test -e {tmp_path}/failed || {{ touch {tmp_path}/failed; echo no such unit >&2; exit 5; }}"
+
+    done = install(root, runtimes, "--restart-command", fails_once)
+
+    assert done.returncode == 7 and last(done)["reason"] == "RestartFailed" and "no such unit" in last(done)["message"]
+    assert (root / CONFIG).read_text() == BEFORE
+    assert install(root, runtimes, "--restart-command", f"touch {tmp_path}/again").returncode == 0
+    assert (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("config, status, reason", [
+    ("version = 2\nx = \n", 4, "ConfigInvalid"), (None, 3, "UnknownDistribution"), ('version = 2\nplugins = { }\n', 4, "ConfigConflict")])
+def test_refuses_and_leaves_the_node_alone(root, runtimes, config, status, reason):
+    (root / CONFIG).unlink()
+    if config is not None:
+        (root / CONFIG).write_text(config)
+    before = tree(root)
+
+    done = install(root, runtimes, "--no-restart")
+
+    assert (done.returncode, last(done)["reason"]) == (status, reason)
+    assert tree(root) == before
+
+
+def test_refuses_a_runtime_that_is_not_the_promised_one(root, runtimes):
+    before = tree(root)
+    (runtimes / "crun-wasmedge").write_bytes(b"another")
+
+    done = install(root, runtimes, "--no-restart")
+
+    assert (done.returncode, last(done)["reason"]) == (5, "ChecksumMismatch") and tree(root) == before
+
+
+def test_refuses_to_restart_a_containerd_that_is_not_below_its_root(root, runtimes):
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/systemctl").touch()
+    before = tree(root)
+
+    done = install(root, runtimes)
+
+    assert done.returncode == 2 and "process 1" in last(done)["message"] and tree(root) == before
+
+
+def test_a_full_disk_leaves_a_whole_configuration(root, tmp_path):
+    large = put_runtimes(tmp_path / "large", shim=b"#" * 200_000)
+    (root / "opt").mkdir()
+
+    done = run(*UNSHARE, "sh", "-c", f"""
+        mount -t tmpfs -o size=64k tmpfs {root}/opt && cp {root}/{CONFIG} {root}/opt/before
+        {NODE} install --root {root} --runtimes-dir {large} --json --no-restart; echo status=$?
+        cmp {root}/{CONFIG} {root}/opt/before && echo same; ls -A {root}/opt/hangar-node/bin
+        {NODE} uninstall --root {root} --no-restart >/dev/null && ls -A {root}/opt""")
+
+    assert "status=6" in done.stdout and '"NoSpace"' in done.stdout, done.stdout + done.stderr
+    assert done.stdout.endswith("same\nbefore\n"), done.stdout
+
+
+def test_a_read_only_root_is_said_to_be_one(root, runtimes):
+    done = run(*UNSHARE, "sh", "-c", f"""
+        mount --bind {root} {root} && mount -o remount,bind,ro {root}
+        {NODE} install --root {root} --runtimes-dir {runtimes} --json --no-restart; echo status=$?""")
+
+    assert "status=6" in done.stdout and '"ReadOnly"' in done.stdout, done.stdout + done.stderr
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A server of the files in a directory; (directory, address)."""
+    directory = tmp_path / "shop"
+    directory.mkdir()
+    handler = lambda *arguments: http.server.SimpleHTTPRequestHandler(*arguments, directory=str(directory))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield directory, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_what_was_fetched_can_be_installed(shop, root, tmp_path):
+    directory, address = shop
+    (directory / "crun").write_bytes(b"#!/bin/sh\n")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name in ("README.md", "dist/containerd-shim-spin-v2"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 5
+            archive.addfile(entry, io.BytesIO(b"#!spi"))
+    (directory / "spin.tar.gz").write_bytes(packed.getvalue())
+    sums = {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in ("crun", "spin.tar.gz")}
+
+    fetched = run(FETCH, "--to", tmp_path / "here", f"crun-wasmedge={address}/crun#sha256:{sums['crun']}",
+                  f"containerd-shim-spin-v2@amd64={address}/spin.tar.gz#sha256:{sums['spin.tar.gz']}",
+                  f"containerd-shim-spin-v2@arm64={address}/spin.tar.gz#sha256:{sums['spin.tar.gz']}")
+    installed = install(root, tmp_path / "here", "--no-restart")
+
+    assert fetched.returncode == 0, fetched.stderr
+    assert installed.returncode == 0, installed.stdout
+    assert (root / "opt/hangar-node/bin/containerd-shim-spin-v2").read_bytes() == b"#!spi"
+
+
+def test_what_has_another_checksum_is_not_kept(shop, tmp_path):
+    directory, address = shop
+    (directory / "crun").write_bytes(b"delivered")
+
+    for path, says in (("crun", "expected"), ("absent", "404")):
+        done = run(FETCH, "--to", tmp_path / "here", f"crun={address}/{path}#sha256:{hashlib.sha256(b'promised').hexdigest()}")
+
+        assert done.returncode == 1 and says in done.stderr
+        assert list(pathlib.Path(tmp_path / "here").iterdir()) == []
