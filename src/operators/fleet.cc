@@ -45,6 +45,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
       metrics_(parts.metrics),
+      turns_(parts.loop, limits::kOperatorTurnsMax),
       parts_{.loop = parts.loop,
              .runtime = parts.runtime,
              .gateway = parts.gateway,
@@ -52,6 +53,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .metrics = metrics_,
              .output = parts.output,
              .log = parts.log,
+             .turns = turns_,
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
              .on_failure =
                  [this](RunningOperator& failed, const Error& error) {

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
@@ -79,6 +80,7 @@ class Fleet {
   const Parts fleet_parts_;
   const Listener listener_;
   OperatorMetrics metrics_;
+  io::Semaphore turns_;
   const RunningOperator::Parts parts_;
   std::map<kube::ObjectKey, std::unique_ptr<RunningOperator>> operators_;
   // Those that are in memory, with what they were counted as.

@@ -47,8 +47,11 @@ Life::Step Life::next(Instant now) {
     case State::Resident: {
       if (has_arrivals_) return begin(Act::Wake);
       if (!options_.sleep_after) return {};
-      const Instant sleep_at = idle_since_ + *options_.sleep_after;
-      if (is_pressed_ || now >= sleep_at) return begin(Act::Sleep);
+      const Duration rest = expects_answer_ ? std::max(*options_.sleep_after, options_.answer_wait)
+                                            : *options_.sleep_after;
+      const Instant sleep_at =
+          std::max(is_pressed_ ? idle_since_ : idle_since_ + rest, sleep_not_before_);
+      if (now >= sleep_at) return begin(Act::Sleep);
       return {.ask_again = sleep_at};
     }
     case State::Asleep:
@@ -79,8 +82,8 @@ void Life::on_turn_ended(TurnEnd end, Instant now) {
 void Life::on_sleep_ended(SleepEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Sleep, "it was going to sleep");
   state_ = end == SleepEnd::Asleep ? State::Asleep : State::Resident;
-  // Not again at once: what is in the way (a full disk) takes its time.
-  if (end == SleepEnd::StaysResident) idle_since_ = now;
+  // Not again at once: what is in the way (a full disk) takes its time, and a try its compression.
+  if (end == SleepEnd::StaysResident) sleep_not_before_ = now + options_.sleep_retry;
   is_pressed_ = false;
   if (std::exchange(must_fail_, false)) fail(now);
 }

@@ -27,10 +27,14 @@ class Life {
   struct Options {
     // Without anything to do, until it goes to sleep. Nothing: never, whatever happens.
     std::optional<Duration> sleep_after;
+    // The same while an answer is on its way to it, if that is longer.
+    Duration answer_wait = limits::kOperatorAnswerWait;
     Duration backoff_min = limits::kOperatorBackoffMin;
     Duration backoff_max = limits::kOperatorBackoffMax;
     // A guest that ran for so long has no failures behind it.
     Duration stable_min = limits::kOperatorStableMin;
+    // After an attempt to sleep that failed, until the next, whoever asks for it.
+    Duration sleep_retry = limits::kOperatorSleepRetry;
   };
   explicit Life(Options options) : options_(options) {}
 
@@ -51,6 +55,10 @@ class Life {
   // Something arrived for the guest. Means nothing to one that does not run: what was for an
   // earlier instance is not for the next.
   void on_arrival();
+  // All that has arrived until now is part of the turn under way.
+  void on_handed_over() { has_arrivals_ = false; }
+  // Whether something is to arrive soon.
+  void expect_answer(bool is_expected) { expects_answer_ = is_expected; }
   enum class TurnEnd : std::uint8_t { Waits, Completed, Failed };
   void on_turn_ended(TurnEnd end, Instant now);
   enum class SleepEnd : std::uint8_t { Asleep, StaysResident };
@@ -85,12 +93,14 @@ class Life {
   State state_ = State::New;
   Act act_ = Act::Nothing;  // While Busy.
   bool has_arrivals_ = false;
+  bool expects_answer_ = false;
   bool is_pressed_ = false;
   bool must_fail_ = false;
   std::uint32_t failures_ = 0;
   std::uint64_t start_count_ = 0;
   Instant started_at_;
   Instant idle_since_;
+  Instant sleep_not_before_;
   Instant retry_at_;
 };
 

@@ -65,6 +65,34 @@ TEST(Life, SleepsOnceItHasBeenIdleForLongEnough) {
   EXPECT_EQ(life.next(kStart + 2s).act, Act::Sleep);
 }
 
+TEST(Life, StaysForAnAnswerThatIsOnItsWayButNotForLong) {
+  Life life = started(Life({.sleep_after = 0s, .answer_wait = 100ms}));
+  life.expect_answer(true);
+  EXPECT_EQ(life.next(kStart).ask_again, kStart + 100ms);
+  EXPECT_EQ(life.next(kStart + 100ms).act, Act::Sleep);
+
+  Life answered = started(Life({.sleep_after = 0s, .answer_wait = 100ms}));
+  answered.expect_answer(true);
+  ASSERT_EQ(answered.next(kStart).act, Act::Nothing);
+  answered.expect_answer(false);
+  EXPECT_EQ(answered.next(kStart).act, Act::Sleep);
+
+  Life pressed = started(Life({.sleep_after = 0s, .answer_wait = 100ms}));
+  pressed.expect_answer(true);
+  pressed.press();
+  EXPECT_EQ(pressed.next(kStart).act, Act::Sleep);
+}
+
+TEST(Life, WhatArrivesBeforeATurnTakesItsEventsIsNoReasonForAnother) {
+  Life life = asleep();
+  life.on_arrival();
+  ASSERT_EQ(life.next(kStart + 3s).act, Act::Wake);
+  life.on_arrival();
+  life.on_handed_over();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart + 3s);
+  EXPECT_EQ(life.next(kStart + 5s).act, Act::Sleep);
+}
+
 TEST(Life, NeverSleepsWhereItMayNot) {
   Life life = started(Life({.sleep_after = std::nullopt}));
   life.press();
@@ -96,12 +124,22 @@ TEST(Life, WakesForWhatArrivedWhileItFellAsleep) {
   EXPECT_EQ(life.next(kStart + 2s).act, Act::Wake);
 }
 
-TEST(Life, TriesToSleepAgainOnlyAfterAnotherWhile) {
-  Life life = started();
-  ASSERT_EQ(life.next(kStart + 2s).act, Act::Sleep);
-  life.on_sleep_ended(Life::SleepEnd::StaysResident, kStart + 3s);
-  EXPECT_EQ(life.phase(), Phase::Running);
-  EXPECT_EQ(life.next(kStart + 4s).ask_again, kStart + 5s);
+TEST(Life, TriesToSleepAgainOnlyAfterAWhileWhateverHappens) {
+  for (const Duration sleep_after : {Duration(0s), Duration(2s)}) {
+    Life life = started(Life({.sleep_after = sleep_after, .sleep_retry = 10s}));
+    ASSERT_EQ(life.next(kStart + 2s).act, Act::Sleep);
+    life.on_sleep_ended(Life::SleepEnd::StaysResident, kStart + 3s);
+    EXPECT_EQ(life.phase(), Phase::Running);
+    EXPECT_EQ(life.next(kStart + 4s).ask_again, kStart + 13s);
+    life.press();
+    EXPECT_EQ(life.next(kStart + 5s).ask_again, kStart + 13s);
+    // It was awake in between: that changes nothing about the disk.
+    life.on_arrival();
+    ASSERT_EQ(life.next(kStart + 6s).act, Act::Wake);
+    life.on_turn_ended(Life::TurnEnd::Waits, kStart + 6s);
+    EXPECT_EQ(life.next(kStart + 12s).ask_again, kStart + 13s);
+    EXPECT_EQ(life.next(kStart + 13s).act, Act::Sleep);
+  }
 }
 
 TEST(Life, StartsAnewTwiceAsLateAfterEachFailure) {
@@ -182,6 +220,11 @@ TEST(Life, LosesNothingInAnyOrder) {
         ++waiting;
       }
       if (chance(5)) life.press();
+      if (chance(20)) life.expect_answer(chance(50));
+      if (chance(10) && (under_way == Act::Start || under_way == Act::Wake)) {
+        life.on_handed_over();
+        waiting = 0;
+      }
       if (chance(2)) {
         life.fail(now);
         if (life.phase() == Phase::BackOff) {

@@ -183,6 +183,7 @@ void RunningOperator::look_later() {
 void RunningOperator::look() {
   if (stop_.stop_requested()) return;
   look_timer_.cancel();
+  life_.expect_answer(plain_calls_ > 0);
   const Life::Step step = life_.next(io::Loop::now());
   if (step.act != Life::Act::Nothing) {
     parts_.loop.spawn(carry_out(step.act));
@@ -215,6 +216,7 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
                                      .cpu_time_max = spec_.limits.cpu_time_per_wake,
                                      .output_bytes_max = spec_.limits.log_bytes};
   std::ranges::copy(spec_.args, std::back_inserter(options.args));
+  const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
   guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_.code, std::move(options));
   parts_.metrics.starts.add();
   co_return co_await guest_->start(stop_.get_token());
@@ -235,7 +237,10 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
     co_return;
   }
   const Instant arrived = first_arrival_.value_or(began);
+  const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
+  const Instant turn_began = io::Loop::now();
   first_arrival_.reset();
+  life_.on_handed_over();
   std::vector<Wakeup> wakeups = take_wakeups();
   const std::size_t count = wakeups.size();
   TurnOutcome outcome = co_await guest_->wake(std::move(wakeups), stop_.get_token());
@@ -252,14 +257,14 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   ++series_->wakes;
   series_->events += count;
   if (count > 1) series_->events_coalesced += count - 1;
-  series_->queue_seconds.observe(seconds_of(began - arrived));
+  series_->queue_seconds.observe(seconds_of(turn_began - arrived));
   if (outcome.was_asleep) {
     statistics_.last_resume_time = outcome.resume_time;
     metrics.resume_seconds.observe(seconds_of(outcome.resume_time));
     ++series_->resumes;
     series_->resume_time += outcome.resume_time;
   }
-  on_outcome(std::move(outcome), ended - began);
+  on_outcome(std::move(outcome), ended - turn_began);
 }
 
 io::Task<void> RunningOperator::fall_asleep() {
@@ -360,6 +365,7 @@ void RunningOperator::drop_guest() {
   arrivals_bytes_ = 0;
   first_arrival_.reset();
   is_overflowing_ = false;
+  plain_calls_ = 0;
   for (const auto& [id, call] : calls_)
     call->detach();
   // Later: one of them may be who called us.
@@ -375,6 +381,7 @@ void RunningOperator::begin_calls() {
     if (is_limited && !requests_.try_take(io::Loop::now())) break;
     auto& call = calls_[next->id];
     call = std::make_unique<Call>(*this, next->id, next->is_stream);
+    if (!next->is_stream) ++plain_calls_;
     ++statistics_.requests;
     parts_.metrics.requests.add();
     call->begin(std::move(next->request));
@@ -433,6 +440,7 @@ std::vector<Wakeup> RunningOperator::take_wakeups() {
     } else {
       // A plain answer ended with its body.
       if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
+      if (is_plain) --plain_calls_;
       if (call != calls_.end()) calls_.erase(call);
       delays_.erase(arrival.id);
     }

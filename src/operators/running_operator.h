@@ -72,6 +72,7 @@ class RunningOperator {
     OperatorMetrics& metrics;
     const OperatorLogs& output;
     Log log;
+    io::Semaphore& turns;  // Of all operators that may be under way at once.
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
@@ -151,6 +152,7 @@ class RunningOperator {
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
   std::map<std::uint64_t, std::unique_ptr<Call>> calls_;
+  std::size_t plain_calls_ = 0;  // Of these, those that are no streams: answered soon.
   std::map<std::uint64_t, io::Loop::Timer> delays_;
   std::vector<Arrival> arrivals_;
   std::size_t arrivals_bytes_ = 0;
