@@ -1,0 +1,446 @@
+#include "nodes/node_controller.h"
+
+#include "base/time.h"
+#include "json/value.h"
+#include "reconcile/event_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <variant>
+
+namespace hangar::nodes {
+
+namespace {
+
+using reconcile::EventType;
+
+// Keys of the queue that are no nodes; nodes have no namespace.
+kube::ObjectKey rollout_key() {
+  return {.namespace_ = "hangar", .name = "rollout"};
+}
+kube::ObjectKey runtime_classes_key() {
+  return {.namespace_ = "hangar", .name = "runtime-classes"};
+}
+
+constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
+                                Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
+
+kube::WriteOptions written_by_us(std::string subresource = {}) {
+  return {.field_manager = std::string(kFieldManager), .subresource = std::move(subresource)};
+}
+
+bool is_of_kind(const Result<json::Value>& answer, ErrorKind kind) {
+  return !answer && answer.error().kind() == kind;
+}
+
+bool is_ours(const json::Value& runtime_class) {
+  return kube::label_of(runtime_class, kOwnerLabel) == kOwner;
+}
+
+bool has_spec_of(const json::Value& present, const json::Value& wanted) {
+  const auto part = [](const json::Value& of, std::string_view member) {
+    const json::Value* const found = json::find(of, {member});
+    return found == nullptr ? json::Value() : *found;
+  };
+  return json::equal(part(present, "handler"), part(wanted, "handler")) &&
+         json::equal(part(present, "scheduling"), part(wanted, "scheduling"));
+}
+
+}  // namespace
+
+NodeController::NodeController(const Host& host, Options options)
+    : host_(host),
+      options_(std::move(options)),
+      log_(host.log.named("nodes")),
+      controller_(host.loop, host.metrics, log_,
+                  {.name = "node", .concurrency = 8, .turnstile = &host_.turnstile},
+                  [this](kube::ObjectKey key, std::stop_token stop) {
+                    return reconcile(std::move(key), std::move(stop));
+                  }) {}
+
+NodeController::~NodeController() = default;
+
+void NodeController::start() {
+  const std::string& namespace_ = options_.jobs.namespace_;
+  const std::string ours = fmt::format("{}=true", kJobLabel);
+  const auto synced = [this] { on_synced(); };
+  node_watch_ = host_.cache.subscribe(
+      {.resource = node_resource()},
+      {.on_delta = [this](const kube::Delta& delta) { on_node(delta); }, .on_synced = synced});
+  job_watch_ = host_.cache.subscribe(
+      {.resource = job_resource(), .namespace_ = namespace_, .label_selector = ours},
+      {.on_delta = [this](const kube::Delta& delta) { on_job(delta); }, .on_synced = synced});
+  pod_watch_ = host_.cache.subscribe(
+      {.resource = pod_resource(), .namespace_ = namespace_, .label_selector = ours},
+      {.on_delta = [this](const kube::Delta& delta) { on_pod(delta); }, .on_synced = synced});
+  class_watch_ = host_.cache.subscribe(
+      {.resource = runtime_class_resource()},
+      {.on_delta = [this](const kube::Delta&) { controller_.enqueue(runtime_classes_key()); },
+       .on_synced = synced});
+}
+
+io::Task<void> NodeController::stop() {
+  co_await controller_.stop();
+  node_watch_.reset();
+  job_watch_.reset();
+  pod_watch_.reset();
+  class_watch_.reset();
+}
+
+bool NodeController::is_synced() const {
+  const auto is = [](const auto& watch) { return watch && watch->is_synced(); };
+  return is(node_watch_) && is(job_watch_) && is(pod_watch_) && is(class_watch_);
+}
+
+void NodeController::on_synced() {
+  if (!is_synced() || std::exchange(has_started_, true)) return;
+  controller_.enqueue(runtime_classes_key());
+  controller_.enqueue(rollout_key());
+  controller_.start();
+}
+
+void NodeController::on_node(const kube::Delta& delta) {
+  const std::string& name = delta.object->key().name;
+  if (delta.type == kube::Delta::Type::Deleted) {
+    nodes_.erase(name);
+  } else {
+    NodeView view = node_view(delta.object->to_value());
+    NodeView& known = nodes_[name];
+    const bool is_news = !is_same_to_us(known, view);
+    known = std::move(view);
+    // A kubelet's heartbeat, mostly.
+    if (!is_news) return;
+  }
+  controller_.enqueue({.name = name});
+  controller_.enqueue(rollout_key());
+}
+
+void NodeController::on_job(const kube::Delta& delta) {
+  const JobView job = job_view(delta.object->to_value());
+  if (!job.node.empty()) controller_.enqueue({.name = job.node});
+}
+
+void NodeController::on_pod(const kube::Delta& delta) {
+  const json::Value pod = delta.object->to_value();
+  if (pod_problem(pod).empty()) return;
+  controller_.enqueue({.name = std::string(json::string_at(pod, {"spec", "nodeName"}))});
+}
+
+NodeController::OutcomeTask NodeController::reconcile(kube::ObjectKey key, std::stop_token stop) {
+  if (key == rollout_key()) return roll_out(std::move(stop));
+  if (key == runtime_classes_key()) return keep_runtime_classes(std::move(stop));
+  return work_on(std::move(key.name), std::move(stop));
+}
+
+// The whole
+// ----------------------------------------------------------------------------------------
+
+NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
+  if (!record_) {
+    Record read = HANGAR_CO_TRY(co_await read_record(stop));
+    record_ = std::move(read);
+    // Who works on nodes already goes on.
+    for (const auto& [name, node] : nodes_)
+      controller_.enqueue({.name = name});
+  }
+  count_phases();
+  Record next = HANGAR_CO_TRY(co_await settle_slots(*record_, stop));
+  const std::vector<std::string> taken = take_slots(nodes_, next.slots, options_.policy);
+  next.slots.insert(taken.begin(), taken.end());
+  next.progress = progress_of(nodes_, next.slots, options_.policy);
+  next.version = options_.policy.version;
+  next.auto_provision = options_.policy.auto_provision;
+  if (next == *record_ && !next.resource_version.empty()) co_return Outcome{};
+
+  json::Value manifest = record_manifest(next, options_.jobs.namespace_);
+  const bool is_new = next.resource_version.empty();
+  const Result<json::Value> answer =
+      is_new ? co_await host_.client.create(config_map_resource(), std::move(manifest),
+                                            written_by_us(), stop)
+             : co_await host_.client.update(config_map_resource(), std::move(manifest),
+                                            written_by_us(), stop);
+  if (!answer) {
+    // Whatever happened to it: what counts is what is stored.
+    record_.reset();
+    co_return std::unexpected(Error(answer.error()).in("record the rollout"));
+  }
+  if (next.progress != record_->progress && next.progress.standing == Standing::Halted) {
+    log_.warning("the rollout stops", {{"reason", next.progress.message}});
+  }
+  record_ = parse_record(*answer);
+  for (const std::string& name : taken)
+    controller_.enqueue({.name = name});
+  if (!record_->leaving.empty()) controller_.enqueue(rollout_key());
+  co_return Outcome{};
+}
+
+io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
+  const Result<json::Value> read = co_await host_.client.get(
+      config_map_resource(),
+      {.namespace_ = options_.jobs.namespace_, .name = std::string(kRecordName)}, std::move(stop));
+  if (is_of_kind(read, ErrorKind::NotFound)) co_return Record{};
+  if (!read) co_return std::unexpected(Error(read.error()).in("read the rollout's record"));
+  co_return parse_record(*read);
+}
+
+// A cache may be older than the record: on its word nobody's slot is given up, and nobody gets one
+// back. Those that the stored record says are leaving cannot be begun while they are asked.
+io::Task<Result<Record>> NodeController::settle_slots(Record record, std::stop_token stop) {
+  for (const std::string& name : std::exchange(record.leaving, {})) {
+    const std::optional<NodeView> node = HANGAR_CO_TRY(co_await look_at(name, stop));
+    if (!node || may_give_up(*node, options_.policy)) record.slots.erase(name);
+  }
+  for (const std::string& name : lost_slots(nodes_, record.slots)) {
+    const std::optional<NodeView> node = HANGAR_CO_TRY(co_await look_at(name, stop));
+    if (node && is_in_flight(node->state.phase)) record.slots.insert(name);
+  }
+  for (const std::string& name : give_slots_up(nodes_, record.slots, options_.policy))
+    record.leaving.insert(name);
+  co_return record;
+}
+
+void NodeController::count_phases() {
+  std::array<double, kPhases.size()> counts{};
+  for (const auto& [name, node] : nodes_)
+    ++counts.at(static_cast<std::size_t>(node.state.phase));
+  for (const Phase phase : kPhases) {
+    host_.metrics
+        .gauge("hangar_nodes", "Nodes by the phase of their provisioning.",
+               {{"phase", std::string(name_of(phase))}})
+        .set(counts.at(static_cast<std::size_t>(phase)));
+  }
+}
+
+// One node
+// -----------------------------------------------------------------------------------------
+
+NodeController::OutcomeTask NodeController::work_on(std::string name, std::stop_token stop) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) co_return Outcome{};
+  const NodeView node = found->second;
+  const WallTime now = io::Loop::wall_now();
+  const bool has_slot = record_ && record_->has_slot(name);
+  Step step = next_step(node, jobs_of(name), has_slot, options_.policy, now);
+
+  if (const auto* rest = std::get_if<Rest>(&step)) {
+    if (!rest->until) co_return Outcome{};
+    co_return Outcome{.requeue_after = std::max<Duration>(*rest->until - now, Duration(1))};
+  }
+  if (auto* change = std::get_if<WriteState>(&step)) {
+    co_return co_await write(node, std::move(*change), std::move(stop));
+  }
+  if (const auto* job = std::get_if<CreateJob>(&step)) {
+    co_return co_await create_job(node, job->action, std::move(stop));
+  }
+  if (auto* job = std::get_if<DeleteJob>(&step)) {
+    co_return co_await delete_job(node, std::move(*job), std::move(stop));
+  }
+  co_return co_await set_condition(node, std::get<SetCondition>(std::move(step)), std::move(stop));
+}
+
+NodeJobs NodeController::jobs_of(std::string_view node) const {
+  const auto look = [&](Action action) -> std::optional<JobView> {
+    const kube::ObjectPtr object =
+        job_watch_->get({.namespace_ = options_.jobs.namespace_, .name = job_name(node, action)});
+    if (!object) return std::nullopt;
+    JobView job = job_view(object->to_value());
+    if (job.state == JobState::Succeeded) return job;
+    // A pod's own words say more than the Job's.
+    for (const kube::ObjectPtr& pod : pod_watch_->owned_by(job.uid)) {
+      if (std::string problem = pod_problem(pod->to_value()); !problem.empty()) {
+        job.problem = std::move(problem);
+      }
+    }
+    return job;
+  };
+  return {.install = look(Action::Install),
+          .uninstall = look(Action::Uninstall),
+          .probe = look(Action::Probe)};
+}
+
+NodeController::OutcomeTask NodeController::write(NodeView node, WriteState change,
+                                                  std::stop_token stop) {
+  if (change.is_beginning) {
+    Record now = HANGAR_CO_TRY(co_await read_record(stop));
+    const bool has_slot = now.has_slot(node.name);
+    record_ = std::move(now);
+    if (!has_slot) {
+      controller_.enqueue(rollout_key());
+      co_return Outcome{};
+    }
+  }
+  const Result<json::Value> answer =
+      co_await host_.client.patch(node_resource(), {.name = node.name}, kube::PatchType::Merge,
+                                  node_patch(node, change), written_by_us(), std::move(stop));
+  if (is_of_kind(answer, ErrorKind::NotFound)) co_return Outcome{};
+  if (!answer) co_return std::unexpected(answer.error());
+  tell(node, change.state);
+  co_return Outcome{};
+}
+
+io::Task<Result<std::optional<NodeView>>> NodeController::look_at(std::string name,
+                                                                  std::stop_token stop) {
+  const Result<json::Value> read =
+      co_await host_.client.get(node_resource(), {.name = name}, std::move(stop));
+  if (is_of_kind(read, ErrorKind::NotFound)) co_return std::optional<NodeView>();
+  if (!read) co_return std::unexpected(Error(read.error()).in("read the node"));
+  co_return std::optional(node_view(*read));
+}
+
+// Nothing when it is otherwise by now: the change is on its way to us.
+io::Task<Result<std::optional<NodeView>>> NodeController::still_as(NodeView node,
+                                                                   std::stop_token stop) {
+  std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, std::move(stop)));
+  if (live && (live->uid != node.uid || live->state != node.state)) live.reset();
+  co_return live;
+}
+
+NodeController::OutcomeTask NodeController::create_job(NodeView node, Action action,
+                                                       std::stop_token stop) {
+  const std::optional<NodeView> live = HANGAR_CO_TRY(co_await still_as(node, stop));
+  if (!live) co_return Outcome{};
+  const Result<json::Value> answer = co_await host_.client.create(
+      job_resource(), job_manifest(node, action, options_.jobs), written_by_us(), stop);
+  if (answer) {
+    log_.info("job created", {{"node", node.name}, {"action", name_of(action)}});
+    co_return Outcome{};
+  }
+  const Error& error = answer.error();
+  if (kube::reason_of(error) == "AlreadyExists") {
+    co_return co_await settle_name(std::move(node), action, std::move(stop));
+  }
+  if (error.kind() != ErrorKind::InvalidInput && error.kind() != ErrorKind::Denied &&
+      error.kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(error);
+  }
+  co_return co_await write(*live, failed(*live, error.message(), io::Loop::wall_now()),
+                           std::move(stop));
+}
+
+NodeController::OutcomeTask NodeController::delete_job(NodeView node, DeleteJob job,
+                                                       std::stop_token stop) {
+  if (!HANGAR_CO_TRY(co_await still_as(std::move(node), stop))) co_return Outcome{};
+  const Result<json::Value> answer = co_await host_.client.remove(
+      job_resource(), {.namespace_ = options_.jobs.namespace_, .name = std::move(job.name)},
+      {.propagation = kube::Propagation::Background, .uid = std::move(job.uid)}, std::move(stop));
+  if (!answer && answer.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(answer.error());
+  }
+  co_return Outcome{};
+}
+
+NodeController::OutcomeTask NodeController::set_condition(NodeView node, SetCondition condition,
+                                                          std::stop_token stop) {
+  const Result<json::Value> answer = co_await host_.client.patch(
+      node_resource(), {.name = std::move(node.name)}, kube::PatchType::Strategic,
+      condition_patch(condition, io::Loop::wall_now()), written_by_us("status"), std::move(stop));
+  if (!answer && answer.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(answer.error());
+  }
+  co_return Outcome{};
+}
+
+// There is a Job of that name, and our watch has not shown it when we looked.
+NodeController::OutcomeTask NodeController::settle_name(NodeView node, Action action,
+                                                        std::stop_token stop) {
+  const Result<json::Value> job = co_await host_.client.get(
+      job_resource(), {.namespace_ = options_.jobs.namespace_, .name = job_name(node.name, action)},
+      stop);
+  if (is_of_kind(job, ErrorKind::NotFound)) co_return Outcome{.requeue_after = Duration::zero()};
+  if (!job) co_return std::unexpected(job.error());
+  // The watch will show it: it is in its selector.
+  if (kube::label_of(*job, kJobLabel) == "true") co_return Outcome{};
+  const std::string problem = fmt::format("a Job {} that is not ours exists already: delete it",
+                                          job_name(node.name, action));
+  const WriteState change = failed(node, problem, io::Loop::wall_now());
+  co_return co_await write(std::move(node), change, std::move(stop));
+}
+
+void NodeController::tell(const NodeView& before, const NodeState& after) {
+  log_.info("node", {{"node", before.name},
+                     {"phase", name_of(after.phase)},
+                     {"attempt", after.attempt},
+                     {"error", after.phase == Phase::Failed ? after.last_error : ""}});
+  const Phase was = before.state.phase;
+  reconcile::EventText text;
+  std::string_view result = "succeeded";
+  Action action = before.state.action;
+  if (after.phase == Phase::Provisioned && was == Phase::Verifying) {
+    text = {.reason = "Provisioned", .message = "Wasm workloads run here, by " + after.version};
+  } else if (after.phase == Phase::None && was == Phase::Uninstalling) {
+    text = {.reason = "Unprovisioned", .message = "what was installed here has been undone"};
+  } else if (after.phase == Phase::None && was != Phase::None) {
+    text = {.type = EventType::Warning,
+            .reason = "Forgotten",
+            .message = "the installer cannot undo what it has installed: it is still there"};
+    action = Action::Uninstall;
+  } else if (after.phase == Phase::Failed && was != Phase::Failed) {
+    result = "failed";
+    action = after.action;
+    text = {.type = EventType::Warning,
+            .reason = action == Action::Uninstall ? "UninstallFailed" : "InstallFailed",
+            .message =
+                fmt::format("{}; tried again in {}, no other node is begun meanwhile",
+                            after.last_error, to_go_duration(retry_delay(after, options_.policy)))};
+  } else {
+    return;
+  }
+  host_.metrics
+      .counter("hangar_node_actions_total", "Attempts to install and uninstall, by how they ended.",
+               {{"action", std::string(name_of(action))}, {"result", std::string(result)}})
+      .add();
+  const kube::ObjectPtr object = node_watch_ ? node_watch_->get({.name = before.name}) : nullptr;
+  if (object) host_.events.record(object->to_value(), std::move(text));
+}
+
+// Runtime classes
+// ----------------------------------------------------------------------------------
+
+NodeController::OutcomeTask NodeController::keep_runtime_classes(std::stop_token stop) {
+  std::map<std::string, json::Value> wanted;
+  for (const RuntimeClass& one : options_.runtime_classes) {
+    wanted[one.name] = runtime_class_manifest(one, Scheduling::Provisioned);
+    const std::string probe = probe_class_name(one.name);
+    if (options_.policy.has_probe && probe == options_.jobs.probe_runtime_class) {
+      wanted[probe] = runtime_class_manifest(one, Scheduling::Anywhere);
+    }
+  }
+  for (const kube::ObjectPtr& object : class_watch_->list()) {
+    const json::Value present = object->to_value();
+    const auto found = wanted.find(object->key().name);
+    if (!is_ours(present)) {
+      if (found != wanted.end() && foreign_classes_.insert(found->first).second) {
+        log_.warning("a RuntimeClass of that name is not ours and stays as it is",
+                     {{"name", found->first}});
+      }
+      if (found != wanted.end()) wanted.erase(found);
+      continue;
+    }
+    if (found != wanted.end() && has_spec_of(present, found->second)) {
+      wanted.erase(found);
+      continue;
+    }
+    // The handler of a class cannot be changed. One that is still wanted is made anew.
+    const Result<json::Value> removed = co_await host_.client.remove(
+        runtime_class_resource(), object->key(), {.uid = std::string(object->uid())}, stop);
+    if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+      co_return std::unexpected(removed.error());
+    }
+  }
+  for (auto& [name, manifest] : wanted) {
+    const Result<json::Value> made = co_await host_.client.create(
+        runtime_class_resource(), std::move(manifest), written_by_us(), stop);
+    if (!made && kube::reason_of(made.error()) != "AlreadyExists") {
+      co_return std::unexpected(Error(made.error()).in(fmt::format("runtime class {}", name)));
+    }
+  }
+  co_return Outcome{};
+}
+
+}  // namespace hangar::nodes
