@@ -22,16 +22,31 @@ _names = itertools.count(1)
 COMPILED = 120
 
 
-# Tests that share something which is dear to set up are run by one process, and first. The shortest, which gets
-# the next one too, before the longest.
-GROUPS = ("test_airway_registry", "test_operator_faults", "test_faults", "test_examples", "test_airway_answers")
+# Those that take longest begin first.
+LONGEST = ("test_operator_faults", "test_faults", "killed", "test_airway_answers", "test_workflow_faults", "test_examples")
+# Dear to set up, though the fixture is everybody's: modules of 16 MB are compiled.
+TOGETHER = ("test_examples",)
+
+
+def group_of(item):
+    """Tests that share something which is dear to set up are run by one process of pytest-xdist."""
+    marked = item.get_closest_marker("xdist_group")
+    if marked:
+        return marked.args[0]
+    fixtures = item._fixtureinfo.name2fixturedefs.values()
+    is_sharing = any(fixture.scope == "module" for definitions in fixtures for fixture in definitions)
+    return item.path.stem if is_sharing or item.path.stem in TOGETHER else None
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.stem in GROUPS:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-    items.sort(key=lambda item: GROUPS.index(item.path.stem) if item.path.stem in GROUPS else len(GROUPS))
+        if group := group_of(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+    def rank(item):
+        group = group_of(item)
+        return (LONGEST.index(group) if group in LONGEST else len(LONGEST), group is None)
+    items.sort(key=rank)
 
 
 def control_plane(*options):

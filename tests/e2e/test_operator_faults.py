@@ -313,6 +313,7 @@ class Witness(threading.Thread):
             self.trouble = repr(error)
 
 
+@pytest.mark.xdist_group("killed")
 def test_killed_at_random_moments_under_load_it_loses_nothing_and_repeats_nothing(cluster, ring, tmp_path):
     dice = random.Random(SEED)
     print(f"HANGAR_TEST_SEED={SEED}")
