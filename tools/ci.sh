@@ -79,7 +79,7 @@ check_go() {
 check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS" --target-dir ../../build/rust) | tee "$report/sdk.cargo.txt"; }
 
 # Debian's Python, because that is the one with Debian's pytest.
-run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$1" --junitxml="$report/pytest.xml"; }
+run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$@" --junitxml="$report/pytest.xml"; }
 
 step setup dev/setup.sh
 . dev/env.sh # setup may have added a toolchain
@@ -93,7 +93,8 @@ step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 if step build build dev; then
   step unit run_ctest dev unit || true
   step conformance run_ctest dev conformance || true
-  step e2e run_pytest tests/e2e || true
+  # They wait more than they compute.
+  step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 1))" --dist loadgroup || true
 fi
 [ "${SANITIZERS:-0}" = 1 ] || exit 0
 # The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.
