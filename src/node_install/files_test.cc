@@ -122,11 +122,11 @@ TEST_F(NodeFilesTest, TellsWhichDirectoriesItMade) {
 
 TEST_F(NodeFilesTest, IsLockedByOneAtATime) {
   ASSERT_TRUE(files_.make_directories("/opt/hangar-node"));
-  const NodeFiles other = NodeFiles::open(root_.path().string()).value();
+  NodeFiles other = NodeFiles::open(root_.path().string()).value();
   {
     const auto held = files_.lock("/opt/hangar-node");
     ASSERT_TRUE(held);
-    const auto refused = const_cast<NodeFiles&>(other).lock("/opt/hangar-node");
+    const auto refused = other.lock("/opt/hangar-node");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().reason(), reason::kBusy);
   }

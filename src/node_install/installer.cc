@@ -54,6 +54,12 @@ Result<std::optional<Toml>> read_others(const Files& files, const Node& node) {
   return std::optional(*std::move(others));
 }
 
+// Whether KWasm's installer has put it there. Nodes that come from there keep what worked.
+bool is_kwasms(std::string_view runtime_type) {
+  return runtime_type.starts_with("/opt/kwasm/") ||
+         runtime_type.starts_with("/var/snap/microk8s/common/kwasm/");
+}
+
 // Of the file before our part came into it: now, or by the lock if it is in there already.
 Result<std::string> sha256_before_part(const std::optional<std::string>& text,
                                        const std::optional<Lock>& lock) {
@@ -107,7 +113,7 @@ Result<std::vector<Handler>> Installer::choose_handlers(const Node& node,
     TomlPath type = runtimes_path(node);
     type.insert(type.end(), {runtime.handler.name, "runtime_type"});
     const std::string whose = others->text(type).value_or("");
-    if (options_.existing == Existing::Refuse) {
+    if (options_.existing == Existing::Refuse && !is_kwasms(whose)) {
       return refuse(
           ErrorKind::Conflict, reason::kConfigConflict,
           fmt::format("{} has a runtime handler {} already (runtime_type = \"{}\"): remove "
@@ -379,6 +385,7 @@ std::optional<std::string> Installer::find_problem(const Node& node, const Lock&
   }
   if (lock.config != node.config)
     return fmt::format("the configuration has moved from {} to {}", lock.config, node.config);
+  if (lock.files.empty()) return std::nullopt;
   const Result<std::optional<std::string>> text = read_if_there(node.config);
   const Result<std::optional<std::string>> part =
       text && *text ? read_part(**text) : Result<std::optional<std::string>>();

@@ -34,7 +34,8 @@ struct InstallerOptions {
   std::optional<Distribution> distribution;  // Instead of the one found.
   std::string install_directory;             // Instead of the distribution's; absolute.
   Restart restart = Restart::WhenNeeded;
-  // Handlers of the same name that others have configured: an error, or left to them.
+  // Handlers of the same name that others have configured: an error, or left to them. Those of
+  // KWasm's installer are left to it in any case.
   Existing existing = Existing::Refuse;
   Run run = Run::Real;
 };

@@ -2,13 +2,11 @@
 
 #include "node_install/files.h"
 #include "node_install/outcome.h"
-#include "node_install/report.h"
 #include "node_install/test_doubles.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <optional>
@@ -83,7 +81,7 @@ class InstallerTest : public testing::Test {
   InstallerTest() { root_.put(kConfig, kBefore); }
 
   Installer installer(InstallerOptions options = {}) {
-    return {files_, service_, report_, std::move(options)};
+    return {files_, service_, *report_, std::move(options)};
   }
   Result<> install(InstallerOptions options = {}) {
     return installer(std::move(options)).install(std::cref(runtimes_));
@@ -94,7 +92,7 @@ class InstallerTest : public testing::Test {
   TempRoot root_;
   NodeFiles files_ = NodeFiles::open(root_.path().string()).value();
   FakeService service_;
-  Report report_{Report::Format::Lines, std::fopen("/dev/null", "we")};
+  SilentReport report_;
   const FakeRuntimes runtimes_{kShim};
 };
 
@@ -208,20 +206,35 @@ TEST_F(InstallerTest, LeavesHandlersOfOthersIfToldTo) {
   const std::string theirs =
       std::string(kBefore) +
       "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.wasmtime]\n"
-      "  runtime_type = \"/opt/kwasm/bin/containerd-shim-wasmtime-v1\"\n";
+      "  runtime_type = \"/opt/theirs/containerd-shim-wasmtime-v1\"\n";
   root_.put(kConfig, theirs);
   const auto before = root_.tree();
 
   const auto refused = install();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().reason(), reason::kConfigConflict);
-  EXPECT_TRUE(refused.error().message().contains("/opt/kwasm/")) << refused.error().message();
+  EXPECT_TRUE(refused.error().message().contains("/opt/theirs/")) << refused.error().message();
   EXPECT_EQ(root_.tree(), before);
 
   const FakeRuntimes both({{"containerd-shim-wasmtime-v1", "ours"}, {"crun-wasmedge", "crun"}});
   ASSERT_TRUE(installer({.existing = Existing::Keep}).install(std::cref(both)));
   EXPECT_TRUE(root_.get(kConfig).starts_with(theirs));
   EXPECT_FALSE(root_.has("/opt/hangar-node/bin/containerd-shim-wasmtime-v1"));
+  ASSERT_TRUE(uninstall());
+  EXPECT_EQ(root_.tree(), before);
+}
+
+TEST_F(InstallerTest, IsContentWhereKWasmHasInstalledEverythingAlready) {
+  root_.put(kConfig, std::string(kBefore) +
+                         "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.wasmtime]\n"
+                         "  runtime_type = \"/opt/kwasm/bin/containerd-shim-wasmtime-v1\"\n");
+  const auto before = root_.tree();
+
+  ASSERT_TRUE(install());
+
+  EXPECT_EQ(root_.get(kConfig), before.at(std::string(kConfig.substr(1))));
+  EXPECT_EQ(service_.restarts, 0);
+  EXPECT_EQ(state(), Status::State::Installed);
   ASSERT_TRUE(uninstall());
   EXPECT_EQ(root_.tree(), before);
 }
@@ -279,7 +292,7 @@ class InstallerOnAFullDisk : public InstallerTest,
     for (int changes = 0;; ++changes) {
       ASSERT_LT(changes, 100);
       FailingFiles failing(files_, changes, GetParam());
-      Installer installer(failing, service_, report_, {});
+      Installer installer(failing, service_, *report_, {});
       const Result<> done = act(installer);
       if (!failing.has_failed()) {
         ASSERT_TRUE(done);

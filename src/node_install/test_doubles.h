@@ -6,6 +6,7 @@
 #include "node_install/config_edit.h"
 #include "node_install/distribution.h"
 #include "node_install/files.h"
+#include "node_install/report.h"
 #include "node_install/runtimes.h"
 #include "node_install/service.h"
 #include "node_install/sha256.h"
@@ -13,12 +14,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +73,16 @@ class TempRoot {
 
  private:
   std::filesystem::path path_;
+};
+
+// For those who read no output.
+class SilentReport {
+ public:
+  Report& operator*() { return report_; }
+
+ private:
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{std::fopen("/dev/null", "we"), &std::fclose};
+  Report report_{Report::Format::Lines, out_.get()};
 };
 
 // Fails as often as it is told to, and then works.

@@ -19,10 +19,27 @@
 #include <utility>
 #include <vector>
 
-// With exceptions it stops at the first error. Without, version 3.3 parses on behind some and ends
-// in an assertion of its own (a broken UTF-8 sequence in a table's name is enough).
+namespace {
+// What the TOML library takes for granted does not hold.
+struct BrokenAssumption {};
+}  // namespace
+
+// Version 3.3 takes for granted what malformed input breaks ("[." is enough). Its assertions would
+// end the program; in a release they would tell the compiler to rely on them. Here they end the
+// parsing.
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? void() : throw BrokenAssumption())
+// Without exceptions it parses on behind some errors.
 #define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
+// Nor do its tables of characters expect every character: of "\u00e9" where a value should begin
+// they do not say that it is no space, but that it cannot be. All of them answer with a bool.
+#include <toml++/impl/forward_declarations.h>
+#pragma push_macro("TOML_UNREACHABLE")
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/unicode.h>
+#pragma pop_macro("TOML_UNREACHABLE")
 #include <toml++/toml.h>
 
 namespace hangar::node_install {
@@ -115,6 +132,9 @@ Result<Toml> Toml::parse(std::string_view text) {
     return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
                   fmt::format("line {}, column {}: {}", error.source().begin.line,
                               error.source().begin.column, error.description()));
+  } catch (const BrokenAssumption&) {
+    return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
+                  "it is no TOML: look for a table or key with a broken name");
   }
   Toml document;
   if (!Flattener(document.leaves_, document.empty_).flatten(root)) {

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::node_install {
@@ -43,6 +44,15 @@ TEST(Toml, ReadsWhatIsAskedFor) {
   EXPECT_EQ(document->text({"x", "name"}), "n");
   EXPECT_FALSE(document->integer({"x", "name"}));
   EXPECT_FALSE(document->text({"absent"}));
+}
+
+TEST(Toml, RefusesWhatItsLibraryDoesNotExpect) {
+  for (const std::string_view text : {"[.a]\n", "[a]\n.b = 1\n", "[[.]]", "a = \xc3\xa9\n",
+                                      "\xd0\x8f = 1\n", "\xff = 1\n", "a = \"\xc3(\"\n"}) {
+    const auto refused = Toml::parse(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().reason(), reason::kConfigInvalid);
+  }
 }
 
 TEST(Toml, IsBounded) {
