@@ -73,7 +73,8 @@ std::string without(std::string_view text, const Part& part) {
   // Only at the end of the file: lines that others have added since need the line to be ended.
   if (tail.empty() && part.notes.contains(kAddedNewline)) {
     if (head.ends_with('\n')) head.remove_suffix(1);
-    if (head.ends_with('\r')) head.remove_suffix(1);
+    // An editor that changed all line endings changed this one, too; any other \r was there before.
+    if (part.notes.ends_with("\r\n") && head.ends_with('\r')) head.remove_suffix(1);
   }
   return std::string(head) + std::string(tail);
 }
@@ -179,7 +180,9 @@ Result<std::string> text_of_others(std::string_view text, Dialect dialect) {
     const std::string_view body = text.substr(part->body_begin, part->body_end - part->body_begin);
     const Result<Toml> ours = Toml::parse(body);
     const Result<Toml> others = Toml::parse(rest);
-    if (!ours || !others || !is_sum(*whole, *others, *ours)) {
+    // A template can become TOML by the line that was ended for it. Then it was none before.
+    const bool is_checked = others || dialect == Dialect::Toml;
+    if (is_checked && (!ours || !others || !is_sum(*whole, *others, *ours))) {
       return refuse(
           ErrorKind::InvalidInput, reason::kConfigConflict,
           "lines that others wrote belong to what hangar-node added: move them to a table "

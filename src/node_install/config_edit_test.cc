@@ -104,6 +104,13 @@ TEST(TakePart, EndsTheLineThatItEndedIfOthersHaveWrittenBehindIt) {
   EXPECT_EQ(take_part(after + "[more]\n", Dialect::Toml).value(), theirs + "\n[more]\n");
 }
 
+TEST(TakePart, KeepsACarriageReturnAtTheEnd) {
+  for (const std::string theirs : {"{{ x }}\r", "{{ x }}\n\r", "\r"}) {
+    const std::string after = put_part(theirs, "", body(), Dialect::GoTemplate).value();
+    EXPECT_EQ(take_part(after, Dialect::GoTemplate).value(), theirs);
+  }
+}
+
 TEST(TakePart, RefusesToGiveAnotherMeaningToLinesOfOthers) {
   // Somebody has added a key behind the part, and so to its last table.
   const std::string after = put_part(kConfig, "", body(), Dialect::Toml).value() + "theirs = 1\n";
