@@ -245,7 +245,7 @@ def test_a_guest_that_misbehaves_is_ended_and_named(cluster, host, behave, names
 
 def hostile_guests():
     """Those that are or could be flights; long-running guests have a contract and tests of their own."""
-    return sorted(path.stem for path in (ROOT / "tests/guests").glob("*.wat") if not path.stem.startswith("kube_runtime_"))
+    return sorted(path.stem for path in (ROOT / "tests/guests").glob("*.wat") if not path.stem.startswith(("kube_runtime_", "machine_")))
 
 
 def test_hostile_guests_end_in_a_condition_and_the_host_goes_on(cluster, host, airway, namespace, wat, unique):

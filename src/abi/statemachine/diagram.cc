@@ -1,6 +1,7 @@
 #include "abi/statemachine/diagram.h"
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
@@ -23,13 +24,19 @@ constexpr std::size_t kNameBytesMax = 80;
 // Without what ends a line, moves a cursor, or means something in Mermaid.
 std::string plain(std::string_view text) {
   std::string result;
-  for (const char letter : text.substr(0, kNameBytesMax)) {
+  text = text.substr(0, valid_utf8_prefix(text.substr(0, kNameBytesMax)));
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
     const auto byte = static_cast<unsigned char>(letter);
     const bool is_special = byte < ' ' || byte == 0x7F || letter == '"' || letter == ';' ||
                             letter == '#' || letter == '{' || letter == '}' || letter == '<' ||
                             letter == '>';
-    // C1 control characters are two bytes in UTF-8, the first of them this.
-    result += is_special || byte == 0xC2 ? ' ' : letter;
+    // The control characters beyond ASCII.
+    if (byte == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0) {
+      ++at;
+      continue;
+    }
+    result += is_special ? ' ' : letter;
   }
   return result;
 }

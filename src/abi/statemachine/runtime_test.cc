@@ -454,5 +454,73 @@ TEST_F(MachineTest, EndsWhenItIsTold) {
                ErrorKind::Cancelled, "");
 }
 
+// --- Modules ---
+
+TEST_F(MachineTest, TakesAnswersHoweverTheirEndIsMarked) {
+  const auto terminated = load(guest("machine_terminated"));
+  ASSERT_NE(terminated, nullptr);
+  EXPECT_EQ(terminated->shape(), Shape::HandleEvent);
+  EXPECT_EQ(start(*terminated, R"({"a":1})").state, R"({"type":"xstate.init","input":{"a":1}})");
+  EXPECT_EQ(send(*terminated, {.state = "1"}, "GO").state, R"({"type":"GO"})");
+
+  const auto prefixed = load(guest("machine_prefixed"));
+  ASSERT_NE(prefixed, nullptr);
+  EXPECT_EQ(start(*prefixed).state, R"("first")");
+  EXPECT_EQ(send(*prefixed, {.state = "1"}, "GO").state, R"("after")");
+
+  const auto packed = load(guest("machine_packed"));
+  ASSERT_NE(packed, nullptr);
+  EXPECT_EQ(send(*packed, {.state = "1"}, "GO").state, "7") << "_initialize was called, once";
+}
+
+TEST_F(MachineTest, TakesTheNamedExportOfACommand) {
+  const auto machine = load(guest("machine_named"));
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(machine->shape(), Shape::Command);
+  EXPECT_EQ(start(*machine).state, R"("named")");
+}
+
+TEST_F(MachineTest, SaysWhyAModuleIsNoMachine) {
+  const auto expect_refusal = [](const std::string& name, const std::string& text) {
+    expect_load_error(guest(name), ErrorKind::InvalidInput, text);
+  };
+  expect_refusal("machine_no_allocator", "no function malloc");
+  expect_refusal("machine_no_memory", "exports no memory");
+  expect_refusal("machine_wrong_type", "is to be a function (i32, i32, i32, i32) -> (i32)");
+  expect_refusal("machine_dynamic_javy", "it is linked dynamically; build it statically, or give");
+  expect_refusal("missing_start", "neither handle_event nor _start");
+  expect_refusal("wrong_imports", "which a state machine does not get");
+  expect_load_error(std::string("\0asm\x01\0\0\0junk", 12), ErrorKind::InvalidInput, "");
+}
+
+TEST_F(MachineTest, SaysWhatAModuleDidWrong) {
+  const auto expect_fault = [](const std::string& name, ErrorKind kind, const std::string& text) {
+    SCOPED_TRACE(name);
+    expect_step_error(guest(name), kind, text, {.cpu_time_max = milliseconds(50)});
+  };
+  expect_fault("machine_traps", ErrorKind::GuestFault, "unreachable");
+  expect_fault("machine_loops", ErrorKind::LimitExceeded, "execution timeout");
+  expect_fault("machine_null", ErrorKind::GuestFault, "malloc has no memory");
+  expect_fault("machine_outside", ErrorKind::GuestFault, "do not lie in");
+  expect_fault("machine_endless", ErrorKind::GuestFault, "no null byte");
+  expect_fault("machine_huge", ErrorKind::LimitExceeded, "bytes, the most is");
+  expect_fault("machine_command_silent", ErrorKind::InvalidInput, "not JSON");
+  expect_fault("machine_command_fails", ErrorKind::GuestFault, "exit code 3");
+  expect_fault("endless_loop", ErrorKind::LimitExceeded, "execution timeout");
+  expect_fault("endless_stdout", ErrorKind::LimitExceeded, "stdout is larger");
+}
+
+TEST_F(MachineTest, ModulesAreNotGivenNonsense) {
+  for (const char* const name : {"machine_terminated", "machine_named"}) {
+    const auto machine = load(guest(name));
+    ASSERT_NE(machine, nullptr);
+    expect_error(try_step(*machine, {.state = "nonsense"}, "{}"), ErrorKind::InvalidInput,
+                 "the state is not JSON");
+    expect_error(try_step(*machine, {.state = "1"}, "}"), ErrorKind::InvalidInput,
+                 "the event is not JSON");
+    expect_error(try_start(*machine, "{"), ErrorKind::InvalidInput, "the input is not JSON");
+  }
+}
+
 }  // namespace
 }  // namespace hangar::abi::statemachine

@@ -1,0 +1,2 @@
+;; A state machine without a memory of its own.
+(module (func (export "malloc") (param i32) (result i32) (i32.const 4096)) (func (export "handle_event") (param i32 i32 i32 i32) (result i32) (i32.const 16)))
