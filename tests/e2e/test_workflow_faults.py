@@ -1,0 +1,184 @@
+"""Hosts that end in the middle of a workflow: nothing is done twice, nothing is lost, and delays go on."""
+import collections
+import signal as signals
+import threading
+import time
+
+import pytest
+
+import workflows
+from cluster import eventually
+from conftest import control_plane
+from host import Host
+from workflows import CONDUCTOR, ROLLOUT, WORKFLOW, bundle, reaches, signal, state
+
+# Where the host can be made to end as kill -9 would end it (src/workflows/crash_points.h).
+POINTS = ["decided", "before-write", "after-write", "before-effect", "effect-done", "acknowledged", "signals-written"]
+# The passage at which it does. More passages than a host has before it ends are a host that ends well.
+PASSAGES = [1, 2, 3, 5, 8]
+
+
+@pytest.fixture(scope="module")
+def rig():
+    """A control plane of its own: other tests' hosts would take over what a dead one leaves."""
+    made = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def namespace(rig, unique):
+    name = f"ns-{unique}"
+    rig.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    workflows.allow(rig, name)
+    workflows.module(rig, name, "conductor", bundle(CONDUCTOR))
+    workflows.module(rig, name, "rollout", bundle(ROLLOUT))
+    yield name
+    rig.delete("v1", "Namespace", name)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """Of all hosts, so that the engine is compiled once."""
+    return tmp_path_factory.mktemp("hosts")
+
+
+class Seen:
+    """Everything that a watch saw of one kind in a namespace: what was done, whoever was told of it."""
+
+    def __init__(self, cluster, api_version, kind, namespace):
+        self.events = []
+        path = cluster.path(api_version, kind, namespace)
+        version = cluster.request("GET", path)["metadata"]["resourceVersion"]
+        threading.Thread(target=self._watch, args=(cluster, path, version), daemon=True).start()
+
+    def _watch(self, cluster, path, version):
+        for event in cluster.watch(path, version):
+            self.events.append((event["type"], event["object"]))
+
+    def of(self, name, *types):
+        return [kind for kind, manifest in list(self.events) if manifest["metadata"]["name"] == name and kind in (types or (kind,))]
+
+
+def made(name):
+    return {"type": "APPLY", "params": {"manifest": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"made": "yes"}}}}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_host_killed_between_two_steps_repeats_nothing_and_loses_nothing(rig, namespace, directory, point):
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "one"}
+    rounds = [
+        [made("one"), made("two")],
+        [{"type": "PATCH", "params": {**target, "patch": {"data": {"patched": "yes"}}}}],
+        [{"type": "RUN_JOB", "params": {"name": "job", "image": "busybox", "command": ["true"]}}],
+        [{"type": "EMIT", "params": {"reason": "Noted", "message": "once"}},
+         {"type": "SEND", "params": {"workflow": "listener", "event": "GREETING"}}],
+        [{"type": "DELETE", "params": target}],
+        [made("one")],
+    ]
+    config_maps = Seen(rig, "v1", "ConfigMap", namespace)
+    jobs = Seen(rig, "batch/v1", "Job", namespace)
+    emitted = Seen(rig, "v1", "Event", namespace)
+    rig.create(workflows.workflow("listener", namespace, "conductor", input={"rounds": [[
+        {"type": "WAIT_FOR", "params": {**target, "name": "nobody-makes-this", "jsonPath": "{.data.ready}"}}]]}))
+    rig.create(workflows.workflow("it", namespace, "conductor", input={"rounds": rounds}))
+    for number in range(3):
+        signal(rig, namespace, "it", f"{number}", f"S{number}")
+
+    killed = 0
+    for passage in PASSAGES:
+        host = Host(rig.kubeconfig, directory, "--features=workflows", wait=False, env={"HANGAR_CRASH_AT": f"{point}:{passage}"})
+        try:
+            eventually(lambda: host.process.poll() is not None or done(rig, namespace), f"the host ends at {point}:{passage}", 60)
+            if host.process.poll() is None:
+                break
+            assert host.process.returncode == -signals.SIGKILL, host.tail()
+            killed += 1
+        finally:
+            host.stop()
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        one = reaches(rig, namespace, "it", "done", 90)
+        heard = state(reaches_waiting(rig, namespace, "listener"))["context"]["seen"]
+    finally:
+        host.stop()
+
+    assert killed > 0, "no host has passed this point"
+    told = [event for event in state(one)["context"]["seen"] if not event.startswith(("change: ", "S"))]
+    assert [event.split(" ")[0] for event in told] == [
+        "PROVISION", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_PATCHED", "JOB_SUCCEEDED",
+        "EVENT_EMITTED", "EVENT_SENT", "K8S_RESOURCE_DELETED", "K8S_RESOURCE_CREATED"], told
+    assert [event for event in state(one)["context"]["seen"] if event.startswith("S")] == ["S0", "S1", "S2"]
+    assert heard.count("GREETING") == 1, heard
+    # What the API server says was done.
+    eventually(lambda: config_maps.of("one").count("ADDED") == 2, "the watch has come so far")
+    assert config_maps.of("one") == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
+    assert config_maps.of("two") == ["ADDED"]
+    assert jobs.of("job", "ADDED", "DELETED") == ["ADDED"]
+    noted = collections.Counter(manifest["metadata"]["name"] for _, manifest in emitted.events if manifest["reason"] == "Noted")
+    assert list(noted.values()) == [1], noted
+    asked = [action for entry in one["history"] for action in entry.get("actions", [])]
+    assert len(asked) == len(set(asked)) == sum(map(len, rounds)), asked
+
+
+def done(cluster, namespace):
+    one = workflows.status(cluster, namespace, "it")
+    return one.get("value") == "done" and not one.get("outbox")
+
+
+def reaches_waiting(cluster, namespace, name):
+    def there():
+        one = workflows.status(cluster, namespace, name)
+        return one if "GREETING" in state(one).get("context", {}).get("seen", []) else None
+    return eventually(there, f"{name} was told", 30)
+
+
+def test_delays_go_on_while_no_host_runs(rig, namespace, directory):
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        for name, soak in (("over", 1000), ("running", 6000)):
+            rig.create(workflows.workflow(name, namespace, "rollout", input={"soakMilliseconds": soak}))
+            signal(rig, namespace, name, "1", "DRAINED")
+        before = {name: eventually(lambda: workflows.status(rig, namespace, name) if "updated" in workflows.status(
+            rig, namespace, name).get("value", "") else None, f"{name} waits", 60) for name in ("over", "running")}
+        began = time.monotonic()
+    finally:
+        host.kill()
+    time.sleep(1.5)
+
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        reaches(rig, namespace, "over", "released")
+        assert workflows.status(rig, namespace, "running")["timers"] == before["running"]["timers"], "its deadline stays"
+        reaches(rig, namespace, "running", "released")
+        assert time.monotonic() - began > 3, "the other one was waited for"
+    finally:
+        assert host.stop() == 0
+
+
+def test_two_changes_at_once_do_not_overwrite_each_other(rig, namespace, directory):
+    """Somebody changes the workflow while the host does: the host's write is refused, and what it decided is decided again."""
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    stop = threading.Event()
+
+    def meddle():
+        while not stop.wait(0.05):
+            rig.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"somebody": str(time.monotonic())}}}, namespace)
+
+    meddler = threading.Thread(target=meddle)
+    config_maps = Seen(rig, "v1", "ConfigMap", namespace)
+    try:
+        rig.create(workflows.workflow("it", namespace, "conductor", input={"rounds": [[made(f"made-{number}")] for number in range(8)]}))
+        meddler.start()
+        one = reaches(rig, namespace, "it", "done", 90)
+    finally:
+        stop.set()
+        meddler.join()
+        assert host.stop() == 0
+
+    told = [event for event in state(one)["context"]["seen"] if event.startswith("K8S_RESOURCE_CREATED")]
+    assert told == [f"K8S_RESOURCE_CREATED made-{number}" for number in range(8)]
+    for number in range(8):
+        eventually(lambda: config_maps.of(f"made-{number}"), "the watch has come so far")
+        assert config_maps.of(f"made-{number}") == ["ADDED"]

@@ -1,0 +1,499 @@
+"""StatefulWorkflows, seen from outside: machines that decide, and what the host makes of that in a real cluster."""
+import json
+import time
+
+import pytest
+
+import workflows
+from cluster import ApiError, condition, eventually, never
+from operators import events_of
+from workflows import CONDUCTOR, CONFIG_MAP, PROVISIONER, ROLLOUT, WORKFLOW, bundle, built, hangar, reaches, signal, stalls, state
+
+PVC = ("v1", "PersistentVolumeClaim")
+DEPLOYMENT = ("apps/v1", "Deployment")
+JOB = ("batch/v1", "Job")
+
+# A round of the conductor that does not end.
+FOR_EVER = [{"type": "WAIT_FOR", "params": {
+    "apiVersion": "v1", "kind": "ConfigMap", "name": "nobody-makes-this", "jsonPath": "{.data.ready}"}}]
+
+
+@pytest.fixture
+def flow(cluster, host, namespace):
+    """Creates a workflow, with its machine's ConfigMap and what its ServiceAccount needs; keyword arguments are its spec."""
+    workflows.allow(cluster, namespace)
+    modules = set()
+
+    def make(name, machine=CONDUCTOR, **spec):
+        config_map = machine.replace("_", "-")
+        if machine not in modules:
+            workflows.module(cluster, namespace, config_map, bundle(machine))
+            modules.add(machine)
+        return cluster.create(workflows.workflow(name, namespace, config_map, **spec))
+
+    return make
+
+
+@pytest.fixture
+def status(cluster, namespace):
+    return lambda name: workflows.status(cluster, namespace, name)
+
+
+def config_map(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def apply_action(name, **params):
+    return {"type": "APPLY", "params": {"manifest": config_map(name, made="yes"), **params}}
+
+
+def seen(one):
+    """What the conductor was told, without the changes of its objects."""
+    return [event for event in state(one)["context"]["seen"] if not event.startswith("change: ")]
+
+
+def is_owned_by(manifest, owner):
+    return [reference["uid"] for reference in manifest["metadata"].get("ownerReferences", [])] == [owner["metadata"]["uid"]]
+
+
+# The article's provisioner --------------------------------------------------------------------------
+
+
+def test_the_published_provisioner_makes_a_database(cluster, namespace, flow):
+    owner = flow("orders", PROVISIONER, input={"team": "orders", "nested": {"a": [1, 2]}})
+
+    one = reaches(cluster, namespace, "orders", "ready")
+
+    context = state(one)["context"]
+    assert context["team"] == "orders" and context["nested"] == {"a": [1, 2]} and context["retries"] == 0
+    pvc = cluster.get(*PVC, context["pvcName"], namespace)
+    deployment = cluster.get(*DEPLOYMENT, context["deploymentName"], namespace)
+    assert pvc["spec"]["resources"]["requests"]["storage"] == "1Gi" and is_owned_by(pvc, owner)
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "postgres:13" and is_owned_by(deployment, owner)
+    assert deployment["status"]["availableReplicas"] == 1 and deployment["metadata"]["generation"] == 1
+    assert [(entry["event"], entry["from"], entry["to"]) for entry in one["history"] if entry.get("from", entry["to"]) != entry["to"]] == [
+        ("PROVISION", "idle", "creatingPvc"), ("K8S_RESOURCE_CREATED", "creatingPvc", "creatingDeployment"),
+        ("K8S_RESOURCE_CREATED", "creatingDeployment", "healthChecking"), ("HEALTH_CHECK_PASSED", "healthChecking", "ready")]
+    asked = [action.split("#")[0] for entry in one["history"] for action in entry.get("actions", [])]
+    assert asked == ["CREATE_PVC", "CREATE_DEPLOYMENT", "RUN_HEALTH_CHECK"], "each is asked for once"
+    workflow = cluster.get(*WORKFLOW, "orders", namespace)
+    for kind, wanted in (("Ready", "True"), ("Progressing", "False"), ("Stalled", "False")):
+        assert condition(workflow, kind)["status"] == wanted, kind
+        assert condition(workflow, kind)["observedGeneration"] == 1
+    assert events_of(cluster, "orders", namespace), "Events tell of its transitions"
+
+    cluster.delete(*WORKFLOW, "orders", namespace)
+    eventually(lambda: not cluster.get(*DEPLOYMENT, context["deploymentName"], namespace) and not cluster.get(*PVC, context["pvcName"], namespace),
+               "what it owns goes with it", 60)
+
+
+def test_a_provisioner_that_may_not_make_deployments_deletes_what_it_made(cluster, namespace, flow, status):
+    workflows.allow(cluster, namespace, ("", "persistentvolumeclaims"))
+    flow("orders", PROVISIONER)
+
+    def refused():
+        waiting = status("orders").get("outbox") or [{}]
+        return waiting[0] if waiting[0].get("type") == "CREATE_DEPLOYMENT" and waiting[0].get("lastError") else None
+    action = eventually(refused, "the refusal is told while it is tried again", 60)
+    assert "forbidden" in action["lastError"] and f"system:serviceaccount:{namespace}:default" in action["lastError"]
+    assert cluster.list(*PVC, namespace)
+
+    one = reaches(cluster, namespace, "orders", "failed", 90)
+    assert one["failed"] is True
+    eventually(lambda: not cluster.list(*PVC, namespace), "the PVC is deleted")
+    assert condition(cluster.get(*WORKFLOW, "orders", namespace))["status"] == "False"
+
+
+def test_a_health_check_that_fails_says_so_to_the_machine(cluster, namespace, flow):
+    labels = {"app": "never"}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "never"}, "spec": {
+        "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {
+            "nodeSelector": {"nobody": "has-this"}, "containers": [{"name": "main", "image": "postgres:13"}]}}}}
+    flow("checked", input={"rounds": [
+        [{"type": "APPLY", "params": {"manifest": deployment}}],
+        [{"type": "RUN_HEALTH_CHECK", "params": {"deploymentName": "never", "timeout": "1s", "retry": {"attempts": 1}}}],
+        [{"type": "DELETE_RESOURCES"}]]})
+
+    one = reaches(cluster, namespace, "checked", "failed")
+
+    assert seen(one)[-1].startswith("FAILURE (1) RUN_HEALTH_CHECK waited for")
+
+
+# The catalogue ----------------------------------------------------------------------------------------
+
+
+def test_every_action_of_the_catalogue_does_what_it_says(cluster, namespace, flow, status):
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "made"}
+    flow("listener", input={"rounds": [FOR_EVER]})
+    owner = flow("all", input={"rounds": [
+        [apply_action("made"), apply_action("also-made")],
+        [{"type": "PATCH", "params": {**target, "patch": {"data": {"patched": "yes"}}}}],
+        [{"type": "WAIT_FOR", "params": {**target, "jsonPath": "{.data.ready}", "value": "yes"}}],
+        [{"type": "RUN_JOB", "params": {"name": "worked", "image": "busybox", "command": ["true"]}}],
+        [{"type": "EMIT", "params": {"reason": "Noted", "message": 'said "this"'}}],
+        [{"type": "SEND", "params": {"workflow": "listener", "event": {"type": "GREETING"}}}],
+        [{"type": "DELETE", "params": target}, {"type": "WAIT_FOR", "params": {**target, "deleted": True}}],
+        [{"type": "DELETE_RESOURCES"}]]})
+
+    eventually(lambda: [action["type"] for action in status("all").get("outbox", [])] == ["WAIT_FOR"], "it waits", 60)
+    made = cluster.get(*CONFIG_MAP, "made", namespace)
+    assert made["data"] == {"made": "yes", "patched": "yes"} and is_owned_by(made, owner)
+    never(lambda: [action["type"] for action in status("all").get("outbox", [])] != ["WAIT_FOR"], "it goes on", 0.5)
+    cluster.patch(*CONFIG_MAP, "made", {"data": {"ready": "yes"}}, namespace)
+
+    one = reaches(cluster, namespace, "all", "done", 90)
+    assert [event.split(" ")[0] for event in seen(one)] == [
+        "PROVISION", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_PATCHED", "CONDITION_MET", "JOB_SUCCEEDED",
+        "EVENT_EMITTED", "EVENT_SENT", "K8S_RESOURCE_DELETED", "CONDITION_MET", "K8S_RESOURCES_DELETED"]
+    assert one["output"]["seen"] == state(one)["context"]["seen"]
+    assert ('Noted', 'said "this"') in [(event["reason"], event["message"]) for event in events_of(cluster, "all", namespace)]
+    eventually(lambda: "GREETING" in seen(status("listener")), "the other workflow was told")
+    for kind, name in ((CONFIG_MAP, "made"), (CONFIG_MAP, "also-made"), (JOB, "worked")):
+        eventually(lambda: cluster.get(*kind, name, namespace) is None, f"{name} is gone")
+
+
+@pytest.mark.parametrize("retry, attempts", [
+    ({"attempts": 3, "initialInterval": "50ms", "maxInterval": "50ms", "factor": 1, "jitter": 0}, 3),
+    ({"attempts": 5, "initialInterval": "50ms", "nonRetryable": ["NotFound", "Invalid", "InvalidInput", "Denied", "Forbidden"]}, 1),
+], ids=["three-attempts", "not-retryable"])
+def test_an_action_is_tried_as_often_as_its_policy_says(cluster, namespace, flow, retry, attempts):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "not-allowed"}}
+    flow("trying", input={"rounds": [[{"type": "APPLY", "params": {"manifest": secret, "retry": retry}}]]})
+
+    one = reaches(cluster, namespace, "trying", "failed")
+
+    assert seen(one)[-1].startswith(f"FAILURE ({attempts}) ") and 'secrets "not-allowed" is forbidden' in seen(one)[-1]
+
+    workflows.allow(cluster, namespace, ("", "secrets"))
+    signal(cluster, namespace, "trying", "once", "RETRY")
+    reaches(cluster, namespace, "trying", "done")
+
+
+def test_an_unknown_action_stalls_the_workflow_and_loses_nothing(cluster, namespace, flow, status):
+    flow("odd", input={"rounds": [[{"type": "MAKE_COFFEE", "params": {"cups": 2}}]]})
+
+    message = stalls(cluster, namespace, "odd", "MAKE_COFFEE")
+
+    assert "APPLY" in message, "it says what there is"
+    waiting = status("odd")["outbox"]
+    assert [(action["type"], action["params"]) for action in waiting] == [("MAKE_COFFEE", {"cups": 2})]
+    cluster.patch(*WORKFLOW, "odd", {"metadata": {"annotations": {"workflows.example.com/skip-action": str(waiting[0]["id"])}}}, namespace)
+    one = reaches(cluster, namespace, "odd", "failed")
+    assert condition(cluster.get(*WORKFLOW, "odd", namespace), "Stalled")["status"] == "False", one
+
+
+# Events -------------------------------------------------------------------------------------------------
+
+
+def test_signals_come_in_order_and_once(cluster, host, namespace, flow, status):
+    flow("told", input={"rounds": [[apply_action("first")], FOR_EVER]})
+    eventually(lambda: [action["type"] for action in status("told").get("outbox", [])] == ["WAIT_FOR"], "it waits", 60)
+
+    annotations = {f"signal.workflows.example.com/{number:03}": json.dumps({"type": f"S{number}", "n": number}) for number in range(20)}
+    cluster.patch(*WORKFLOW, "told", {"metadata": {"annotations": annotations}}, namespace)
+    eventually(lambda: "S19" in seen(status("told")), "all have arrived")
+    for _ in range(2):
+        signal(cluster, namespace, "told", "003", {"type": "S3"})
+        signal(cluster, namespace, "told", "zzz", "AGAIN")
+    for text in ("BY_HAND", '{"type": "WITH_DATA", "resourceName": "x"}'):
+        done = hangar(cluster, host, "workflow", "signal", "told", text, "-n", namespace)
+        assert done.returncode == 0, done.stderr
+    eventually(lambda: "WITH_DATA x" in seen(status("told")), "the command's signals have arrived")
+
+    assert [event for event in seen(status("told")) if event not in ("PROVISION", "K8S_RESOURCE_CREATED first")] == [
+        *(f"S{number}" for number in range(20)), "AGAIN", "BY_HAND", "WITH_DATA x"]
+
+
+def test_changes_of_what_it_owns_are_events(cluster, namespace, flow, status):
+    flow("watching", input={"rounds": [[apply_action("owned")], FOR_EVER]})
+    eventually(lambda: [action["type"] for action in status("watching").get("outbox", [])] == ["WAIT_FOR"], "it waits", 60)
+
+    def told():
+        return state(status("watching"))["context"]["seen"]
+    cluster.patch(*CONFIG_MAP, "owned", {"data": {"other": "edit"}}, namespace)
+    eventually(lambda: [event for event in told() if event == "change: K8S_RESOURCE_CHANGED owned"], "it is told of the edit")
+    cluster.delete(*CONFIG_MAP, "owned", namespace)
+    eventually(lambda: [event for event in told() if event == "change: K8S_RESOURCE_DELETED owned"], "it is told of the deletion")
+
+
+def test_an_unknown_event_changes_nothing_and_is_named(cluster, namespace, flow, status):
+    flow("rolling", ROLLOUT, input={"soakMilliseconds": 600000})
+    before = eventually(lambda: status("rolling") if status("rolling").get("timers") else None, "it waits", 60)
+
+    signal(cluster, namespace, "rolling", "1", "NOBODY_KNOWS_THIS")
+
+    eventually(lambda: status("rolling").get("ignoredSignal") == "NOBODY_KNOWS_THIS", "the status names it")
+    after = status("rolling")
+    assert (after["value"], after["timers"]) == (before["value"], before["timers"])
+    assert condition(cluster.get(*WORKFLOW, "rolling", namespace), "Stalled")["status"] == "False"
+
+
+# Machines --------------------------------------------------------------------------------------------------
+
+
+def test_delays_regions_history_and_output(cluster, namespace, flow, status):
+    flow("rolling", ROLLOUT, input={"image": "web:2", "soakMilliseconds": 1500})
+    began = time.monotonic()
+    one = eventually(lambda: status("rolling") if status("rolling").get("timers") else None, "its first delay runs", 60)
+    assert state(one)["value"] == {"rolling": {"regions": {"web": "canary", "worker": "draining"}}}
+    assert len(one["timers"]) == 1
+
+    signal(cluster, namespace, "rolling", "1", "DRAINED")
+    signal(cluster, namespace, "rolling", "2", "PAUSE")
+    eventually(lambda: status("rolling").get("value") == "paused", "it is paused")
+    assert not status("rolling").get("timers"), "a pause stops the delay"
+    signal(cluster, namespace, "rolling", "3", "RESUME")
+    one = eventually(lambda: status("rolling") if status("rolling").get("timers") else None, "it goes on where it was")
+    assert state(one)["value"] == {"rolling": {"regions": {"web": "canary", "worker": "updated"}}}
+
+    one = reaches(cluster, namespace, "rolling", "released")
+    assert time.monotonic() - began > 1.7, "both delays were waited for"
+    assert one["output"] == {"image": "web:2", "notes": ["paused"]}
+    assert not one.get("timers")
+    reasons = [event["reason"] for event in events_of(cluster, "rolling", namespace)]
+    assert reasons.count("Canary") == 2 and reasons.count("Verifying") == 1, reasons
+
+
+def test_states_and_workflows_have_timeouts(cluster, namespace, flow, status):
+    waiting = {"rounds": [FOR_EVER]}
+    flow("slow-state", input=waiting, timeouts={"states": {"acting": "500ms"}})
+    flow("slow-all", input=waiting, timeouts={"workflow": "500ms"})
+
+    for name in ("slow-state", "slow-all"):
+        eventually(lambda: [entry for entry in status(name).get("history", []) if entry["origin"] == "Timeout"],
+                   f"{name} was told that it took too long: {status(name)}", 60)
+
+
+SHAPES = [
+    ("database_provisioner.js", {"key": "machine.js"}),
+    ("database_provisioner.js", {"key": "machine.js.gz", "compress": True}),
+    ("provisioner_handle_event.wasm", {"key": "machine.wasm.gz", "compress": True}),
+    ("provisioner_command.wasm", {"key": "machine.wasm.gz", "compress": True}),
+]
+
+
+@pytest.mark.parametrize("file, how", SHAPES, ids=lambda value: value if isinstance(value, str) else value["key"])
+def test_a_module_of_any_shape_provisions(cluster, host, namespace, file, how):
+    workflows.allow(cluster, namespace)
+    if file.endswith(".js") and not how.get("compress"):
+        workflows.module(cluster, namespace, "machine", built(file).read_text(), **how)
+    else:
+        workflows.module(cluster, namespace, "machine", binary=built(file).read_bytes(), **how)
+    cluster.create(workflows.workflow("it", namespace, "machine", input={"team": "orders"}))
+
+    one = reaches(cluster, namespace, "it", "ready", 120)
+
+    assert state(one)["context"]["team"] == "orders"
+    assert len(cluster.list(*DEPLOYMENT, namespace)) == 1 and len(cluster.list(*PVC, namespace)) == 1
+
+
+def test_a_machine_in_another_language(cluster, host, namespace):
+    workflows.allow(cluster, namespace)
+    workflows.module(cluster, namespace, "approval", binary=built("approval.wasm").read_bytes(), key="machine.wasm")
+    cluster.create(workflows.workflow("it", namespace, "approval", input={"name": "notes", "text": 'it is "out"'}))
+    reaches(cluster, namespace, "it", "waiting")
+    assert cluster.get(*CONFIG_MAP, "notes", namespace) is None
+
+    signal(cluster, namespace, "it", "1", {"type": "APPROVE", "by": "the boss"})
+
+    reaches(cluster, namespace, "it", "published")
+    assert cluster.get(*CONFIG_MAP, "notes", namespace)["data"] == {"text": 'it is "out"', "approvedBy": "the boss"}
+
+
+def test_a_module_in_several_keys_and_one_behind_a_url(cluster, host, namespace):
+    workflows.allow(cluster, namespace)
+    text = bundle(ROLLOUT).encode()
+    cut = len(text) // 2
+    workflows.module(cluster, namespace, "parts", binary=text[:cut], key="machine.0")
+    cluster.patch(*CONFIG_MAP, "parts", {"binaryData": workflows.module(
+        cluster, namespace, "rest", binary=text[cut:], key="machine.1")["binaryData"]}, namespace)
+    soon = {"soakMilliseconds": 1}
+    cluster.create(workflows.workflow("from-parts", namespace, "parts", input=soon))
+    cluster.create(workflows.workflow("from-url", namespace, module={"url": f"file://{built('rollout.js')}"}, input=soon))
+
+    for name in ("from-parts", "from-url"):
+        signal(cluster, namespace, name, "1", "DRAINED")
+        reaches(cluster, namespace, name, "released")
+
+
+# Versions --------------------------------------------------------------------------------------------------
+
+
+def test_a_workflow_keeps_its_machine_until_it_is_asked_to_migrate(cluster, namespace, flow, status):
+    flow("old", ROLLOUT, input={"soakMilliseconds": 600000})
+    first = eventually(lambda: status("old") if status("old").get("timers") else None, "it waits", 60)["revision"]["sha256"]
+
+    workflows.module(cluster, namespace, "rollout", bundle(ROLLOUT).replace('"paused"]', '"held"]'))
+    flow("new", ROLLOUT, input={"soakMilliseconds": 600000})
+    second = eventually(lambda: status("new") if status("new").get("timers") else None, "it waits", 60)["revision"]["sha256"]
+    assert second != first
+    signal(cluster, namespace, "old", "1", "DRAINED")
+    eventually(lambda: "updated" in status("old")["value"], "it goes on")
+    assert status("old")["revision"]["sha256"] == first
+
+    def migrate(name, request):
+        cluster.patch(*WORKFLOW, name, {"metadata": {"annotations": {"workflows.example.com/migrate": request}}}, namespace)
+        return eventually(lambda: (lambda m: m if m.get("request") == request else None)(status(name).get("migration", {})), "an answer")
+    assert migrate("old", "please")["done"] is True
+    eventually(lambda: status("old")["revision"]["sha256"] == second, "it has moved")
+    assert status("old")["timers"], "its delay goes on"
+
+    workflows.module(cluster, namespace, "rollout", bundle(ROLLOUT).replace("canary", "sparrow"))
+    answer = migrate("old", "again")
+    assert not answer.get("done") and "canary" in answer["message"], answer
+    assert status("old")["revision"]["sha256"] == second
+    signal(cluster, namespace, "old", "2", "ABORT")
+    reaches(cluster, namespace, "old", "aborted")
+
+
+# What people see --------------------------------------------------------------------------------------------
+
+
+def test_history_is_bounded(cluster, namespace, flow, status):
+    flow("long", historyLimit=3, input={"rounds": [FOR_EVER]})
+    eventually(lambda: status("long").get("outbox"), "it waits", 60)
+    for number in range(12):
+        signal(cluster, namespace, "long", f"{number:02}", f"S{number}")
+    eventually(lambda: "S11" in seen(status("long")), "all have arrived")
+
+    history = status("long")["history"]
+    assert [entry["event"] for entry in history] == ["S9", "S10", "S11"]
+    assert [entry["sequence"] for entry in history] == sorted(entry["sequence"] for entry in history)
+    assert status("long")["transitions"] >= 12
+
+
+def test_show_draws_the_machine_and_where_it_is(cluster, host, namespace, flow, status):
+    flow("rolling", ROLLOUT, input={"soakMilliseconds": 600000})
+    eventually(lambda: status("rolling").get("timers"), "it waits", 60)
+
+    terminal = hangar(cluster, host, "workflow", "show", "rolling", "-n", namespace)
+    mermaid = hangar(cluster, host, "workflow", "show", "rolling", "-n", namespace, "--mermaid")
+
+    assert terminal.returncode == 0, terminal.stderr
+    for word in ("canary", "draining", "verifying", "PAUSE"):
+        assert word in terminal.stdout, terminal.stdout
+    assert mermaid.returncode == 0 and mermaid.stdout.startswith("stateDiagram-v2"), mermaid.stderr
+    for word in ("canary", "verifying", "PAUSE", "-->"):
+        assert word in mermaid.stdout, mermaid.stdout
+
+
+def test_the_metrics_count_what_happened(cluster, host, namespace, flow):
+    def total(name):
+        return sum(value for key, value in host.metrics().items() if key.split("{")[0] == name)
+    before = total("hangar_workflow_transitions_total")
+    flow("counted", input={"rounds": [[apply_action("one")], [{"type": "EMIT", "params": {"reason": "Counted"}}]]})
+    reaches(cluster, namespace, "counted", "done")
+
+    assert total("hangar_workflow_transitions_total") >= before + 3
+    assert total("hangar_workflow_action_seconds_count") > 0
+    assert not [key for key in host.metrics() if key.startswith("hangar_workflow") and "counted" in key], "no names of objects"
+
+
+# Bad input ------------------------------------------------------------------------------------------------------
+
+
+def answering(text):
+    """A bundle whose entry point answers every event with that JavaScript expression."""
+    return "export function handle_event(state, event) { if (state === 'null') return '{\"newState\": {\"value\": \"begun\"}}'; return %s; }" % text
+
+
+BAD_MACHINES = [
+    ("no-module", {}, ["machine"]),
+    ("empty", {"machine.js": ""}, ["0 bytes"]),
+    ("not-wasm", b"\x00\x01\x02\xff\xfe not a module", ["not a WebAssembly module"]),
+    ("truncated-wasm", b"\0asm\1\0\0\0\1\x7f", []),
+    ("another-contract", b"\0asm\1\0\0\0", ["handle_event"]),
+    ("syntax-error", {"machine.js": "export const machine = {{"}, ["SyntaxError"]),
+    ("throws-when-loaded", {"machine.js": "throw new Error('no luck today')"}, ["no luck today"]),
+    ("no-machine", {"machine.js": "export const nothing = 1"}, ["machine"]),
+    ("throws", {"machine.js": answering("(() => { throw new Error('no luck today') })()")}, ["no luck today"]),
+    ("reports-an-error", {"machine.js": answering("'{\"error\": \"no luck today\"}'")}, ["no luck today"]),
+    ("endless-loop", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time"]),
+    ("endless-loop-when-loaded", {"machine.js": "for (;;) {}"}, ["time"]),
+    ("memory-bomb", {"machine.js": answering("(() => { const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1)) })()")}, ["memory"]),
+    ("not-json", {"machine.js": answering("'hello'")}, ["JSON"]),
+    ("without-new-state", {"machine.js": answering("'{\"actions\": []}'")}, ["newState"]),
+    ("state-too-large", {"machine.js": answering(
+        "JSON.stringify({newState: {value: 'begun', context: 'x'.repeat(1 << 20)}})")}, ["bytes", "the most is"]),
+    ("too-many-actions", {"machine.js": answering(
+        "JSON.stringify({newState: {value: 'begun'}, actions: Array(1000).fill({type: 'EMIT'})})")}, ["actions"]),
+    ("action-without-type", {"machine.js": answering(
+        "JSON.stringify({newState: {value: 'begun'}, actions: [{params: {}}]})")}, ["type"]),
+]
+
+
+@pytest.mark.parametrize("content, words", [case[1:] for case in BAD_MACHINES], ids=[case[0] for case in BAD_MACHINES])
+def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, host, namespace, content, words):
+    workflows.allow(cluster, namespace)
+    if isinstance(content, bytes):
+        workflows.module(cluster, namespace, "machine", binary=content, key="machine.wasm")
+    else:
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "machine", "namespace": namespace}, "data": content})
+    cluster.create(workflows.workflow("it", namespace, "machine"))
+
+    message = stalls(cluster, namespace, "it")
+
+    for word in words:
+        assert word.lower() in message.lower(), message
+    assert host.rss_bytes() < 512 << 20
+    begun = "begun" == workflows.status(cluster, namespace, "it").get("value")
+    cluster.delete(*CONFIG_MAP, "machine", namespace)
+    workflows.module(cluster, namespace, "machine", answering(
+        "JSON.stringify({newState: {value: 'mended'}, final: true, handled: true, actions: []})"))
+    if begun:
+        # It keeps the machine that it began with until somebody says otherwise.
+        cluster.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"workflows.example.com/migrate": "mended"}}}, namespace)
+    reaches(cluster, namespace, "it", "mended")
+    assert condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled")["status"] == "False"
+
+
+def test_a_missing_config_map_is_named_and_waited_for(cluster, namespace, host):
+    workflows.allow(cluster, namespace)
+    cluster.create(workflows.workflow("it", namespace, "late", input={"soakMilliseconds": 1}))
+    eventually(lambda: "late" in condition(cluster.get(*WORKFLOW, "it", namespace), "Progressing").get("message", ""), "it is named")
+
+    workflows.module(cluster, namespace, "late", bundle(ROLLOUT))
+    signal(cluster, namespace, "it", "1", "DRAINED")
+
+    reaches(cluster, namespace, "it", "released")
+
+
+def test_a_module_that_is_removed_leaves_its_workflows_alone(cluster, namespace, flow, status):
+    flow("it", ROLLOUT, input={"soakMilliseconds": 1})
+    eventually(lambda: "everywhere" in status("it").get("value", ""), "it waits for a signal", 60)
+    cluster.delete(*CONFIG_MAP, "rollout", namespace)
+
+    signal(cluster, namespace, "it", "1", "DRAINED")
+
+    reaches(cluster, namespace, "it", "released")
+
+
+@pytest.mark.parametrize("spec", [
+    {"input": "text"}, {"input": ["list"]}, {"input": 7}, {"moduleConfigMap": 7}, {"historyLimit": -1}], ids=str)
+def test_the_schema_refuses_what_cannot_be(cluster, namespace, spec):
+    with pytest.raises(ApiError) as refused:
+        cluster.create(workflows.workflow("it", namespace, **{"moduleConfigMap": "machine", **spec}))
+
+    assert refused.value.status == 422
+
+
+@pytest.mark.parametrize("nonsense", [
+    {"state": "not JSON"},
+    {"state": "{\"value\": \"nowhere\", \"context\": {}}"},
+    {"state": None},
+    {"outbox": [{"id": 99, "type": "APPLY", "requestedAt": "2026-01-01T00:00:00Z"}]},
+    {"timers": [{"id": "x", "due": "tomorrow", "event": {"type": "X"}}]},
+], ids=["state-not-json", "unknown-state", "state-removed", "action-of-nobody", "wrong-time"])
+def test_a_status_edited_to_nonsense_stalls_and_says_how_to_repair_it(cluster, namespace, flow, status, nonsense):
+    flow("it", ROLLOUT, input={"soakMilliseconds": 600000})
+    eventually(lambda: status("it").get("timers"), "it waits", 60)
+    kept = status("it")
+
+    cluster.patch(*WORKFLOW, "it", {"status": nonsense}, namespace, "status")
+
+    message = stalls(cluster, namespace, "it", "status")
+    assert "repair" in message.lower() or "restore" in message.lower() or "remove" in message.lower(), message
+    cluster.patch(*WORKFLOW, "it", {"status": {key: kept.get(key) for key in nonsense}}, namespace, "status")
+    eventually(lambda: condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled").get("status") == "False", "it is repaired")
+    signal(cluster, namespace, "it", "1", "ABORT")
+    reaches(cluster, namespace, "it", "aborted")
