@@ -27,12 +27,32 @@ namespace hangar::wasm {
 
 namespace {
 
+// Mappings of one memory: the system has some 65,000 for all.
+constexpr std::size_t kExtentsMax = 8;
+// Between two of them: a mapping more costs about as much as reading so much that is zero.
+constexpr std::uint32_t kGapPagesMin = 16;
+
 // Neighbouring pages are written together, up to this.
 constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
 
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last = 0;
   return ++last;
+}
+
+// `pages` with their gaps filled, the smallest ones first, until few are left.
+PageRanges in_few_pieces(const PageRanges& pages) {
+  for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
+    PageRanges pieces;
+    for (const PageRange& range : pages) {
+      if (pieces.empty() || range.first - pieces.back().end() >= gap_min) {
+        pieces.push_back(range);
+      } else {
+        pieces.back().count = range.end() - pieces.back().first;
+      }
+    }
+    if (pieces.size() <= kExtentsMax) return pieces;
+  }
 }
 
 }  // namespace
@@ -120,6 +140,7 @@ BaseImage::BaseImage(PrivateFile file, PageRanges data_pages, const std::byte* v
     : number_(next_number()),
       file_(std::move(file)),
       data_pages_(std::move(data_pages)),
+      extents_(in_few_pieces(data_pages_)),
       view_(view) {}
 
 BaseImage::~BaseImage() {

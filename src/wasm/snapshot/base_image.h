@@ -36,6 +36,9 @@ class BaseImage {
   // Of the file, whole pages. What lies behind it is zeros.
   [[nodiscard]] std::uint64_t file_bytes() const;
   [[nodiscard]] const PageRanges& data_pages() const { return data_pages_; }
+  // What of the file is worth mapping: all data, in few pieces. The rest is zeros, which as a part
+  // of the file would come to lie in the page cache when they are touched.
+  [[nodiscard]] const PageRanges& extents() const { return extents_; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return file_.disk_bytes(); }
   // The content of a page, kPageBytes of it.
   [[nodiscard]] const std::byte* page(std::uint32_t number) const;
@@ -47,6 +50,7 @@ class BaseImage {
   std::uint64_t number_;
   PrivateFile file_;
   PageRanges data_pages_;
+  PageRanges extents_;
   const std::byte* view_;  // The whole file; null when it is empty.
 };
 

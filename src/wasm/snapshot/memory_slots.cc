@@ -56,16 +56,20 @@ struct MemorySlots::Slot {
 
   Result<> fill(const BaseImage& image, std::size_t bytes) {
     size = bytes;  // From here on clear() has something to do, whatever happens.
-    const std::size_t image_bytes = std::min<std::size_t>(image.file_bytes(), bytes);
-    if (image_bytes > 0 &&
-        ::mmap(memory(), image_bytes, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, image.descriptor(), 0) == MAP_FAILED) {
-      return failed("map an image for a guest");
-    }
     // A page that is written is one page: a huge one would be a hundred guests' worth. Not every
     // kernel knows them.
-    ::madvise(memory() + image_bytes, capacity - image_bytes, MADV_NOHUGEPAGE);
-    return make_writable(memory() + image_bytes, bytes - image_bytes);
+    ::madvise(memory(), capacity, MADV_NOHUGEPAGE);
+    HANGAR_TRY(make_writable(memory(), bytes));
+    for (const PageRange& extent : image.extents()) {
+      const std::size_t begin = std::min(std::size_t{extent.first} * kPageBytes, bytes);
+      const std::size_t end = std::min(std::size_t{extent.end()} * kPageBytes, bytes);
+      if (begin < end && ::mmap(memory() + begin, end - begin, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, image.descriptor(),
+                                static_cast<off_t>(begin)) == MAP_FAILED) {
+        return failed("map an image for a guest");
+      }
+    }
+    return {};
   }
 
   // Drops pages and mappings in one step. False when the system refuses: the slot is of no use.

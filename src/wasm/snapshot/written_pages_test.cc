@@ -118,6 +118,24 @@ TEST(BaseImage, HasHolesWhereItIsZero) {
   EXPECT_EQ(image->page(1000), zero_page());
 }
 
+TEST(BaseImage, IsMappedInFewPiecesThatHaveAllOfItsData) {
+  const TemporaryDirectory directory;
+  const auto extents_of = [&directory](const PageRanges& pages) {
+    std::vector<std::byte> memory(std::size_t{pages.back().end()} * kPageBytes);
+    for (const PageRange& range : pages)
+      for (std::uint32_t page = range.first; page < range.end(); ++page)
+        memory[std::size_t{page} * kPageBytes] = std::byte{1};
+    return BaseImage::of_memory(directory.path(), memory, pages).value()->extents();
+  };
+  // A stack of zeros in front is left out, small gaps are not.
+  EXPECT_EQ(extents_of({{256, 6}, {265, 2}}), (PageRanges{{256, 11}}));
+  EXPECT_EQ(extents_of({{3, 1}, {256, 6}}), (PageRanges{{3, 1}, {256, 6}}));
+  PageRanges scattered;
+  for (std::uint32_t index = 0; index < 100; ++index)
+    scattered.push_back({.first = 40 * index + (index < 50 ? 0 : 4000), .count = 1});
+  EXPECT_EQ(extents_of(scattered), (PageRanges{{0, 1961}, {6000, 1961}}));
+}
+
 TEST(BaseImage, PutsDataWhereItBelongs) {
   const TemporaryDirectory directory;
   const std::string first(5000, 'a');
