@@ -190,7 +190,7 @@ def main():
     options = parser.parse_args()
     count = options.operators or (10 if options.quick else 100)
     rounds = options.rounds or (3 if options.quick else 30)
-    settle = 1 if options.quick else 5
+    settle = 1 if options.quick else 15  # Code of sleeping guests leaves after some seconds, too.
     only = options.only.split(",")
 
     report = harness.Report("ring")

@@ -13,8 +13,9 @@ namespace hangar::operators {
 
 namespace {
 
-// After some guest left memory, so that those that leave together cost one look.
-constexpr std::chrono::seconds kGiveBackDelay{3};
+// After some guest left memory, so that those that leave together cost one look, and so that their
+// code has left too.
+constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::seconds(1);
 
 }  // namespace
 
@@ -127,10 +128,14 @@ void Fleet::on_change(RunningOperator& changed) {
 // all over the heap, which the allocator keeps: with ten thousand operators more than what they
 // need asleep.
 void Fleet::give_back_later() {
+  has_left_ = true;
   if (std::exchange(will_give_back_, true)) return;
+  has_left_ = false;
   give_back_timer_ = fleet_parts_.loop.after(kGiveBackDelay, [this] {
     will_give_back_ = false;
     ::malloc_trim(0);
+    // Those that left since the timer was set may have left too late for it.
+    if (has_left_) give_back_later();
   });
 }
 

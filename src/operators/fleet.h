@@ -90,6 +90,7 @@ class Fleet {
   std::uint64_t disk_bytes_ = 0;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
+  bool has_left_ = false;  // Somebody has, since the timer was set.
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   const std::unique_ptr<Metrics::Collection> collection_;
 };

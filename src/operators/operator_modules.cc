@@ -45,8 +45,12 @@ io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
         co_await wasm::SleepableModule::load(
             parts_.code_cache, digest, std::make_shared<const std::string>(std::move(fetched.wasm)),
             parts_.image_directory, stop);
-    const Result<> checked =
-        loaded ? parts_.runtime.check((*loaded)->code()) : std::unexpected(loaded.error());
+    Result<> checked;
+    if (loaded) {
+      checked = co_await check(**loaded);
+    } else {
+      checked = std::unexpected(loaded.error());
+    }
     if (!checked) {
       co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
     }
@@ -56,6 +60,11 @@ io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
   co_return OperatorModule{.code = std::move(code),
                            .sha256 = std::move(fetched.sha256),
                            .resolved = std::move(fetched.resolved)};
+}
+
+io::Task<Result<>> OperatorModules::check(const wasm::SleepableModule& module) const {
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module.code());
+  co_return parts_.runtime.check(*code);
 }
 
 }  // namespace hangar::operators

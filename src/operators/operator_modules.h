@@ -56,6 +56,8 @@ class OperatorModules {
     std::weak_ptr<const wasm::SleepableModule> code;
   };
 
+  [[nodiscard]] io::Task<Result<>> check(const wasm::SleepableModule& module) const;
+
   const Parts parts_;
   std::map<std::string, std::shared_ptr<Shared>> by_sha256_;
   // By the reference's key: what it was when it was last looked at.

@@ -162,7 +162,8 @@ void ReadyQueue::run_next() {
 }
 
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
-    : written_pages(options.scans_page_entries ? WrittenPages::Method::Entries
+    : sleeping_code_kept(options.sleeping_code_kept),
+      written_pages(options.scans_page_entries ? WrittenPages::Method::Entries
                                                : WrittenPages::Method::Scan),
       pooled(make_pooled(options)),
       on_demand(wasm_engine_new_with_config(make_config())),

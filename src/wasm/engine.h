@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/limits.h"
+#include "base/time.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/workers.h"
@@ -22,6 +23,8 @@ class Engine {
     std::uint32_t runs_max = limits::kGuestRunsMax;
     // Look for written pages as on Linux before 6.7, which is slower.
     bool scans_page_entries = false;
+    // Code that only guests have that sleep stays loaded for so long.
+    Duration sleeping_code_kept = limits::kSleepingCodeKept;
   };
 
   Engine(io::Loop& loop, io::Workers& workers, Options options);

@@ -174,6 +174,8 @@ struct Instance::Native {
   const std::uint64_t memory_bytes_max;
   const std::shared_ptr<const Checkpoint> beginning;  // Null: as the module begins.
 
+  // While it is in memory: so long the code is needed.
+  std::shared_ptr<const Module> code;
   // At most one of them; neither before the first turn.
   std::unique_ptr<Resident> resident;
   std::optional<Asleep> asleep;
@@ -196,6 +198,12 @@ struct Instance::Native {
     resident.reset();
     forget_snapshot();
     resident_bytes = 0;
+  }
+  // Loop thread.
+  void forget_code() {
+    if (resident != nullptr) return;
+    code.reset();
+    module->native().on_code_released();
   }
   void forget_snapshot() {
     if (asleep) asleep->store->free(asleep->extent);
@@ -287,7 +295,7 @@ namespace {
 class InstanceTurn final : public Execution {
  public:
   InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
-      : Execution(native.engine, native.module->code(), native.state),
+      : Execution(native.engine, *native.code, native.state),
         native_(native),
         turn_(turn),
         limits_(limits) {}
@@ -321,7 +329,7 @@ class InstanceTurn final : public Execution {
           HANGAR_TRY(set_globals(beginning.globals));
           break;
         }
-        HANGAR_TRY(make_instance(this_module().initial, native_.module->code().memory_bytes_min()));
+        HANGAR_TRY(make_instance(this_module().initial, module().memory_bytes_min()));
         if (this_module().has_start) {
           HANGAR_TRY(begin_call({.function = std::string(kStartExport)}));
           phase_ = Phase::Starting;
@@ -536,6 +544,13 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
   }
   native.is_busy = true;
+  Result<std::shared_ptr<const Module>> code = co_await native.module->code();
+  if (!code) {
+    native.lose();
+    native.is_busy = false;
+    co_return TurnReport{.ended = std::unexpected(std::move(code).error())};
+  }
+  native.code = *std::move(code);
   TurnReport report;
   {
     InstanceTurn execution(native, turn, limits);
@@ -546,7 +561,8 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     report = execution.take_report();
   }
   native.is_busy = false;
-  native.engine.native().code.has_run(native.module->native().code);
+  native.engine.native().code.has_run(native.code);
+  native.forget_code();
   co_return report;
 }
 
@@ -561,6 +577,7 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
   Result<> result = co_await native.engine.workers().run(
       [&native, &store] { return native.put_to_sleep(store); });
   native.is_busy = false;
+  native.forget_code();
   co_return result;
 }
 

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -352,6 +353,68 @@ TEST_F(InstanceTest, ASnapshotThatIsNotWhatWasWrittenIsRefused) {
   EXPECT_EQ(instance->resident_bytes(), 0U);
   EXPECT_EQ(store->live_bytes(), 0U);
   EXPECT_EQ(fail_to_call(*instance, "work").message(), "the instance has ended before");
+}
+
+class ForgetfulEngineTest : public InstanceTest {
+ protected:
+  ForgetfulEngineTest() : InstanceTest({.sleeping_code_kept = Duration::zero()}) {}
+
+  void run_until_unloaded(const SleepableModule& module) {
+    while (module.is_loaded())
+      rig_.await(turn_of_loop(rig_.engine().loop()));
+  }
+
+  static io::Task<bool> turn_of_loop(io::Loop& loop) {
+    (void)co_await loop.sleep(Duration::zero(), {});
+    co_return true;
+  }
+};
+
+TEST_F(ForgetfulEngineTest, CodeThatOnlySleepersHaveIsUnloadedAndComesBackWithThem) {
+  const auto resident = make(load("sleeper"));
+  const std::uint64_t first = call(*resident, "work", {3});
+  const std::uint64_t second = call(*resident, "work", {4});
+
+  CodeCache cache(rig_.engine(), {.directory = directory_.path() / "code",
+                                  .compile_program = HANGAR_COMPILE_PROGRAM});
+  ASSERT_TRUE(cache.open().has_value());
+  const auto bytes = GuestRig::bytes_of("sleeper");
+  const auto module = rig_.await(SleepableModule::load(cache, Digest::of(*bytes), bytes,
+                                                       directory_.path() / "images", {}))
+                          .value();
+  const auto store = make_store();
+  const auto left = make(module);
+  const auto right = make(module);
+  EXPECT_EQ(call(*left, "work", {3}), first);
+  EXPECT_EQ(call(*right, "work", {3}), first);
+  sleep(*left, *store);
+  sleep(*right, *store);
+  run_until_unloaded(*module);
+
+  // The cache is not needed for it: its entry may have been evicted meanwhile.
+  for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / "code"))
+    std::filesystem::remove(entry.path());
+  EXPECT_EQ(call(*left, "work", {4}), second);
+  EXPECT_TRUE(module->is_loaded());
+  sleep(*left, *store);
+  run_until_unloaded(*module);
+  EXPECT_EQ(call(*right, "work", {4}), second);
+}
+
+TEST_F(ForgetfulEngineTest, CodeOfWhoeverIsAwakeStays) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto awake = make(module);
+  const auto sleeper = make(module);
+  const std::uint64_t first = call(*awake, "work", {3});
+  call(*sleeper, "work", {3});
+  sleep(*sleeper, *store);
+  for (int turn = 0; turn < 5; ++turn)
+    rig_.await(turn_of_loop(rig_.engine().loop()));
+  EXPECT_TRUE(module->is_loaded());
+  sleep(*awake, *store);
+  run_until_unloaded(*module);
+  EXPECT_NE(call(*awake, "work", {3}), first);
 }
 
 TEST_F(InstanceTest, ATrapNamesTheFunctionsAndEndsTheInstance) {

@@ -81,7 +81,7 @@ ExternKind kind_of(const wasm_externtype_t* type) {
 
 }  // namespace
 
-Module::Module(Parts parts) : parts_(parts) {
+Module::Module(Parts parts) : parts_(std::move(parts)) {
   wasm_importtype_vec_t imports{};
   wasmtime_module_imports(parts_.code, &imports);
   imports_.reserve(imports.size);

@@ -16,6 +16,10 @@ namespace hangar::wasm {
 
 class Engine;
 
+namespace internal {
+class CodeFile;
+}
+
 // Made by CodeCache. Its code is mapped from the cache's file, so that it is shared with other
 // processes and may leave memory when nobody runs it. Immutable: any thread.
 class Module {
@@ -29,6 +33,8 @@ class Module {
     Digest digest;
     Allocation allocation = Allocation::Pooled;
     wasmtime_module* code = nullptr;  // Owned by the Module.
+    // What it was mapped from, if it is Sleepable.
+    std::shared_ptr<const internal::CodeFile> file = nullptr;
   };
   explicit Module(Parts parts);
   Module(const Module&) = delete;
@@ -52,6 +58,9 @@ class Module {
 
   // For wasm/ only.
   [[nodiscard]] const wasmtime_module* native() const { return parts_.code; }
+  [[nodiscard]] const std::shared_ptr<const internal::CodeFile>& file() const {
+    return parts_.file;
+  }
 
  private:
   Parts parts_;

@@ -255,7 +255,7 @@ struct Guest::Native {
       is_gone = true;
       co_return outcome;
     }
-    const bool is_waiting = can_be_woken(module->code()) && !state->pending.is_empty();
+    const bool is_waiting = is_woken && !state->pending.is_empty();
     if (report.has_left || !is_waiting) {
       is_gone = true;
       outcome.exit_code = state->exit_code.value_or(0);
@@ -271,6 +271,7 @@ struct Guest::Native {
   const Duration cpu_time_max;
   Result<> options_fine;
   bool has_started = false;
+  bool is_woken = false;  // Its module says how.
   bool is_gone = false;
   std::unique_ptr<State> state;
   std::unique_ptr<wasm::Instance> instance;  // Refers to `state`.
@@ -286,15 +287,18 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.has_started, "a guest is started once");
   native.has_started = true;
-  const wasm::Module& code = native.module->code();
-  Result<> fine = native.options_fine ? native.runtime.check(code) : native.options_fine;
+  const Result<std::shared_ptr<const wasm::Module>> code = co_await native.module->code();
+  Result<> fine = !native.options_fine ? native.options_fine
+                  : !code              ? std::unexpected(code.error())
+                                       : native.runtime.check(**code);
   if (!fine) {
     native.is_gone = true;
     co_return TurnOutcome{.ended = std::move(fine)};
   }
+  native.is_woken = can_be_woken(**code);
   std::vector<std::string_view> functions;
   for (const std::string_view name : {kInitialize, kStart}) {
-    if (has_function(code, name, "() -> ()")) functions.push_back(name);
+    if (has_function(**code, name, "() -> ()")) functions.push_back(name);
   }
   StartTurn turn(std::move(functions));
   co_return co_await native.run(turn, std::move(stop));

@@ -102,20 +102,6 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-class File {
- public:
-  explicit File(const fs::path& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 std::unexpected<Error> discard(const fs::path& entry, std::string why) {
   std::error_code ignored;  // Whoever comes next will try again.
   fs::remove(entry, ignored);
@@ -142,6 +128,13 @@ Result<ModuleHandle> deserialize(wasm_engine_t* engine, int descriptor) {
 
 }  // namespace
 
+CodeFile::CodeFile(const fs::path& path)
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+CodeFile::~CodeFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
 std::string key_of(const Digest& digest) {
   const Digest made_by = Digest::of(fmt::format("{}\n{}\n", kCodeVersion, processor_features()));
   return fmt::format("{}-{}", digest.to_hex(), made_by.to_hex().substr(0, 16));
@@ -162,7 +155,7 @@ fs::path temporary_name(const fs::path& directory) {
 }
 
 Result<> publish(const fs::path& temporary, const std::string& key) {
-  const File file(temporary);
+  const CodeFile file(temporary);
   const Mapping mapping(file.descriptor());
   if (mapping.bytes().empty()) {
     return fail(ErrorKind::Unavailable, "hangar-compile wrote nothing");
@@ -180,35 +173,51 @@ Result<> publish(const fs::path& temporary, const std::string& key) {
 Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Digest& digest,
                                                  Module::Allocation allocation,
                                                  const fs::path& entry) {
-  const File file(entry);
-  if (file.descriptor() < 0) {
+  const auto file = std::make_shared<const CodeFile>(entry);
+  if (file->descriptor() < 0) {
     return fail(errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable,
                 fmt::format("open {}: {}", entry.string(), std::generic_category().message(errno)));
   }
   {
-    const Mapping mapping(file.descriptor());
+    const Mapping mapping(file->descriptor());
     const std::string name = entry_name(key_of(digest), Digest::of(mapping.bytes()));
     if (entry.filename() != name) return discard(entry, "native code fails its checksum");
   }
   // Its age decides who goes when room is needed.
-  ::futimens(file.descriptor(), nullptr);
+  ::futimens(file->descriptor(), nullptr);
 
   // A module that is too large for a slot of the pool is refused by the pooled engine only.
   const Engine::Native& native = engine.native();
   Module::Parts parts{.digest = digest, .allocation = allocation};
   if (allocation == Module::Allocation::Pooled) {
     if (native.pooled != nullptr) {
-      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file.descriptor())) {
+      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file->descriptor())) {
         parts.code = module->release();
         return std::make_shared<const Module>(parts);
       }
     }
     parts.allocation = Module::Allocation::OnDemand;
   }
-  Result<ModuleHandle> module = deserialize(native.engine(parts.allocation), file.descriptor());
+  Result<ModuleHandle> module = deserialize(native.engine(parts.allocation), file->descriptor());
   if (!module) return discard(entry, "native code is refused: " + module.error().message());
   parts.code = module->release();
-  return std::make_shared<const Module>(parts);
+  if (parts.allocation == Module::Allocation::Sleepable) parts.file = file;
+  return std::make_shared<const Module>(std::move(parts));
+}
+
+Result<std::shared_ptr<const Module>> load_again(const Engine& engine, const Digest& digest,
+                                                 std::shared_ptr<const CodeFile> file) {
+  constexpr auto kAllocation = Module::Allocation::Sleepable;
+  Result<ModuleHandle> module =
+      deserialize(engine.native().engine(kAllocation), file->descriptor());
+  if (!module) {
+    return fail(ErrorKind::Unavailable,
+                "native code cannot be loaded again: " + module.error().message());
+  }
+  return std::make_shared<const Module>(Module::Parts{.digest = digest,
+                                                      .allocation = kAllocation,
+                                                      .code = module->release(),
+                                                      .file = std::move(file)});
 }
 
 void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept) {

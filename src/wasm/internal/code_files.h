@@ -14,6 +14,21 @@
 
 namespace hangar::wasm::internal {
 
+// A file of native code whose bytes were what its name says when it was opened. Stays readable
+// when the entry is deleted.
+class CodeFile {
+ public:
+  explicit CodeFile(const std::filesystem::path& path);
+  CodeFile(const CodeFile&) = delete;
+  CodeFile& operator=(const CodeFile&) = delete;
+  ~CodeFile();
+  // Negative when it could not be opened, for the reason in errno.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  const int descriptor_;
+};
+
 // What native code for `digest` depends on, as the beginning of a file's name.
 [[nodiscard]] std::string key_of(const Digest& digest);
 
@@ -33,6 +48,10 @@ namespace hangar::wasm::internal {
                                                                const Digest& digest,
                                                                Module::Allocation allocation,
                                                                const std::filesystem::path& entry);
+
+// The module of `file` once more; Unavailable when it cannot be mapped.
+[[nodiscard]] Result<std::shared_ptr<const Module>> load_again(
+    const Engine& engine, const Digest& digest, std::shared_ptr<const CodeFile> file);
 
 // Deletes the least recently used entries until at most `bytes_max` are left; `kept` always stays.
 void evict(const std::filesystem::path& directory, std::uint64_t bytes_max,

@@ -82,6 +82,7 @@ struct Engine::Native {
     return sleepable.get();
   }
 
+  const Duration sleeping_code_kept;
   MemorySlots memory_slots;
   WrittenPages written_pages;
   internal::EngineHandle pooled;  // Null when the address space cannot be had.

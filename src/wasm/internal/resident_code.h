@@ -31,6 +31,10 @@ class ResidentCode {
       return kept == nullptr || kept == module;
     });
     recent_.push_back(module);
+    // Asking the system costs as much as a small guest's turn, and that brings little.
+    unmeasured_bytes_ += module->code_bytes();
+    if (unmeasured_bytes_ < bytes_max_ / kMeasurements) return;
+    unmeasured_bytes_ = 0;
     while (recent_.size() > 1 && measure_() > bytes_max_) {
       if (const auto oldest = recent_.front().lock()) oldest->release_pages();
       recent_.pop_front();
@@ -38,9 +42,13 @@ class ResidentCode {
   }
 
  private:
+  // Code that has run since the last look: at most this part of the bound.
+  static constexpr std::uint64_t kMeasurements = 16;
+
   const std::uint64_t bytes_max_;
   const std::function<std::uint64_t()> measure_;
   std::list<std::weak_ptr<const Module>> recent_;  // With pages; the oldest first.
+  std::uint64_t unmeasured_bytes_ = 0;
 };
 
 }  // namespace hangar::wasm::internal

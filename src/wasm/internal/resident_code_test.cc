@@ -22,6 +22,7 @@ class Code {
     has_pages_ = true;
   }
 
+  [[nodiscard]] std::uint64_t code_bytes() const { return 10; }
   void release_pages() const {
     released_.push_back(name_);
     if (has_pages_) resident_ -= 10;

@@ -185,9 +185,10 @@ TEST(Rewrite, WhatItMakesIsCompiledAsItWouldBeWithoutIt) {
         rig.await(SleepableModule::load(rig.cache(), Digest::of(*bytes), bytes, images.path(), {}));
     ASSERT_TRUE(module.has_value()) << name << ": " << module.error().message();
     EXPECT_EQ((*module)->obstacle(), std::nullopt) << name;
-    EXPECT_EQ((*module)->code().imports(), (*plain)->imports()) << name;
+    const auto code = rig.await((*module)->code()).value();
+    EXPECT_EQ(code->imports(), (*plain)->imports()) << name;
     for (const Export& exported : (*plain)->exports()) {
-      const Export* const same = (*module)->code().find_export(exported.name);
+      const Export* const same = code->find_export(exported.name);
       ASSERT_NE(same, nullptr) << name << " " << exported.name;
       EXPECT_EQ(*same, exported);
     }

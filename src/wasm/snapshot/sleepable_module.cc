@@ -1,11 +1,16 @@
 #include "wasm/snapshot/sleepable_module.h"
 
 #include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/internal/code_files.h"
+#include "wasm/internal/engine_native.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/page_range.h"
@@ -74,12 +79,12 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
       }));
   wasm_bytes.reset();
 
-  auto native = std::make_unique<Native>();
+  auto native = std::make_unique<Native>(cache.engine());
   native->digest = digest;
   // Not from the pool in any case: these instances stay.
-  native->code = HANGAR_CO_TRY(co_await cache.load(
+  native->set_code(HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
-      prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable));
+      prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable)));
   native->obstacle = std::move(prepared.module.obstacle);
   native->global_count = prepared.module.global_count;
   native->has_start = prepared.module.has_start;
@@ -96,8 +101,12 @@ const Digest& SleepableModule::digest() const {
   return native_->digest;
 }
 
-const Module& SleepableModule::code() const {
-  return *native_->code;
+io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::code() const {
+  return native_->acquire_code();
+}
+
+bool SleepableModule::is_loaded() const {
+  return native_->has_code();
 }
 
 const std::optional<std::string>& SleepableModule::obstacle() const {
@@ -112,6 +121,39 @@ std::uint64_t SleepableModule::image_bytes() const {
 
 SleepableModule::Native& SleepableModule::native() const {
   return *native_;
+}
+
+void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
+  code_file_ = code->file();
+  code_digest_ = code->digest();
+  code_ = std::move(code);
+  code_used_ = io::Loop::now();
+  on_code_released();
+}
+
+io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire_code() {
+  code_used_ = io::Loop::now();
+  if (code_ != nullptr) co_return code_;
+  const io::Semaphore::Slot slot = co_await loading_.acquire();
+  if (code_ == nullptr) {
+    set_code(HANGAR_CO_TRY(
+        co_await engine.workers().run([&engine = engine, digest = code_digest_, file = code_file_] {
+          return internal::load_again(engine, digest, file);
+        })));
+  }
+  co_return code_;
+}
+
+// One timer for all who let go of it within some seconds.
+void SleepableModule::Native::on_code_released() {
+  if (code_file_ == nullptr || std::exchange(is_code_timed_, true)) return;
+  const Duration kept = engine.native().sleeping_code_kept;
+  code_timer_ = engine.loop().after(kept, [this, kept] {
+    is_code_timed_ = false;
+    if (code_.use_count() != 1) return;
+    if (io::Loop::now() - code_used_ < kept) return on_code_released();
+    code_.reset();
+  });
 }
 
 std::shared_ptr<const BaseImage> SleepableModule::Native::settled() const {

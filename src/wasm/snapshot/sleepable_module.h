@@ -28,7 +28,11 @@ class SleepableModule {
   ~SleepableModule();
 
   [[nodiscard]] const Digest& digest() const;  // Of the module as its author made it.
-  [[nodiscard]] const Module& code() const;
+  // The native code. While nobody holds it and nobody has for a while it is not loaded, and loaded
+  // again here; Unavailable when that fails. Loop thread; the module outlives the task.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> code() const;
+  // Whether code() has nothing to do. Loop thread.
+  [[nodiscard]] bool is_loaded() const;
   // Why its instances cannot sleep ("writes to a table (table.set)"); nothing when they can.
   [[nodiscard]] const std::optional<std::string>& obstacle() const;
   // What the shared images take on disk.

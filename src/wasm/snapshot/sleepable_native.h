@@ -2,7 +2,13 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
 #include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/internal/code_files.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/sleepable_module.h"
@@ -18,10 +24,13 @@
 
 namespace hangar::wasm {
 
-// What its functions say is for any thread; the rest never changes after load().
+// What is about native code is for the loop thread, the other functions are for any; the rest never
+// changes after load().
 struct SleepableModule::Native {
+  explicit Native(Engine& engine_in) : engine(engine_in), loading_(engine_in.loop(), 1) {}
+
+  Engine& engine;
   Digest digest;
-  std::shared_ptr<const Module> code;
   std::optional<std::string> obstacle;
   std::size_t global_count = 0;
   bool has_start = false;
@@ -38,7 +47,22 @@ struct SleepableModule::Native {
 
   std::atomic<std::uint32_t> instance_count = 0;
 
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code();
+  [[nodiscard]] bool has_code() const { return code_ != nullptr; }
+  void set_code(std::shared_ptr<const Module> code);
+  // Somebody who held it does not any more.
+  void on_code_released();
+
  private:
+  // Null while it is not loaded. Whoever needs it holds it too.
+  std::shared_ptr<const Module> code_;
+  std::shared_ptr<const internal::CodeFile> code_file_;  // Null with an obstacle.
+  Digest code_digest_;                                   // Of the rewritten module.
+  Instant code_used_;                                    // When it was last asked for.
+  io::Loop::Timer code_timer_;                           // While it may become unused.
+  bool is_code_timed_ = false;
+  io::Semaphore loading_;
+
   mutable std::mutex mutex_;
   std::shared_ptr<const BaseImage> settled_;
   bool is_settling_ = false;
