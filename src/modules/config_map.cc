@@ -1,7 +1,9 @@
 #include "modules/config_map.h"
 
 #include "base/base64.h"
+#include "base/limits.h"
 #include "base/result.h"
+#include "modules/internal/gzip.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -145,6 +147,19 @@ Result<std::string> module_bytes(const ConfigMapContent& content, std::string_vi
   if (in(content.data)) return decoded(content.data, chosen, "data");
   return fail(ErrorKind::InvalidInput,
               "some parts are in data and some in binaryData of the configmap");
+}
+
+Result<ConfigMapContent> in_config_map(std::string_view name, std::string_view bytes) {
+  constexpr std::uint64_t kBytesMax = limits::kSecretBytesMax;  // The same for both.
+  const std::string packed = gzip(bytes);
+  if (packed.size() > kBytesMax) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("{} has {} bytes when it is packed, a ConfigMap takes {}: serve it over "
+                    "https or from a registry",
+                    name, packed.size(), kBytesMax));
+  }
+  return ConfigMapContent{.binary_data = {{fmt::format("{}.gz", name), base64_encode(packed)}}};
 }
 
 }  // namespace hangar::modules

@@ -43,4 +43,8 @@ enum class Content : std::uint8_t { Module, ModuleOrScript };
                                                std::string_view key,
                                                Content wanted = Content::Module);
 
+// The other way: `bytes` gzipped, as the one key `name`.gz. Blocking. LimitExceeded when it is more
+// than the API server takes in one ConfigMap, however many its keys are.
+[[nodiscard]] Result<ConfigMapContent> in_config_map(std::string_view name, std::string_view bytes);
+
 }  // namespace hangar::modules

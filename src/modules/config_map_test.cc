@@ -1,9 +1,11 @@
 #include "modules/config_map.h"
 
 #include "base/result.h"
+#include "modules/internal/gzip.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -63,6 +65,23 @@ TEST(ModuleBytes, MayBeAScriptWhereThatIsWanted) {
       module_bytes({.data = {{"a.js", "f()"}, {"b.js", "g()"}}}, "", Content::ModuleOrScript)
           .has_value());
   EXPECT_FALSE(module_bytes({.data = {{"machine.js", "f();"}}}, "").has_value());
+}
+
+TEST(ModuleBytes, AreWhatWasPutIntoAConfigMap) {
+  const ConfigMapContent content = in_config_map("machine.js", "f();").value();
+  ASSERT_TRUE(content.binary_data.contains("machine.js.gz"));
+  const std::string packed = module_bytes(content, "", Content::ModuleOrScript).value();
+  EXPECT_EQ(gunzip(packed, 100).value(), "f();");
+
+  std::string large(4 << 20, ' ');
+  std::uint32_t number = 1;
+  for (char& letter : large) {
+    number = number * 1664525U + 1013904223U;
+    letter = static_cast<char>(number >> 24U);
+  }
+  const auto refused = in_config_map("machine.js", large);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
 }
 
 TEST(ModuleBytes, AreNeverGuessed) {

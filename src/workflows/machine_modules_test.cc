@@ -1,0 +1,190 @@
+#include "workflows/machine_modules.h"
+
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "http/client.h"
+#include "io/file.h"
+#include "io/task.h"
+#include "modules/config_map.h"
+#include "modules/fetcher.h"
+#include "modules/module_store.h"
+#include "wasm/test_guests.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::workflows {
+namespace {
+
+using testing::HasSubstr;
+
+// The one ConfigMap that there is.
+class OneConfigMap final : public modules::ConfigMapReader {
+ public:
+  [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(
+      std::string /*namespace_name*/, std::string /*name*/, std::stop_token /*stop*/) override {
+    ++reads;
+    if (!exists) co_return fail(ErrorKind::NotFound, "no such configmap");
+    co_return content;
+  }
+
+  void set(const std::string& text) {
+    exists = true;
+    content = {.data = {{"machine.js", text}}, .revision = fmt::format("1/{}", ++revision_)};
+  }
+
+  modules::ConfigMapContent content;
+  bool exists = false;
+  int reads = 0;
+
+ private:
+  int revision_ = 0;
+};
+
+// A machine whose states are all called `name`.
+std::string named(const std::string& name) {
+  return "export const handle_event = () => JSON.stringify({newState: '" + name + "'});";
+}
+
+class MachineModulesTest : public testing::Test {
+ public:
+  static void SetUpTestSuite() { rig = std::make_unique<wasm::GuestRig>(); }
+  static void TearDownTestSuite() { rig.reset(); }
+
+  Result<MachineModule> prepare(MachineSource source = {.reference = "configmap://team/machine"}) {
+    return rig->await(modules_.prepare(std::move(source), {}));
+  }
+  Result<MachineModule> load(const std::string& sha256) {
+    return rig->await(modules_.load(sha256, {}));
+  }
+  static std::string name_of_state(const MachineModule& module) {
+    const auto step = rig->await(module.machine->start("{}", {}));
+    return step ? step->state : step.error().message();
+  }
+
+  inline static std::unique_ptr<wasm::GuestRig> rig;
+  wasm::TemporaryDirectory directory_;
+  OneConfigMap config_map_;
+  http::Client client_{rig->loop()};
+  std::unique_ptr<modules::ModuleStore> store_ =
+      modules::ModuleStore::open(directory_.path() / "modules").value();
+  modules::Fetcher fetcher_{{.loop = rig->loop(),
+                             .workers = rig->workers(),
+                             .client = client_,
+                             .store = *store_,
+                             .config_maps = &config_map_}};
+  abi::statemachine::Runtime runtime_{rig->cache(), directory_.path() / "images"};
+  MachineModules::Parts parts_{.loop = rig->loop(),
+                               .workers = rig->workers(),
+                               .fetcher = fetcher_,
+                               .store = *store_,
+                               .runtime = runtime_};
+  MachineModules modules_{parts_};
+};
+
+TEST_F(MachineModulesTest, LoadsTheSameBytesOnce) {
+  config_map_.set(named("a"));
+  const auto first = prepare();
+  ASSERT_TRUE(first.has_value()) << first.error().message();
+  EXPECT_EQ(first->resolved, "configmap://team/machine");
+  EXPECT_EQ(name_of_state(*first), R"("a")");
+
+  const auto again = prepare();
+  const auto other_name = prepare({.reference = "configmap://team/another"});
+  const auto by_digest = load(first->sha256);
+
+  EXPECT_EQ(again->machine, first->machine);
+  EXPECT_EQ(other_name->machine, first->machine);
+  EXPECT_EQ(by_digest->machine, first->machine);
+  EXPECT_EQ(modules_.kept_count(), 1U);
+}
+
+TEST_F(MachineModulesTest, GoesOnWithTheBytesThatWerePinned) {
+  config_map_.set(named("a"));
+  const std::string pinned = prepare()->sha256;
+  config_map_.set(named("b"));
+
+  const auto now = prepare();
+  ASSERT_TRUE(now.has_value());
+  EXPECT_EQ(name_of_state(*now), R"("b")");
+  EXPECT_NE(now->sha256, pinned);
+  config_map_.exists = false;
+  EXPECT_EQ(prepare().error().kind(), ErrorKind::NotFound);
+  // As after a restart: nothing is in memory.
+  MachineModules later(parts_);
+  const auto old = rig->await(later.load(pinned, {}));
+  ASSERT_TRUE(old.has_value()) << old.error().message();
+  EXPECT_EQ(name_of_state(*old), R"("a")");
+}
+
+TEST_F(MachineModulesTest, SaysWhenAPinnedMachineIsGone) {
+  config_map_.set(named("a"));
+  const std::string pinned = prepare()->sha256;
+  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
+  MachineModules later(parts_);
+
+  const auto gone = rig->await(later.load(pinned, {}));
+  ASSERT_FALSE(gone.has_value());
+  EXPECT_EQ(gone.error().kind(), ErrorKind::NotFound);
+  EXPECT_THAT(gone.error().message(), HasSubstr(pinned));
+  // The source has it still.
+  const auto found =
+      rig->await(later.prepare({.reference = "configmap://team/machine", .sha256 = pinned}, {}));
+  ASSERT_TRUE(found.has_value()) << found.error().message();
+  EXPECT_EQ(found->sha256, pinned);
+  config_map_.set(named("b"));
+  MachineModules last(parts_);
+  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
+  const auto changed =
+      rig->await(last.prepare({.reference = "configmap://team/machine", .sha256 = pinned}, {}));
+  ASSERT_FALSE(changed.has_value());
+  EXPECT_EQ(changed.error().kind(), ErrorKind::InvalidInput);
+}
+
+TEST_F(MachineModulesTest, KeepsABoundedNumberOfMachines) {
+  config_map_.set(named("first"));
+  const std::string first = prepare()->sha256;
+  for (std::size_t number = 0; number < limits::kMachinesKeptMax; ++number) {
+    config_map_.set(named(fmt::format("m{}", number)));
+    ASSERT_TRUE(prepare().has_value());
+  }
+  EXPECT_EQ(modules_.kept_count(), limits::kMachinesKeptMax);
+  const auto again = load(first);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(name_of_state(*again), R"("first")");
+  EXPECT_EQ(modules_.kept_count(), limits::kMachinesKeptMax);
+}
+
+TEST_F(MachineModulesTest, NamesTheReferenceInErrors) {
+  const auto expect_error = [this](ErrorKind kind, const std::string& text) {
+    const auto module = prepare();
+    ASSERT_FALSE(module.has_value());
+    EXPECT_EQ(name_of(module.error().kind()), name_of(kind));
+    EXPECT_THAT(module.error().message(), HasSubstr("configmap://team/machine"));
+    EXPECT_THAT(module.error().message(), HasSubstr(text));
+  };
+  expect_error(ErrorKind::NotFound, "no such configmap");
+  config_map_.set("let a = ;");
+  expect_error(ErrorKind::InvalidInput, "SyntaxError");
+  config_map_.set("<html>Sign in</html>");
+  expect_error(ErrorKind::InvalidInput, "an HTML page");
+  config_map_.set("throw new Error('no')");
+  expect_error(ErrorKind::GuestFault, "Error: no");
+  config_map_.content.data = {{"a", "1"}, {"b", "2"}};
+  config_map_.content.revision = "new";
+  expect_error(ErrorKind::InvalidInput, "a, b");
+  EXPECT_EQ(modules_.kept_count(), 0U);
+}
+
+}  // namespace
+}  // namespace hangar::workflows
