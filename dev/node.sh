@@ -16,7 +16,8 @@
 # uts, ipc, cgroup) whose root is an overlay: below it this machine's /, above it a tmpfs. What kubelet,
 # containerd and privileged pods write, restart and kill stays inside and is gone with the node. The network is
 # the machine's, with one more bridge, on which the API server is also reached at its service address
-# 10.96.0.1; so there is one node at a time. No kube-proxy, no cluster DNS, no way for pods to the outside.
+# 10.96.0.1 and the registry, if there is one, at 10.97.0.1:5000; so there is one node at a time. No kube-proxy, no
+# cluster DNS, no way for pods to the outside.
 #
 # Needs root and cgroups. In the node, `systemctl` knows what an installer needs of it: restart and is-active of
 # containerd and kubelet. The node ends by itself when DIR is gone.
@@ -45,6 +46,7 @@ done
 node_name=hangar-node bridge=hangar-node
 service_address=10.96.0.1 # of the Service `kubernetes`, first of the control plane's range
 pod_net=10.97.0.0/24 node_address=10.97.0.1
+registry=$node_address:5000
 
 state=$dir/node root=$dir/node/root tools=
 find_tools() {
@@ -369,7 +371,7 @@ hold() {
   local child own cgroups
   enter_cgroups
   cgroups=$(<"$state/cgroups")
-  unshare --mount --pid --uts --ipc --cgroup --fork --kill-child "$self" __inside --dir "$dir" --containerd="$containerd" &
+  unshare --mount --pid --uts --ipc --cgroup --fork --kill-child "$self" __inside --dir "$dir" &
   child=$!
   trap 'kill -KILL $child 2>/dev/null || true' TERM INT HUP
   while kill -0 $child 2>/dev/null && [ -e "$dir/hangar-control-plane" ]; do sleep 0.2; done
@@ -410,6 +412,7 @@ prepare() {
   . "$dir/env"
   base_port=$(<"$dir/port")
   find_tools
+  if [ -r "$state/version" ]; then containerd=$(<"$state/version"); fi
   containerd_programs=$tools/containerd-$containerd
   [ -x "$containerd_programs/containerd" ] || die "there is no containerd $containerd (1.6 or 2)"
   export PATH=$containerd_programs:$tools/bin:$cluster_tools:$PATH
@@ -430,6 +433,7 @@ up() {
   umask 022
   mkdir -p "$state"/{overlay,root,containerd,kubelet,images}
   chmod 755 "$dir" # pods run as other users, and what they mount is below it
+  echo "$containerd" >"$state/version"
   make_credentials
   make_own_images
   write_registry
@@ -437,11 +441,10 @@ up() {
   ip address add "$node_address/24" dev "$bridge"
   ip address add "$service_address/32" dev "$bridge"
   ip link set "$bridge" up
-  curl -fsS --noproxy '*' -o /dev/null "$HANGAR_CP_TOXIPROXY/proxies/node" 2>/dev/null ||
-    curl -fsS --noproxy '*' -o /dev/null -X POST "$HANGAR_CP_TOXIPROXY/proxies" -d \
-      "{\"name\": \"node\", \"listen\": \"$service_address:443\", \"upstream\": \"${HANGAR_CP_URL#https://}\", \"enabled\": true}"
+  relay node-apiserver "$service_address:443" "${HANGAR_CP_URL#https://}"
+  if [ -n "${HANGAR_CP_REGISTRY:-}" ]; then relay node-registry "$registry" "$HANGAR_CP_REGISTRY"; fi
   : >"$state/cgroups"
-  setsid "$self" __hold --dir "$dir" --containerd="$containerd" >>"$state/node.log" 2>&1 </dev/null &
+  setsid "$self" __hold --dir "$dir" >>"$state/node.log" 2>&1 </dev/null &
   echo "$! $(awk '{print $22}' "/proc/$!/stat")" >"$state/pid"
   local deadline=$((SECONDS + 120))
   until is_ready; do
@@ -454,11 +457,19 @@ up() {
   done
 }
 
+# relay NAME LISTEN UPSTREAM: what listens on the machine's loopback, for pods too.
+relay() {
+  http_ok "$HANGAR_CP_TOXIPROXY/proxies/$1" 2>/dev/null ||
+    http_ok -X POST "$HANGAR_CP_TOXIPROXY/proxies" -d \
+      "{\"name\": \"$1\", \"listen\": \"$2\", \"upstream\": \"$3\", \"enabled\": true}"
+}
+http_ok() { curl -fsS --noproxy '*' --max-time 5 -o /dev/null "$@"; }
+
 # The control plane's registry speaks plain HTTP.
 write_registry() {
   if [ -z "${HANGAR_CP_REGISTRY:-}" ]; then return; fi
-  mkdir -p "$state/certs.d/$HANGAR_CP_REGISTRY"
-  echo "server = 'http://$HANGAR_CP_REGISTRY'" >"$state/certs.d/$HANGAR_CP_REGISTRY/hosts.toml"
+  mkdir -p "$state/certs.d/$registry"
+  echo "server = 'http://$registry'" >"$state/certs.d/$registry/hosts.toml"
 }
 
 down() {

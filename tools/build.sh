@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
 
-programs=(hangar hangar-compile)
+programs=(hangar hangar-compile hangar-node hangar-node-fetch)
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"
 quiet=(--quiet)

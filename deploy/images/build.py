@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Makes container images without a container engine, from what is on this machine and nothing else.
 
-    build.py host OUT --bin DIR --name REFERENCE        the host: hangar, hangar-compile and Debian's libraries
-    build.py installer OUT --bin DIR --name REFERENCE [--runtimes DIR]
-                                                        the node installer: hangar-node, one static program
+    build.py host OUT --bin DIR --name REFERENCE        the host: hangar, hangar-compile, hangar-node-fetch and
+                                                        Debian's libraries
+    build.py installer OUT --bin DIR --name REFERENCE --runtimes DIR
+                                                        the node installer: hangar-node, one static program, and
+                                                        the runtimes of DIR, for this machine's architecture
     build.py root host|installer OUT --bin DIR [...]    only the directory tree, for the Containerfiles here
 
 OUT is an OCI image archive: `ctr images import OUT`, `podman load -i OUT`, `skopeo copy oci-archive:OUT
@@ -65,25 +67,28 @@ def libraries(program):
     return found
 
 
-def package_of(path):
-    """The Debian package that a file is of; merged /usr means that it may be known by another path."""
-    real = os.path.realpath(path)
-    for known in (path, real, real.removeprefix("/usr")):
-        done = subprocess.run(["dpkg-query", "--search", known], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if done.returncode == 0:
-            return done.stdout.splitlines()[0].rsplit(": ", 1)[0].split(", ")[0]
-    sys.exit(f"error: {path} is of no Debian package: which licence it has cannot be told")
+def packages_of(paths):
+    """The Debian packages that files are of. Where /usr is merged, a package may know its file by another path."""
+    names = {path: {path, os.path.realpath(path), os.path.realpath(path).removeprefix("/usr")} for path in paths}
+    # Its status is 1 when it does not know some of the paths.
+    answers = subprocess.run(["dpkg-query", "--search", *sorted(set().union(*names.values()))],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    owners = {known: owner.split(", ")[0] for owner, known in (line.rsplit(": ", 1) for line in answers.splitlines())}
+    for path, known in names.items():
+        if not known & owners.keys():
+            sys.exit(f"error: {path} is of no Debian package: which licence it has cannot be told")
+    return {owners[next(iter(sorted(known & owners.keys())))] for known in names.values()}
 
 
 def host_tree(root, arguments):
-    programs = [arguments.bin / name for name in ("hangar", "hangar-compile")]
+    programs = [arguments.bin / name for name in ("hangar", "hangar-compile", "hangar-node-fetch")]
     needed = set()
     for program in programs:
         install(program, root, f"/usr/bin/{program.name}", 0o755)
         needed |= libraries(program)
     for path in sorted(needed):
         install(path, root, path, 0o755)
-    for package in sorted({package_of(path) for path in needed} | {"ca-certificates"}):
+    for package in sorted(packages_of(needed) | {"ca-certificates"}):
         name = package.split(":")[0]
         write(root, f"/var/lib/dpkg/status.d/{name}", run("dpkg-query", "--status", package))
         install(f"/usr/share/doc/{name}/copyright", root, f"/usr/share/doc/{name}/copyright")
@@ -104,13 +109,15 @@ def installer_tree(root, arguments):
     program = arguments.bin / "hangar-node"
     if "statically linked" not in run("file", "--dereference", program) and "static-pie" not in run("file", "--dereference", program):
         sys.exit(f"error: {program} is not static")
-    install(program, root, "/hangar-node", 0o755)
-    for source in sorted(arguments.runtimes.rglob("*")) if arguments.runtimes else []:
-        if source.is_file():
-            mode = 0o755 if os.access(source, os.X_OK) else 0o644
-            install(source, root, f"/runtimes/{source.relative_to(arguments.runtimes)}", mode)
-    # Root, because it changes the node. It runs where its Job says.
-    return {"User": "0:0", "WorkingDir": "/", "Entrypoint": ["/hangar-node"], "Cmd": ["install"], "Env": ["PATH=/"]}
+    install(program, root, "/bin/hangar-node", 0o755)
+    sums = []
+    for source in sorted(arguments.runtimes.iterdir()):
+        install(source, root, f"/runtimes/{source.name}", 0o755)
+        sums.append(f"{hashlib.sha256(source.read_bytes()).hexdigest()}  {source.name}\n")
+    write(root, "/runtimes/SHA256SUMS", "".join(sums))
+    # Root, because it changes the node. NODE_ROOT, where the node's root is mounted, is the Job's to say.
+    return {"User": "0:0", "WorkingDir": "/", "Entrypoint": ["/bin/hangar-node"],
+            "Cmd": ["install", "--runtimes-dir", "/runtimes"], "Env": ["PATH=/bin"]}
 
 
 TREES = {"host": host_tree, "installer": installer_tree}
@@ -172,12 +179,14 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the built programs are")
     parser.add_argument("--name", help="the image's reference, such as registry.example.com/hangar:1.0")
-    parser.add_argument("--runtimes", type=pathlib.Path, help="what the installer image carries besides its program")
+    parser.add_argument("--runtimes", type=pathlib.Path, help="directory of shims and OCI runtimes: containerd-shim-NAME-v1, crun-NAME")
     arguments = parser.parse_args()
 
     *mode, tree = arguments.what
     if mode not in ([], ["root"]) or tree not in TREES:
         parser.error("say host, installer, root host or root installer")
+    if tree == "installer" and not arguments.runtimes:
+        parser.error("--runtimes is needed: an installer without a runtime installs nothing")
     if mode:
         arguments.out.mkdir(parents=True)
         TREES[tree](arguments.out, arguments)

@@ -10,9 +10,12 @@ import airways
 import operators
 from airways import flight, instance
 from charts import CHART, Refused, helm, render, rules, with_repository
-from cluster import Cluster, condition, eventually, is_ready
+from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
 from host import Host
+
+KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
+KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
 # What people who come from kwasm-operator have in their values files: its published keys.
 KWASM_VALUES = {
@@ -21,6 +24,7 @@ KWASM_VALUES = {
     "imagePullSecrets": [{"name": "pull"}],
     "nameOverride": "wasm",
     "fullnameOverride": "wasm-full",
+    "kwasmOperator": {"autoProvision": "true", "installerImage": "registry.example.com/installer:v2"},
     "serviceAccount": {"create": True, "annotations": {"a": "b"}, "name": "robot"},
     "podAnnotations": {"c": "d"},
     "podSecurityContext": {"runAsUser": 1000},
@@ -38,15 +42,22 @@ def pod_of(manifests):
     return deployment["spec"]["template"]
 
 
+def argument(manifests, name):
+    """`--name=...` of the host's container."""
+    (found,) = [one for one in pod_of(manifests)["spec"]["containers"][0]["args"] if one.startswith(f"--{name}=")]
+    return found
+
+
 # What is rendered --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [
-    {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"operators": False}}, {"rbac": {"clusterAdmin": True}},
+    {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"operators": False}}, {"features": {"nodes": False}},
+    {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
      "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"]},
-], ids=["defaults", "kwasm", "no airways", "no operators", "admin", "no rights", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no operators", "no nodes", "admin", "nodes", "no rights", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -71,13 +82,16 @@ def test_the_published_values_mean_what_they_meant():
     assert container["resources"]["limits"]["cpu"] == "2"
     assert pod["nodeSelector"] == KWASM_VALUES["nodeSelector"] and pod["tolerations"] == KWASM_VALUES["tolerations"]
     assert pod["affinity"] == KWASM_VALUES["affinity"]
+    assert {"--auto-provision-nodes=true", "--installer-image=registry.example.com/installer:v2"} <= set(container["args"])
 
 
 @pytest.mark.parametrize("values, complaint", [
     ({"replicas": 2}, "replicas"),
     ({"features": {"airway": True}}, "airway"),
     ({"features": {"airways": "yes"}}, "boolean"),
-    ({"features": {"airways": False, "operators": False}}, "every feature is off"),
+    ({"features": {"airways": False, "operators": False, "nodes": False}}, "every feature is off"),
+    ({"kwasmOperator": {"autoProvision": "sometimes"}}, "autoProvision"),
+    ({"nodes": {"maxUnavailable": "120%"}}, "maxUnavailable"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
     ({"rbac": {"flightResources": [{"resources": ["jobs"]}]}}, "apiGroups"),
     ({"image": {"repository": ""}}, "image.repository"),
@@ -88,11 +102,12 @@ def test_wrong_values_are_refused_by_name(values, complaint):
 
 
 def test_a_feature_that_is_off_has_no_rights():
-    groups = {"airways": "yoke.cd", "operators": "hangar.dev"}
-    for off, group in groups.items():
+    only = {"airways": ("yoke.cd", "airways"), "operators": ("hangar.dev", "operators"), "nodes": ("", "nodes")}
+    for off, what in only.items():
         manifests = render({"features": {off: False}})
-        assert not [rule for rule in rules(manifests) if rule[1] == group]
-        (features,) = [one for one in pod_of(manifests)["spec"]["containers"][0]["args"] if one.startswith("--features=")]
+        assert [rule for rule in rules(render()) if rule[1:3] == what]
+        assert not [rule for rule in rules(manifests) if rule[1:3] == what]
+        features = argument(manifests, "features")
         assert off not in features and len(features) > len("--features=")
 
 
@@ -112,12 +127,15 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                    "flightResources": [{"apiGroups": [""], "resources": ["configmaps", "services"]}],
                    "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}]},
           "replicaCount": 0}
+# What the chart makes of its values for nodes.
+NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
+         "--node-ready-delay=100ms", "--node-retry-delay=100ms")
 
 
 @pytest.fixture(scope="module")
 def installed():
     """A control plane with an audit log and the release `hangar` on it, installed by helm."""
-    made = Cluster("--with-kcm", "--audit", "--apiserver-arg=--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+    made = Cluster("--with-kcm", "--with-scheduler", "--with-kwok=1", "--audit", "--apiserver-arg=--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
     helm("install", "hangar", str(CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
          stdin=yaml.safe_dump(with_repository(RIGHTS)), env={"KUBECONFIG": made.kubeconfig})
     yield made
@@ -132,7 +150,8 @@ def account_host(installed, tmp_path):
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(config))
-    host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}")
+    host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}", argument(render(RIGHTS), "features"),
+                *NODES)
     yield host
     host.stop()
 
@@ -203,6 +222,24 @@ def operator_flow(cluster, host):
     cluster.delete("hangar.dev/v1alpha1", "Operator", "watcher", "team")
 
 
+def node_flow(cluster):
+    """Provisions a node, with other runtime classes than before, and undoes it. The pods of its Jobs are simulated."""
+    cluster.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "old", "metadata": {
+        "name": "old", "labels": {"app.kubernetes.io/managed-by": "hangar-nodes"}}})
+    # Somebody's Job has the name that ours would have, until it is deleted.
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "other", "image": "other"}]}}
+    cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "node-0-provision-kwasm", "namespace": NAMESPACE},
+                    "spec": {"suspend": True, "template": template}})
+    cluster.patch("v1", "Node", "node-0", {"metadata": {"annotations": {"kwasm.sh/kwasm-node": "true"}}})
+    eventually(lambda: "not ours" in cluster.get("v1", "Node", "node-0")["metadata"]["annotations"].get("nodes.hangar.dev/last-error", ""),
+               "the Job of that name is told", 60)
+    cluster.delete("batch/v1", "Job", "node-0-provision-kwasm", NAMESPACE)
+    eventually(lambda: "kwasm.sh/kwasm-provisioned" in cluster.get("v1", "Node", "node-0")["metadata"]["labels"], "the node is provisioned", 90)
+    eventually(lambda: condition(cluster.get("v1", "Node", "node-0"), "WasmProvisioned").get("status") == "True", "it says so")
+    cluster.patch("v1", "Node", "node-0", {"metadata": {"annotations": {"kwasm.sh/kwasm-node": None}}})
+    eventually(lambda: "kwasm.sh/kwasm-provisioned" not in cluster.get("v1", "Node", "node-0")["metadata"]["labels"], "the node is not", 90)
+
+
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
 UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
           (None, "e2e.hangar.dev", "*", "delete")}
@@ -216,6 +253,7 @@ def lists_before_watching(rule, all_rules):
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
     airway_flow(installed)
     operator_flow(installed, account_host)
+    node_flow(installed)
     assert account_host.stop() == 0
     seen = asked(installed)
 
