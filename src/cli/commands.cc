@@ -7,6 +7,7 @@
 #include "host/config.h"
 #include "host/host.h"
 #include "host/log.h"
+#include "host/node_fleet.h"
 #include "host/operator_logs.h"
 #include "host/run_directory.h"
 #include "host/run_flight.h"
@@ -206,6 +207,21 @@ int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
+int print_nodes(const SettingFlags& setting_flags, const std::string& format) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  if (!format.empty() && format != "json") {
+    return report(Error(ErrorKind::InvalidInput, "-o: json, or nothing for a table"), kWrongUsage);
+  }
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> text =
+      host::node_fleet(*config, format.empty() ? host::FleetFormat::Table : host::FleetFormat::Json,
+                       Log(*sink, "nodes"));
+  if (!text) return report(text.error(), kFailed);
+  fmt::print("{}", *text);
+  return kDone;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -235,6 +251,12 @@ int run(int argc, char** argv) {
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
+  CLI::App* const nodes_command =
+      app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
+  const SettingFlags nodes_settings(*nodes_command);
+  std::string nodes_format;
+  nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)");
+
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
@@ -247,6 +269,7 @@ int run(int argc, char** argv) {
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
   if (run_command->parsed()) return run_directory(run_settings, run_flags);
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
+  if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;
 }

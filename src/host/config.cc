@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "base/result.h"
+#include "host/node_settings.h"
 #include "json/value.h"
 #include "json/yaml.h"
 
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,37 +71,58 @@ Set flag_into(bool Config::* member) {
   };
 }
 
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) list.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return list;
+}
+
 Set list_into(std::vector<std::string> Config::* member) {
   return [member](Config& config, std::string_view text) -> Result<> {
-    std::vector<std::string> list;
-    while (!text.empty()) {
-      const std::size_t comma = std::min(text.find(','), text.size());
-      if (comma > 0) list.emplace_back(text.substr(0, comma));
-      text.remove_prefix(std::min(comma + 1, text.size()));
-    }
-    config.*member = std::move(list);
+    config.*member = split(text);
     return {};
   };
 }
 
 template <class Choice>
-Set choice_into(Choice Config::* member, std::vector<std::pair<std::string, Choice>> choices) {
+using Choices = std::vector<std::pair<std::string, Choice>>;
+
+template <class Choice>
+Result<Choice> choose(const Choices<Choice>& choices, std::string_view text) {
+  const auto found = std::ranges::find(choices, text, [](const auto& one) { return one.first; });
+  if (found != choices.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices)
+    names.push_back(name);
+  return fail(ErrorKind::InvalidInput,
+              fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
+}
+
+template <class Choice>
+Set choice_into(Choice Config::* member, Choices<Choice> choices) {
   return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
-    const auto found = std::ranges::find(choices, text, [](const auto& one) { return one.first; });
-    if (found == choices.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, choice] : choices)
-        names.push_back(name);
-      return fail(ErrorKind::InvalidInput,
-                  fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
-    }
-    config.*member = found->second;
+    config.*member = HANGAR_TRY(choose(choices, text));
     return {};
   };
 }
 
-const std::vector<Setting>& table() {
-  static const std::vector<Setting> rows = {
+template <class Choice>
+Set choices_into(std::vector<Choice> Config::* member, Choices<Choice> choices) {
+  return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
+    std::vector<Choice> chosen;
+    for (const std::string& one : split(text))
+      chosen.push_back(HANGAR_TRY(choose(choices, one)));
+    config.*member = std::move(chosen);
+    return {};
+  };
+}
+
+std::vector<Setting> general_settings() {
+  return {
       {.name = "kubeconfig",
        .help = "file that says how to reach the cluster (default: KUBECONFIG, then in-cluster)",
        .set = text_into(&Config::kubeconfig)},
@@ -114,8 +137,17 @@ const std::vector<Setting>& table() {
        .set = flag_into(&Config::leader_elect),
        .is_switch = true},
       {.name = "namespace",
-       .help = "namespace of the Lease (default: the pod's own, else default)",
-       .set = text_into(&Config::namespace_)},
+       .help = "namespace of the Lease and of provisioning's Jobs (default: the pod's own, else "
+               "default)",
+       .set = text_into(&Config::namespace_),
+       .published_variable = "CONTROLLER_NAMESPACE"},
+      {.name = "features",
+       .help = "what this host does, by comma: airways, operators, workflows, nodes (default: "
+               "all of it)",
+       .set = choices_into<Feature>(&Config::features, {{"airways", Feature::Airways},
+                                                        {"operators", Feature::Operators},
+                                                        {"workflows", Feature::Workflows},
+                                                        {"nodes", Feature::Nodes}})},
       {.name = "max-concurrent-reconciles",
        .help = "objects worked on at the same time over all kinds (default 32)",
        .set = number_into(&Config::max_concurrent_reconciles)},
@@ -159,6 +191,14 @@ const std::vector<Setting>& table() {
                                                          {"warning", LogLevel::Warning},
                                                          {"error", LogLevel::Error}})},
   };
+}
+
+const std::vector<Setting>& table() {
+  static const std::vector<Setting> rows = [] {
+    std::vector<Setting> all = general_settings();
+    std::ranges::move(node_settings(), std::back_inserter(all));
+    return all;
+  }();
   return rows;
 }
 
@@ -189,6 +229,10 @@ std::filesystem::path user_cache_directory() {
 }
 
 }  // namespace
+
+bool Config::has(Feature feature) const {
+  return features.empty() || std::ranges::find(features, feature) != features.end();
+}
 
 std::string Setting::variable() const {
   std::string result = "HANGAR_";
@@ -236,13 +280,22 @@ Result<> apply_file(Config& config, std::string_view text) {
 
 Result<> apply_environment(Config& config, const std::function<const char*(const char*)>& lookup) {
   for (const Setting& setting : table()) {
-    const std::string name = setting.variable();
-    const char* const value = lookup(name.c_str());
+    std::string name = setting.variable();
+    const char* value = lookup(name.c_str());
+    if ((value == nullptr || *value == '\0') && !setting.published_variable.empty()) {
+      name = setting.published_variable;
+      value = lookup(name.c_str());
+    }
     if (value == nullptr || *value == '\0') continue;
     Result<> set = setting.set(config, value);
     if (!set) return std::unexpected(std::move(set).error().in(name));
   }
   return {};
+}
+
+std::string lease_namespace(const Config& config, std::string_view own) {
+  if (!config.namespace_.empty()) return config.namespace_;
+  return std::string(own.empty() ? "default" : own);
 }
 
 Result<Config> resolve(Config config) {
@@ -265,6 +318,11 @@ Result<Config> resolve(Config config) {
   }
   if (config.max_concurrent_reconciles == 0) {
     return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
+  }
+  if (!config.nodes.probe_image.empty() && config.nodes.probe_runtime_class.empty() &&
+      config.nodes.runtime_classes.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "node-probe-image needs node-runtime-classes or node-probe-runtime-class");
   }
   return config;
 }

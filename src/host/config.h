@@ -5,12 +5,17 @@
 // and its key in the file (logLevel) are all made from its name, so that none can be forgotten.
 #pragma once
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "nodes/manifests.h"
+#include "nodes/rollout.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,12 +25,32 @@ namespace hangar::host {
 
 enum class LogFormat : std::uint8_t { Json, Console };
 
+// The families of controllers that may be left out. One that is left out asks the cluster for
+// nothing, so that the host needs no rights for it.
+enum class Feature : std::uint8_t { Airways, Operators, Workflows, Nodes };
+
+struct NodeSettings {
+  std::string installer_image = {};  // Empty: nothing is provisioned.
+  bool auto_provision = false;
+  nodes::Share max_unavailable = {};
+  std::vector<nodes::RuntimeClass> runtime_classes = {};
+  std::string probe_image = {};
+  std::string probe_runtime_class = {};  // Empty: the first of runtime_classes.
+  // Words; empty: the image cannot undo. Not said: what is right for the image.
+  std::optional<std::vector<std::string>> uninstall_command = {};
+  Duration job_timeout = limits::kNodeJobMax;
+  std::uint32_t job_retries = 2;
+  Duration retry_delay = limits::kNodeRetryMin;
+  Duration ready_delay = limits::kNodeReadyMin;
+};
+
 struct Config {
   std::string kubeconfig = {};  // Empty: KUBECONFIG, then in-cluster, then ~/.kube/config.
   std::string context = {};     // Empty: the current one.
   std::string bind_address = "0.0.0.0:8080";
   bool leader_elect = false;
-  std::string namespace_ = {};  // Of the Lease. Empty: the pod's own, else "default".
+  std::string namespace_ = {};  // Of the Lease and of Jobs. Empty: the pod's own, else "default".
+  std::vector<Feature> features = {};  // Empty: all of them.
   std::uint32_t max_concurrent_reconciles = 32;
   std::uint32_t guest_threads = 0;                  // Zero: one a core.
   std::filesystem::path module_cache_dir = {};      // Empty: below the user's cache directory.
@@ -36,8 +61,11 @@ struct Config {
   std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
   std::uint32_t kube_api_qps = 0;  // Zero: not limited here; the API server has its own limits.
   std::uint32_t kube_api_burst = 0;
+  NodeSettings nodes = {};
   LogFormat log_format = LogFormat::Json;
   LogLevel log_level = LogLevel::Info;
+
+  [[nodiscard]] bool has(Feature feature) const;
 };
 
 struct Setting {
@@ -46,6 +74,8 @@ struct Setting {
   // InvalidInput says what would be right.
   std::function<Result<>(Config& config, std::string_view text)> set;
   bool is_switch = false;  // May stand alone: --leader-elect.
+  // As the program that this one replaces calls its variable; ours wins.
+  std::string_view published_variable = {};
 
   [[nodiscard]] std::string variable() const;  // "HANGAR_LOG_LEVEL"
   [[nodiscard]] std::string key() const;       // "logLevel"
@@ -59,6 +89,10 @@ struct Setting {
 // `lookup` returns the value of a variable or null, as getenv does.
 [[nodiscard]] Result<> apply_environment(Config& config,
                                          const std::function<const char*(const char*)>& lookup);
+
+// Where the Lease is, and the Jobs of node provisioning. `own` is the pod's or the kubeconfig's, or
+// empty.
+[[nodiscard]] std::string lease_namespace(const Config& config, std::string_view own);
 
 // Fills in what depends on the machine: directories, the compiler's place, the number of cores.
 // NotFound when there is no compiler; InvalidInput for values that cannot work together.

@@ -51,6 +51,7 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
         Row{"logLevel: loud", "logLevel: \"loud\" is not one of debug, info, warning, error"},
         Row{"guestThreads: -1", "guestThreads: \"-1\" is not a whole number"},
         Row{"leaderElect: maybe", "leaderElect: \"maybe\" is neither true nor false"},
+        Row{"features: [airways, pigs]", "features: \"pigs\" is not one of airways, operators"},
         Row{"context: {a: b}", "context: must be a scalar or a list of scalars"},
         Row{"[1]", "must be a mapping of settings, such as logLevel: debug"}}) {
     Config config;
@@ -61,6 +62,17 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
     EXPECT_EQ(applied.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(applied.error().message(), row.message);
   }
+}
+
+TEST(Config, HasEveryFeatureUnlessToldWhich) {
+  Config config;
+  EXPECT_TRUE(config.has(Feature::Airways));
+  EXPECT_TRUE(config.has(Feature::Operators));
+
+  ASSERT_TRUE(apply_file(config, "features: operators").has_value());
+
+  EXPECT_FALSE(config.has(Feature::Airways));
+  EXPECT_TRUE(config.has(Feature::Operators));
 }
 
 TEST(Config, TheEnvironmentIsReadByName) {

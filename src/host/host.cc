@@ -9,6 +9,7 @@
 #include "host/config.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
+#include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/version.h"
 #include "http/client.h"
@@ -20,6 +21,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "nodes/node_controller.h"
 #include "operators/operator_controller.h"
 #include "ops/endpoints.h"
 #include "ops/metrics_text.h"
@@ -91,6 +93,7 @@ struct Host::Parts {
   reconcile::Turnstile turnstile;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
+  nodes::NodeController nodes;
   reconcile::LeaderElector elector;
   ops::Endpoints endpoints;
 
@@ -155,10 +158,16 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .output = operator_parts.output,
                  .log = log,
                  .memory_budget_bytes = config.operator_memory_bytes}),
+      nodes({.loop = loop,
+             .client = client,
+             .cache = cache,
+             .events = events,
+             .turnstile = turnstile,
+             .metrics = metrics,
+             .log = log},
+            node_options(config, lease_namespace(config, credentials->namespace_()))),
       elector(loop, client, metrics, log.named("lease"),
-              {.namespace_ = !config.namespace_.empty()           ? config.namespace_
-                             : !credentials->namespace_().empty() ? credentials->namespace_()
-                                                                  : "default",
+              {.namespace_ = lease_namespace(config, credentials->namespace_()),
                .name = std::string(kComponent),
                .election = {.identity = identity()}},
               {.on_started = [this] { on_leading(); },
@@ -174,8 +183,9 @@ void Host::Parts::on_leading() {
   if (is_ending || has_started) return;
   has_started = true;
   log.info("leading");
-  airways.start();
-  operators.start();
+  if (config.has(Feature::Airways)) airways.start();
+  if (config.has(Feature::Operators)) operators.start();
+  if (has_node_provisioning(config)) nodes.start();
 }
 
 // Asks once for the end of everything; run() returns when that is done.
@@ -187,6 +197,7 @@ void Host::Parts::end(std::optional<Error> why) {
 
 io::Task<void> Host::Parts::end_all() {
   if (has_started) {
+    co_await nodes.stop();
     co_await operators.stop();
     co_await airways.stop();
   }
@@ -215,7 +226,7 @@ Result<> Host::run() {
   parts_->flight_modules.open();
   parts_->endpoints.add_check("airways", [this]() -> Result<> {
     if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
-    if (parts_->airways.is_synced()) return {};
+    if (!parts_->config.has(Feature::Airways) || parts_->airways.is_synced()) return {};
     return fail(ErrorKind::Unavailable, "the Airways have not been listed yet");
   });
   HANGAR_TRY(parts_->endpoints.listen(parts_->config.bind_address));

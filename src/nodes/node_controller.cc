@@ -173,9 +173,10 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   if (next.progress != record_->progress && next.progress.standing == Standing::Halted) {
     log_.warning("the rollout stops", {{"reason", next.progress.message}});
   }
-  record_ = parse_record(*answer);
-  for (const std::string& name : taken)
-    controller_.enqueue({.name = name});
+  const Record before = std::exchange(*record_, parse_record(*answer));
+  for (const std::string& name : record_->slots) {
+    if (record_->has_slot(name) && !before.has_slot(name)) controller_.enqueue({.name = name});
+  }
   if (!record_->leaving.empty()) controller_.enqueue(rollout_key());
   co_return Outcome{};
 }

@@ -190,6 +190,7 @@ JobView job_view(const json::Value& job) {
     view.state = state;
     view.finished_at = time_of(json::string_at(*condition, {"lastTransitionTime"}));
     if (state == JobState::Failed) {
+      view.is_out_of_time = json::string_at(*condition, {"reason"}) == "DeadlineExceeded";
       view.problem = line_of(json::string_at(*condition, {"message"}));
       if (view.problem.empty()) view.problem = json::string_at(*condition, {"reason"});
     }

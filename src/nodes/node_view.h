@@ -88,7 +88,8 @@ struct JobView {
   JobState state = JobState::Running;
   WallTime finished_at;
   bool is_being_deleted = false;
-  std::string problem = {};  // Why it failed, or does not get on.
+  std::string problem = {};     // Why it failed, or does not get on.
+  bool is_out_of_time = false;  // Why it failed.
 
   bool operator==(const JobView&) const = default;
 };

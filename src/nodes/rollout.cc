@@ -118,6 +118,14 @@ Awaited await_job(const NodeView& node, const NodeJobs& jobs, Action action) {
   return {.step = WriteState{.state = std::move(state)}};
 }
 
+// A Job that ran out of time has no pods any more that could say why; they may have said it before.
+std::string problem_of(const NodeView& node, const JobView& job) {
+  const std::string& before = node.state.last_error;
+  if (!job.is_out_of_time || before.empty()) return job.problem;
+  if (before.contains(job.problem)) return before;
+  return fmt::format("{}; before that: {}", job.problem, before);
+}
+
 Step installing(const NodeView& node, const NodeJobs& jobs, const Policy& policy, WallTime now) {
   Awaited awaited = await_job(node, jobs, Action::Install);
   if (awaited.step) return *std::move(awaited.step);
@@ -125,7 +133,8 @@ Step installing(const NodeView& node, const NodeJobs& jobs, const Policy& policy
   if (!is_wanted(node, policy) && policy.may_uninstall) {
     return begin(node, jobs, Action::Uninstall, policy, now);
   }
-  if (awaited.ended->state == JobState::Failed) return failed(node, awaited.ended->problem, now);
+  if (awaited.ended->state == JobState::Failed)
+    return failed(node, problem_of(node, *awaited.ended), now);
   NodeState state = node.state;
   state.phase = Phase::Verifying;
   state.since = now;
@@ -152,7 +161,8 @@ Step verifying(const NodeView& node, const NodeJobs& jobs, const Policy& policy,
 Step uninstalling(const NodeView& node, const NodeJobs& jobs, const Policy& policy, WallTime now) {
   Awaited awaited = await_job(node, jobs, Action::Uninstall);
   if (awaited.step) return *std::move(awaited.step);
-  if (awaited.ended->state == JobState::Failed) return failed(node, awaited.ended->problem, now);
+  if (awaited.ended->state == JobState::Failed)
+    return failed(node, problem_of(node, *awaited.ended), now);
   if (std::optional<Step> first = gate(node, awaited.ended->finished_at, policy, now)) {
     return *std::move(first);
   }

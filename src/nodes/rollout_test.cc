@@ -337,6 +337,19 @@ TEST(NextStep, WhatKeepsAJobFromStartingIsToldOnce) {
   expect<Rest>(next_step(node, jobs, true, kPolicy, kNow));
 }
 
+TEST(NextStep, AJobThatRanOutOfTimeFailedForWhatKeptItFromStarting) {
+  NodeView node = ready("a", in_phase(Phase::Installing));
+  node.state.last_error = "the image x cannot be pulled";
+  NodeJobs jobs = {.install = job_of(node, Action::Install, JobState::Failed, "too late")};
+  jobs.install->is_out_of_time = true;
+
+  node.state = expect<WriteState>(next_step(node, jobs, true, kPolicy, kNow)).state;
+  EXPECT_EQ(node.state.last_error, "too late; before that: the image x cannot be pulled");
+  node.state.phase = Phase::Installing;
+  EXPECT_EQ(expect<WriteState>(next_step(node, jobs, true, kPolicy, kNow)).state.last_error,
+            "too late; before that: the image x cannot be pulled");
+}
+
 TEST(NextStep, TheLabelOfWhoProvisionedBeforeUsStaysUntilWeHave) {
   NodeView node = ready("a");
   node.has_published_label = true;

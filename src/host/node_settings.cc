@@ -1,0 +1,196 @@
+#include "host/node_settings.h"
+
+#include "base/time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+using Set = std::function<Result<>(Config&, std::string_view)>;
+
+Result<std::uint32_t> number_of(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
+  }
+  return number;
+}
+
+std::vector<std::string> words_of(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+Set text_into(std::string NodeSettings::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    config.nodes.*member = std::string(text);
+    return {};
+  };
+}
+
+Set duration_into(Duration NodeSettings::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    const Result<Duration> duration = parse_go_duration(text);
+    if (!duration || *duration < Duration::zero()) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("\"{}\" is no duration such as 10m or 30s", text));
+    }
+    config.nodes.*member = *duration;
+    return {};
+  };
+}
+
+// The published operator takes "True" for true.
+Result<> set_auto_provision(Config& config, std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char one) { return static_cast<char>(std::tolower(one)); });
+  if (lower != "true" && lower != "false") {
+    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is neither true nor false", text));
+  }
+  config.nodes.auto_provision = lower == "true";
+  return {};
+}
+
+Result<> set_max_unavailable(Config& config, std::string_view text) {
+  nodes::Share share;
+  if (text.ends_with('%')) {
+    share.is_percent = true;
+    text.remove_suffix(1);
+  }
+  share.value = HANGAR_TRY(number_of(text));
+  if (share.value == 0 || (share.is_percent && share.value > 100)) {
+    return fail(ErrorKind::InvalidInput, "must be a number from 1, or a share from 1% to 100%");
+  }
+  config.nodes.max_unavailable = share;
+  return {};
+}
+
+Result<> set_runtime_classes(Config& config, std::string_view text) {
+  config.nodes.runtime_classes.clear();
+  for (const std::string& word : words_of(text, ',')) {
+    config.nodes.runtime_classes.push_back(HANGAR_TRY(nodes::parse_runtime_class(word)));
+  }
+  return {};
+}
+
+// The last part of an image's name, without tag and digest.
+std::string_view image_name(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  image.remove_prefix(image.rfind('/') + 1);
+  return image.substr(0, image.find(':'));
+}
+
+// The published installer is a shell script that installs.
+bool may_uninstall(const NodeSettings& settings) {
+  if (settings.uninstall_command) return !settings.uninstall_command->empty();
+  return image_name(settings.installer_image) != "kwasm-node-installer";
+}
+
+}  // namespace
+
+std::vector<Setting> node_settings() {
+  return {
+      {.name = "installer-image",
+       .help = "image of the Jobs that provision nodes (default: none, nothing is provisioned)",
+       .set = text_into(&NodeSettings::installer_image),
+       .published_variable = "INSTALLER_IMAGE"},
+      {.name = "auto-provision-nodes",
+       .help = "provision every node that does not say kwasm.sh/kwasm-node=false (default false)",
+       .set = set_auto_provision,
+       .is_switch = true,
+       .published_variable = "AUTO_PROVISION_NODES"},
+      {.name = "node-max-unavailable",
+       .help = "nodes that may be worked on or not Ready at once, such as 3 or 10% (default 1)",
+       .set = set_max_unavailable},
+      {.name = "node-runtime-classes",
+       .help = "RuntimeClasses to keep, by comma: NAME, or NAME=HANDLER (default: none)",
+       .set = set_runtime_classes},
+      {.name = "node-probe-image",
+       .help = "Wasm image that has to run and exit with 0 before a node is labelled "
+               "(default: none, the node has to be Ready)",
+       .set = text_into(&NodeSettings::probe_image)},
+      {.name = "node-probe-runtime-class",
+       .help = "RuntimeClass of the probe (default: the first of node-runtime-classes)",
+       .set = text_into(&NodeSettings::probe_runtime_class)},
+      {.name = "node-uninstall-command",
+       .help = "command in the installer image that undoes, words by space; \"none\" if there is "
+               "none (default: hangar-node uninstall)",
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.nodes.uninstall_command =
+             text == "none" ? std::vector<std::string>() : words_of(text, ' ');
+         return {};
+       }},
+      {.name = "node-job-timeout",
+       .help = "how long one Job on a node may take, the pull of its image included (default 10m)",
+       .set = duration_into(&NodeSettings::job_timeout)},
+      {.name = "node-job-retries",
+       .help = "pods that a Job starts again before it has failed (default 2)",
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.nodes.job_retries = HANGAR_TRY(number_of(text));
+         return {};
+       }},
+      {.name = "node-retry-delay",
+       .help = "how long after its first failure a node is tried again; doubles up to 30m "
+               "(default 1m)",
+       .set = duration_into(&NodeSettings::retry_delay)},
+      {.name = "node-ready-delay",
+       .help = "how long after a Job a node has to be Ready still (default 10s)",
+       .set = duration_into(&NodeSettings::ready_delay)},
+  };
+}
+
+bool has_node_provisioning(const Config& config) {
+  return config.has(Feature::Nodes) && !config.nodes.installer_image.empty();
+}
+
+nodes::Options node_options(const Config& config, std::string namespace_) {
+  const NodeSettings& settings = config.nodes;
+  nodes::Options options;
+  options.policy = {.version = settings.installer_image,
+                    .auto_provision = settings.auto_provision,
+                    .max_unavailable = settings.max_unavailable,
+                    .may_uninstall = may_uninstall(settings),
+                    .has_probe = !settings.probe_image.empty(),
+                    .ready_min = settings.ready_delay,
+                    .retry_min = settings.retry_delay};
+  options.jobs = {.namespace_ = std::move(namespace_),
+                  .image = settings.installer_image,
+                  .uninstall_command = settings.uninstall_command.value_or(
+                      std::vector<std::string>{"hangar-node", "uninstall"}),
+                  .probe_image = settings.probe_image,
+                  .probe_runtime_class = settings.probe_runtime_class,
+                  .timeout = settings.job_timeout,
+                  .retries = settings.job_retries};
+  options.runtime_classes = settings.runtime_classes;
+  if (options.jobs.probe_runtime_class.empty() && !options.runtime_classes.empty()) {
+    options.jobs.probe_runtime_class = options.runtime_classes.front().name;
+  }
+  // One of ours is bound to provisioned nodes, and the probe comes before that.
+  const auto is_probed = [&](const nodes::RuntimeClass& one) {
+    return one.name == options.jobs.probe_runtime_class;
+  };
+  if (std::ranges::any_of(options.runtime_classes, is_probed)) {
+    options.jobs.probe_runtime_class = nodes::probe_class_name(options.jobs.probe_runtime_class);
+  }
+  return options;
+}
+
+}  // namespace hangar::host
