@@ -8,6 +8,7 @@ import yaml
 
 import airways
 import operators
+import workflows
 from airways import flight, instance
 from charts import CHART, Refused, helm, render, rules, with_repository
 from cluster import KINDS, Cluster, condition, eventually, is_ready
@@ -53,11 +54,12 @@ def argument(manifests, name):
 
 @pytest.mark.parametrize("values", [
     {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"operators": False}}, {"features": {"nodes": False}},
+    {"features": {"workflows": False}},
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
      "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"]},
-], ids=["defaults", "kwasm", "no airways", "no operators", "no nodes", "admin", "nodes", "no rights", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -89,7 +91,7 @@ def test_the_published_values_mean_what_they_meant():
     ({"replicas": 2}, "replicas"),
     ({"features": {"airway": True}}, "airway"),
     ({"features": {"airways": "yes"}}, "boolean"),
-    ({"features": {"airways": False, "operators": False, "nodes": False}}, "every feature is off"),
+    ({"features": {"airways": False, "operators": False, "workflows": False, "nodes": False}}, "every feature is off"),
     ({"kwasmOperator": {"autoProvision": "sometimes"}}, "autoProvision"),
     ({"nodes": {"maxUnavailable": "120%"}}, "maxUnavailable"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
@@ -102,7 +104,8 @@ def test_wrong_values_are_refused_by_name(values, complaint):
 
 
 def test_a_feature_that_is_off_has_no_rights():
-    only = {"airways": ("yoke.cd", "airways"), "operators": ("hangar.dev", "operators"), "nodes": ("", "nodes")}
+    only = {"airways": ("yoke.cd", "airways"), "operators": ("hangar.dev", "operators"),
+            "workflows": ("workflows.example.com", "statefulworkflows"), "nodes": ("", "nodes")}
     for off, what in only.items():
         manifests = render({"features": {off: False}})
         assert [rule for rule in rules(render()) if rule[1:3] == what]
@@ -125,7 +128,9 @@ def test_a_changed_setting_restarts_the_pods():
 NAMESPACE = "hangar-system"
 RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                    "flightResources": [{"apiGroups": [""], "resources": ["configmaps", "services"]}],
-                   "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}]},
+                   "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
+                   "workflowResources": [{"apiGroups": [""], "resources": ["persistentvolumeclaims"]},
+                                         {"apiGroups": ["apps"], "resources": ["deployments"]}]},
           "replicaCount": 0}
 # What the chart makes of its values for nodes.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
@@ -222,6 +227,19 @@ def operator_flow(cluster, host):
     cluster.delete("hangar.dev/v1alpha1", "Operator", "watcher", "team")
 
 
+def workflow_flow(cluster):
+    """A workflow makes a claim and a Deployment as its own service account, and is told something."""
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flows"}})
+    eventually(lambda: cluster.get("v1", "ServiceAccount", "default", "flows"), "the namespace has its service account")
+    workflows.allow(cluster, "flows")
+    workflows.module(cluster, "flows", "provisioner", workflows.bundle(workflows.PROVISIONER))
+    cluster.create(workflows.workflow("orders", "flows", "provisioner", input={"team": "orders"}))
+    workflows.reaches(cluster, "flows", "orders", "ready", 120)
+    workflows.signal(cluster, "flows", "orders", "one", {"type": "NOTHING"})
+    eventually(lambda: not cluster.get(*workflows.WORKFLOW, "orders", "flows")["metadata"].get("annotations"), "the signal is taken", 60)
+    cluster.delete(*workflows.WORKFLOW, "orders", "flows")
+
+
 def node_flow(cluster):
     """Provisions a node, with other runtime classes than before, and undoes it. The pods of its Jobs are simulated."""
     cluster.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "old", "metadata": {
@@ -253,6 +271,7 @@ def lists_before_watching(rule, all_rules):
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
     airway_flow(installed)
     operator_flow(installed, account_host)
+    workflow_flow(installed)
     node_flow(installed)
     assert account_host.stop() == 0
     seen = asked(installed)
@@ -267,7 +286,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
     given = rules(render(RIGHTS))
     unused = {rule for rule in given - UNSEEN if not was_used(rule) and not lists_before_watching(rule, given)}
     assert not unused, f"never asked for: {sorted(unused, key=str)}"
-    assert {namespace for namespace, *_, verb in seen if verb == "impersonate"} == {"team"}
+    assert {namespace for namespace, *_, verb in seen if verb == "impersonate"} == {"team", "flows"}
 
 
 def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):

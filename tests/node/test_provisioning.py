@@ -53,7 +53,7 @@ def release(cluster, registry, shim, wasm_image, tmp_path_factory):
     cluster.patch("v1", "ServiceAccount", "default", {"imagePullSecrets": [{"name": "pull"}]}, NAMESPACE)
     values = {
         "image": {"repository": host.rpartition(":")[0], "tag": "test"}, "imagePullSecrets": [{"name": "pull"}],
-        "features": {"airways": False, "operators": False},
+        "features": {"airways": False, "operators": False, "workflows": False},
         "kwasmOperator": {"installerImage": installer},
         "nodes": {"runtimeClasses": ["wasmi"], "probeImage": wasm_image},
         "settings": {"nodeReadyDelay": "1s"}}
