@@ -51,7 +51,8 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
         Row{"logLevel: loud", "logLevel: \"loud\" is not one of debug, info, warning, error"},
         Row{"guestThreads: -1", "guestThreads: \"-1\" is not a whole number"},
         Row{"leaderElect: maybe", "leaderElect: \"maybe\" is neither true nor false"},
-        Row{"features: [airways, pigs]", "features: \"pigs\" is not one of airways, operators"},
+        Row{"features: [airways, pigs]",
+            "features: \"pigs\" is not one of airways, operators, workflows, nodes"},
         Row{"context: {a: b}", "context: must be a scalar or a list of scalars"},
         Row{"[1]", "must be a mapping of settings, such as logLevel: debug"}}) {
     Config config;

@@ -1,0 +1,71 @@
+#include "nodes/fleet.h"
+
+#include "json/yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::nodes {
+namespace {
+
+using namespace std::chrono_literals;
+
+json::Value node(std::string_view name, std::string_view annotations) {
+  return json::parse_yaml("{metadata: {name: " + std::string(name) +
+                          ", annotations: " + std::string(annotations) + "}}")
+      .value();
+}
+
+const Record kRecord = {
+    .slots = {"b"},
+    .progress = {.standing = Standing::Halted, .message = "node b failed: exit code 1"},
+    .version = "v2"};
+
+const std::vector<json::Value> kNodes = {
+    node("a", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Provisioned,
+                  nodes.hangar.dev/version: v1, nodes.hangar.dev/since: "2026-01-01T00:00:00Z"})"),
+    node("b", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Failed,
+                  nodes.hangar.dev/since: "2026-01-01T23:00:00Z",
+                  nodes.hangar.dev/last-error: exit code 1})"),
+    node("c", R"({kwasm.sh/kwasm-node: "true"})"),
+    node("d", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/skip: "true"})"), node("e", "{}")};
+
+TEST(FleetTable, ShowsEachNodeAndWhyItDoesNotGetOn) {
+  const WallTime now = parse_rfc3339("2026-01-02T00:00:05Z").value();
+
+  EXPECT_EQ(fleet_table(fleet_rows(kNodes, kRecord), kRecord, now),
+            "NODE   VERSION   PHASE         SINCE   LAST ERROR\n"
+            "a      v1        Provisioned   24h     -\n"
+            "b      -         Failed        60m     exit code 1\n"
+            "c      -         Pending       -       -\n"
+            "d      -         Skipped       -       -\n"
+            "e      -         -             -       -\n"
+            "\n"
+            "The rollout is Halted: node b failed: exit code 1\n");
+}
+
+TEST(FleetTable, OfAnAutomaticRolloutHasEveryNodePending) {
+  Record record = kRecord;
+  record.auto_provision = true;
+
+  EXPECT_EQ(fleet_rows(kNodes, record).back().phase, "Pending");
+}
+
+TEST(FleetDocument, HasTheSameForPrograms) {
+  const json::Value document = fleet_document(fleet_rows(kNodes, kRecord), kRecord);
+
+  EXPECT_EQ(json::string_at(document, {"rollout", "standing"}), "Halted");
+  EXPECT_EQ(json::dump(*json::find(document, {"rollout", "active"})), R"(["b"])");
+  const json::Array& nodes = *json::array_at(document, {"nodes"});
+  EXPECT_EQ(json::string_at(nodes[0], {"since"}), "2026-01-01T00:00:00Z");
+  EXPECT_TRUE(json::find(nodes[2], {"since"})->is_null());
+  EXPECT_EQ(json::string_at(nodes[1], {"lastError"}), "exit code 1");
+}
+
+}  // namespace
+}  // namespace hangar::nodes
