@@ -12,7 +12,6 @@ outside: memory and processor time of the host's process, its metrics, and the A
 """
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -23,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import harness  # noqa: E402
-from harness import ROOT, at_least, at_most, at_most_of_peer, progress  # noqa: E402
+from harness import ROOT, at_most, at_most_of_peer, progress  # noqa: E402
 import workflows  # noqa: E402
 from cluster import ApiError, Cluster, eventually  # noqa: E402
 
@@ -138,7 +137,7 @@ def measure_host(report, sizes, scratch):
         try:
             # One first, so that what is there once is there.
             cluster.create(workflows.workflow("first", NAMESPACE, MODULE))
-            world.wait(host, 2)
+            world.wait(host, 1)
             first = []
             for number in range(5):
                 name = f"again-{number}"
@@ -151,7 +150,7 @@ def measure_host(report, sizes, scratch):
             cpu, began = harness.cpu_seconds(host.process.pid), time.monotonic()
             progress(f"  creating {sizes.workflows} workflows")
             world.create()
-            world.wait(host, before + 2 * sizes.workflows)
+            world.wait(host, before + sizes.workflows)
             began_cpu = (harness.cpu_seconds(host.process.pid) - cpu) / sizes.workflows
             progress(f"  all wait after {time.monotonic() - began:.0f} s")
             waiting = harness.settled_memory(host.process.pid, sizes.settle_seconds)
@@ -179,12 +178,12 @@ def measure_host(report, sizes, scratch):
 
     report.add("in a host: transitions a second and core of the host", "1/s", per_core)
     report.add("in a host: transitions a second, with API server and etcd on this machine", "1/s", rates)
-    report.add("in a host: CPU from creation to waiting (2 transitions)", "ms", 1000 * began_cpu)
+    report.add("in a host: CPU of the host from a workflow's creation to its waiting", "ms", 1000 * began_cpu)
     kib = 1024 / sizes.workflows
     report.add("memory a waiting workflow, anonymous", "KiB", (waiting["anonymous"] - before_memory["anonymous"]) * kib)
     report.add("memory a waiting workflow after its turns, anonymous", "KiB", (after["anonymous"] - before_memory["anonymous"]) * kib)
     report.add("  of that, its entry in the cache", "KiB", cached / 1024 / sizes.workflows)
-    report.add("from creation of a workflow to its first state in the API server", "ms", first, target=at_most(50))
+    report.add("from creation of a workflow to its first state in the API server", "ms", first)
     report.note(f"{sizes.workflows} workflows of one machine; one as JSON has {size} bytes")
 
 
@@ -199,7 +198,7 @@ def main():
     sizes = Sizes(options.quick, options.workflows)
     only = options.only.split(",")
 
-    report = harness.Report("workflows")
+    report = harness.Report("workflows.quick" if options.quick else "workflows")
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-workflows-"))
     try:
         if "step" in only:
