@@ -1,0 +1,43 @@
+"""What /metrics says of each operator, and stops saying when it is gone."""
+from cluster import eventually
+from operators import EVERYTHING, OPERATOR, allow, create_config_map, lines
+
+
+def series(host, controller):
+    """name -> value of what carries the operator's name; of a name with further labels the sum."""
+    found = {}
+    for key, value in host.metrics().items():
+        if f'controller="{controller}"' in key:
+            name = key.split("{")[0]
+            found[name] = found.get(name, 0) + value
+    return found
+
+
+def test_an_operator_has_the_metrics_of_a_controller_until_it_is_gone(cluster, host, namespace, operator):
+    allow(cluster, namespace, *EVERYTHING)
+    operator("watcher", f"watch={namespace}", sleep={"after": "0s"})
+    operator("trapping", "trap")
+    watcher, trapping = f"{namespace}/watcher", f"{namespace}/trapping"
+    eventually(lambda: any(line.startswith("listed") for line in lines(host, "watcher", namespace)), "it listed", 60)
+    create_config_map(cluster, "one", namespace)
+    eventually(lambda: "changed one" in lines(host, "watcher", namespace), "the guest heard of it")
+
+    seen = eventually(lambda: (lambda now: now if now["hangar_controller_resumes_total"] >= 1
+                               and now["hangar_controller_resident_bytes"] == 0 else None)(series(host, watcher)), "it was woken")
+    assert seen["controller_runtime_reconcile_total"] >= 3  # The first turn, the list, the event.
+    assert seen["controller_runtime_reconcile_errors_total"] == seen["controller_runtime_reconcile_panics_total"] == 0
+    assert seen["controller_runtime_reconcile_time_seconds_count"] == seen["controller_runtime_reconcile_total"]
+    assert seen["workqueue_adds_total"] >= 3 and seen["workqueue_depth"] == 0
+    assert seen["hangar_controller_wakes_total"] == seen["workqueue_queue_duration_seconds_count"] >= 2
+    assert seen["hangar_controller_disk_bytes"] > 0
+    requests = {key: value for key, value in host.metrics().items()
+                if key.startswith("rest_client_requests_total{") and f'controller="{watcher}"' in key}
+    assert requests == {f'rest_client_requests_total{{code="200",controller="{watcher}",host="gateway",method="GET"}}': 2}
+
+    failed = eventually(lambda: (lambda now: now if now.get("workqueue_retries_total") else None)(series(host, trapping)), "it is tried again")
+    assert failed["controller_runtime_reconcile_errors_total"] >= 1
+    assert failed["controller_runtime_reconcile_panics_total"] == failed["controller_runtime_reconcile_errors_total"]
+
+    for name in ("watcher", "trapping"):
+        cluster.delete(*OPERATOR, name, namespace)
+    eventually(lambda: not series(host, watcher) and not series(host, trapping), "their series are gone")
