@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ranges>
 #include <unordered_set>
 #include <utility>
@@ -109,24 +108,7 @@ Digest desired_digest_of(const json::Value& desired) {
   return internal::digest_of(text);
 }
 
-std::optional<std::uint64_t> to_number(std::string_view resource_version) {
-  std::uint64_t number = 0;
-  const char* begin = resource_version.data();
-  const char* end = begin + resource_version.size();
-  const auto [stopped, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return number;
-}
-
 }  // namespace
-
-// resourceVersions of one resource type are ordered numbers wherever etcd stores them; what is none
-// is not compared.
-bool is_older(std::string_view left, std::string_view right) {
-  const std::optional<std::uint64_t> left_number = to_number(left);
-  const std::optional<std::uint64_t> right_number = to_number(right);
-  return left_number && right_number && *left_number < *right_number;
-}
 
 Applied applied_of(const json::Value& desired, const json::Value& answer) {
   return {

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "reconcile/predicates.h"
 
 #include <array>
 #include <cstddef>
@@ -45,9 +46,7 @@ struct Applied {
 // `answer` is what the server returned for the apply of `desired`.
 [[nodiscard]] Applied applied_of(const json::Value& desired, const json::Value& answer);
 
-// Whether a resourceVersion is of an earlier write than another of the same object. False where the
-// server's versions are no numbers.
-[[nodiscard]] bool is_older(std::string_view left, std::string_view right);
+using reconcile::is_older;
 
 enum class ApplyNeed : std::uint8_t {
   None,            // Applying would change nothing.

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "reconcile/readiness.h"
 
 #include <cstdint>
 #include <map>
@@ -15,13 +16,7 @@
 
 namespace hangar::airways {
 
-struct Readiness {
-  enum class State : std::uint8_t { Ready, NotReady, Failed };
-  State state = State::Ready;
-  std::string why;  // Empty when ready: "2 of 3 replicas are available".
-
-  [[nodiscard]] bool is_ready() const { return state == State::Ready; }
-};
+using reconcile::Readiness;
 
 // Rules that users bring for kinds nobody knows: ConfigMaps labelled
 // `resource.yoke.cd/readiness in (lua,conditions)`, data `Kind.group` or `_.group` -> condition

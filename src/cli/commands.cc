@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "host/build_machine.h"
 #include "host/config.h"
 #include "host/host.h"
 #include "host/log.h"
@@ -11,7 +12,9 @@
 #include "host/operator_logs.h"
 #include "host/run_directory.h"
 #include "host/run_flight.h"
+#include "host/run_machine.h"
 #include "host/version.h"
+#include "host/workflow_commands.h"
 #include "io/file.h"
 
 #include <CLI/CLI.hpp>
@@ -222,6 +225,118 @@ int print_nodes(const SettingFlags& setting_flags, const std::string& format) {
   return kDone;
 }
 
+struct RunMachineFlags {
+  host::RunMachineOptions options;
+  std::string events_path = "-";
+  std::string output = "text";
+};
+
+void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
+  command
+      .add_option(
+          "MODULE", flags.options.module,
+          "the machine: a project's directory, a bundle, a module, a ConfigMap's file, or a URL")
+      ->required();
+  command.add_option("--input", flags.options.input, "as spec.input, JSON or YAML (default: {})");
+  command.add_option("-e,--events", flags.events_path,
+                     "file with an event a line: TYPE, TYPE {...} or {\"type\": ...} (default: "
+                     "stdin)");
+  command
+      .add_option("-o,--output", flags.output, "text, json, mermaid or tree (the last two draw it)")
+      ->check(CLI::IsMember({"text", "json", "mermaid", "tree"}));
+  command.add_option("--repeat", flags.options.repeat, "so many lives more, to time a step");
+}
+
+int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  if (flags.output == "json") flags.options.output = host::MachineOutput::JsonLines;
+  if (flags.output == "mermaid") flags.options.output = host::MachineOutput::Mermaid;
+  if (flags.output == "tree") flags.options.output = host::MachineOutput::Tree;
+  std::ifstream file;
+  if (flags.events_path != "-") {
+    file.open(flags.events_path);
+    if (!file) {
+      return report(Error(ErrorKind::NotFound, "cannot read " + flags.events_path), kFailed);
+    }
+  }
+  std::istream& events = flags.events_path == "-" ? std::cin : file;
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<> ended = host::run_machine(
+      *config, flags.options,
+      [&events]() -> std::optional<std::string> {
+        std::string line;
+        if (!std::getline(events, line)) return std::nullopt;
+        return line;
+      },
+      [](std::string_view text) {
+        fmt::print("{}", text);
+        std::fflush(stdout);  // Whoever types sees what each event does.
+      },
+      Log(*sink, "machine"));
+  return ended ? kDone : report(ended.error(), kFailed);
+}
+
+void add_build_machine_flags(CLI::App& command, host::BuildMachineOptions& options) {
+  command.add_option("DIR", options.project.directory, "the project: TypeScript or JavaScript")
+      ->required();
+  command.add_option("--entry", options.project.entry,
+                     "file to begin with (default: src/index.ts, ...)");
+  command.add_option("--name", options.name, "of the ConfigMap (default: the directory's)");
+  command.add_option("-n", options.namespace_, "namespace of the ConfigMap");
+}
+
+int build_machine(const SettingFlags& setting_flags, const host::BuildMachineOptions& options) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> text = host::build_machine(*config, options, Log(*sink, "machine"));
+  if (!text) return report(text.error(), kFailed);
+  fmt::print("{}", *text);
+  return kDone;
+}
+
+struct WorkflowFlags {
+  host::WorkflowName workflow;
+  host::WorkflowSignal signal;
+  bool is_mermaid = false;
+};
+
+// Of a command of its own right, with the workflow that it is about.
+CLI::App* add_workflow_command(CLI::App& parent, const char* name, const char* help,
+                               WorkflowFlags& flags) {
+  CLI::App* const command = parent.add_subcommand(name, help);
+  command->add_option("NAME", flags.workflow.name, "the workflow")->required();
+  command->add_option("-n", flags.workflow.namespace_,
+                      "its namespace (default: the kubeconfig's, else default)");
+  return command;
+}
+
+int show_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> text = host::show_workflow(
+      *config, flags.workflow, flags.is_mermaid ? host::Drawing::Mermaid : host::Drawing::Tree,
+      Log(*sink, "workflow"));
+  if (!text) return report(text.error(), kFailed);
+  fmt::print("{}", *text);
+  return kDone;
+}
+
+int signal_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags) {
+  const Result<host::Config> config = setting_flags.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> id =
+      host::signal_workflow(*config, flags.workflow, flags.signal, Log(*sink, "workflow"));
+  if (!id) {
+    return report(id.error(), id.error().kind() == ErrorKind::InvalidInput ? kWrongUsage : kFailed);
+  }
+  fmt::print("{}\n", *id);
+  return kDone;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -257,6 +372,39 @@ int run(int argc, char** argv) {
   std::string nodes_format;
   nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)");
 
+  CLI::App* const machine_command =
+      app.add_subcommand("machine", "make and try the machines of workflows");
+  machine_command->require_subcommand(1);
+  CLI::App* const build_machine_command = machine_command->add_subcommand(
+      "build", "bundle a project with esbuild; prints the ConfigMap that workflows name");
+  const SettingFlags build_machine_settings(*build_machine_command);
+  host::BuildMachineOptions build_machine_options;
+  add_build_machine_flags(*build_machine_command, build_machine_options);
+  CLI::App* const run_machine_command = machine_command->add_subcommand(
+      "run", "step a machine by hand: prints its states and what it asks for; needs no cluster");
+  const SettingFlags run_machine_settings(*run_machine_command);
+  RunMachineFlags run_machine_flags;
+  add_run_machine_flags(*run_machine_command, run_machine_flags);
+
+  CLI::App* const workflow_command =
+      app.add_subcommand("workflow", "look at a StatefulWorkflow, or tell it something");
+  workflow_command->require_subcommand(1);
+  WorkflowFlags show_flags;
+  CLI::App* const show_command = add_workflow_command(
+      *workflow_command, "show", "draw its machine and where it is", show_flags);
+  show_command->add_flag("--mermaid", show_flags.is_mermaid, "only a Mermaid state diagram");
+  const SettingFlags show_settings(*show_command);
+  WorkflowFlags signal_flags;
+  CLI::App* const signal_command = add_workflow_command(
+      *workflow_command, "signal", "send it an event, and print the event's id", signal_flags);
+  signal_command->add_option("EVENT", signal_flags.signal.event, "its type, or {\"type\": ...}")
+      ->required();
+  signal_command->add_option("--data", signal_flags.signal.data,
+                             "an object: what the event carries");
+  signal_command->add_option("--id", signal_flags.signal.id,
+                             "sent twice, it counts once (default: a new one)");
+  const SettingFlags signal_settings(*signal_command);
+
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
@@ -270,6 +418,14 @@ int run(int argc, char** argv) {
   if (run_command->parsed()) return run_directory(run_settings, run_flags);
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
+  if (build_machine_command->parsed()) {
+    return build_machine(build_machine_settings, build_machine_options);
+  }
+  if (run_machine_command->parsed()) {
+    return run_machine(run_machine_settings, std::move(run_machine_flags));
+  }
+  if (show_command->parsed()) return show_workflow(show_settings, show_flags);
+  if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;
 }

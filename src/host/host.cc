@@ -12,6 +12,7 @@
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/version.h"
+#include "host/workflow_parts.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/signals.h"
@@ -28,6 +29,7 @@
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
 #include "reconcile/turnstile.h"
+#include "workflows/workflow_controller.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -88,11 +90,13 @@ struct Host::Parts {
   abi::flight::Runtime flights;
   airways::FlightModules flight_modules;
   OperatorParts operator_parts;
+  MachineParts machine_parts;
 
   reconcile::EventRecorder events;
   reconcile::Turnstile turnstile;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
+  workflows::WorkflowController workflows;
   nodes::NodeController nodes;
   reconcile::LeaderElector elector;
   ops::Endpoints endpoints;
@@ -131,6 +135,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                       .index_file = config.module_cache_dir / "flights.json"}),
       operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
                      metrics, log),
+      machine_parts(config, loop, workers, supply),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       turnstile(loop, config.max_concurrent_reconciles),
       airways({.loop = loop,
@@ -158,6 +163,16 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .output = operator_parts.output,
                  .log = log,
                  .memory_budget_bytes = config.operator_memory_bytes}),
+      workflows({.loop = loop,
+                 .client = client,
+                 .cache = cache,
+                 .discovery = discovery,
+                 .modules = machine_parts.modules,
+                 .concurrency = config.max_concurrent_reconciles,
+                 .events = events,
+                 .turnstile = turnstile,
+                 .metrics = metrics,
+                 .log = log}),
       nodes({.loop = loop,
              .client = client,
              .cache = cache,
@@ -185,6 +200,7 @@ void Host::Parts::on_leading() {
   log.info("leading");
   if (config.has(Feature::Airways)) airways.start();
   if (config.has(Feature::Operators)) operators.start();
+  if (config.has(Feature::Workflows)) workflows.start();
   if (has_node_provisioning(config)) nodes.start();
 }
 
@@ -198,6 +214,7 @@ void Host::Parts::end(std::optional<Error> why) {
 io::Task<void> Host::Parts::end_all() {
   if (has_started) {
     co_await nodes.stop();
+    co_await workflows.stop();
     co_await operators.stop();
     co_await airways.stop();
   }
@@ -221,6 +238,7 @@ Result<> Host::run() {
       kube::find_login({.kubeconfig = opened.config.kubeconfig, .context = opened.config.context}));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
   opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
+  HANGAR_TRY(prepare_machine_directory(opened.config));
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();

@@ -3,6 +3,9 @@
 #include "json/value.h"
 #include "kube/cache/store.h"
 
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace hangar::reconcile {
@@ -20,6 +23,15 @@ bool metadata_differs(const kube::Delta& delta, std::string_view member) {
   const json::Value* new_member = json::find(after, {"metadata", member});
   if (old_member == nullptr || new_member == nullptr) return old_member != new_member;
   return !json::equal(*old_member, *new_member);
+}
+
+std::optional<std::uint64_t> to_number(std::string_view resource_version) {
+  std::uint64_t number = 0;
+  const char* begin = resource_version.data();
+  const char* end = begin + resource_version.size();
+  const auto [stopped, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
 }
 
 }  // namespace
@@ -41,6 +53,14 @@ bool annotations_changed(const kube::Delta& delta) {
 bool resource_version_changed(const kube::Delta& delta) {
   return !is_modification(delta) ||
          delta.previous->resource_version() != delta.object->resource_version();
+}
+
+// resourceVersions of one resource type are ordered numbers wherever etcd stores them; what is none
+// is not compared.
+bool is_older(std::string_view left, std::string_view right) {
+  const std::optional<std::uint64_t> left_number = to_number(left);
+  const std::optional<std::uint64_t> right_number = to_number(right);
+  return left_number && right_number && *left_number < *right_number;
 }
 
 }  // namespace hangar::reconcile

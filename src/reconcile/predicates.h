@@ -5,6 +5,8 @@
 
 #include "kube/cache/store.h"
 
+#include <string_view>
+
 namespace hangar::reconcile {
 
 // The spec: metadata.generation counts its changes (for custom resources with a status
@@ -17,5 +19,9 @@ namespace hangar::reconcile {
 
 // Anything at all. A relist that brings what is known makes no delta in the first place.
 [[nodiscard]] bool resource_version_changed(const kube::Delta& delta);
+
+// Whether a resourceVersion is of an earlier write than another of the same object. False where the
+// server's versions are no numbers.
+[[nodiscard]] bool is_older(std::string_view left, std::string_view right);
 
 }  // namespace hangar::reconcile

@@ -212,9 +212,6 @@ Result<Wish> parse_wish(const Fields& params) {
     wish.value = HANGAR_TRY(params.text("value"));
   }
   wish.is_gone = HANGAR_TRY(params.flag("deleted"));
-  if (wish.condition.empty() && !wish.path && !wish.is_gone) {
-    return params.wrong("condition", "given, or jsonPath, or deleted: true");
-  }
   return wish;
 }
 

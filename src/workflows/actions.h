@@ -72,7 +72,7 @@ struct RetryPolicy {
 // How long an action may take, retries included.
 [[nodiscard]] Result<Duration> timeout_of(std::string_view type, const json::Value& params);
 
-// What WAIT_FOR waits for: all that is given.
+// What WAIT_FOR waits for: all that is given; with nothing given, that the object is there.
 struct Wish {
   std::string condition = {};  // Of that type...
   std::string condition_status = "True";

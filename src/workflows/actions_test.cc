@@ -121,7 +121,6 @@ TEST(Actions, SaysWhatIsWrongWithParams) {
            Case{"PATCH", R"({"apiVersion":"v1","kind":"X","name":"y","patchType":"z"})",
                 "params.patchType"},
            Case{"DELETE", R"({"kind":"X","name":"y"})", "params.apiVersion"},
-           Case{"WAIT_FOR", R"({"apiVersion":"v1","kind":"X","name":"y"})", "params.condition"},
            Case{"WAIT_FOR", R"({"apiVersion":"v1","kind":"X","name":"y","jsonPath":"status"})",
                 "params.jsonPath"},
            Case{"RUN_JOB", R"({"manifest":{"apiVersion":"v1","kind":"Pod"}})", "params.manifest"},

@@ -238,12 +238,19 @@ io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedR
   // A kind that is not served any more has no objects.
   if (!place && place.error().kind() == ErrorKind::NotFound) co_return Result<>();
   if (!place) co_return std::unexpected(std::move(place).error());
-  const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, *place, stop));
-  if (!live || !is_owned(*live, owner)) co_return Result<>();
+  Result<std::optional<json::Value>> live = co_await look(client, *place, stop);
+  if (!live && live.error().kind() == ErrorKind::Denied) {
+    // What the workflow may not see it may not have made: the host looks whether that is so.
+    const Error denied = live.error();
+    live = co_await look(client_, *place, stop);
+    if (live && *live && is_owned(**live, owner)) co_return std::unexpected(denied);
+  }
+  if (!live) co_return std::unexpected(std::move(live).error());
+  if (!*live || !is_owned(**live, owner)) co_return Result<>();
   const Result<json::Value> removed =
       co_await client.remove(place->resource, place->key,
                              {.propagation = kube::Propagation::Background,
-                              .uid = std::string(json::string_at(*live, {"metadata", "uid"}))},
+                              .uid = std::string(json::string_at(**live, {"metadata", "uid"}))},
                              stop);
   const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
                        removed.error().kind() == ErrorKind::Conflict;
@@ -254,11 +261,16 @@ io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedR
 io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {
   const kube::Client client = acting_for(task);
   pass(CrashPoint::BeforeEffect);
-  // Last made, first deleted.
+  // Last made, first deleted. One that cannot be deleted keeps none of the others.
+  std::optional<Error> failure;
   for (const OwnedResource& resource : std::views::reverse(task.resources)) {
-    HANGAR_CO_TRY(co_await remove_one(client, task.owner, resource, stop));
+    const Result<> removed = co_await remove_one(client, task.owner, resource, stop);
+    if (removed) continue;
+    if (removed.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(removed.error());
+    if (!failure) failure = removed.error();
   }
   pass(CrashPoint::EffectDone);
+  if (failure) co_return std::unexpected(*std::move(failure));
   co_return Done{.event = done_event(task.action)};
 }
 

@@ -255,8 +255,8 @@ json::Object to_json(const HistoryEntry& entry) {
                       {"time", to_rfc3339_micro(entry.time)},
                       {"event", entry.event},
                       {"origin", name_of(entry.origin)}};
-  put_text(object, "from", entry.from);
-  put_text(object, "to", entry.to);
+  object["from"] = entry.from;
+  object["to"] = entry.to;
   put_array(object, "actions", json::Array(entry.actions.begin(), entry.actions.end()));
   return object;
 }
@@ -355,6 +355,11 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
 std::string readable_value(std::string_view value_json) {
   const Result<json::Value> value = json::parse(value_json);
   return value && value->is_string() ? std::string(value->get_string()) : std::string(value_json);
+}
+
+std::string value_json(std::string_view readable) {
+  if (readable.empty() || readable.starts_with('{')) return std::string(readable);
+  return json::dump(json::Value(readable));
 }
 
 std::vector<std::string> active_states(std::string_view readable) {

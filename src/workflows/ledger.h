@@ -123,6 +123,8 @@ void put_ledger(json::Value& status, const Ledger& ledger);
 
 // A state value (compact JSON) as people read it: idle for "idle".
 [[nodiscard]] std::string readable_value(std::string_view value_json);
+// The other way round; empty for an empty one.
+[[nodiscard]] std::string value_json(std::string_view readable);
 // Each active state of a readable value by its path: "a", "a.b".
 [[nodiscard]] std::vector<std::string> active_states(std::string_view readable);
 

@@ -321,10 +321,12 @@ Result<> WorkflowController::on_module_error(Work& work, const Error& error) {
     work.retry = Error(ErrorKind::Unavailable, error.message());
     return {};
   }
-  work.problem = Problem{.reason = is_absent ? "WaitingForModule" : "ModuleInvalid",
+  // The API server's word: the ConfigMap itself, not something in it, is missing.
+  const bool is_awaited = work.workflow.config_map && kube::reason_of(error) == "NotFound";
+  work.problem = Problem{.reason = is_awaited ? "WaitingForModule" : "ModuleInvalid",
                          .message = error.message(),
-                         .is_waiting = is_absent};
-  if (is_absent && work.workflow.config_map) {
+                         .is_waiting = is_awaited};
+  if (is_awaited) {
     work.problem->message =
         fmt::format("{}: make the ConfigMap {} in namespace {}; the workflow begins then",
                     error.message(), *work.workflow.config_map, work.key.namespace_);
@@ -360,6 +362,7 @@ io::Task<Result<>> WorkflowController::begin(Work& work) {
   const Result<Step> step = co_await work.machine->start(work.workflow.input, work.stop);
   instruments_->step_seconds.observe(seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
+  if (step) keep_output(work, *step);
   const WallTime now = io::Loop::wall_now();
   const Result<> taken = step ? work.turn.on_started(*step, work.revision, run_of(now), now)
                               : Result<>(std::unexpected(step.error()));
@@ -383,7 +386,10 @@ io::Task<Result<>> WorkflowController::decide(Work& work) {
       work.turn.ledger().state, json::dump(work.turn.event().body), work.stop);
   instruments_->step_seconds.observe(seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
-  if (step) (step->is_handled ? instruments_->transitions : instruments_->ignored).add();
+  if (step) {
+    (step->is_handled ? instruments_->transitions : instruments_->ignored).add();
+    keep_output(work, *step);
+  }
   const Result<> taken = step ? work.turn.on_decided(*step, io::Loop::wall_now())
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
@@ -392,6 +398,13 @@ io::Task<Result<>> WorkflowController::decide(Work& work) {
         fmt::format("in state {}, at the event {}", work.turn.ledger().value, type));
   }
   co_return Result<>();
+}
+
+// What a machine prints is for whoever reads the host's log.
+void WorkflowController::keep_output(const Work& work, const Step& step) const {
+  if (step.log.empty()) return;
+  log_.info("a machine printed",
+            {{"namespace", work.key.namespace_}, {"name", work.key.name}, {"output", step.log}});
 }
 
 // Somebody else wrote the state: fine, if the machine knows it.

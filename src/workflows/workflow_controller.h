@@ -87,6 +87,7 @@ class WorkflowController {
   [[nodiscard]] io::Task<Result<>> need_machine(Work& work);
   [[nodiscard]] Result<> on_module_error(Work& work, const Error& error);
   [[nodiscard]] Result<> on_machine_error(Work& work, const Error& error, std::string_view doing);
+  void keep_output(const Work& work, const abi::statemachine::Step& step) const;
   [[nodiscard]] io::Task<Result<>> check_foreign_state(Work& work);
   [[nodiscard]] io::Task<Result<>> migrate(Work& work);
 

@@ -1,0 +1,307 @@
+#include "host/run_machine.h"
+
+#include "abi/statemachine/diagram.h"
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "host/build_machine.h"
+#include "host/config.h"
+#include "host/module_supply.h"
+#include "host/temporary_directory.h"
+#include "http/client.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "json/value.h"
+#include "json/yaml.h"
+#include "modules/config_map.h"
+#include "modules/fetcher.h"
+#include "modules/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hangar::host {
+
+namespace {
+
+using abi::statemachine::Machine;
+using abi::statemachine::Step;
+using abi::statemachine::Timer;
+
+std::map<std::string, std::string> texts_at(const json::Value& object, std::string_view member) {
+  std::map<std::string, std::string> texts;
+  const json::Object* const members = json::object_at(object, {member});
+  if (members == nullptr) return texts;
+  for (const auto& entry : *members)
+    if (entry.value().is_string()) texts[entry.key()] = entry.value().get_string();
+  return texts;
+}
+
+// The machine of a project's directory, or of a file that is a ConfigMap; nothing when it is
+// something else, which the fetcher knows.
+Result<std::optional<std::string>> bytes_of(const std::string& module) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(module, ignored)) {
+    return std::optional(HANGAR_TRY(bundle_project({.directory = module})));
+  }
+  if (!module.ends_with(".yaml") && !module.ends_with(".yml") && !module.ends_with(".json")) {
+    return std::nullopt;
+  }
+  const std::string text = HANGAR_TRY(io::read_file(module, 2 * limits::kObjectBytesMax));
+  const json::Value object = HANGAR_TRY(json::parse_yaml(text));
+  if (json::string_at(object, {"kind"}) != "ConfigMap") {
+    return fail(ErrorKind::InvalidInput, fmt::format("{} is no ConfigMap", module));
+  }
+  const modules::ConfigMapContent content{.data = texts_at(object, "data"),
+                                          .binary_data = texts_at(object, "binaryData")};
+  return std::optional(
+      HANGAR_TRY(modules::module_bytes(content, "", modules::Content::ModuleOrScript)));
+}
+
+// An event as a person writes it, as JSON.
+Result<std::string> event_of(std::string_view line, const std::map<std::string, Timer>& timers) {
+  if (line.starts_with('{')) return std::string(line);
+  if (line.starts_with('@')) {
+    const auto timer = timers.find(std::string(line.substr(1)));
+    if (timer == timers.end()) {
+      return fail(ErrorKind::InvalidInput, fmt::format("no timer {} runs", line.substr(1)));
+    }
+    return timer->second.event;
+  }
+  const std::size_t space = line.find(' ');
+  json::Object event = {{"type", line.substr(0, space)}};
+  if (space != std::string_view::npos) {
+    Result<json::Value> members = json::parse(line.substr(space + 1));
+    if (!members || !members->is_object()) {
+      return fail(ErrorKind::InvalidInput,
+                  "an event is TYPE, TYPE {\"member\": ...} or {\"type\": ...}");
+    }
+    for (auto& entry : members->get_object())
+      event[entry.key()] = std::move(entry.value());
+  }
+  return json::dump(event);
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+std::string shown(const Step& step) {
+  std::string text;
+  if (!step.log.empty()) text += fmt::format("  prints {}\n", trimmed(step.log));
+  if (!step.is_handled) return text + fmt::format("  ignored in {}\n", step.value);
+  text += fmt::format("  {}{}\n", step.value, step.is_final ? " (final)" : "");
+  for (const std::string& id : step.timers_cancelled)
+    text += fmt::format("    cancels @{}\n", id);
+  for (const auto& action : step.actions)
+    text += fmt::format("    asks for {} {}\n", action.type, action.params);
+  for (const Timer& timer : step.timers_started) {
+    text += fmt::format("    starts @{}: {} in {}\n", timer.id, timer.event,
+                        to_go_duration(timer.delay));
+  }
+  if (step.output) text += fmt::format("    output {}\n", *step.output);
+  return text;
+}
+
+Result<std::string> as_json(const Step& step) {
+  json::Array actions;
+  for (const auto& action : step.actions) {
+    actions.push_back(
+        json::Object{{"type", action.type}, {"params", HANGAR_TRY(json::parse(action.params))}});
+  }
+  json::Array started;
+  for (const Timer& timer : step.timers_started) {
+    started.push_back(json::Object{
+        {"id", timer.id},
+        {"delay", std::chrono::duration_cast<std::chrono::milliseconds>(timer.delay).count()},
+        {"event", HANGAR_TRY(json::parse(timer.event))}});
+  }
+  json::Array cancelled;
+  for (const std::string& id : step.timers_cancelled)
+    cancelled.emplace_back(id);
+  json::Object object = {{"value", HANGAR_TRY(json::parse(step.value))},
+                         {"handled", step.is_handled},
+                         {"final", step.is_final},
+                         {"actions", std::move(actions)},
+                         {"timersStarted", std::move(started)},
+                         {"timersCancelled", std::move(cancelled)},
+                         {"state", HANGAR_TRY(json::parse(step.state))}};
+  if (step.output) object["output"] = HANGAR_TRY(json::parse(*step.output));
+  return json::dump(object) + "\n";
+}
+
+class Session {
+ public:
+  Session(const Config& config, const Log& log)
+      : config_(config), log_(log), workers_(loop_, 2), http_(loop_) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Result<> open(const std::string& module) {
+    std::string reference = module;
+    if (const std::optional<std::string> bytes = HANGAR_TRY(bytes_of(module))) {
+      directory_ = HANGAR_TRY(TemporaryDirectory::make());
+      reference = (directory_->path() / "machine").string();
+      HANGAR_TRY(io::write_file(reference, *bytes));
+    }
+    const std::filesystem::path images = config_.module_cache_dir / "machines";
+    ModuleFiles files = HANGAR_TRY(ModuleFiles::open(config_, log_));
+    supply_.emplace(std::move(files), config_, loop_, workers_, http_, nullptr,
+                    FileModules::Allowed, log_);
+    HANGAR_TRY(supply_->code_cache.open());
+    HANGAR_TRY(io::make_private_directory(images));
+    runtime_.emplace(supply_->code_cache, images);
+    machine_ = HANGAR_TRY(await(load(std::move(reference))));
+    return {};
+  }
+
+  template <class T>
+  T await(io::Task<T> task) {
+    std::optional<T> value;
+    loop_.spawn(keep(std::move(task), value));
+    loop_.run_until([&value] { return value.has_value(); });
+    return *std::move(value);
+  }
+
+  Result<Step> start(std::string input) { return await(machine_->start(std::move(input), stop_)); }
+  Result<Step> step(std::string state, std::string event) {
+    return await(machine_->step(std::move(state), std::move(event), stop_));
+  }
+  Result<std::string> definition() { return await(machine_->definition(stop_)); }
+
+ private:
+  template <class T>
+  static io::Task<void> keep(io::Task<T> task, std::optional<T>& value) {
+    value.emplace(co_await std::move(task));
+  }
+
+  io::Task<Result<std::shared_ptr<Machine>>> load(std::string text) {
+    modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(text));
+    modules::Fetched fetched = HANGAR_CO_TRY(co_await supply_->fetcher.fetch(
+        std::move(reference), {.content = modules::Content::ModuleOrScript}, stop_));
+    Result<std::shared_ptr<Machine>> loaded = co_await runtime_->load(
+        std::make_shared<const std::string>(std::move(fetched.wasm)), {}, stop_);
+    if (!loaded) {
+      co_return std::unexpected(
+          std::move(loaded).error().in(fmt::format("module {}", fetched.resolved)));
+    }
+    co_return loaded;
+  }
+
+  const Config& config_;
+  const Log& log_;
+  const std::stop_token stop_;
+  std::unique_ptr<TemporaryDirectory> directory_;
+  io::Loop loop_;
+  io::Workers workers_;
+  http::Client http_;
+  std::optional<ModuleSupply> supply_;
+  std::optional<abi::statemachine::Runtime> runtime_;
+  std::shared_ptr<Machine> machine_;
+};
+
+// What is said about one step.
+Result<> show(const Step& step, MachineOutput output, const PrintMachine& print) {
+  print(output == MachineOutput::Text ? shown(step) : HANGAR_TRY(as_json(step)));
+  return {};
+}
+
+void keep_timers(const Step& step, std::map<std::string, Timer>& timers) {
+  for (const std::string& id : step.timers_cancelled)
+    timers.erase(id);
+  for (const Timer& timer : step.timers_started)
+    timers[timer.id] = timer;
+}
+
+// The same life again and again, without a word.
+Result<std::string> timed(Session& session, const std::string& input,
+                          const std::vector<std::string>& events, std::size_t lives) {
+  const Instant began = io::Loop::now();
+  for (std::size_t life = 0; life < lives; ++life) {
+    Step at = HANGAR_TRY(session.start(input));
+    for (const std::string& event : events)
+      at = HANGAR_TRY(session.step(std::move(at.state), event));
+  }
+  const std::size_t steps = lives * (events.size() + 1);
+  const auto took = std::chrono::duration<double, std::milli>(io::Loop::now() - began).count();
+  return fmt::format("{} steps in {:.0f} ms: {:.3f} ms a step\n", steps, took,
+                     took / static_cast<double>(std::max<std::size_t>(steps, 1)));
+}
+
+}  // namespace
+
+Result<> run_machine(const Config& config, const RunMachineOptions& options, const NextEvent& next,
+                     const PrintMachine& print, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
+  const std::string input = json::dump(HANGAR_TRY(json::parse_yaml(options.input)));
+  Session session(resolved, log);
+  HANGAR_TRY(session.open(options.module));
+  if (options.output == MachineOutput::Mermaid || options.output == MachineOutput::Tree) {
+    const std::string definition = HANGAR_TRY(session.definition());
+    print(options.output == MachineOutput::Mermaid
+              ? HANGAR_TRY(abi::statemachine::draw_mermaid(definition, ""))
+              : HANGAR_TRY(abi::statemachine::draw_tree(definition, "")));
+    return {};
+  }
+
+  Step at = HANGAR_TRY(session.start(input));
+  if (options.output == MachineOutput::Text) print("start\n");
+  HANGAR_TRY(show(at, options.output, print));
+  std::map<std::string, Timer> timers;
+  keep_timers(at, timers);
+  std::vector<std::string> events;
+  std::size_t failures = 0;
+  while (const std::optional<std::string> line = next()) {
+    const std::string_view text = trimmed(*line);
+    if (text.empty() || text.starts_with('#')) continue;
+    if (options.output == MachineOutput::Text) print(fmt::format("{}\n", text));
+    Result<std::string> event = event_of(text, timers);
+    Result<Step> step =
+        event ? session.step(at.state, *event) : std::unexpected(std::move(event).error());
+    if (!step) {
+      ++failures;
+      print(options.output == MachineOutput::Text
+                ? fmt::format("  error: {}\n", step.error().message())
+                : json::dump(json::Object{{"error", step.error().message()}}) + "\n");
+      continue;
+    }
+    if (text.starts_with('@')) timers.erase(std::string(text.substr(1)));
+    events.push_back(*std::move(event));
+    at = *std::move(step);
+    keep_timers(at, timers);
+    HANGAR_TRY(show(at, options.output, print));
+  }
+  if (options.repeat > 0) print(HANGAR_TRY(timed(session, input, events, options.repeat)));
+  if (failures > 0) {
+    return fail(ErrorKind::InvalidInput, fmt::format("{} events failed", failures));
+  }
+  return {};
+}
+
+Result<> check_machine(const Config& config, const std::string& module, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
+  return Session(resolved, log).open(module);
+}
+
+}  // namespace hangar::host

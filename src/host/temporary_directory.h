@@ -1,0 +1,27 @@
+// A directory for what a command makes and does not keep.
+#pragma once
+
+#include "base/result.h"
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+namespace hangar::host {
+
+// Private to this user; gone, with what is in it, with the object.
+class TemporaryDirectory {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<TemporaryDirectory>> make();
+  explicit TemporaryDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory();
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace hangar::host

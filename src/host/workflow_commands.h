@@ -1,0 +1,36 @@
+// `hangar workflow show` and `signal`: looking at a workflow, and telling it something.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+#include "host/config.h"
+
+#include <cstdint>
+#include <string>
+
+namespace hangar::host {
+
+struct WorkflowName {
+  std::string namespace_;  // Empty: the kubeconfig's, else "default".
+  std::string name;
+};
+
+enum class Drawing : std::uint8_t { Tree, Mermaid };
+
+// The workflow's machine with its current state, its conditions and its last transitions. The
+// machine is loaded as a host would load it, from its source; where it cannot be had or cannot be
+// drawn, a line says why instead.
+[[nodiscard]] Result<std::string> show_workflow(const Config& config, WorkflowName workflow,
+                                                Drawing drawing, const Log& log);
+
+struct WorkflowSignal {
+  std::string event;  // {"type": ...} or only the type.
+  std::string data;   // An object whose members the event gets; empty: none.
+  std::string id;     // Sent twice, it counts once. Empty: a new one, later than all before.
+};
+
+// Returns the id. InvalidInput for what is no event, NotFound when there is no such workflow.
+[[nodiscard]] Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,
+                                                  WorkflowSignal signal, const Log& log);
+
+}  // namespace hangar::host

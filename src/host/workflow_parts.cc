@@ -1,0 +1,24 @@
+#include "host/workflow_parts.h"
+
+#include "io/file.h"
+
+namespace hangar::host {
+
+std::filesystem::path machine_directory(const Config& config) {
+  return config.module_cache_dir / "machines";
+}
+
+Result<> prepare_machine_directory(const Config& config) {
+  return io::make_private_directory(machine_directory(config));
+}
+
+MachineParts::MachineParts(const Config& config, io::Loop& loop, io::Workers& workers,
+                           ModuleSupply& supply)
+    : runtime(supply.code_cache, machine_directory(config)),
+      modules({.loop = loop,
+               .workers = workers,
+               .fetcher = supply.fetcher,
+               .store = *supply.store,
+               .runtime = runtime}) {}
+
+}  // namespace hangar::host
