@@ -28,6 +28,9 @@ kube::ObjectKey runtime_classes_key() {
   return {.namespace_ = "hangar", .name = "runtime-classes"};
 }
 
+// Against somebody who writes a Node as fast as we do, each attempt wins every other time.
+constexpr int kWriteAttemptsMax = 10;
+
 constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
                                 Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
 
@@ -267,20 +270,29 @@ NodeJobs NodeController::jobs_of(std::string_view node) const {
 
 NodeController::OutcomeTask NodeController::write(NodeView node, WriteState change,
                                                   std::stop_token stop) {
-  if (change.is_beginning) {
-    Record now = HANGAR_CO_TRY(co_await read_record(stop));
-    const bool has_slot = now.has_slot(node.name);
-    record_ = std::move(now);
-    if (!has_slot) {
-      controller_.enqueue(rollout_key());
-      co_return Outcome{};
+  for (int attempt = 1;; ++attempt) {
+    if (change.is_beginning) {
+      Record now = HANGAR_CO_TRY(co_await read_record(stop));
+      const bool has_slot = now.has_slot(node.name);
+      record_ = std::move(now);
+      if (!has_slot) {
+        controller_.enqueue(rollout_key());
+        co_return Outcome{};
+      }
     }
+    const Result<json::Value> answer =
+        co_await host_.client.patch(node_resource(), {.name = node.name}, kube::PatchType::Merge,
+                                    node_patch(node, change), written_by_us(), stop);
+    if (answer) break;
+    if (answer.error().kind() == ErrorKind::NotFound) co_return Outcome{};
+    if (answer.error().kind() != ErrorKind::Conflict || attempt == kWriteAttemptsMax) {
+      co_return std::unexpected(answer.error());
+    }
+    // Others write Nodes all the time. What they wrote counts only if it is of interest here.
+    std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, stop));
+    if (!live || !is_same_to_us(*live, node)) co_return Outcome{};
+    node = *std::move(live);
   }
-  const Result<json::Value> answer =
-      co_await host_.client.patch(node_resource(), {.name = node.name}, kube::PatchType::Merge,
-                                  node_patch(node, change), written_by_us(), std::move(stop));
-  if (is_of_kind(answer, ErrorKind::NotFound)) co_return Outcome{};
-  if (!answer) co_return std::unexpected(answer.error());
   tell(node, change.state);
   co_return Outcome{};
 }

@@ -15,8 +15,6 @@ from cluster import KINDS, condition, eventually, never
 from conftest import control_plane
 from host import BINARY, Host
 
-pytestmark = pytest.mark.xdist_group("test_nodes")
-
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
@@ -34,44 +32,62 @@ FAST = ("--features=nodes", "--node-ready-delay=0s", "--node-retry-delay=1s", "-
 @pytest.fixture(scope="module")
 def rig():
     """A control plane of its own: these tests make and end nodes."""
-    made = control_plane("--with-kcm", "--with-kwok=1")
-    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    made = node_rig()
     yield made
     made.close()
 
 
 @pytest.fixture
+def large_rig():
+    """Another one, ended with all that is in it: deleting 500 nodes takes longer than making them."""
+    made = node_rig()
+    yield made
+    made.close()
+
+
+def node_rig():
+    made = control_plane("--with-kcm", "--with-kwok=1")
+    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    return made
+
+
+def make_nodes(rig, names, **annotations):
+    def one(name):
+        rig.create({"apiVersion": "v1", "kind": "Node",
+                    "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake", **annotations},
+                                 "labels": {"type": "kwok", "kubernetes.io/os": "linux"}},
+                    "status": {"allocatable": {"cpu": "32", "memory": "256Gi", "pods": "1000"},
+                               "capacity": {"cpu": "32", "memory": "256Gi", "pods": "1000"}}})
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, names))
+
+
+@pytest.fixture
 def nodes(rig):
-    """Makes nodes; afterwards nothing of them is left."""
+    """Makes nodes with the annotation, or another value of it; afterwards nothing of them is left."""
     made = []
 
-    def make(*names, wish=True, **metadata):
-        def one(name):
-            annotations = {"kwok.x-k8s.io/node": "fake", **({WISH: "true"} if wish else {}), **metadata.get("annotations", {})}
-            rig.create({"apiVersion": "v1", "kind": "Node",
-                        "metadata": {"name": name, "annotations": annotations,
-                                     "labels": {"type": "kwok", "kubernetes.io/os": "linux", **metadata.get("labels", {})}},
-                        "status": {"allocatable": {"cpu": "32", "memory": "256Gi", "pods": "1000"},
-                                   "capacity": {"cpu": "32", "memory": "256Gi", "pods": "1000"}}})
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            list(pool.map(one, names))
+    def make(*names, wish="true"):
         made.extend(names)
+        make_nodes(rig, names, **({WISH: wish} if wish else {}))
 
     yield make
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: rig.delete("v1", "Node", name), made))
+    for name in made:
+        rig.delete("v1", "Node", name)
     rig.request("DELETE", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", {"propagationPolicy": "Background"})
     rig.delete("v1", "ConfigMap", "hangar-nodes", NAMESPACE)
     eventually(lambda: not jobs(rig), "no Job is left", 60)
 
 
 @pytest.fixture
-def start(rig, tmp_path):
+def start(tmp_path, request):
     """Starts hosts, with what KWasm's operator takes from its environment; ends them."""
     hosts = []
 
-    def one(*flags, image=IMAGE, auto="", namespace=NAMESPACE):
-        host = Host(rig.kubeconfig, tmp_path / f"host-{len(hosts)}", *FAST, *flags,
+    def one(*flags, image=IMAGE, auto="", namespace=NAMESPACE, cluster=None):
+        cluster = cluster or request.getfixturevalue("rig")
+        host = Host(cluster.kubeconfig, tmp_path / f"host-{len(hosts)}", *FAST, *flags,
                     env={"INSTALLER_IMAGE": image, "AUTO_PROVISION_NODES": auto, "CONTROLLER_NAMESPACE": namespace})
         hosts.append(host)
         return host
@@ -170,7 +186,7 @@ class Watching:
 
 
 def test_from_annotation_to_label_and_back(rig, nodes, start):
-    nodes("there", wish=False)
+    nodes("there", wish=None)
     start("--node-runtime-classes=fast=wasmtime", "--node-probe-image=registry.example.com/hello:v1")
     never(lambda: jobs(rig), "a node is not touched without its annotation", 1)
 
@@ -290,13 +306,13 @@ def test_a_node_deleted_during_its_job_makes_room_for_the_next(rig, nodes, start
     assert of(node(rig, "b"), "phase") == ""
     rig.delete("v1", "Node", "a-run")
     in_phase(rig, "b", "Provisioned")
-    nodes("a-run", wish=False)
+    nodes("a-run", wish=None)
     eventually(lambda: not [job for job in jobs(rig) if job["metadata"]["name"].startswith("a-run")], "its Job went with it", 60)
     never(lambda: of(node(rig, "a-run"), "phase"), "the new node of that name is another node", 1)
 
 
 def test_an_annotation_that_flaps_ends_as_it_was_last(rig, nodes, start):
-    nodes("flaps", wish=False)
+    nodes("flaps", wish=None)
     start()
     watching = Watching(rig)
     for index in range(40):
@@ -369,8 +385,8 @@ def test_the_published_installer_works_and_cannot_undo(rig, nodes, start):
 
 
 def test_auto_provision_takes_every_node_and_writes_nothing_for_heartbeats(rig, nodes, start):
-    nodes("auto-a", "auto-b", wish=False)
-    nodes("not-this", wish=False, annotations={WISH: "false"})
+    nodes("auto-a", "auto-b", wish=None)
+    nodes("not-this", wish="false")
     host = start("--node-max-unavailable=100%", auto="True")
     for name in ("auto-a", "auto-b", "node-0"):
         in_phase(rig, name, "Provisioned")
@@ -416,18 +432,17 @@ def test_two_leaders_keep_to_one_node_at_a_time(rig, nodes, start):
     assert watching.installs == {name: 1 for name in names}
 
 
-def test_500_nodes_one_broken_and_the_leader_killed_half_way(rig, nodes, start):
-    allowed = 20
+def test_500_nodes_one_broken_and_the_leader_killed_half_way(large_rig, start):
+    rig, allowed = large_rig, 20
     names = [f"many-{index:03}" + ("-fail" if index == 250 else "") for index in range(500)]
     good = [name for name in names if not name.endswith("-fail")]
     broken = names[250]
-    nodes(*names)
-    eventually(lambda: all(condition(one).get("status") == "True" for one in rig.list("v1", "Node")), "all nodes are Ready", 120)
+    make_nodes(rig, names, **{WISH: "true"})
     watching = Watching(rig)
 
     flags = ("--leader-elect", f"--node-max-unavailable={allowed}", "--node-retry-delay=5s")
-    hosts = [start(*flags), start(*flags)]
-    eventually(lambda: watching.count("Provisioned") >= 120, "a quarter is done", 240)
+    hosts = [start(*flags, cluster=rig), start(*flags, cluster=rig)]
+    eventually(lambda: watching.count("Provisioned") >= 120, "a quarter is done", 400)
     leader = next(host for host in hosts if host.metrics().get("hangar_nodes{phase=\"Provisioned\"}"))
     leader.kill()
     in_phase(rig, broken, "Failed", 240)
