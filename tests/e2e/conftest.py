@@ -38,6 +38,7 @@ def group_of(item):
     return item.path.stem if is_sharing or item.path.stem in TOGETHER else None
 
 
+@pytest.hookimpl(tryfirst=True)  # Before pytest-xdist reads the marks.
 def pytest_collection_modifyitems(items):
     for item in items:
         if group := group_of(item):
@@ -50,12 +51,17 @@ def pytest_collection_modifyitems(items):
 
 
 def control_plane(*options):
-    try:
-        cluster = Cluster(*options)
-    except subprocess.CalledProcessError as error:
-        if error.returncode != 77 or os.environ.get("CI") == "true":
-            raise
-        pytest.skip("the control plane's programs are not built: run make deps")
+    # Once more: somebody may take a port between the look at it and its use.
+    for attempt in (1, 2):
+        try:
+            cluster = Cluster(*options)
+            break
+        except subprocess.CalledProcessError as error:
+            if error.returncode != 77 and attempt == 1:
+                continue
+            if error.returncode != 77 or os.environ.get("CI") == "true":
+                raise
+            pytest.skip("the control plane's programs are not built: run make deps")
     for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
         cluster.kubectl("apply", "--server-side", "-f", str(manifest))
         cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(manifest))
