@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::string_view kCriVersion1 = "cri";
 constexpr std::string_view kCriVersion2 = "io.containerd.grpc.v1.cri";
-constexpr std::string_view kCriVersion3 = "io.containerd.cri.v1.runtime";
 constexpr std::int64_t kConfigVersionMax = 4;
 
 // A line is a marker if it begins so. What follows in the same line is for people, and the notes
@@ -121,8 +120,13 @@ Result<std::string> plugin_of(std::int64_t config_version,
 }
 
 std::string render_handlers(std::string_view plugin, const std::vector<Handler>& handlers,
-                            bool systemd_cgroup) {
+                            bool systemd_cgroup, Runc runc) {
   std::string body;
+  if (runc == Runc::HasToBeNamed) {
+    body += fmt::format(
+        "[plugins.{}.containerd.runtimes.runc]\n  runtime_type = \"io.containerd.runc.v2\"\n",
+        quoted_for(plugin));
+  }
   for (const Handler& handler : handlers) {
     const std::string table =
         fmt::format("plugins.{}.containerd.runtimes.{}", quoted_for(plugin), handler.name);

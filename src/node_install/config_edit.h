@@ -26,16 +26,23 @@ struct Handler {
   friend bool operator==(const Handler&, const Handler&) = default;
 };
 
+// The name of that plugin since version 3.
+inline constexpr std::string_view kCriVersion3 = "io.containerd.cri.v1.runtime";
+
 // The name of the plugin that runs containers in a configuration of this version; 0: the file has
 // none. `existing` are the plugins that the file configures already. InvalidInput for versions that
 // no containerd has yet.
 [[nodiscard]] Result<std::string> plugin_of(std::int64_t config_version,
                                             const std::vector<std::string>& existing);
 
+// Whether the file has runtimes already. containerd 1.x has runc by itself only as long as its
+// configuration names no runtime at all; with the first other one it has to be named, too.
+enum class Runc : std::uint8_t { IsThere, HasToBeNamed };
+
 // What the part says. The cgroup driver is runc's: a node has one.
 [[nodiscard]] std::string render_handlers(std::string_view plugin,
-                                          const std::vector<Handler>& handlers,
-                                          bool systemd_cgroup);
+                                          const std::vector<Handler>& handlers, bool systemd_cgroup,
+                                          Runc runc = Runc::IsThere);
 
 // How a file begins that is made because there was none. take_part() knows these again.
 inline constexpr std::string_view kVersion2 = "version = 2\n";

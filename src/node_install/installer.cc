@@ -54,6 +54,18 @@ Result<std::optional<Toml>> read_others(const Files& files, const Node& node) {
   return std::optional(*std::move(others));
 }
 
+// Version 3 is read by containerd 2.x only, which keeps its own runc. What k3s, rke2 and k0s write
+// names it.
+Runc runc_of(const Node& node, const std::optional<Toml>& others) {
+  const bool is_ours_alone = node.effective == node.config && node.dialect == Dialect::Toml;
+  if (!is_ours_alone || node.plugin == kCriVersion3) return Runc::IsThere;
+  if (!others) return Runc::HasToBeNamed;
+  const std::string standard =
+      others->text({"plugins", node.plugin, "containerd", "default_runtime_name"}).value_or("runc");
+  return !others->has(runtimes_path(node)) && standard == "runc" ? Runc::HasToBeNamed
+                                                                 : Runc::IsThere;
+}
+
 // Whether KWasm's installer has put it there. Nodes that come from there keep what worked.
 bool is_kwasms(std::string_view runtime_type) {
   return runtime_type.starts_with("/opt/kwasm/") ||
@@ -144,9 +156,9 @@ Result<Installer::Change> Installer::plan_put(const Node& node,
   TomlPath driver = runtimes_path(node);
   driver.insert(driver.end(), {"runc", "options", "SystemdCgroup"});
   const bool is_systemd = others && others->boolean(driver).value_or(false);
-  Result<std::string> after =
-      put_part(change.before, node.prologue, render_handlers(node.plugin, handlers, is_systemd),
-               node.dialect);
+  Result<std::string> after = put_part(
+      change.before, node.prologue,
+      render_handlers(node.plugin, handlers, is_systemd, runc_of(node, others)), node.dialect);
   if (!after) return std::unexpected(std::move(after).error().in(node.config));
   change.after = *std::move(after);
   return change;
