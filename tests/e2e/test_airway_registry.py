@@ -7,7 +7,7 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import condition, eventually, is_ready
-from conftest import control_plane
+from conftest import COMPILED, control_plane
 from host import Host
 from registry import YOKE_CONFIG, YOKE_LAYER, Registry
 
@@ -171,4 +171,4 @@ def test_an_airway_recovers_when_the_registry_is_back(cluster, hosts, rig, bind,
     finally:
         cluster.component("start", "registry")
 
-    eventually(lambda: is_ready(cluster.get(*AIRWAY, name)), "the Airway is ready", 60)
+    eventually(lambda: is_ready(cluster.get(*AIRWAY, name)), "the Airway is ready", COMPILED)
