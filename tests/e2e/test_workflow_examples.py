@@ -39,13 +39,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def command_line(folder, *arguments, package="xstate@5.33.3"):
-    return subprocess.run([str(BINARY), *arguments], cwd=folder, env=environment(package), stdout=subprocess.PIPE,
+def command_line(host, folder, *arguments, package="xstate@5.33.3"):
+    """What it compiles, it shares with the host."""
+    return subprocess.run([str(BINARY), *arguments, f"--module-cache-dir={host.directory / 'cache'}"], cwd=folder, env=environment(package), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120)
 
 
-def test_the_tutorials_machine_runs_without_a_cluster(folder):
-    done = command_line(folder, "machine", "run", ".", '--input={"database": "orders"}', "--events=events")
+def test_the_tutorials_machine_runs_without_a_cluster(host, folder):
+    done = command_line(host, folder, "machine", "run", ".", '--input={"database": "orders"}', "--events=events")
 
     assert done.returncode == 0, done.stderr
     told = [word for line in done.stdout.splitlines() for word in re.findall(r"idle|dumping|failing|done|RUN_JOB", line)]
@@ -53,7 +54,7 @@ def test_the_tutorials_machine_runs_without_a_cluster(folder):
 
 
 def test_the_tutorials_workflow_runs_in_a_cluster(cluster, host, namespace, folder):
-    built = command_line(folder, "machine", "build", ".", "--name=backup")
+    built = command_line(host, folder, "machine", "build", ".", "--name=backup")
     assert built.returncode == 0, built.stderr
     cluster.kubectl("apply", "--server-side", "-n", namespace, "-f", "-", stdin=built.stdout)
     for name in ("rights.yaml", "workflow.yaml"):
@@ -73,7 +74,7 @@ def test_the_tutorials_workflow_gets_stuck_without_rights_and_goes_on(cluster, h
     """Its delays are made short, and its account may not run Jobs at first."""
     machine = folder / "src/machine.ts"
     machine.write_text(machine.read_text().replace("5000", "100").replace("timeout: '30m'", "timeout: '30m', retry: { attempts: 1 }"))
-    built = command_line(folder, "machine", "build", ".", "--name=backup")
+    built = command_line(host, folder, "machine", "build", ".", "--name=backup")
     cluster.kubectl("apply", "--server-side", "-n", namespace, "-f", "-", stdin=built.stdout)
     workflows.allow(cluster, namespace, ("", "events"))
     cluster.create(workflows.workflow("orders", namespace, "backup"))
@@ -89,7 +90,7 @@ def test_the_tutorials_workflow_gets_stuck_without_rights_and_goes_on(cluster, h
 def test_the_provisioner_builds_from_its_folder(cluster, host, namespace):
     """What examples/database-provisioner/run.sh does, on the control plane of these tests."""
     example = ROOT / "examples/database-provisioner"
-    built = command_line(ROOT, "machine", "build", str(example), "--name=database-provisioner", package="xstate@4.38.3")
+    built = command_line(host, ROOT, "machine", "build", str(example), "--name=database-provisioner", package="xstate@4.38.3")
     assert built.returncode == 0, built.stderr
     cluster.kubectl("apply", "--server-side", "-n", namespace, "-f", "-", stdin=built.stdout)
     for name in ("rights.yaml", "workflow.yaml", "failing.yaml"):
