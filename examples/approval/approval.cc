@@ -3,9 +3,9 @@
 //   idle -PROVISION-> waiting -APPROVE-> publishing -K8S_RESOURCE_CREATED-> published
 //                             -REJECT-> rejected       -FAILURE-> waiting
 //
-// It keeps the published contract: `malloc`, and `handle_event`, which is given a state and an event as
-// JSON and returns {"newState", "actions"} as NUL-terminated JSON. Any language that can export two
-// functions can do that; docs/abi/statemachine.md has the contract in full.
+// It keeps the published contract: `malloc`, and `handle_event`, which is given a state and an
+// event as JSON and returns {"newState", "actions"} as NUL-terminated JSON. Any language that can
+// export two functions can do that; docs/abi/statemachine.md has the contract in full.
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -22,10 +22,8 @@ struct Move {
   std::string_view from, event, to;
 };
 constexpr Move kMoves[] = {
-    {"idle", "PROVISION", "waiting"},
-    {"waiting", "APPROVE", "publishing"},
-    {"waiting", "REJECT", "rejected"},
-    {"publishing", "K8S_RESOURCE_CREATED", "published"},
+    {"idle", "PROVISION", "waiting"},     {"waiting", "APPROVE", "publishing"},
+    {"waiting", "REJECT", "rejected"},    {"publishing", "K8S_RESOURCE_CREATED", "published"},
     {"publishing", "FAILURE", "waiting"},
 };
 
@@ -36,7 +34,9 @@ json publish(const json& context) {
              {{"apiVersion", "v1"},
               {"kind", "ConfigMap"},
               {"metadata", {{"name", context.value("name", "approved")}}},
-              {"data", {{"text", context.value("text", "")}, {"approvedBy", context.value("approvedBy", "")}}}}}}}};
+              {"data",
+               {{"text", context.value("text", "")},
+                {"approvedBy", context.value("approvedBy", "")}}}}}}}};
 }
 
 json decide(const json& state, const json& event) {
@@ -64,7 +64,8 @@ json decide(const json& state, const json& event) {
 extern "C" __attribute__((export_name("handle_event"))) const char* handle_event(
     const char* state, std::uint32_t state_bytes, const char* event, std::uint32_t event_bytes) {
   static std::string answer;  // The host reads it before the next call.
-  const json given = json::parse(std::string_view(state, state_bytes), nullptr, /*allow_exceptions=*/false);
+  const json given =
+      json::parse(std::string_view(state, state_bytes), nullptr, /*allow_exceptions=*/false);
   const json happened = json::parse(std::string_view(event, event_bytes), nullptr, false);
   if (!happened.is_object() || given.is_discarded()) {
     answer = R"({"error": "the state or the event is not JSON"})";

@@ -325,11 +325,12 @@ inline constexpr std::uint64_t kMachineAnswerBytesMax = kMiB;
 inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;
 // What one step prints (console.log), for people.
 inline constexpr std::uint64_t kMachineLogBytesMax = 16 * kKiB;
-// Machines that are loaded; an image of some 2 MB on disk each, and what of it is in the page cache.
+// Machines that are loaded; an image of some 2 MB on disk each, and what of it is in the page
+// cache.
 inline constexpr std::size_t kMachinesKeptMax = 256;
 
-// Nodes that are worked on at the same time, whatever share of the fleet is allowed: their names are
-// in one ConfigMap.
+// Nodes that are worked on at the same time, whatever share of the fleet is allowed: their names
+// are in one ConfigMap.
 inline constexpr std::size_t kNodesInProgressMax = 1000;
 // How long a node is given to stop being Ready after its container runtime was restarted, and how
 // long to be Ready again. The kubelet notices a runtime that is gone within some seconds.
