@@ -367,7 +367,7 @@ def test_show_draws_the_machine_and_where_it_is(cluster, host, namespace, flow, 
     eventually(lambda: status("rolling").get("timers"), "it waits", 60)
 
     terminal = hangar(cluster, host, "workflow", "show", "rolling", "-n", namespace)
-    mermaid = hangar(cluster, host, "workflow", "show", "rolling", "-n", namespace, "--mermaid")
+    mermaid = hangar(cluster, host, "workflow", "show", "rolling", "-n", namespace, "--output=mermaid")
 
     assert terminal.returncode == 0, terminal.stderr
     for word in ("canary", "draining", "verifying", "PAUSE"):
