@@ -64,7 +64,10 @@ lacking() {
   for program in unshare nsenter pivot_root ip openssl; do
     if ! command -v $program >/dev/null; then echo "there is no $program (util-linux, iproute2, openssl)"; fi
   done
-  if ! ldconfig -p | grep -q libseccomp.so.2; then echo "there is no libseccomp2, which runc needs"; fi
+  case $(ldconfig -p) in
+    *libseccomp.so.2*) ;;
+    *) echo "there is no libseccomp2, which runc needs" ;;
+  esac
   if [ "$(id -u)" != 0 ]; then return; fi
   if ! unshare --mount --pid --uts --ipc --cgroup --fork true 2>/dev/null; then echo "namespaces cannot be made"; fi
   # A directory that is on the machine's own disk: an overlay cannot lie on another one.
@@ -469,7 +472,12 @@ http_ok() { curl -fsS --noproxy '*' --max-time 5 -o /dev/null "$@"; }
 write_registry() {
   if [ -z "${HANGAR_CP_REGISTRY:-}" ]; then return; fi
   mkdir -p "$state/certs.d/$registry"
-  echo "server = 'http://$registry'" >"$state/certs.d/$registry/hosts.toml"
+  # containerd 1.6 takes the scheme from the table only, 2 from the first line too.
+  cat >"$state/certs.d/$registry/hosts.toml" <<TOML
+server = 'http://$registry'
+[host.'http://$registry']
+  capabilities = ['pull', 'resolve']
+TOML
 }
 
 down() {

@@ -18,7 +18,7 @@ def helm(*arguments, stdin="", env=None):
     tools = os.environ.get("HANGAR_TOOLS_DIR") or subprocess.run(
         [str(ROOT / "dev/build-tools.sh"), "--print-dir"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     done = subprocess.run([f"{tools}/helm", *arguments], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, **(env or {})}, timeout=120)
+                          env={**os.environ, **(env or {})}, timeout=300)
     if done.returncode != 0:
         raise Refused(done.stdout + done.stderr)
     return done.stdout
