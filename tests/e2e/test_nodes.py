@@ -87,7 +87,8 @@ def start(tmp_path, request):
 
     def one(*flags, image=IMAGE, auto="", namespace=NAMESPACE, cluster=None):
         cluster = cluster or request.getfixturevalue("rig")
-        host = Host(cluster.kubeconfig, tmp_path / f"host-{len(hosts)}", *FAST, *flags,
+        given = {flag.split("=")[0]: flag for flag in (*FAST, *flags)}
+        host = Host(cluster.kubeconfig, tmp_path / f"host-{len(hosts)}", *given.values(),
                     env={"INSTALLER_IMAGE": image, "AUTO_PROVISION_NODES": auto, "CONTROLLER_NAMESPACE": namespace})
         hosts.append(host)
         return host
