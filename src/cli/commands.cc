@@ -299,7 +299,7 @@ int build_machine(const SettingFlags& setting_flags, const host::BuildMachineOpt
 struct WorkflowFlags {
   host::WorkflowName workflow;
   host::WorkflowSignal signal;
-  bool is_mermaid = false;
+  std::string output = "text";
 };
 
 // Of a command of its own right, with the workflow that it is about.
@@ -316,9 +316,10 @@ int show_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags)
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text = host::show_workflow(
-      *config, flags.workflow, flags.is_mermaid ? host::Drawing::Mermaid : host::Drawing::Tree,
-      Log(*sink, "workflow"));
+  const Result<std::string> text =
+      host::show_workflow(*config, flags.workflow,
+                          flags.output == "mermaid" ? host::Drawing::Mermaid : host::Drawing::Tree,
+                          Log(*sink, "workflow"));
   if (!text) return report(text.error(), kFailed);
   fmt::print("{}", *text);
   return kDone;
@@ -392,7 +393,10 @@ int run(int argc, char** argv) {
   WorkflowFlags show_flags;
   CLI::App* const show_command = add_workflow_command(
       *workflow_command, "show", "draw its machine and where it is", show_flags);
-  show_command->add_flag("--mermaid", show_flags.is_mermaid, "only a Mermaid state diagram");
+  show_command
+      ->add_option("-o,--output", show_flags.output,
+                   "mermaid for a state diagram (default: all of it as text)")
+      ->check(CLI::IsMember({"text", "mermaid"}));
   const SettingFlags show_settings(*show_command);
   WorkflowFlags signal_flags;
   CLI::App* const signal_command = add_workflow_command(

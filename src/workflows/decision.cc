@@ -90,8 +90,10 @@ std::optional<WallTime> Turn::next_due(WallTime now) const {
     }
   }
   if (ledger_.is_finished()) return due;
-  for (const RunningTimer& timer : ledger_.timers)
-    consider(timer.due);
+  // Those that are due wait for room in the inbox.
+  for (const RunningTimer& timer : ledger_.timers) {
+    if (timer.due > now) consider(timer.due);
+  }
   if (!ledger_.inbox.empty() && !is_stuck_) consider(now);
   return due;
 }

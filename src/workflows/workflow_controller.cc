@@ -222,7 +222,6 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
             .turn = Turn(ledger ? *std::move(ledger) : Ledger(), std::move(rules)),
             .problem = problem};
   if (problem) {
-    // What is in the status stays as it is, for whoever mends it.
     json::Value status = json::Object();
     if (const json::Value* const present = json::find(work.manifest, {"status"});
         present != nullptr && present->is_object()) {
@@ -235,10 +234,10 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
   co_return outcome;
 }
 
-// Only the conditions: the rest of the status cannot be read.
+// Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
 io::Task<Result<reconcile::Outcome>> WorkflowController::say_only(Work& work, json::Value status) {
   const json::Value before = status;
-  put_conditions(status, Ledger(), work.problem,
+  put_conditions(status, work.turn.ledger(), work.problem,
                  json::int_at(work.manifest, {"metadata", "generation"}), io::Loop::wall_now());
   if (!json::equal(before, status)) HANGAR_CO_TRY(co_await send_status(work, std::move(status)));
   co_return fail(ErrorKind::InvalidInput, work.problem->message);
@@ -266,8 +265,10 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::go_on(Work& work) {
       // The conditions may have changed although the ledger did not.
       HANGAR_CO_TRY(co_await write(work));
       HANGAR_CO_TRY(co_await remove_signals(work));
-      if (work.retry) co_return std::unexpected(*work.retry);
       const std::optional<WallTime> until = std::get<Turn::Wait>(next).until;
+      // Deadlines go on although the machine cannot decide.
+      const bool is_terminal = work.retry && work.retry->kind() == ErrorKind::InvalidInput;
+      if (work.retry && !(is_terminal && until)) co_return std::unexpected(*work.retry);
       if (!until) co_return Outcome{};
       // A millisecond later rather than a moment too early; never at once, which would mean the
       // back-off.
