@@ -562,6 +562,8 @@ TEST(Ledger, NoticesAStateThatSomebodyElseWrote) {
 
   status.as_object()["state"] = R"({"value":"nowhere"})";
   EXPECT_TRUE(parse_ledger(&status)->is_foreign);
+  put_ledger(status, *parse_ledger(&status));
+  EXPECT_TRUE(parse_ledger(&status)->is_foreign) << "written before the machine was asked";
 
   const json::Value published = json::Object{{"state", R"({"value":"idle"})"}};
   EXPECT_TRUE(parse_ledger(&published)->is_foreign);

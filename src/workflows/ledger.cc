@@ -320,7 +320,10 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
   if (!status.is_object()) status.emplace_object();
   json::Object& object = status.get_object();
   put_text(object, "state", ledger.state);
-  put_text(object, "stateChecksum", ledger.has_begun() ? checksum_of(ledger.state) : "");
+  // Of a state that is not ours yet the old one stays: the machine has not said that it knows it.
+  if (!ledger.is_foreign) {
+    put_text(object, "stateChecksum", ledger.has_begun() ? checksum_of(ledger.state) : "");
+  }
   put_text(object, "value", ledger.value);
   if (ledger.sha256.empty()) {
     object.erase("revision");
