@@ -4,8 +4,7 @@
 #
 #   npm-package.sh NAME@VERSION
 #
-# A tarball is a plain download, so that a bare Debian needs no Node.js and no npm; the integrity decides
-# whether it is the right one. NPM_CONFIG_REGISTRY names another registry, as it does for npm itself.
+# npm knows the registry, and fetches; the integrity decides whether it is the right one.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -17,17 +16,16 @@ integrity=$(awk -v name="$name" -v version="$version" '$1 == name && $2 == versi
 
 out=$HANGAR_CACHE_DIR/npm/$name-$version-$(sha256sum <<<"$integrity" | cut -c1-8)
 if [ ! -d "$out" ]; then
-  registry=${NPM_CONFIG_REGISTRY:-https://registry.npmjs.org}
   mkdir -p "$HANGAR_CACHE_DIR/npm"
   work=$(mktemp -d "$HANGAR_CACHE_DIR/npm/new.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   say "fetching $wanted from npm's registry"
-  curl --fail --silent --show-error --location --retry 3 --max-time 120 --output "$work/package.tgz" \
-    "${registry%/}/$name/-/${name##*/}-$version.tgz"
-  found=sha512-$(openssl dgst -sha512 -binary "$work/package.tgz" | base64 --wrap=0)
+  command -v npm >/dev/null || die "no npm: run dev/setup.sh"
+  tarball=$work/$(cd "$work" && npm pack --silent "$wanted" </dev/null)
+  found=sha512-$(openssl dgst -sha512 -binary "$tarball" | base64 --wrap=0)
   [ "$found" = "$integrity" ] || die "$wanted: the tarball's integrity is $found, pinned is $integrity"
   mkdir -p "$work/out/node_modules/$name"
-  tar --extract --gzip --file="$work/package.tgz" --strip-components=1 --no-same-owner --directory="$work/out/node_modules/$name"
+  tar --extract --gzip --file="$tarball" --strip-components=1 --no-same-owner --directory="$work/out/node_modules/$name"
   # Whoever was faster has made the same.
   mv -T "$work/out" "$out" 2>/dev/null || [ -d "$out" ]
 fi

@@ -103,7 +103,11 @@ install_esbuild() {
     -o "$toolchain/bin/esbuild" github.com/evanw/esbuild/cmd/esbuild)
 }
 
+# Its package in Debian conflicts with others' Node.js, which bring an npm of their own.
+install_npm() { command -v npm >/dev/null || apt_install npm; }
+
 install_packages
+install_npm
 install_go
 install_rust
 install_registry
