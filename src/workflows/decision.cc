@@ -52,23 +52,23 @@ bool only_looks(std::string_view type) {
 
 }  // namespace
 
-Turn::Turn(Ledger written, Rules rules)
+Decision::Decision(Ledger written, Rules rules)
     : ledger_(std::move(written)),
       rules_(std::move(rules)),
       written_events_(ledger_.inbox.size()) {}
 
-Owner Turn::owner() const {
+Owner Decision::owner() const {
   return {.key = rules_.key, .uid = rules_.uid, .run = ledger_.run};
 }
 
-Turn::Next Turn::next(WallTime now) {
+Decision::Next Decision::next(WallTime now) {
   if (!ledger_.has_begun()) {
     if (is_stuck_) return Wait{};
     return Start{};
   }
   if (!ledger_.is_finished()) {
     take_due_timers(now);
-    if (!ledger_.inbox.empty() && !is_stuck_ && steps_ < limits::kWorkflowStepsMax) return Decide{};
+    if (!ledger_.inbox.empty() && !is_stuck_ && steps_ < limits::kWorkflowStepsMax) return Ask{};
   }
   if (is_dirty_) return Write{};
   for (const PendingAction& action : ledger_.outbox) {
@@ -79,7 +79,7 @@ Turn::Next Turn::next(WallTime now) {
   return Wait{.until = next_due(now)};
 }
 
-std::optional<WallTime> Turn::next_due(WallTime now) const {
+std::optional<WallTime> Decision::next_due(WallTime now) const {
   std::optional<WallTime> due;
   const auto consider = [&due](WallTime time) { due = due ? std::min(*due, time) : time; };
   for (const PendingAction& action : ledger_.outbox) {
@@ -100,7 +100,7 @@ std::optional<WallTime> Turn::next_due(WallTime now) const {
 
 // The machine --------------------------------------------------------------------------------
 
-Result<> Turn::check(const Step& step) const {
+Result<> Decision::check(const Step& step) const {
   const auto wrong = [](std::string_view what) {
     return fail(ErrorKind::InvalidInput, fmt::format("the machine's answer: {}", what));
   };
@@ -144,7 +144,7 @@ Result<> Turn::check(const Step& step) const {
   return {};
 }
 
-Result<> Turn::on_started(const Step& step, Revision revision, std::string run, WallTime now) {
+Result<> Decision::on_started(const Step& step, Revision revision, std::string run, WallTime now) {
   HANGAR_TRY(check(step));
   ledger_.sha256 = std::move(revision.sha256);
   ledger_.resolved = std::move(revision.resolved);
@@ -164,7 +164,7 @@ Result<> Turn::on_started(const Step& step, Revision revision, std::string run, 
   return {};
 }
 
-Result<> Turn::on_decided(const Step& step, WallTime now) {
+Result<> Decision::on_decided(const Step& step, WallTime now) {
   ++steps_;
   if (!step.is_handled) {
     on_ignored(take_event());
@@ -176,7 +176,7 @@ Result<> Turn::on_decided(const Step& step, WallTime now) {
   return {};
 }
 
-QueuedEvent Turn::take_event() {
+QueuedEvent Decision::take_event() {
   QueuedEvent event = std::move(ledger_.inbox.front());
   ledger_.inbox.erase(ledger_.inbox.begin());
   if (written_events_ > 0) {
@@ -186,7 +186,7 @@ QueuedEvent Turn::take_event() {
   return event;
 }
 
-void Turn::on_ignored(QueuedEvent event) {
+void Decision::on_ignored(QueuedEvent event) {
   const std::string type(type_of(event.body));
   const std::string_view message = json::string_at(event.body, {"message"});
   if (event.origin == Origin::Timeout && type == kTimeout) {
@@ -209,7 +209,7 @@ void Turn::on_ignored(QueuedEvent event) {
   }
 }
 
-void Turn::enter(const Step& step, const QueuedEvent* event, WallTime now) {
+void Decision::enter(const Step& step, const QueuedEvent* event, WallTime now) {
   const std::string before = std::exchange(ledger_.value, readable_value(step.value));
   HistoryEntry entry{.sequence = ++ledger_.transitions,
                      .time = now,
@@ -242,7 +242,7 @@ void Turn::enter(const Step& step, const QueuedEvent* event, WallTime now) {
   is_dirty_ = true;
 }
 
-void Turn::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
+void Decision::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
   for (const abi::statemachine::Action& wanted : step.actions) {
     PendingAction action{.id = ledger_.next_action++,
                          .type = wanted.type,
@@ -260,7 +260,7 @@ void Turn::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
 }
 
 // Before the action is carried out, so that DELETE_RESOURCES finds what a crash left half known.
-void Turn::add_resource(const PendingAction& action) {
+void Decision::add_resource(const PendingAction& action) {
   const Result<ActionPlan> plan = plan_action(owner(), action);
   std::optional<OwnedResource> resource = plan ? resource_of(*plan) : std::nullopt;
   if (!resource) return;
@@ -273,7 +273,7 @@ void Turn::add_resource(const PendingAction& action) {
   }
 }
 
-void Turn::set_timers(const Step& step, WallTime now) {
+void Decision::set_timers(const Step& step, WallTime now) {
   const auto cancel = [this](std::string_view id) {
     std::erase_if(ledger_.timers, [id](const RunningTimer& timer) {
       return timer.origin == Origin::Timer && timer.id == id;
@@ -291,7 +291,7 @@ void Turn::set_timers(const Step& step, WallTime now) {
   }
 }
 
-void Turn::set_timeouts(std::string_view before, WallTime now) {
+void Decision::set_timeouts(std::string_view before, WallTime now) {
   if (rules_.state_timeouts.empty()) return;
   const std::vector<std::string> left = active_states(before);
   const std::vector<std::string> entered = active_states(ledger_.value);
@@ -316,7 +316,7 @@ void Turn::set_timeouts(std::string_view before, WallTime now) {
   }
 }
 
-void Turn::finish(const Step& step, const QueuedEvent* event, WallTime now) {
+void Decision::finish(const Step& step, const QueuedEvent* event, WallTime now) {
   ledger_.finished_at = now;
   ledger_.has_failed = event != nullptr && type_of(event->body) == kFailure;
   if (ledger_.has_failed) {
@@ -328,7 +328,7 @@ void Turn::finish(const Step& step, const QueuedEvent* event, WallTime now) {
   written_events_ = 0;
 }
 
-void Turn::trim() {
+void Decision::trim() {
   std::vector<HistoryEntry>& history = ledger_.history;
   const auto size = [](const HistoryEntry& entry) {
     std::size_t bytes = 160 + entry.event.size() + entry.from.size() + entry.to.size();
@@ -346,20 +346,20 @@ void Turn::trim() {
   history.erase(history.begin(), history.end() - static_cast<std::ptrdiff_t>(keep));
 }
 
-void Turn::on_written() {
+void Decision::on_written() {
   is_dirty_ = false;
   written_events_ = ledger_.inbox.size();
 }
 
 // Events -------------------------------------------------------------------------------------
 
-void Turn::receive(Origin origin, json::Value event) {
+void Decision::receive(Origin origin, json::Value event) {
   ledger_.inbox.push_back({.origin = origin, .body = std::move(event)});
   // A change that means nothing to the machine is not worth a write.
   if (origin != Origin::Change) is_dirty_ = true;
 }
 
-void Turn::take_due_timers(WallTime now) {
+void Decision::take_due_timers(WallTime now) {
   while (ledger_.inbox.size() < limits::kWorkflowInboxMax) {
     // Of several due at once, the one that was started first.
     const auto first = std::ranges::min_element(ledger_.timers, {}, &RunningTimer::due);
@@ -370,7 +370,7 @@ void Turn::take_due_timers(WallTime now) {
   }
 }
 
-bool Turn::on_signal(std::string id, json::Value event) {
+bool Decision::on_signal(std::string id, json::Value event) {
   if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
   if (ledger_.inbox.size() >= limits::kWorkflowInboxMax) return false;
   refuse_signal(std::move(id));
@@ -378,7 +378,7 @@ bool Turn::on_signal(std::string id, json::Value event) {
   return true;
 }
 
-void Turn::refuse_signal(std::string id) {
+void Decision::refuse_signal(std::string id) {
   ledger_.signals.push_back(std::move(id));
   if (ledger_.signals.size() > limits::kWorkflowSignalsRemembered) {
     ledger_.signals.erase(ledger_.signals.begin());
@@ -386,13 +386,13 @@ void Turn::refuse_signal(std::string id) {
   is_dirty_ = true;
 }
 
-void Turn::on_change(std::size_t resource, std::string seen, json::Value event) {
+void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
   if (ledger_.is_finished() || ledger_.inbox.size() >= limits::kWorkflowInboxMax) return;
   ledger_.resources[resource].seen = std::move(seen);
   receive(Origin::Change, std::move(event));
 }
 
-void Turn::on_made(const json::Value& event, std::string seen) {
+void Decision::on_made(const json::Value& event, std::string seen) {
   for (OwnedResource& resource : ledger_.resources) {
     if (resource.name == json::string_at(event, {"resourceName"}) &&
         resource.kind == json::string_at(event, {"kind"}) &&
@@ -405,17 +405,17 @@ void Turn::on_made(const json::Value& event, std::string seen) {
 
 // Actions ------------------------------------------------------------------------------------
 
-void Turn::acknowledge(std::int64_t id, json::Value event) {
+void Decision::acknowledge(std::int64_t id, json::Value event) {
   std::erase_if(ledger_.outbox, [id](const PendingAction& action) { return action.id == id; });
   is_dirty_ = true;
   if (!ledger_.is_finished()) receive(Origin::Action, std::move(event));
 }
 
-void Turn::on_done(std::int64_t id, json::Value event) {
+void Decision::on_done(std::int64_t id, json::Value event) {
   acknowledge(id, std::move(event));
 }
 
-bool Turn::on_waiting(std::int64_t id, WallTime now) {
+bool Decision::on_waiting(std::int64_t id, WallTime now) {
   const PendingAction* const action = ledger_.find_action(id);
   if (action == nullptr) return true;
   if (!action->deadline || now < *action->deadline) {
@@ -430,15 +430,15 @@ bool Turn::on_waiting(std::int64_t id, WallTime now) {
   return false;
 }
 
-void Turn::on_pinned(std::int64_t id, std::string target) {
+void Decision::on_pinned(std::int64_t id, std::string target) {
   if (PendingAction* const action = ledger_.find_action(id)) {
     action->target = std::move(target);
     is_dirty_ = true;
   }
 }
 
-bool Turn::on_failed(std::int64_t id, const Failure& failure, const RetryPolicy& policy,
-                     double jitter, WallTime now) {
+bool Decision::on_failed(std::int64_t id, const Failure& failure, const RetryPolicy& policy,
+                         double jitter, WallTime now) {
   PendingAction* const action = ledger_.find_action(id);
   if (action == nullptr) return false;
   ++action->attempts;
@@ -467,21 +467,21 @@ bool Turn::on_failed(std::int64_t id, const Failure& failure, const RetryPolicy&
   return false;
 }
 
-void Turn::abandon_before(std::int64_t id) {
+void Decision::abandon_before(std::int64_t id) {
   if (std::erase_if(ledger_.outbox, [id](const PendingAction& action) { return action.id < id; }) >
       0) {
     is_dirty_ = true;
   }
 }
 
-void Turn::drop_resources() {
+void Decision::drop_resources() {
   ledger_.resources.clear();
   is_dirty_ = true;
 }
 
 // The module ---------------------------------------------------------------------------------
 
-void Turn::on_migrated(Migration migration, std::optional<Revision> revision) {
+void Decision::on_migrated(Migration migration, std::optional<Revision> revision) {
   ledger_.migration = std::move(migration);
   if (revision) {
     ledger_.sha256 = std::move(revision->sha256);
@@ -490,7 +490,7 @@ void Turn::on_migrated(Migration migration, std::optional<Revision> revision) {
   is_dirty_ = true;
 }
 
-void Turn::adopt(Revision revision, std::string_view value, std::string run, WallTime now) {
+void Decision::adopt(Revision revision, std::string_view value, std::string run, WallTime now) {
   ledger_.is_foreign = false;
   if (!value.empty()) ledger_.value = readable_value(value);
   if (ledger_.run.empty()) {

@@ -1,8 +1,9 @@
 // What to do next for one workflow, and what its ledger becomes of what was done: pure, without I/O
 // and clock.
 //
-// A Turn begins with the ledger as the API server has it and is asked again and again what is next.
-// Whoever carries that out says how it ended. Guarantees, whatever ends the process in between:
+// A Decision begins with the ledger as the API server has it and is asked again and again what is
+// next. Whoever carries that out says how it ended. Guarantees, whatever ends the process in
+// between:
 //   - An action is handed out only once it is in a written ledger, and stays there until a write
 //     takes it out together with the event that it came to. So it is handed out again after a
 //     crash, and never after it was acknowledged; who carries it out recognises by its id what was
@@ -40,15 +41,15 @@ struct Rules {
   std::map<std::string, Duration, std::less<>> state_timeouts = {};
 };
 
-class Turn {
+class Decision {
  public:
-  Turn(Ledger written, Rules rules);
+  Decision(Ledger written, Rules rules);
 
   // What is next. Exactly one of them at a time; then tell how it ended.
-  struct Start {};   // The machine's initial state: on_started(), on_stuck().
-  struct Decide {};  // The machine's answer to event(): on_decided(), on_stuck().
-  struct Write {};   // The ledger: on_written().
-  struct Execute {   // on_done(), on_waiting(), on_pinned(), on_failed().
+  struct Start {};  // The machine's initial state: on_started(), on_stuck().
+  struct Ask {};    // The machine's answer to event(): on_decided(), on_stuck().
+  struct Write {};  // The ledger: on_written().
+  struct Execute {  // on_done(), on_waiting(), on_pinned(), on_failed().
     std::int64_t id = 0;
     // Nobody has tried it before: nothing of it can have been done.
     bool is_fresh = false;
@@ -56,12 +57,12 @@ class Turn {
   struct Wait {  // Nothing until then, or until something happens.
     std::optional<WallTime> until;
   };
-  using Next = std::variant<Start, Decide, Write, Execute, Wait>;
+  using Next = std::variant<Start, Ask, Write, Execute, Wait>;
   [[nodiscard]] Next next(WallTime now);
 
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] Owner owner() const;
-  // With Decide.
+  // With Ask.
   [[nodiscard]] const QueuedEvent& event() const { return ledger_.inbox.front(); }
 
   struct Revision {
@@ -113,7 +114,7 @@ class Turn {
   // The state that somebody else wrote is one that the machine knows.
   void adopt(Revision revision, std::string_view value, std::string run, WallTime now);
 
-  // What happened since the turn began, for people.
+  // What happened since the decision began, for people.
   struct Transition {
     std::string from;
     std::string to;

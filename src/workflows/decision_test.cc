@@ -92,23 +92,23 @@ Step step_to(std::string_view name, std::vector<Action> actions = {}) {
 }
 
 // A workflow in `step`, whose PROVISION meant nothing; nothing is left to write.
-Turn begun(const Step& step, Rules with = rules()) {
-  Turn turn(Ledger(), std::move(with));
-  EXPECT_TRUE(std::holds_alternative<Turn::Start>(turn.next(kNow)));
-  EXPECT_TRUE(turn.on_started(step, {.sha256 = "abc", .resolved = "here"}, "r1", kNow));
+Decision begun(const Step& step, Rules with = rules()) {
+  Decision decision(Ledger(), std::move(with));
+  EXPECT_TRUE(std::holds_alternative<Decision::Start>(decision.next(kNow)));
+  EXPECT_TRUE(decision.on_started(step, {.sha256 = "abc", .resolved = "here"}, "r1", kNow));
   if (!step.is_final) {
-    EXPECT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
-    EXPECT_TRUE(turn.on_decided({.state = step.state, .is_handled = false}, kNow));
+    EXPECT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow)));
+    EXPECT_TRUE(decision.on_decided({.state = step.state, .is_handled = false}, kNow));
   }
-  EXPECT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
-  turn.on_written();
-  return turn;
+  EXPECT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+  return decision;
 }
 
 // Lets the machine decide that it goes to `step`.
-void decide(Turn& turn, const Step& step, WallTime now = kNow) {
-  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(now)));
-  ASSERT_TRUE(turn.on_decided(step, now));
+void decide(Decision& decision, const Step& step, WallTime now = kNow) {
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(now)));
+  ASSERT_TRUE(decision.on_decided(step, now));
 }
 
 // A host that may be killed between any two things it does, and the world that remains.
@@ -137,22 +137,22 @@ class World {
   bool dies(std::uint32_t odds) { return odds > 0 && random_() % odds == 0; }
 
   void live(std::uint32_t odds) {
-    Turn turn(stored(stored_), rules());
+    Decision decision(stored(stored_), rules());
     while (true) {
       if (dies(odds)) return;
-      const Turn::Next next = turn.next(now_);
-      if (std::holds_alternative<Turn::Start>(next)) {
-        ASSERT_TRUE(turn.on_started(machine_.start(), {.sha256 = "abc"}, "r1", now_));
-      } else if (std::holds_alternative<Turn::Decide>(next)) {
-        const Step step = machine_.step(turn.ledger().state, type_of(turn.event().body));
-        ASSERT_TRUE(turn.on_decided(step, now_));
-      } else if (std::holds_alternative<Turn::Write>(next)) {
-        stored_ = turn.ledger();
+      const Decision::Next next = decision.next(now_);
+      if (std::holds_alternative<Decision::Start>(next)) {
+        ASSERT_TRUE(decision.on_started(machine_.start(), {.sha256 = "abc"}, "r1", now_));
+      } else if (std::holds_alternative<Decision::Ask>(next)) {
+        const Step step = machine_.step(decision.ledger().state, type_of(decision.event().body));
+        ASSERT_TRUE(decision.on_decided(step, now_));
+      } else if (std::holds_alternative<Decision::Write>(next)) {
+        stored_ = decision.ledger();
         if (path_.empty() || path_.back() != stored_.value) path_.push_back(stored_.value);
         if (dies(odds)) return;  // Before the answer arrives.
-        turn.on_written();
-      } else if (const auto* const execute = std::get_if<Turn::Execute>(&next)) {
-        carry_out(turn, *execute, odds);
+        decision.on_written();
+      } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
+        carry_out(decision, *execute, odds);
         if (is_dead_) {
           is_dead_ = false;
           return;
@@ -163,14 +163,14 @@ class World {
     }
   }
 
-  void carry_out(Turn& turn, const Turn::Execute& next, std::uint32_t odds) {
+  void carry_out(Decision& decision, const Decision::Execute& next, std::uint32_t odds) {
     const auto& outbox = stored_.outbox;
     const auto found = std::ranges::find(outbox, next.id, &PendingAction::id);
     ASSERT_NE(found, outbox.end()) << "carried out before it was written";
     const PendingAction action = *found;
     if (failing.contains(action.id)) {
-      (void)turn.on_failed(action.id, {.reason = "Denied", .message = "a \"quoted\"\nmessage"}, {},
-                           0, now_);
+      (void)decision.on_failed(action.id, {.reason = "Denied", .message = "a \"quoted\"\nmessage"},
+                               {}, 0, now_);
       return;
     }
     // The cluster bears the action's mark; a fresh one cannot.
@@ -178,7 +178,7 @@ class World {
     ASSERT_FALSE(next.is_fresh && was_done) << "said to be fresh, and was done";
     if (!was_done) ++effects_[action.id];
     is_dead_ = dies(odds);
-    if (!is_dead_) turn.on_done(action.id, done_event(action));
+    if (!is_dead_) decision.on_done(action.id, done_event(action));
   }
 
   std::mt19937_64 random_;
@@ -232,28 +232,28 @@ TEST(Decision, FailsAndCleansUpOnceHoweverOftenTheHostIsKilled) {
 }
 
 TEST(Decision, HandsOutAnActionOnlyOnceItIsWritten) {
-  Turn turn(Ledger(), rules());
-  ASSERT_TRUE(turn.on_started(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}),
-                              {.sha256 = "abc"}, "r1", kNow));
-  decide(turn, {.state = "{}", .is_handled = false});
+  Decision decision(Ledger(), rules());
+  ASSERT_TRUE(decision.on_started(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}),
+                                  {.sha256 = "abc"}, "r1", kNow));
+  decide(decision, {.state = "{}", .is_handled = false});
 
-  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
-  turn.on_written();
+  ASSERT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
 
-  const Turn::Next next = turn.next(kNow);
-  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(next));
-  EXPECT_EQ(std::get<Turn::Execute>(next).id, 1);
-  EXPECT_TRUE(std::get<Turn::Execute>(next).is_fresh);
+  const Decision::Next next = decision.next(kNow);
+  ASSERT_TRUE(std::holds_alternative<Decision::Execute>(next));
+  EXPECT_EQ(std::get<Decision::Execute>(next).id, 1);
+  EXPECT_TRUE(std::get<Decision::Execute>(next).is_fresh);
 }
 
 TEST(Decision, IsNotFreshForTheNextHost) {
-  const Turn before = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  const Decision before = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
 
-  Turn after(stored(before.ledger()), rules());
-  const Turn::Next next = after.next(kNow);
+  Decision after(stored(before.ledger()), rules());
+  const Decision::Next next = after.next(kNow);
 
-  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(next));
-  EXPECT_FALSE(std::get<Turn::Execute>(next).is_fresh);
+  ASSERT_TRUE(std::holds_alternative<Decision::Execute>(next));
+  EXPECT_FALSE(std::get<Decision::Execute>(next).is_fresh);
 }
 
 TEST(Decision, RetriesWithGrowingIntervalsAndThenSendsFailure) {
@@ -262,18 +262,18 @@ TEST(Decision, RetriesWithGrowingIntervalsAndThenSendsFailure) {
                            .interval_max = seconds(3),
                            .factor = 2,
                            .jitter = 0.5};
-  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
-  const Turn::Failure failure{.reason = "Forbidden", .message = "may not"};
+  Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  const Decision::Failure failure{.reason = "Forbidden", .message = "may not"};
 
-  EXPECT_TRUE(turn.on_failed(1, failure, policy, 0, kNow));
-  EXPECT_EQ(turn.ledger().outbox[0].not_before, kNow + seconds(2));
-  EXPECT_TRUE(turn.on_failed(1, failure, policy, 1, kNow));
-  EXPECT_EQ(turn.ledger().outbox[0].not_before, kNow + milliseconds(4500));
-  EXPECT_FALSE(turn.on_failed(1, failure, policy, 0, kNow));
+  EXPECT_TRUE(decision.on_failed(1, failure, policy, 0, kNow));
+  EXPECT_EQ(decision.ledger().outbox[0].not_before, kNow + seconds(2));
+  EXPECT_TRUE(decision.on_failed(1, failure, policy, 1, kNow));
+  EXPECT_EQ(decision.ledger().outbox[0].not_before, kNow + milliseconds(4500));
+  EXPECT_FALSE(decision.on_failed(1, failure, policy, 0, kNow));
 
-  EXPECT_THAT(turn.ledger().outbox, IsEmpty());
-  ASSERT_THAT(turn.ledger().inbox, SizeIs(1));
-  const json::Value& event = turn.ledger().inbox[0].body;
+  EXPECT_THAT(decision.ledger().outbox, IsEmpty());
+  ASSERT_THAT(decision.ledger().inbox, SizeIs(1));
+  const json::Value& event = decision.ledger().inbox[0].body;
   EXPECT_EQ(type_of(event), "FAILURE");
   EXPECT_EQ(json::string_at(event, {"message"}), "may not");
   EXPECT_EQ(json::string_at(event, {"reason"}), "Forbidden");
@@ -284,63 +284,63 @@ TEST(Decision, RetriesWithGrowingIntervalsAndThenSendsFailure) {
 TEST(Decision, DoesNotRetryWhatNoRepetitionMends) {
   struct Case {
     const char* name;
-    Turn::Failure failure;
+    Decision::Failure failure;
   };
   for (const Case& one : {Case{"by kind", {.reason = "Invalid", .kind = "InvalidInput"}},
                           Case{"by reason", {.reason = "InvalidInput"}},
                           Case{"for good", {.reason = "JobFailed", .is_final = true}}}) {
     SCOPED_TRACE(one.name);
-    Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
-    EXPECT_FALSE(turn.on_failed(1, one.failure, {}, 0, kNow));
+    Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+    EXPECT_FALSE(decision.on_failed(1, one.failure, {}, 0, kNow));
   }
 }
 
 TEST(Decision, DoesNotRetryBeyondTheActionsTimeout) {
-  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi","timeout":"10s"})"}}));
+  Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi","timeout":"10s"})"}}));
 
-  EXPECT_TRUE(turn.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(8)));
-  EXPECT_FALSE(turn.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(9)));
+  EXPECT_TRUE(decision.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(8)));
+  EXPECT_FALSE(decision.on_failed(1, {.reason = "x"}, {}, 0, kNow + seconds(9)));
 }
 
 TEST(Decision, WaitsNoLongerThanTheActionsTimeout) {
-  Turn turn =
+  Decision decision =
       begun(step_to("a", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db","timeout":"1m"})"}}));
-  ASSERT_TRUE(std::holds_alternative<Turn::Execute>(turn.next(kNow)));
+  ASSERT_TRUE(std::holds_alternative<Decision::Execute>(decision.next(kNow)));
 
-  EXPECT_TRUE(turn.on_waiting(1, kNow + seconds(59)));
-  const Turn::Next next = turn.next(kNow + seconds(59));
-  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
-  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow + minutes(1));
+  EXPECT_TRUE(decision.on_waiting(1, kNow + seconds(59)));
+  const Decision::Next next = decision.next(kNow + seconds(59));
+  ASSERT_TRUE(std::holds_alternative<Decision::Wait>(next));
+  EXPECT_EQ(std::get<Decision::Wait>(next).until, kNow + minutes(1));
 
-  EXPECT_FALSE(turn.on_waiting(1, kNow + minutes(1)));
-  EXPECT_EQ(json::string_at(turn.ledger().inbox.at(0).body, {"reason"}), "TimedOut");
+  EXPECT_FALSE(decision.on_waiting(1, kNow + minutes(1)));
+  EXPECT_EQ(json::string_at(decision.ledger().inbox.at(0).body, {"reason"}), "TimedOut");
 }
 
 TEST(Decision, WritesNothingForAnEventThatMeansNothing) {
-  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
-  ASSERT_THAT(turn.ledger().resources, SizeIs(1));
-  turn.on_done(1, json::Object{{"type", "DONE"}});
-  decide(turn, step_to("b"));
-  turn.on_written();
+  Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  ASSERT_THAT(decision.ledger().resources, SizeIs(1));
+  decision.on_done(1, json::Object{{"type", "DONE"}});
+  decide(decision, step_to("b"));
+  decision.on_written();
 
-  turn.on_change(0, "42", json::Object{{"type", "K8S_RESOURCE_CHANGED"}});
-  decide(turn, {.state = "{}", .is_handled = false});
+  decision.on_change(0, "42", json::Object{{"type", "K8S_RESOURCE_CHANGED"}});
+  decide(decision, {.state = "{}", .is_handled = false});
 
-  EXPECT_TRUE(std::holds_alternative<Turn::Wait>(turn.next(kNow)));
-  EXPECT_EQ(turn.ledger().resources[0].seen, "42");
+  EXPECT_TRUE(std::holds_alternative<Decision::Wait>(decision.next(kNow)));
+  EXPECT_EQ(decision.ledger().resources[0].seen, "42");
 }
 
 TEST(Decision, TakesASignalOnceAndInOrder) {
-  Turn turn = begun(step_to("a"));
+  Decision decision = begun(step_to("a"));
 
-  EXPECT_TRUE(turn.on_signal("1", json::Object{{"type", "ONE"}}));
-  EXPECT_TRUE(turn.on_signal("2", json::Object{{"type", "TWO"}}));
-  EXPECT_FALSE(turn.on_signal("1", json::Object{{"type", "ONE"}}));
+  EXPECT_TRUE(decision.on_signal("1", json::Object{{"type", "ONE"}}));
+  EXPECT_TRUE(decision.on_signal("2", json::Object{{"type", "TWO"}}));
+  EXPECT_FALSE(decision.on_signal("1", json::Object{{"type", "ONE"}}));
 
-  EXPECT_EQ(type_of(turn.event().body), "ONE");
-  decide(turn, step_to("b"));
-  EXPECT_EQ(type_of(turn.event().body), "TWO");
-  Turn next(stored(turn.ledger()), rules());
+  EXPECT_EQ(type_of(decision.event().body), "ONE");
+  decide(decision, step_to("b"));
+  EXPECT_EQ(type_of(decision.event().body), "TWO");
+  Decision next(stored(decision.ledger()), rules());
   EXPECT_FALSE(next.on_signal("2", json::Object{{"type", "TWO"}}));
 }
 
@@ -348,18 +348,18 @@ TEST(Decision, KeepsADelayOverARestartAndCancelsIt) {
   Step waiting = step_to("a");
   waiting.timers_started = {
       {.id = "t", .delay = minutes(5), .event = R"({"type":"xstate.after.300000.a"})"}};
-  const Turn before = begun(waiting);
+  const Decision before = begun(waiting);
   ASSERT_THAT(before.ledger().timers, SizeIs(1));
 
-  Turn after(stored(before.ledger()), rules());
-  const Turn::Next next = after.next(kNow + minutes(4));
-  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
-  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow + minutes(5));
-  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(after.next(kNow + minutes(5))));
+  Decision after(stored(before.ledger()), rules());
+  const Decision::Next next = after.next(kNow + minutes(4));
+  ASSERT_TRUE(std::holds_alternative<Decision::Wait>(next));
+  EXPECT_EQ(std::get<Decision::Wait>(next).until, kNow + minutes(5));
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(after.next(kNow + minutes(5))));
   EXPECT_EQ(type_of(after.event().body), "xstate.after.300000.a");
   EXPECT_THAT(after.ledger().timers, IsEmpty());
 
-  Turn left(stored(before.ledger()), rules());
+  Decision left(stored(before.ledger()), rules());
   ASSERT_TRUE(left.on_signal("1", json::Object{{"type", "GO"}}));
   Step leaving = step_to("b");
   leaving.timers_cancelled = {"t"};
@@ -370,56 +370,56 @@ TEST(Decision, KeepsADelayOverARestartAndCancelsIt) {
 TEST(Decision, StartsADelayAnewWhenItsStateIsEnteredAgain) {
   Step waiting = step_to("a");
   waiting.timers_started = {{.id = "t", .delay = minutes(5), .event = R"({"type":"LATE"})"}};
-  Turn turn = begun(waiting);
-  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "AGAIN"}}));
+  Decision decision = begun(waiting);
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "AGAIN"}}));
 
   Step again = waiting;
   again.timers_cancelled = {"t"};
-  decide(turn, again, kNow + minutes(1));
+  decide(decision, again, kNow + minutes(1));
 
-  ASSERT_THAT(turn.ledger().timers, SizeIs(1));
-  EXPECT_EQ(turn.ledger().timers[0].due, kNow + minutes(6));
+  ASSERT_THAT(decision.ledger().timers, SizeIs(1));
+  EXPECT_EQ(decision.ledger().timers[0].due, kNow + minutes(6));
 }
 
 TEST(Decision, TurnsATimeoutThatTheStateDoesNotKnowIntoAFailure) {
   Rules with = rules();
   with.state_timeouts["slow"] = minutes(1);
-  Turn turn = begun(step_to("slow"), with);
+  Decision decision = begun(step_to("slow"), with);
 
-  decide(turn, {.state = "{}", .is_handled = false}, kNow + minutes(1));
+  decide(decision, {.state = "{}", .is_handled = false}, kNow + minutes(1));
 
-  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow + minutes(1))));
-  EXPECT_EQ(type_of(turn.event().body), "FAILURE");
-  EXPECT_EQ(json::string_at(turn.event().body, {"reason"}), "TimedOut");
-  decide(turn, {.state = "{}", .is_handled = false}, kNow + minutes(1));
-  EXPECT_THAT(turn.ledger().failure, HasSubstr("the state slow took longer than 1m"));
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow + minutes(1))));
+  EXPECT_EQ(type_of(decision.event().body), "FAILURE");
+  EXPECT_EQ(json::string_at(decision.event().body, {"reason"}), "TimedOut");
+  decide(decision, {.state = "{}", .is_handled = false}, kNow + minutes(1));
+  EXPECT_THAT(decision.ledger().failure, HasSubstr("the state slow took longer than 1m"));
 }
 
 TEST(Decision, ForgetsTheTimeoutOfAStateThatWasLeft) {
   Rules with = rules();
   with.state_timeouts["slow"] = minutes(1);
   with.timeout = minutes(10);
-  Turn turn = begun(step_to("slow"), with);
-  ASSERT_THAT(turn.ledger().timers, SizeIs(2));
-  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+  Decision decision = begun(step_to("slow"), with);
+  ASSERT_THAT(decision.ledger().timers, SizeIs(2));
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
 
-  decide(turn, step_to("fast"));
+  decide(decision, step_to("fast"));
 
-  ASSERT_THAT(turn.ledger().timers, SizeIs(1));
-  EXPECT_EQ(turn.ledger().timers[0].due, kNow + minutes(10));
+  ASSERT_THAT(decision.ledger().timers, SizeIs(1));
+  EXPECT_EQ(decision.ledger().timers[0].due, kNow + minutes(10));
 }
 
 TEST(Decision, KeepsTheEventWhenTheMachineCannotDecide) {
-  Turn turn = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
-  turn.on_done(1, json::Object{{"type", "DONE"}});
-  ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
+  Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  decision.on_done(1, json::Object{{"type", "DONE"}});
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow)));
 
-  turn.on_stuck();
+  decision.on_stuck();
 
-  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
-  turn.on_written();
-  EXPECT_TRUE(std::holds_alternative<Turn::Wait>(turn.next(kNow)));
-  const Ledger written = stored(turn.ledger());
+  ASSERT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+  EXPECT_TRUE(std::holds_alternative<Decision::Wait>(decision.next(kNow)));
+  const Ledger written = stored(decision.ledger());
   EXPECT_THAT(written.outbox, IsEmpty());
   ASSERT_THAT(written.inbox, SizeIs(1));
   EXPECT_EQ(type_of(written.inbox[0].body), "DONE");
@@ -449,79 +449,79 @@ TEST(Decision, RefusesAnAnswerThatALedgerDoesNotHold) {
                           Case{"an endless delay", endless, ErrorKind::InvalidInput},
                           Case{"a delay without event", silent, ErrorKind::InvalidInput}}) {
     SCOPED_TRACE(one.name);
-    Turn turn = begun(step_to("a"));
-    ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
-    ASSERT_TRUE(std::holds_alternative<Turn::Decide>(turn.next(kNow)));
+    Decision decision = begun(step_to("a"));
+    ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
+    ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow)));
 
-    const Result<> taken = turn.on_decided(one.step, kNow);
+    const Result<> taken = decision.on_decided(one.step, kNow);
 
     ASSERT_FALSE(taken);
     EXPECT_EQ(taken.error().kind(), one.kind);
-    EXPECT_EQ(turn.ledger().value, "a");
-    EXPECT_THAT(turn.ledger().inbox, SizeIs(1));
+    EXPECT_EQ(decision.ledger().value, "a");
+    EXPECT_THAT(decision.ledger().inbox, SizeIs(1));
   }
 }
 
 TEST(Decision, BoundsTheHistory) {
   Rules with = rules();
   with.history_max = 3;
-  Turn turn = begun(step_to("a"), with);
+  Decision decision = begun(step_to("a"), with);
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(turn.on_signal(fmt::format("{}", i), json::Object{{"type", "GO"}}));
-    decide(turn, step_to(fmt::format("s{}", i)));
+    ASSERT_TRUE(decision.on_signal(fmt::format("{}", i), json::Object{{"type", "GO"}}));
+    decide(decision, step_to(fmt::format("s{}", i)));
   }
 
-  ASSERT_THAT(turn.ledger().history, SizeIs(3));
-  EXPECT_EQ(turn.ledger().history[2].to, "s9");
-  EXPECT_EQ(turn.ledger().history[2].sequence, 11);
+  ASSERT_THAT(decision.ledger().history, SizeIs(3));
+  EXPECT_EQ(decision.ledger().history[2].to, "s9");
+  EXPECT_EQ(decision.ledger().history[2].sequence, 11);
 }
 
 TEST(Decision, LetsOthersHaveTheirTurnWhenAMachineAnswersItselfForEver) {
-  Turn turn = begun(step_to("a"));
-  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+  Decision decision = begun(step_to("a"));
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
   Step again = step_to("a");
   again.timers_started = {{.id = "t", .delay = {}, .event = R"({"type":"GO"})"}};
   std::size_t steps = 0;
-  while (std::holds_alternative<Turn::Decide>(turn.next(kNow))) {
-    ASSERT_TRUE(turn.on_decided(again, kNow));
+  while (std::holds_alternative<Decision::Ask>(decision.next(kNow))) {
+    ASSERT_TRUE(decision.on_decided(again, kNow));
     ASSERT_LE(++steps, limits::kWorkflowStepsMax);
   }
 
-  ASSERT_TRUE(std::holds_alternative<Turn::Write>(turn.next(kNow)));
-  turn.on_written();
-  const Turn::Next next = turn.next(kNow);
-  ASSERT_TRUE(std::holds_alternative<Turn::Wait>(next));
-  EXPECT_EQ(std::get<Turn::Wait>(next).until, kNow);
+  ASSERT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+  const Decision::Next next = decision.next(kNow);
+  ASSERT_TRUE(std::holds_alternative<Decision::Wait>(next));
+  EXPECT_EQ(std::get<Decision::Wait>(next).until, kNow);
 }
 
 TEST(Decision, DropsWaitsWhenTheMachineHasEnded) {
-  Turn turn = begun(step_to("a", {{"WAIT_FOR", "{}"}, {"EMIT", R"({"reason":"X"})"}}));
-  ASSERT_TRUE(turn.on_signal("1", json::Object{{"type", "GO"}}));
+  Decision decision = begun(step_to("a", {{"WAIT_FOR", "{}"}, {"EMIT", R"({"reason":"X"})"}}));
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
   Step end = step_to("end", {{"DELETE_RESOURCES", "{}"}});
   end.is_final = true;
   end.output = R"({"answer":42})";
-  decide(turn, end);
+  decide(decision, end);
 
-  ASSERT_THAT(turn.ledger().outbox, SizeIs(2));
-  EXPECT_EQ(turn.ledger().outbox[0].type, "EMIT");
-  EXPECT_EQ(turn.ledger().outbox[1].type, "DELETE_RESOURCES");
-  EXPECT_EQ(json::int_at(*turn.ledger().output, {"answer"}), 42);
-  EXPECT_FALSE(turn.ledger().has_failed);
+  ASSERT_THAT(decision.ledger().outbox, SizeIs(2));
+  EXPECT_EQ(decision.ledger().outbox[0].type, "EMIT");
+  EXPECT_EQ(decision.ledger().outbox[1].type, "DELETE_RESOURCES");
+  EXPECT_EQ(json::int_at(*decision.ledger().output, {"answer"}), 42);
+  EXPECT_FALSE(decision.ledger().has_failed);
 }
 
 TEST(Ledger, ComesBackAsItWasWritten) {
   Step step = step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}, {"FROBNICATE", "{}"}});
   step.timers_started = {{.id = "t", .delay = minutes(5), .event = R"({"type":"LATE"})"}};
-  Turn turn = begun(step);
-  ASSERT_TRUE(turn.on_signal("s1", json::Object{{"type", "GO"}}));
-  turn.on_migrated({.request = "1", .is_done = true, .message = "m"}, std::nullopt);
-  (void)turn.on_failed(1, {.reason = "x", .message = "why"}, {}, 0, kNow);
-  turn.on_pinned(1, "uid");
+  Decision decision = begun(step);
+  ASSERT_TRUE(decision.on_signal("s1", json::Object{{"type", "GO"}}));
+  decision.on_migrated({.request = "1", .is_done = true, .message = "m"}, std::nullopt);
+  (void)decision.on_failed(1, {.reason = "x", .message = "why"}, {}, 0, kNow);
+  decision.on_pinned(1, "uid");
 
   json::Value once = json::Object();
-  put_ledger(once, turn.ledger());
+  put_ledger(once, decision.ledger());
   json::Value twice = json::Object();
-  put_ledger(twice, stored(turn.ledger()));
+  put_ledger(twice, stored(decision.ledger()));
 
   EXPECT_EQ(json::dump_pretty(once), json::dump_pretty(twice));
 }
@@ -555,9 +555,9 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
 }
 
 TEST(Ledger, NoticesAStateThatSomebodyElseWrote) {
-  const Turn turn = begun(step_to("a"));
+  const Decision decision = begun(step_to("a"));
   json::Value status = json::Object();
-  put_ledger(status, turn.ledger());
+  put_ledger(status, decision.ledger());
   EXPECT_FALSE(parse_ledger(&status)->is_foreign);
 
   status.as_object()["state"] = R"({"value":"nowhere"})";

@@ -18,7 +18,7 @@ namespace hangar::workflows {
 namespace {
 
 using Ended = Executor::Ended;
-using Failure = Turn::Failure;
+using Failure = Decision::Failure;
 
 constexpr std::string_view kFieldManager = "hangar-workflows";
 

@@ -30,7 +30,7 @@ struct Assignment {
   std::string service_account;
   PendingAction action;
   ActionPlan plan;
-  bool is_fresh = false;                 // As Turn::Execute has it.
+  bool is_fresh = false;                 // As Decision::Execute has it.
   std::vector<OwnedResource> resources;  // Of the workflow.
 };
 
@@ -49,7 +49,7 @@ class Executor {
   struct Pinned {
     std::string uid;
   };
-  using Ended = std::variant<Done, Waits, Pinned, Turn::Failure>;
+  using Ended = std::variant<Done, Waits, Pinned, Decision::Failure>;
 
   // Cancelled is the only error.
   [[nodiscard]] io::Task<Result<Ended>> execute(Assignment task, std::stop_token stop);

@@ -27,8 +27,8 @@ constexpr std::string_view kFieldManager = "hangar-workflows";
 // An event that means nothing: whether a machine answers it says whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 
-// In one turn: the others come in the next one, once these are off the object.
-constexpr std::size_t kSignalsPerTurn = 64;
+// In one reconcile: the others come in the next one, once these are off the object.
+constexpr std::size_t kSignalsPerReconcile = 64;
 
 kube::Resource config_maps() {
   return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
@@ -107,9 +107,9 @@ struct WorkflowController::Work {
   std::stop_token stop;
   json::Value manifest;  // The newest state; replaced by the answer to each of our writes.
   Workflow workflow;
-  Turn turn;
+  Decision decision;
   std::shared_ptr<abi::statemachine::Machine> machine = {};
-  Turn::Revision revision = {};  // Of `machine`.
+  Decision::Revision revision = {};  // Of `machine`.
   std::optional<Problem> problem = {};
   std::optional<Error> retry = {};  // Why it is to be tried again although nothing happens.
 };
@@ -219,7 +219,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
             .stop = std::move(stop),
             .manifest = std::move(manifest),
             .workflow = workflow ? *std::move(workflow) : Workflow{},
-            .turn = Turn(ledger ? *std::move(ledger) : Ledger(), std::move(rules)),
+            .decision = Decision(ledger ? *std::move(ledger) : Ledger(), std::move(rules)),
             .problem = problem};
   if (problem) {
     json::Value status = json::Object();
@@ -237,35 +237,35 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
 // Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
 io::Task<Result<reconcile::Outcome>> WorkflowController::say_only(Work& work, json::Value status) {
   const json::Value before = status;
-  put_conditions(status, work.turn.ledger(), work.problem,
+  put_conditions(status, work.decision.ledger(), work.problem,
                  json::int_at(work.manifest, {"metadata", "generation"}), io::Loop::wall_now());
   if (!json::equal(before, status)) HANGAR_CO_TRY(co_await send_status(work, std::move(status)));
   co_return fail(ErrorKind::InvalidInput, work.problem->message);
 }
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::go_on(Work& work) {
-  if (work.turn.ledger().is_foreign) HANGAR_CO_TRY(co_await check_foreign_state(work));
+  if (work.decision.ledger().is_foreign) HANGAR_CO_TRY(co_await check_foreign_state(work));
   take_signals(work);
   skip_action(work);
   HANGAR_CO_TRY(co_await migrate(work));
   HANGAR_CO_TRY(co_await take_changes(work));
   while (true) {
     const WallTime now = io::Loop::wall_now();
-    const Turn::Next next = work.turn.next(now);
-    if (std::holds_alternative<Turn::Start>(next)) {
+    const Decision::Next next = work.decision.next(now);
+    if (std::holds_alternative<Decision::Start>(next)) {
       HANGAR_CO_TRY(co_await begin(work));
-    } else if (std::holds_alternative<Turn::Decide>(next)) {
+    } else if (std::holds_alternative<Decision::Ask>(next)) {
       HANGAR_CO_TRY(co_await decide(work));
-    } else if (std::holds_alternative<Turn::Write>(next)) {
+    } else if (std::holds_alternative<Decision::Write>(next)) {
       HANGAR_CO_TRY(co_await write(work));
       HANGAR_CO_TRY(co_await remove_signals(work));
-    } else if (const auto* const execute = std::get_if<Turn::Execute>(&next)) {
+    } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
       HANGAR_CO_TRY(co_await carry_out(work, *execute));
     } else {
       // The conditions may have changed although the ledger did not.
       HANGAR_CO_TRY(co_await write(work));
       HANGAR_CO_TRY(co_await remove_signals(work));
-      const std::optional<WallTime> until = std::get<Turn::Wait>(next).until;
+      const std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
       // Deadlines go on although the machine cannot decide.
       const bool is_terminal = work.retry && work.retry->kind() == ErrorKind::InvalidInput;
       if (work.retry && !(is_terminal && until)) co_return std::unexpected(*work.retry);
@@ -285,7 +285,7 @@ io::Task<Result<>> WorkflowController::need_machine(Work& work) {
   const MachineSource source{.reference = work.workflow.module,
                              .sha256 = work.workflow.module_sha256,
                              .insecure = work.workflow.insecure};
-  const std::string pinned = work.turn.ledger().sha256;
+  const std::string pinned = work.decision.ledger().sha256;
   Result<MachineModule> module = fail(ErrorKind::NotFound, "the module was never loaded");
   if (!pinned.empty()) module = co_await host_.modules.load(pinned, work.stop);
   const bool may_ask = pinned.empty() || (!module && module.error().kind() == ErrorKind::NotFound);
@@ -304,8 +304,8 @@ io::Task<Result<>> WorkflowController::need_machine(Work& work) {
 // is an error.
 Result<> WorkflowController::on_module_error(Work& work, const Error& error) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
-  work.turn.on_stuck();
-  const std::string pinned = work.turn.ledger().sha256;
+  work.decision.on_stuck();
+  const std::string pinned = work.decision.ledger().sha256;
   if (work.workflow.config_map) {
     // Goes on as soon as it appears or changes.
     watches_.watch_object(work.key, config_maps(),
@@ -344,7 +344,7 @@ Result<> WorkflowController::on_module_error(Work& work, const Error& error) {
 Result<> WorkflowController::on_machine_error(Work& work, const Error& error,
                                               std::string_view doing) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
-  work.turn.on_stuck();
+  work.decision.on_stuck();
   std::string_view reason = "MachineFailed";
   if (error.kind() == ErrorKind::LimitExceeded) reason = "LimitExceeded";
   if (error.kind() == ErrorKind::InvalidInput) reason = "AnswerInvalid";
@@ -365,7 +365,7 @@ io::Task<Result<>> WorkflowController::begin(Work& work) {
   pass(CrashPoint::Decided);
   if (step) keep_output(work, *step);
   const WallTime now = io::Loop::wall_now();
-  const Result<> taken = step ? work.turn.on_started(*step, work.revision, run_of(now), now)
+  const Result<> taken = step ? work.decision.on_started(*step, work.revision, run_of(now), now)
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
     // A new ConfigMap may mend it: nothing has begun.
@@ -381,22 +381,22 @@ io::Task<Result<>> WorkflowController::begin(Work& work) {
 io::Task<Result<>> WorkflowController::decide(Work& work) {
   const Result<> loaded = co_await need_machine(work);
   if (!loaded) co_return on_module_error(work, loaded.error());
-  const std::string type(type_of(work.turn.event().body));
+  const std::string type(type_of(work.decision.event().body));
   const Instant began = io::Loop::now();
   const Result<Step> step = co_await work.machine->step(
-      work.turn.ledger().state, json::dump(work.turn.event().body), work.stop);
+      work.decision.ledger().state, json::dump(work.decision.event().body), work.stop);
   instruments_->step_seconds.observe(seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) {
     (step->is_handled ? instruments_->transitions : instruments_->ignored).add();
     keep_output(work, *step);
   }
-  const Result<> taken = step ? work.turn.on_decided(*step, io::Loop::wall_now())
+  const Result<> taken = step ? work.decision.on_decided(*step, io::Loop::wall_now())
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
     co_return on_machine_error(
         work, taken.error(),
-        fmt::format("in state {}, at the event {}", work.turn.ledger().value, type));
+        fmt::format("in state {}, at the event {}", work.decision.ledger().value, type));
   }
   co_return Result<>();
 }
@@ -413,10 +413,10 @@ io::Task<Result<>> WorkflowController::check_foreign_state(Work& work) {
   const Result<> loaded = co_await need_machine(work);
   if (!loaded) co_return on_module_error(work, loaded.error());
   const Result<Step> step =
-      co_await work.machine->step(work.turn.ledger().state, std::string(kProbe), work.stop);
+      co_await work.machine->step(work.decision.ledger().state, std::string(kProbe), work.stop);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
   if (!step) {
-    work.turn.on_stuck();
+    work.decision.on_stuck();
     work.problem = Problem{
         .reason = "StatusInvalid",
         .message = fmt::format("status.state was edited, and the machine does not know it ({}): {}",
@@ -425,13 +425,14 @@ io::Task<Result<>> WorkflowController::check_foreign_state(Work& work) {
     co_return Result<>();
   }
   const WallTime now = io::Loop::wall_now();
-  work.turn.adopt(work.revision, step->is_handled ? std::string() : step->value, run_of(now), now);
+  work.decision.adopt(work.revision, step->is_handled ? std::string() : step->value, run_of(now),
+                      now);
   co_return Result<>();
 }
 
 io::Task<Result<>> WorkflowController::migrate(Work& work) {
   const std::string request(kube::annotation_of(work.manifest, kMigrateAnnotation));
-  const Ledger& ledger = work.turn.ledger();
+  const Ledger& ledger = work.decision.ledger();
   const bool is_new = !request.empty() && ledger.has_begun() &&
                       (!ledger.migration || ledger.migration->request != request);
   if (!is_new) co_return Result<>();
@@ -442,7 +443,8 @@ io::Task<Result<>> WorkflowController::migrate(Work& work) {
     host_.events.record(
         work.manifest,
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});
-    work.turn.on_migrated({.request = request, .is_done = false, .message = message}, std::nullopt);
+    work.decision.on_migrated({.request = request, .is_done = false, .message = message},
+                              std::nullopt);
   };
   Result<MachineModule> module =
       co_await host_.modules.prepare({.reference = work.workflow.module,
@@ -469,7 +471,8 @@ io::Task<Result<>> WorkflowController::migrate(Work& work) {
   host_.events.record(work.manifest, {.reason = "Migrated", .message = message});
   work.machine = module->machine;
   work.revision = {.sha256 = module->sha256, .resolved = module->resolved};
-  work.turn.on_migrated({.request = request, .is_done = true, .message = message}, work.revision);
+  work.decision.on_migrated({.request = request, .is_done = true, .message = message},
+                            work.revision);
   // What the old machine could not do is tried with the new one.
   work.problem.reset();
   work.retry.reset();
@@ -478,19 +481,19 @@ io::Task<Result<>> WorkflowController::migrate(Work& work) {
 
 // Actions ------------------------------------------------------------------------------------
 
-io::Task<Result<>> WorkflowController::carry_out(Work& work, Turn::Execute next) {
-  const Ledger& ledger = work.turn.ledger();
+io::Task<Result<>> WorkflowController::carry_out(Work& work, Decision::Execute next) {
+  const Ledger& ledger = work.decision.ledger();
   const auto found = std::ranges::find(ledger.outbox, next.id, &PendingAction::id);
   const PendingAction action = *found;
   if (!kind_of(action.type)) {
-    work.turn.on_unknown(action.id);
+    work.decision.on_unknown(action.id);
     co_return Result<>();
   }
   const WallTime asked = io::Loop::wall_now();
-  const Owner owner = work.turn.owner();
+  const Owner owner = work.decision.owner();
   Result<ActionPlan> plan = plan_action(owner, action);
   if (!plan) {
-    (void)work.turn.on_failed(
+    (void)work.decision.on_failed(
         action.id, {.reason = "InvalidInput", .message = plan.error().message(), .is_final = true},
         {}, 0, asked);
     instruments_->action_ended(action, "failed", asked);
@@ -498,7 +501,7 @@ io::Task<Result<>> WorkflowController::carry_out(Work& work, Turn::Execute next)
   }
   const RetryPolicy policy = plan->retry;
   const ActionKind kind = plan->kind;
-  if (kind == ActionKind::DeleteResources) work.turn.abandon_before(action.id);
+  if (kind == ActionKind::DeleteResources) work.decision.abandon_before(action.id);
   const Executor::Ended ended =
       HANGAR_CO_TRY(co_await executor_.execute({.owner = owner,
                                                 .service_account = work.workflow.service_account,
@@ -509,18 +512,19 @@ io::Task<Result<>> WorkflowController::carry_out(Work& work, Turn::Execute next)
                                                work.stop));
   const WallTime now = io::Loop::wall_now();
   if (const auto* const done = std::get_if<Executor::Done>(&ended)) {
-    if (kind == ActionKind::DeleteResources) work.turn.drop_resources();
-    if (!done->seen.empty()) work.turn.on_made(done->event, done->seen);
-    work.turn.on_done(action.id, done->event);
+    if (kind == ActionKind::DeleteResources) work.decision.drop_resources();
+    if (!done->seen.empty()) work.decision.on_made(done->event, done->seen);
+    work.decision.on_done(action.id, done->event);
     instruments_->action_ended(action, "done", now);
   } else if (const auto* const pinned = std::get_if<Executor::Pinned>(&ended)) {
-    work.turn.on_pinned(action.id, pinned->uid);
+    work.decision.on_pinned(action.id, pinned->uid);
   } else if (std::holds_alternative<Executor::Waits>(ended)) {
-    if (!work.turn.on_waiting(action.id, now)) instruments_->action_ended(action, "failed", now);
+    if (!work.decision.on_waiting(action.id, now))
+      instruments_->action_ended(action, "failed", now);
   } else {
-    const auto& failure = std::get<Turn::Failure>(ended);
+    const auto& failure = std::get<Decision::Failure>(ended);
     const double jitter = std::uniform_real_distribution<double>(0, 1)(random_);
-    if (work.turn.on_failed(action.id, failure, policy, jitter, now)) {
+    if (work.decision.on_failed(action.id, failure, policy, jitter, now)) {
       instruments_->action_retried(action);
     } else {
       instruments_->action_ended(action, "failed", now);
@@ -537,10 +541,10 @@ io::Task<Result<>> WorkflowController::carry_out(Work& work, Turn::Execute next)
 void WorkflowController::skip_action(Work& work) {
   const std::string_view wanted = kube::annotation_of(work.manifest, kSkipAnnotation);
   if (wanted.empty()) return;
-  for (const PendingAction& action : work.turn.ledger().outbox) {
+  for (const PendingAction& action : work.decision.ledger().outbox) {
     if (fmt::format("{}", action.id) != wanted) continue;
     instruments_->action_ended(action, "skipped", io::Loop::wall_now());
-    (void)work.turn.on_failed(
+    (void)work.decision.on_failed(
         action.id,
         {.reason = "Skipped",
          .message = fmt::format("{}#{} was given up on request", action.type, action.id),
@@ -553,12 +557,12 @@ void WorkflowController::skip_action(Work& work) {
 // What arrives -------------------------------------------------------------------------------
 
 void WorkflowController::take_signals(Work& work) {
-  if (!work.turn.ledger().has_begun()) return;  // They wait where they are.
+  if (!work.decision.ledger().has_begun()) return;  // They wait where they are.
   std::size_t count = 0;
   for (Signal& signal : signals_of(work.manifest)) {
-    if (++count > kSignalsPerTurn) return;
+    if (++count > kSignalsPerReconcile) return;
     if (signal.event) {
-      (void)work.turn.on_signal(std::move(signal.id), *std::move(signal.event));
+      (void)work.decision.on_signal(std::move(signal.id), *std::move(signal.event));
       continue;
     }
     host_.events.record(work.manifest,
@@ -566,14 +570,14 @@ void WorkflowController::take_signals(Work& work) {
                          .reason = "SignalRefused",
                          .message = fmt::format("the annotation {}{}: {}", kSignalPrefix, signal.id,
                                                 signal.event.error().message())});
-    work.turn.refuse_signal(std::move(signal.id));
+    work.decision.refuse_signal(std::move(signal.id));
   }
 }
 
 // Their ids are written: from now on their annotations say nothing.
 io::Task<Result<>> WorkflowController::remove_signals(Work& work) {
   std::vector<std::string> taken;
-  const std::vector<std::string>& known = work.turn.ledger().signals;
+  const std::vector<std::string>& known = work.decision.ledger().signals;
   for (const Signal& signal : signals_of(work.manifest)) {
     if (std::ranges::find(known, signal.id) != known.end()) taken.push_back(signal.id);
   }
@@ -593,8 +597,9 @@ io::Task<Result<>> WorkflowController::remove_signals(Work& work) {
 
 // The objects that the workflow made, compared with what its machine was told of them.
 io::Task<Result<>> WorkflowController::take_changes(Work& work) {
-  if (!work.turn.ledger().has_begun() || work.turn.ledger().is_finished()) co_return Result<>();
-  const std::vector<OwnedResource> resources = work.turn.ledger().resources;
+  if (!work.decision.ledger().has_begun() || work.decision.ledger().is_finished())
+    co_return Result<>();
+  const std::vector<OwnedResource> resources = work.decision.ledger().resources;
   for (std::size_t i = 0; i < resources.size(); ++i) {
     const OwnedResource& resource = resources[i];
     if (resource.seen.empty() || resource.seen == kSeenDeleted) continue;
@@ -611,10 +616,10 @@ io::Task<Result<>> WorkflowController::take_changes(Work& work) {
                                      {"kind", resource.kind}};
     if (live) {
       if (!reconcile::is_older(resource.seen, live->resource_version())) continue;
-      work.turn.on_change(i, std::string(live->resource_version()), std::move(event));
+      work.decision.on_change(i, std::string(live->resource_version()), std::move(event));
     } else if (reconcile::is_older(resource.seen, made.resource_version())) {
       event.as_object()["type"] = "K8S_RESOURCE_DELETED";
-      work.turn.on_change(i, std::string(kSeenDeleted), std::move(event));
+      work.decision.on_change(i, std::string(kSeenDeleted), std::move(event));
     }
   }
   co_return Result<>();
@@ -626,15 +631,15 @@ io::Task<Result<>> WorkflowController::write(Work& work) {
   const json::Value* const present = json::find(work.manifest, {"status"});
   json::Value status =
       present != nullptr && present->is_object() ? *present : json::Value(json::Object());
-  if (work.turn.ledger().has_begun()) put_ledger(status, work.turn.ledger());
-  put_conditions(status, work.turn.ledger(), work.problem, work.workflow.generation,
+  if (work.decision.ledger().has_begun()) put_ledger(status, work.decision.ledger());
+  put_conditions(status, work.decision.ledger(), work.problem, work.workflow.generation,
                  io::Loop::wall_now());
   if (present != nullptr && json::equal(status, *present)) {
-    work.turn.on_written();
+    work.decision.on_written();
     co_return Result<>();
   }
   HANGAR_CO_TRY(co_await send_status(work, std::move(status)));
-  work.turn.on_written();
+  work.decision.on_written();
   announce(work);
   co_return Result<>();
 }
@@ -665,7 +670,7 @@ io::Task<Result<>> WorkflowController::send_status(Work& work, json::Value statu
 
 // What the write has made true.
 void WorkflowController::announce(Work& work) {
-  for (const Turn::Transition& transition : work.turn.take_transitions()) {
+  for (const Decision::Transition& transition : work.decision.take_transitions()) {
     if (transition.stayed) instruments_->state_seconds.observe(seconds(*transition.stayed));
     const std::string message =
         transition.from.empty()
@@ -673,11 +678,11 @@ void WorkflowController::announce(Work& work) {
             : fmt::format("{} -> {} on {}", transition.from, transition.to, transition.event);
     host_.events.record(work.manifest, {.reason = "Transition", .message = message});
   }
-  for (const std::string& type : work.turn.take_ignored()) {
+  for (const std::string& type : work.decision.take_ignored()) {
     host_.events.record(work.manifest, {.type = reconcile::EventType::Warning,
                                         .reason = "EventIgnored",
                                         .message = fmt::format("{} means nothing in state {}", type,
-                                                               work.turn.ledger().value)});
+                                                               work.decision.ledger().value)});
   }
   if (work.problem && !work.problem->is_waiting) {
     host_.events.record(work.manifest, {.type = reconcile::EventType::Warning,

@@ -1,12 +1,13 @@
 // Keeps each StatefulWorkflow going: its machine decides, the cluster is made to follow, and its
 // status holds all that must survive.
 //
-// One reconcile is one Turn (decision.h): signals and changes are handed to the machine, what it
-// decides is written under the resourceVersion that it was decided for, and only then carried out,
-// as the workflow's ServiceAccount. What an action came to is written together with what the
-// machine makes of it. A reconcile that has nothing left to do ends; a change, a signal or a
-// deadline starts the next one. Between reconciles nothing is kept of a workflow but its object in
-// the cache.
+// One reconcile follows one Decision (decision.h): signals and changes are handed to the machine,
+// what it decides is written under the resourceVersion that it was decided for, and only then
+// carried out, as the workflow's ServiceAccount. What an action came to is written together with
+// what the machine makes of it. A reconcile that has nothing left to do ends; a change, a signal or
+// a deadline starts the next one. Between reconciles nothing is kept of a workflow but its object
+// in the cache.
+//
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
@@ -75,10 +76,10 @@ class WorkflowController {
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectKey key, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Outcome>> go_on(Work& work);
 
-  // Each carries out one thing that the Turn asked for.
+  // Each carries out one thing that the Decision asks for.
   [[nodiscard]] io::Task<Result<>> begin(Work& work);
   [[nodiscard]] io::Task<Result<>> decide(Work& work);
-  [[nodiscard]] io::Task<Result<>> carry_out(Work& work, Turn::Execute next);
+  [[nodiscard]] io::Task<Result<>> carry_out(Work& work, Decision::Execute next);
   [[nodiscard]] io::Task<Result<>> write(Work& work);
   [[nodiscard]] io::Task<Result<>> send_status(Work& work, json::Value status);
   [[nodiscard]] io::Task<Result<Outcome>> say_only(Work& work, json::Value status);
