@@ -128,7 +128,6 @@ class Decision {
   [[nodiscard]] std::vector<std::string> take_ignored() { return std::exchange(ignored_, {}); }
 
  private:
-  [[nodiscard]] Result<> check(const abi::statemachine::Step& step) const;
   void enter(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void ask_for(const abi::statemachine::Step& step, HistoryEntry& entry, WallTime now);
   void set_timers(const abi::statemachine::Step& step, WallTime now);

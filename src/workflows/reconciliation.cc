@@ -1,0 +1,339 @@
+#include "workflows/reconciliation.h"
+
+#include "base/time.h"
+#include "io/loop.h"
+#include "reconcile/predicates.h"
+#include "workflows/actions.h"
+#include "workflows/crash_points.h"
+#include "workflows/ledger.h"
+#include "workflows/signals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::workflows {
+
+namespace {
+
+constexpr std::string_view kFieldManager = "hangar-workflows";
+
+// In one reconcile: the others come in the next one, once these are off the object.
+constexpr std::size_t kSignalsPerReconcile = 64;
+
+Rules rules_of(const Workflow& workflow) {
+  return {.key = workflow.key,
+          .uid = workflow.uid,
+          .history_max = workflow.history_max,
+          .timeout = workflow.timeout,
+          .state_timeouts = workflow.state_timeouts};
+}
+
+}  // namespace
+
+std::string advice_for_status(const kube::ObjectKey& key) {
+  return fmt::format(
+      "put back what was there, or begin anew: kubectl patch statefulworkflow {} -n {} "
+      "--subresource=status --type=json -p '[{{\"op\":\"remove\",\"path\":\"/status\"}}]'",
+      key.name, key.namespace_);
+}
+
+Reconciliation::Reconciliation(Parts parts, json::Value manifest, std::stop_token stop)
+    : Reconciliation(std::move(parts), read(manifest), std::move(manifest), std::move(stop)) {}
+
+Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manifest,
+                               std::stop_token stop)
+    : parts_(std::move(parts)),
+      stop_(std::move(stop)),
+      manifest_(std::move(manifest)),
+      key_(kube::key_of(manifest_)),
+      workflow_(std::move(reading.workflow)),
+      decision_(std::move(reading.ledger), rules_of(workflow_)),
+      problem_(std::move(reading.problem)) {}
+
+Reconciliation::Reading Reconciliation::read(const json::Value& manifest) {
+  Reading reading;
+  if (Result<Workflow> workflow = parse_workflow(manifest)) {
+    reading.workflow = *std::move(workflow);
+  } else {
+    reading.problem = {.reason = "SpecInvalid", .message = workflow.error().message()};
+  }
+  if (Result<Ledger> ledger = parse_ledger(json::find(manifest, {"status"}))) {
+    reading.ledger = *std::move(ledger);
+  } else if (!reading.problem) {
+    reading.problem = {.reason = "StatusInvalid",
+                       .message = fmt::format("{}: {}", ledger.error().message(),
+                                              advice_for_status(kube::key_of(manifest)))};
+  }
+  return reading;
+}
+
+io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
+  if (problem_) co_return co_await say_only();
+  co_return co_await go_on();
+}
+
+io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
+  if (decision_.ledger().is_foreign) HANGAR_CO_TRY(co_await check_foreign_state());
+  take_signals();
+  skip_action();
+  HANGAR_CO_TRY(co_await migrate());
+  HANGAR_CO_TRY(co_await take_changes());
+  while (true) {
+    const WallTime now = io::Loop::wall_now();
+    const Decision::Next next = decision_.next(now);
+    if (std::holds_alternative<Decision::Start>(next)) {
+      HANGAR_CO_TRY(co_await begin());
+    } else if (std::holds_alternative<Decision::Ask>(next)) {
+      HANGAR_CO_TRY(co_await decide());
+    } else if (std::holds_alternative<Decision::Write>(next)) {
+      HANGAR_CO_TRY(co_await write());
+      HANGAR_CO_TRY(co_await remove_signals());
+    } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
+      HANGAR_CO_TRY(co_await carry_out(*execute));
+    } else {
+      // The conditions may have changed although the ledger did not.
+      HANGAR_CO_TRY(co_await write());
+      HANGAR_CO_TRY(co_await remove_signals());
+      const std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
+      // Deadlines go on although the machine cannot decide.
+      const bool is_terminal = retry_ && retry_->kind() == ErrorKind::InvalidInput;
+      if (retry_ && !(is_terminal && until)) co_return std::unexpected(*retry_);
+      if (!until) co_return Outcome{};
+      // A millisecond later rather than a moment too early; never at once, which would mean the
+      // back-off.
+      const Duration delay = std::max<Duration>(*until - now, Duration::zero());
+      co_return Outcome{.requeue_after = delay + std::chrono::milliseconds(1)};
+    }
+  }
+}
+
+// Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
+io::Task<Result<reconcile::Outcome>> Reconciliation::say_only() {
+  const json::Value* const present = json::find(manifest_, {"status"});
+  const json::Value before =
+      present != nullptr && present->is_object() ? *present : json::Value(json::Object());
+  json::Value status = before;
+  put_conditions(status, decision_.ledger(), problem_,
+                 json::int_at(manifest_, {"metadata", "generation"}), io::Loop::wall_now());
+  if (!json::equal(before, status)) HANGAR_CO_TRY(co_await send_status(std::move(status)));
+  co_return fail(ErrorKind::InvalidInput, problem_->message);
+}
+
+// Actions ------------------------------------------------------------------------------------
+
+io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
+  const Ledger& ledger = decision_.ledger();
+  const auto found = std::ranges::find(ledger.outbox, next.id, &PendingAction::id);
+  const PendingAction action = *found;
+  if (!kind_of(action.type)) {
+    decision_.on_unknown(action.id);
+    co_return Result<>();
+  }
+  const WallTime asked = io::Loop::wall_now();
+  const Owner owner = decision_.owner();
+  Result<ActionPlan> plan = plan_action(owner, action);
+  if (!plan) {
+    (void)decision_.on_failed(
+        action.id, {.reason = "InvalidInput", .message = plan.error().message(), .is_final = true},
+        {}, 0, asked);
+    parts_.instruments.action_ended(action, "failed", asked);
+    co_return Result<>();
+  }
+  const RetryPolicy policy = plan->retry;
+  const ActionKind kind = plan->kind;
+  if (kind == ActionKind::DeleteResources) decision_.abandon_before(action.id);
+  const Executor::Ended ended =
+      HANGAR_CO_TRY(co_await parts_.executor.execute({.owner = owner,
+                                                      .service_account = workflow_.service_account,
+                                                      .action = action,
+                                                      .plan = *std::move(plan),
+                                                      .is_fresh = next.is_fresh,
+                                                      .resources = ledger.resources},
+                                                     stop_));
+  const WallTime now = io::Loop::wall_now();
+  if (const auto* const done = std::get_if<Executor::Done>(&ended)) {
+    if (kind == ActionKind::DeleteResources) decision_.drop_resources();
+    if (!done->seen.empty()) decision_.on_made(done->event, done->seen);
+    decision_.on_done(action.id, done->event);
+    parts_.instruments.action_ended(action, "done", now);
+  } else if (const auto* const pinned = std::get_if<Executor::Pinned>(&ended)) {
+    decision_.on_pinned(action.id, pinned->uid);
+  } else if (std::holds_alternative<Executor::Waits>(ended)) {
+    if (!decision_.on_waiting(action.id, now))
+      parts_.instruments.action_ended(action, "failed", now);
+  } else {
+    const auto& failure = std::get<Decision::Failure>(ended);
+    const double jitter = std::uniform_real_distribution<double>(0, 1)(parts_.random);
+    if (decision_.on_failed(action.id, failure, policy, jitter, now)) {
+      parts_.instruments.action_retried(action);
+    } else {
+      parts_.instruments.action_ended(action, "failed", now);
+      parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
+                                       .reason = "ActionFailed",
+                                       .message = fmt::format("{}#{}: {}", action.type, action.id,
+                                                              failure.message)});
+    }
+  }
+  pass(CrashPoint::Acknowledged);
+  co_return Result<>();
+}
+
+void Reconciliation::skip_action() {
+  const std::string_view wanted = kube::annotation_of(manifest_, kSkipAnnotation);
+  if (wanted.empty()) return;
+  for (const PendingAction& action : decision_.ledger().outbox) {
+    if (fmt::format("{}", action.id) != wanted) continue;
+    parts_.instruments.action_ended(action, "skipped", io::Loop::wall_now());
+    (void)decision_.on_failed(
+        action.id,
+        {.reason = "Skipped",
+         .message = fmt::format("{}#{} was given up on request", action.type, action.id),
+         .is_final = true},
+        {}, 0, io::Loop::wall_now());
+    return;
+  }
+}
+
+// What arrives -------------------------------------------------------------------------------
+
+void Reconciliation::take_signals() {
+  if (!decision_.ledger().has_begun()) return;  // They wait where they are.
+  std::size_t count = 0;
+  for (Signal& signal : signals_of(manifest_)) {
+    if (++count > kSignalsPerReconcile) return;
+    if (signal.event) {
+      (void)decision_.on_signal(std::move(signal.id), *std::move(signal.event));
+      continue;
+    }
+    parts_.events.record(
+        manifest_, {.type = reconcile::EventType::Warning,
+                    .reason = "SignalRefused",
+                    .message = fmt::format("the annotation {}{}: {}", kSignalPrefix, signal.id,
+                                           signal.event.error().message())});
+    decision_.refuse_signal(std::move(signal.id));
+  }
+}
+
+// Their ids are written: from now on their annotations say nothing.
+io::Task<Result<>> Reconciliation::remove_signals() {
+  std::vector<std::string> taken;
+  const std::vector<std::string>& known = decision_.ledger().signals;
+  for (const Signal& signal : signals_of(manifest_)) {
+    if (std::ranges::find(known, signal.id) != known.end()) taken.push_back(signal.id);
+  }
+  if (taken.empty()) co_return Result<>();
+  pass(CrashPoint::SignalsWritten);
+  Result<json::Value> answer = co_await parts_.client.patch(
+      workflow_resource(), key_, kube::PatchType::Merge, removal_of_signals(taken),
+      {.field_manager = std::string(kFieldManager)}, stop_);
+  if (!answer) {
+    co_return std::unexpected(std::move(answer).error().in("take the signals off"));
+  }
+  manifest_ = *std::move(answer);
+  parts_.on_answer(manifest_);
+  take_signals();
+  co_return Result<>();
+}
+
+// The objects that the workflow made, compared with what its machine was told of them.
+io::Task<Result<>> Reconciliation::take_changes() {
+  if (!decision_.ledger().has_begun() || decision_.ledger().is_finished()) co_return Result<>();
+  const std::vector<OwnedResource> resources = decision_.ledger().resources;
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    const OwnedResource& resource = resources[i];
+    if (resource.seen.empty() || resource.seen == kSeenDeleted) continue;
+    const Result<Executor::Place> place = co_await parts_.executor.find(
+        kube::make_gvk(resource.api_version, resource.kind),
+        {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
+    if (!place) continue;  // Its kind is gone or cannot be asked for: there is nothing to tell.
+    const kube::Cache::Subscription& made = parts_.watches.watch_made(place->resource);
+    if (!made.is_synced()) continue;  // It enqueues the workflow once it is.
+    const kube::ObjectPtr live = made.get(place->key);
+    json::Value event = json::Object{{"type", "K8S_RESOURCE_CHANGED"},
+                                     {"resourceName", resource.name},
+                                     {"apiVersion", resource.api_version},
+                                     {"kind", resource.kind}};
+    if (live) {
+      if (!reconcile::is_older(resource.seen, live->resource_version())) continue;
+      decision_.on_change(i, std::string(live->resource_version()), std::move(event));
+    } else if (reconcile::is_older(resource.seen, made.resource_version())) {
+      event.as_object()["type"] = "K8S_RESOURCE_DELETED";
+      decision_.on_change(i, std::string(kSeenDeleted), std::move(event));
+    }
+  }
+  co_return Result<>();
+}
+
+// The status ---------------------------------------------------------------------------------
+
+io::Task<Result<>> Reconciliation::write() {
+  const json::Value* const present = json::find(manifest_, {"status"});
+  json::Value status =
+      present != nullptr && present->is_object() ? *present : json::Value(json::Object());
+  if (decision_.ledger().has_begun()) put_ledger(status, decision_.ledger());
+  put_conditions(status, decision_.ledger(), problem_, workflow_.generation, io::Loop::wall_now());
+  if (present != nullptr && json::equal(status, *present)) {
+    decision_.on_written();
+    co_return Result<>();
+  }
+  HANGAR_CO_TRY(co_await send_status(std::move(status)));
+  decision_.on_written();
+  announce();
+  co_return Result<>();
+}
+
+// Only over the very object that it was decided for.
+io::Task<Result<>> Reconciliation::send_status(json::Value status) {
+  json::Value patch = json::Array{
+      json::Object{{"op", "replace"},
+                   {"path", "/metadata/resourceVersion"},
+                   {"value", json::string_at(manifest_, {"metadata", "resourceVersion"})}},
+      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
+  pass(CrashPoint::BeforeWrite);
+  Result<json::Value> answer = co_await parts_.client.patch(
+      workflow_resource(), key_, kube::PatchType::Json, std::move(patch),
+      {.field_manager = std::string(kFieldManager), .subresource = "status"}, stop_);
+  pass(CrashPoint::AfterWrite);
+  // It is gone: nobody is left to be told.
+  if (!answer && answer.error().kind() == ErrorKind::NotFound) {
+    co_return fail(ErrorKind::Cancelled, "the workflow is gone");
+  }
+  if (!answer) {
+    co_return std::unexpected(std::move(answer).error().in("write the status"));
+  }
+  manifest_ = *std::move(answer);
+  parts_.on_answer(manifest_);
+  co_return Result<>();
+}
+
+// What the write has made true.
+void Reconciliation::announce() {
+  for (const Decision::Transition& transition : decision_.take_transitions()) {
+    if (transition.stayed) parts_.instruments.state_seconds.observe(in_seconds(*transition.stayed));
+    const std::string message =
+        transition.from.empty()
+            ? fmt::format("began in {}", transition.to)
+            : fmt::format("{} -> {} on {}", transition.from, transition.to, transition.event);
+    parts_.events.record(manifest_, {.reason = "Transition", .message = message});
+  }
+  for (const std::string& type : decision_.take_ignored()) {
+    parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
+                                     .reason = "EventIgnored",
+                                     .message = fmt::format("{} means nothing in state {}", type,
+                                                            decision_.ledger().value)});
+  }
+  if (problem_ && !problem_->is_waiting) {
+    parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
+                                     .reason = problem_->reason,
+                                     .message = problem_->message});
+  }
+}
+
+}  // namespace hangar::workflows

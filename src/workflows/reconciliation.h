@@ -1,0 +1,112 @@
+// One reconcile of one workflow: asks its Decision (decision.h) what is next and sees to it, until
+// there is nothing left to do.
+//
+// Lives as long as the reconcile: what is known of a workflow in between is its object in the
+// cache. Loop thread only.
+#pragma once
+
+#include "abi/statemachine/machine.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+#include "workflows/decision.h"
+#include "workflows/executor.h"
+#include "workflows/instruments.h"
+#include "workflows/ledger.h"
+#include "workflows/machine_modules.h"
+#include "workflows/verdict.h"
+#include "workflows/watches.h"
+#include "workflows/workflow.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace hangar::workflows {
+
+class Reconciliation {
+ public:
+  // All of it outlives this.
+  struct Parts {
+    const kube::Client& client;
+    MachineModules& modules;
+    reconcile::EventRecorder& events;
+    Watches& watches;
+    Executor& executor;
+    const Instruments& instruments;
+    std::mt19937_64& random;
+    const Log& log;
+    // The workflow as the API server has it after a write of ours.
+    std::function<void(const json::Value& manifest)> on_answer;
+  };
+  // `manifest`: the newest that is known of the workflow.
+  Reconciliation(Parts parts, json::Value manifest, std::stop_token stop);
+  Reconciliation(const Reconciliation&) = delete;
+  Reconciliation& operator=(const Reconciliation&) = delete;
+
+  // Once. Errors as reconcile::Reconciler has them.
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
+
+ private:
+  using Outcome = reconcile::Outcome;
+  using Step = abi::statemachine::Step;
+
+  // What the object says, as far as it can be read.
+  struct Reading {
+    Workflow workflow;
+    Ledger ledger;
+    std::optional<Problem> problem;
+  };
+  [[nodiscard]] static Reading read(const json::Value& manifest);
+  Reconciliation(Parts parts, Reading reading, json::Value&& manifest, std::stop_token stop);
+
+  [[nodiscard]] io::Task<Result<Outcome>> go_on();
+  [[nodiscard]] io::Task<Result<Outcome>> say_only();
+
+  // reconciliation_machine.cc: what the machine is asked, and what becomes of its answers.
+  [[nodiscard]] io::Task<Result<>> begin();
+  [[nodiscard]] io::Task<Result<>> decide();
+  [[nodiscard]] io::Task<Result<>> check_foreign_state();
+  [[nodiscard]] io::Task<Result<>> migrate();
+  // The machine that the workflow is pinned to, or is to be.
+  [[nodiscard]] io::Task<Result<>> need_machine();
+  [[nodiscard]] Result<> on_module_error(const Error& error);
+  [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
+  void keep_output(const Step& step) const;
+  void watch_config_map();
+
+  // reconciliation.cc: everything else.
+  [[nodiscard]] io::Task<Result<>> carry_out(Decision::Execute next);
+  void skip_action();
+  void take_signals();
+  [[nodiscard]] io::Task<Result<>> remove_signals();
+  [[nodiscard]] io::Task<Result<>> take_changes();
+  [[nodiscard]] io::Task<Result<>> write();
+  [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
+  void announce();
+
+  const Parts parts_;
+  const std::stop_token stop_;
+  json::Value manifest_;  // The newest state; replaced by the answer to each of our writes.
+  const kube::ObjectKey key_;
+  const Workflow workflow_;
+  Decision decision_;
+  std::shared_ptr<abi::statemachine::Machine> machine_;
+  Decision::Revision revision_;  // Of machine_.
+  std::optional<Problem> problem_;
+  std::optional<Error> retry_;  // Why it is to be tried again although nothing happens.
+};
+
+// How to repair a status that somebody broke.
+[[nodiscard]] std::string advice_for_status(const kube::ObjectKey& key);
+
+}  // namespace hangar::workflows
