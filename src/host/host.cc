@@ -168,6 +168,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .cache = cache,
                  .discovery = discovery,
                  .modules = machine_parts.modules,
+                 .workers = workers,
+                 .store = *supply.store,
                  .concurrency = config.max_concurrent_reconciles,
                  .events = events,
                  .turnstile = turnstile,
@@ -246,6 +248,11 @@ Result<> Host::run() {
     if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
     if (!parts_->config.has(Feature::Airways) || parts_->airways.is_synced()) return {};
     return fail(ErrorKind::Unavailable, "the Airways have not been listed yet");
+  });
+  parts_->endpoints.add_check("workflows", [this]() -> Result<> {
+    if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
+    if (!parts_->config.has(Feature::Workflows) || parts_->workflows.is_synced()) return {};
+    return fail(ErrorKind::Unavailable, "the StatefulWorkflows have not been listed yet");
   });
   HANGAR_TRY(parts_->endpoints.listen(parts_->config.bind_address));
 

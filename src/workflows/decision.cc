@@ -356,16 +356,18 @@ void Decision::on_done(std::int64_t id, json::Value event) {
   acknowledge(id, std::move(event));
 }
 
-bool Decision::on_waiting(std::int64_t id, WallTime now) {
+bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now) {
   const PendingAction* const action = ledger_.find_action(id);
   if (action == nullptr) return true;
   if (!action->deadline || now < *action->deadline) {
     parked_.insert(id);
     return true;
   }
-  std::string message = fmt::format("{} waited for {} in vain", action->type,
-                                    to_go_duration(now - action->requested_at));
-  if (!action->last_error.empty()) message += ": " + action->last_error;
+  const Duration waited =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - action->requested_at);
+  std::string message =
+      fmt::format("{} waited for {} in vain: {}", action->type, to_go_duration(waited), what);
+  if (!action->last_error.empty()) message += "; before that: " + action->last_error;
   (void)on_failed(id, {.reason = "TimedOut", .message = std::move(message), .is_final = true}, {},
                   0, now);
   return false;

@@ -307,13 +307,16 @@ TEST(Decision, WaitsNoLongerThanTheActionsTimeout) {
       begun(step_to("a", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db","timeout":"1m"})"}}));
   ASSERT_TRUE(std::holds_alternative<Decision::Execute>(decision.next(kNow)));
 
-  EXPECT_TRUE(decision.on_waiting(1, kNow + seconds(59)));
+  EXPECT_TRUE(decision.on_waiting(1, "Deployment team/db: 0 of 1", kNow + seconds(59)));
   const Decision::Next next = decision.next(kNow + seconds(59));
   ASSERT_TRUE(std::holds_alternative<Decision::Wait>(next));
   EXPECT_EQ(std::get<Decision::Wait>(next).until, kNow + minutes(1));
 
-  EXPECT_FALSE(decision.on_waiting(1, kNow + minutes(1)));
-  EXPECT_EQ(json::string_at(decision.ledger().inbox.at(0).body, {"reason"}), "TimedOut");
+  EXPECT_FALSE(decision.on_waiting(1, "Deployment team/db: 0 of 1", kNow + minutes(1)));
+  const json::Value& event = decision.ledger().inbox.at(0).body;
+  EXPECT_EQ(json::string_at(event, {"reason"}), "TimedOut");
+  EXPECT_EQ(json::string_at(event, {"message"}),
+            "RUN_HEALTH_CHECK waited for 1m in vain: Deployment team/db: 0 of 1");
 }
 
 TEST(Decision, WritesNothingForAnEventThatMeansNothing) {

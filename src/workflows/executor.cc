@@ -54,6 +54,10 @@ Executor::Done done(const Assignment& task) {
   return {.event = about(task, done_event(task.action))};
 }
 
+Executor::Waits waits(const Executor::Place& place, std::string_view unmet) {
+  return {.what = fmt::format("{} {}: {}", place.resource.kind, place.key.to_string(), unmet)};
+}
+
 // What is not met yet; empty when all is.
 std::string unmet(const Wish& wish, const json::Value& live) {
   if (!wish.condition.empty()) {
@@ -302,16 +306,20 @@ io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::st
       co_return final_failure("NotFound",
                               fmt::format("there is no Deployment {}", place.key.to_string()));
     }
-    if (!reconcile::workload_readiness("Deployment", *live).is_ready()) co_return Waits{};
+    const reconcile::Readiness health = reconcile::workload_readiness("Deployment", *live);
+    if (!health.is_ready()) co_return waits(place, health.why);
     Executor::Done healthy = done(task);
     healthy.event.as_object()["deploymentName"] = task.plan.key.name;
     co_return healthy;
   }
   if (task.plan.wish.is_gone) {
-    if (live) co_return Waits{};
+    if (live) co_return waits(place, "it is still there");
     co_return done(task);
   }
-  if (!live || !unmet(task.plan.wish, *live).empty()) co_return Waits{};
+  if (!live) co_return waits(place, "there is none");
+  if (const std::string why = unmet(task.plan.wish, *live); !why.empty()) {
+    co_return waits(place, why);
+  }
   co_return done(task);
 }
 
@@ -341,7 +349,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
                                  condition == nullptr ? std::string_view()
                                                       : json::string_at(*condition, {"message"})));
   }
-  if (!readiness.is_ready()) co_return Waits{};
+  if (!readiness.is_ready()) co_return waits(place, "it has not ended");
   co_return done(task);
 }
 

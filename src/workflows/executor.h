@@ -45,7 +45,9 @@ class Executor {
     // Of the object that it made: the version that the machine knows now.
     std::string seen = {};
   };
-  struct Waits {};
+  struct Waits {
+    std::string what = {};  // For people: which object, and what it is not yet.
+  };
   struct Pinned {
     std::string uid;
   };

@@ -143,7 +143,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
     (void)decision_.on_failed(
         action.id, {.reason = "InvalidInput", .message = plan.error().message(), .is_final = true},
         {}, 0, asked);
-    parts_.instruments.action_ended(action, "failed", asked);
+    action_failed(action, plan.error().message(), asked);
     co_return Result<>();
   }
   const RetryPolicy policy = plan->retry;
@@ -165,24 +165,31 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
     parts_.instruments.action_ended(action, "done", now);
   } else if (const auto* const pinned = std::get_if<Executor::Pinned>(&ended)) {
     decision_.on_pinned(action.id, pinned->uid);
-  } else if (std::holds_alternative<Executor::Waits>(ended)) {
-    if (!decision_.on_waiting(action.id, now))
-      parts_.instruments.action_ended(action, "failed", now);
+  } else if (const auto* const waits = std::get_if<Executor::Waits>(&ended)) {
+    if (!decision_.on_waiting(action.id, waits->what, now)) {
+      action_failed(action, "timed out: " + waits->what, now);
+    }
   } else {
     const auto& failure = std::get<Decision::Failure>(ended);
     const double jitter = std::uniform_real_distribution<double>(0, 1)(parts_.random);
     if (decision_.on_failed(action.id, failure, policy, jitter, now)) {
       parts_.instruments.action_retried(action);
     } else {
-      parts_.instruments.action_ended(action, "failed", now);
-      parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
-                                       .reason = "ActionFailed",
-                                       .message = fmt::format("{}#{}: {}", action.type, action.id,
-                                                              failure.message)});
+      action_failed(action, failure.message, now);
     }
   }
   pass(CrashPoint::Acknowledged);
   co_return Result<>();
+}
+
+// For good: the machine is told by a FAILURE, people by this.
+void Reconciliation::action_failed(const PendingAction& action, std::string_view why,
+                                   WallTime now) {
+  parts_.instruments.action_ended(action, "failed", now);
+  parts_.events.record(manifest_,
+                       {.type = reconcile::EventType::Warning,
+                        .reason = "ActionFailed",
+                        .message = fmt::format("{}#{}: {}", action.type, action.id, why)});
 }
 
 void Reconciliation::skip_action() {
@@ -285,6 +292,7 @@ io::Task<Result<>> Reconciliation::write() {
   }
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
   decision_.on_written();
+  if (!unpinned_.empty()) parts_.on_unpinned(std::exchange(unpinned_, {}));
   announce();
   co_return Result<>();
 }

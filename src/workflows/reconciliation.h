@@ -8,6 +8,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
@@ -19,6 +20,7 @@
 #include "workflows/instruments.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
+#include "workflows/module_archive.h"
 #include "workflows/verdict.h"
 #include "workflows/watches.h"
 #include "workflows/workflow.h"
@@ -39,6 +41,7 @@ class Reconciliation {
   struct Parts {
     const kube::Client& client;
     MachineModules& modules;
+    ModuleArchive& archive;
     reconcile::EventRecorder& events;
     Watches& watches;
     Executor& executor;
@@ -47,6 +50,8 @@ class Reconciliation {
     const Log& log;
     // The workflow as the API server has it after a write of ours.
     std::function<void(const json::Value& manifest)> on_answer;
+    // It is not pinned to that module any more; that is written.
+    std::function<void(const std::string& sha256)> on_unpinned;
   };
   // `manifest`: the newest that is known of the workflow.
   Reconciliation(Parts parts, json::Value manifest, std::stop_token stop);
@@ -79,13 +84,19 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> migrate();
   // The machine that the workflow is pinned to, or is to be.
   [[nodiscard]] io::Task<Result<>> need_machine();
+  // So that it can be had again for as long as the workflow is pinned to it.
+  [[nodiscard]] io::Task<Result<>> keep_module(std::string sha256);
   [[nodiscard]] Result<> on_module_error(const Error& error);
+  // `doing`: what the machine was asked; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
+  // How people get it going again once they have mended the machine.
+  [[nodiscard]] std::string advice_for_machine() const;
   void keep_output(const Step& step) const;
   void watch_config_map();
 
   // reconciliation.cc: everything else.
   [[nodiscard]] io::Task<Result<>> carry_out(Decision::Execute next);
+  void action_failed(const PendingAction& action, std::string_view why, WallTime now);
   void skip_action();
   void take_signals();
   [[nodiscard]] io::Task<Result<>> remove_signals();
@@ -102,6 +113,9 @@ class Reconciliation {
   Decision decision_;
   std::shared_ptr<abi::statemachine::Machine> machine_;
   Decision::Revision revision_;  // Of machine_.
+  std::optional<ModuleArchive::Hold> hold_;
+  std::string
+      unpinned_;  // The digest that it was pinned to before a migration, until that is written.
   std::optional<Problem> problem_;
   std::optional<Error> retry_;  // Why it is to be tried again although nothing happens.
 };

@@ -34,21 +34,50 @@ std::string run_of(WallTime now) {
 
 io::Task<Result<>> Reconciliation::need_machine() {
   if (machine_) co_return Result<>();
-  const MachineSource source{.reference = workflow_.module,
-                             .sha256 = workflow_.module_sha256,
-                             .insecure = workflow_.insecure};
-  const std::string pinned = decision_.ledger().sha256;
+  MachineSource source{.reference = workflow_.module,
+                       .sha256 = workflow_.module_sha256,
+                       .insecure = workflow_.insecure};
+  const Ledger& ledger = decision_.ledger();
   Result<MachineModule> module = fail(ErrorKind::NotFound, "the module was never loaded");
-  if (!pinned.empty()) module = co_await parts_.modules.load(pinned, stop_);
-  const bool may_ask = pinned.empty() || (!module && module.error().kind() == ErrorKind::NotFound);
-  if (may_ask) {
-    MachineSource wanted = source;
-    if (!pinned.empty()) wanted.sha256 = pinned;
-    module = co_await parts_.modules.prepare(std::move(wanted), stop_);
+  if (!ledger.sha256.empty()) {
+    module = co_await load_pinned(parts_.modules, parts_.archive,
+                                  {.namespace_ = key_.namespace_, .sha256 = ledger.sha256}, stop_);
+    source.sha256 = ledger.sha256;
+    // The tag may have moved, what it stood for is still there by its digest.
+    if (ledger.resolved.starts_with("oci://")) source.reference = ledger.resolved;
+  }
+  if (!module && module.error().kind() == ErrorKind::NotFound) {
+    module = co_await parts_.modules.prepare(std::move(source), stop_);
   }
   if (!module) co_return std::unexpected(std::move(module).error());
+  if (!ledger.sha256.empty()) {
+    // Somebody may have deleted the copy. The workflow has got its module: no reason to wait.
+    (void)co_await parts_.archive.keep({.namespace_ = key_.namespace_, .sha256 = module->sha256},
+                                       stop_);
+  }
   machine_ = module->machine;
   revision_ = {.sha256 = module->sha256, .resolved = module->resolved};
+  co_return Result<>();
+}
+
+io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
+  const ArchivedModule module{.namespace_ = key_.namespace_, .sha256 = std::move(sha256)};
+  hold_ = parts_.archive.hold(module);
+  const Result<> kept = co_await parts_.archive.keep(module, stop_);
+  if (kept) co_return kept;
+  const ErrorKind kind = kept.error().kind();
+  if (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable) co_return kept;
+  // Better a workflow that depends on this host's cache, and its source, than none. Of what is too
+  // large for an object that is known (docs/operating/workflows.md).
+  if (kind != ErrorKind::LimitExceeded) {
+    parts_.events.record(
+        manifest_, {.type = reconcile::EventType::Warning,
+                    .reason = "ModuleNotKept",
+                    .message = fmt::format("no copy of the module sha256:{} in this namespace: {}. "
+                                           "The workflow goes on for as long as a host has it in "
+                                           "its cache or its source has it",
+                                           module.sha256, kept.error().message())});
+  }
   co_return Result<>();
 }
 
@@ -66,28 +95,44 @@ Result<> Reconciliation::on_module_error(const Error& error) {
   decision_.on_stuck();
   const std::string pinned = decision_.ledger().sha256;
   watch_config_map();
-  const bool is_absent = error.kind() == ErrorKind::NotFound;
+  const bool is_source_closed =
+      error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
+  if (!pinned.empty() && is_source_closed) {
+    problem_ = Problem{.reason = "ModuleUnavailable",
+                       .message = fmt::format("the module sha256:{}, which the workflow began "
+                                              "with, cannot be had: {}. It is asked for again from "
+                                              "time to time",
+                                              pinned, error.message())};
+    retry_ = Error(ErrorKind::Unavailable, error.message());
+    return {};
+  }
   if (!pinned.empty()) {
     problem_ = Problem{
-        .reason = is_absent ? "ModuleGone" : "ModuleUnavailable",
+        .reason = "ModuleGone",
         .message = fmt::format(
-            "the workflow began with the module sha256:{}, which is not here any more, and {}: put "
-            "it back, or let the workflow go on with what is there now by the annotation {}",
-            pinned, error.message(), kMigrateAnnotation)};
+            "the workflow began with the module sha256:{}, of which there is no copy here, and {}: "
+            "put it back, or let the workflow go on with what is there now: kubectl annotate "
+            "statefulworkflow {} -n {} {}=<any new text>",
+            pinned, error.message(), key_.name, key_.namespace_, kMigrateAnnotation)};
     retry_ = Error(ErrorKind::Unavailable, error.message());
     return {};
   }
   // The API server's word: the ConfigMap itself, not something in it, is missing.
   const bool is_awaited = workflow_.config_map && kube::reason_of(error) == "NotFound";
-  problem_ = Problem{.reason = is_awaited ? "WaitingForModule" : "ModuleInvalid",
-                     .message = error.message(),
-                     .is_waiting = is_awaited};
   if (is_awaited) {
-    problem_->message =
-        fmt::format("{}: make the ConfigMap {} in namespace {}; the workflow begins then",
-                    error.message(), *workflow_.config_map, key_.namespace_);
-  } else if (error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied) {
-    problem_->reason = "ModuleUnavailable";
+    problem_ = Problem{.reason = "WaitingForModule",
+                       .message = fmt::format(
+                           "{}: make the ConfigMap {} in namespace {}; the workflow begins then",
+                           error.message(), *workflow_.config_map, key_.namespace_),
+                       .is_waiting = true};
+  } else if (is_source_closed) {
+    problem_ = Problem{.reason = "ModuleUnavailable",
+                       .message = fmt::format("{}. It is asked for again from time to time; the "
+                                              "workflow begins when it can be had",
+                                              error.message())};
+  } else {
+    problem_ = Problem{.reason = "ModuleInvalid",
+                       .message = fmt::format("{}. {}", error.message(), advice_for_machine())};
   }
   // A ConfigMap is watched, everything else is asked for again.
   retry_ = workflow_.config_map && error.kind() != ErrorKind::Unavailable
@@ -96,17 +141,39 @@ Result<> Reconciliation::on_module_error(const Error& error) {
   return {};
 }
 
+std::string Reconciliation::advice_for_machine() const {
+  if (decision_.ledger().has_begun()) {
+    return fmt::format(
+        "Mend the machine, and let this workflow go on with it: kubectl annotate statefulworkflow "
+        "{} -n {} {}=<any new text>; the event waits in the inbox until then",
+        key_.name, key_.namespace_, kMigrateAnnotation);
+  }
+  if (workflow_.config_map) {
+    return fmt::format(
+        "Mend the machine in the ConfigMap {}; the workflow begins as soon as that changes",
+        *workflow_.config_map);
+  }
+  return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
+}
+
 Result<> Reconciliation::on_machine_error(const Error& error, std::string_view doing) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
-  std::string_view reason = "MachineFailed";
-  if (error.kind() == ErrorKind::LimitExceeded) reason = "LimitExceeded";
-  if (error.kind() == ErrorKind::InvalidInput) reason = "AnswerInvalid";
-  problem_ = Problem{
-      .reason = std::string(reason),
-      .message = fmt::format("{}: {}. Mend the machine and set the annotation {}: the event waits",
-                             doing, error.message(), kMigrateAnnotation)};
-  retry_ = Error(ErrorKind::InvalidInput, error.message());
+  problem_ = Problem{.reason = "MachineFailed"};
+  std::string_view what = "it failed";
+  if (error.kind() == ErrorKind::LimitExceeded) {
+    problem_->reason = "LimitExceeded";
+    what = "it took more than it may (a loop that does not end, or data that only grow?)";
+  } else if (error.kind() == ErrorKind::InvalidInput) {
+    problem_->reason = "AnswerInvalid";
+    what = "its answer is none";
+  }
+  problem_->message =
+      fmt::format("{}: {}: {}. {}", doing, what, error.message(), advice_for_machine());
+  // Of what is not watched, there may be something new later.
+  const bool is_asked_again = !decision_.ledger().has_begun() && !workflow_.config_map;
+  retry_ =
+      Error(is_asked_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
   return {};
 }
 
@@ -118,13 +185,14 @@ io::Task<Result<>> Reconciliation::begin() {
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) keep_output(*step);
+  if (step) HANGAR_CO_TRY(co_await keep_module(revision_.sha256));
   const WallTime now = io::Loop::wall_now();
   const Result<> taken = step ? decision_.on_started(*step, revision_, run_of(now), now)
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
     // A new ConfigMap may mend it: nothing has begun.
     watch_config_map();
-    co_return on_machine_error(taken.error(), "the machine could not begin");
+    co_return on_machine_error(taken.error(), "the machine, asked for its first state");
   }
   co_return Result<>();
 }
@@ -145,8 +213,9 @@ io::Task<Result<>> Reconciliation::decide() {
   const Result<> taken = step ? decision_.on_decided(*step, io::Loop::wall_now())
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
-    co_return on_machine_error(
-        taken.error(), fmt::format("in state {}, at the event {}", decision_.ledger().value, type));
+    co_return on_machine_error(taken.error(),
+                               fmt::format("the machine in state {}, asked about the event {}",
+                                           decision_.ledger().value, type));
   }
   co_return Result<>();
 }
@@ -174,6 +243,7 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
     retry_ = Error(ErrorKind::InvalidInput, step.error().message());
     co_return Result<>();
   }
+  if (decision_.ledger().sha256.empty()) HANGAR_CO_TRY(co_await keep_module(revision_.sha256));
   const WallTime now = io::Loop::wall_now();
   decision_.adopt(revision_, step->is_handled ? std::string() : step->value, run_of(now), now);
   co_return Result<>();
@@ -213,11 +283,13 @@ io::Task<Result<>> Reconciliation::migrate() {
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
+  HANGAR_CO_TRY(co_await keep_module(module->sha256));
   const std::string message = fmt::format("from sha256:{} to sha256:{} in state {}", ledger.sha256,
                                           module->sha256, ledger.value);
   parts_.events.record(manifest_, {.reason = "Migrated", .message = message});
   machine_ = module->machine;
   revision_ = {.sha256 = module->sha256, .resolved = module->resolved};
+  if (ledger.sha256 != module->sha256) unpinned_ = ledger.sha256;
   decision_.on_migrated({.request = request, .is_done = true, .message = message}, revision_);
   // What the old machine could not do is tried with the new one.
   problem_.reset();

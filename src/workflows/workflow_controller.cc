@@ -1,12 +1,30 @@
 #include "workflows/workflow_controller.h"
 
 #include "base/log.h"
+#include "json/value.h"
 #include "reconcile/predicates.h"
 #include "workflows/reconciliation.h"
 
+#include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::workflows {
+
+namespace {
+
+// How often copies of modules are looked for that nobody needs, besides those of workflows that are
+// seen to go.
+constexpr std::chrono::hours kTidying{1};
+
+// Of the module that the workflow is pinned to; empty before it has begun.
+std::string digest_of(const kube::Object& workflow) {
+  return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
+}
+
+}  // namespace
 
 WorkflowController::WorkflowController(const Host& host)
     : host_(host),
@@ -16,30 +34,44 @@ WorkflowController::WorkflowController(const Host& host)
                [this](const kube::ObjectKey& workflow) { controller_.enqueue(workflow); }),
       executor_(host.client, host.discovery, watches_),
       random_(std::random_device()()),
+      archive_(
+          {.loop = host.loop, .workers = host.workers, .client = host.client, .store = host.store}),
       controller_(host.loop, host.metrics, log_,
                   {.name = "statefulworkflow",
                    .concurrency = host.concurrency,
                    .turnstile = &host_.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return reconcile(std::move(key), std::move(stop));
-                  }) {}
+                  }),
+      tidier_(host.loop, host.metrics, log_, {.name = "statefulworkflow-modules"},
+              [this](kube::ObjectKey copy, std::stop_token stop) {
+                return tidy(std::move(copy), std::move(stop));
+              }) {}
 
 WorkflowController::~WorkflowController() = default;
 
 void WorkflowController::start() {
   controller_.start();
+  tidier_.start();
   subscription_ =
       host_.cache.subscribe({.resource = workflow_resource()},
-                            {.on_delta = [this](const kube::Delta& delta) { on_workflow(delta); }});
+                            {.on_delta = [this](const kube::Delta& delta) { on_workflow(delta); },
+                             .on_synced = [this] { tidier_.enqueue({}); }});
 }
 
 io::Task<void> WorkflowController::stop() {
   subscription_.reset();
   co_await controller_.stop();
+  co_await tidier_.stop();
 }
 
 void WorkflowController::on_workflow(const kube::Delta& delta) {
   const kube::ObjectKey& key = delta.object->key();
+  if (delta.type == kube::Delta::Type::Deleted) {
+    if (std::string sha256 = digest_of(*delta.object); !sha256.empty()) {
+      tidier_.enqueue({.namespace_ = key.namespace_, .name = std::move(sha256)});
+    }
+  }
   if (const auto found = latest_.find(key); found != latest_.end()) {
     const kube::Object& latest = *found->second;
     const bool is_same_object = latest.uid() == delta.object->uid();
@@ -93,17 +125,52 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
   Reconciliation reconciliation(
       {.client = host_.client,
        .modules = host_.modules,
+       .archive = archive_,
        .events = host_.events,
        .watches = watches_,
        .executor = executor_,
        .instruments = instruments_,
        .random = random_,
        .log = log_,
-       .on_answer = [this, &key](const json::Value& answer) { remember(key, answer); }},
+       .on_answer = [this, &key](const json::Value& answer) { remember(key, answer); },
+       .on_unpinned =
+           [this, &key](const std::string& sha256) {
+             tidier_.enqueue({.namespace_ = key.namespace_, .name = sha256});
+           }},
       object->to_value(), std::move(stop));
   Result<Outcome> outcome = co_await reconciliation.run();
   watches_.release(key);
   co_return outcome;
+}
+
+bool WorkflowController::is_pinned(const ArchivedModule& module) const {
+  const auto pins = [&module](const kube::Object& workflow) {
+    return workflow.key().namespace_ == module.namespace_ && digest_of(workflow) == module.sha256;
+  };
+  return std::ranges::any_of(latest_, [&](const auto& known) { return pins(*known.second); }) ||
+         std::ranges::any_of(subscription_->list(module.namespace_),
+                             [&](const kube::ObjectPtr& workflow) { return pins(*workflow); });
+}
+
+io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey copy,
+                                                              std::stop_token stop) {
+  if (!is_synced()) co_return Outcome{};  // Once it is, all copies are looked at.
+  if (!copy.name.empty()) {
+    const ArchivedModule module{.namespace_ = copy.namespace_, .sha256 = copy.name};
+    HANGAR_CO_TRY(co_await archive_.remove_unless(
+        module, [this, &module] { return !is_synced() || is_pinned(module); }, std::move(stop)));
+    co_return Outcome{};
+  }
+  Result<std::vector<ArchivedModule>> copies = co_await archive_.list(std::move(stop));
+  if (!copies && copies.error().kind() == ErrorKind::Denied) {
+    // Without the right to keep copies there are none: what needs one says so.
+    co_return Outcome{.requeue_after = kTidying};
+  }
+  if (!copies) co_return std::unexpected(std::move(copies).error());
+  for (ArchivedModule& module : *copies) {
+    tidier_.enqueue({.namespace_ = std::move(module.namespace_), .name = std::move(module.sha256)});
+  }
+  co_return Outcome{.requeue_after = kTidying};
 }
 
 }  // namespace hangar::workflows

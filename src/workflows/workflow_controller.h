@@ -16,16 +16,19 @@
 #include "base/result.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "modules/module_store.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
 #include "workflows/machine_modules.h"
+#include "workflows/module_archive.h"
 #include "workflows/watches.h"
 
 #include <cstddef>
@@ -45,6 +48,8 @@ class WorkflowController {
     kube::Cache& cache;
     kube::Discovery& discovery;
     MachineModules& modules;
+    io::Workers& workers;
+    modules::ModuleStore& store;  // That of `modules`.
     std::size_t concurrency = 1;
     reconcile::EventRecorder& events;
     reconcile::Turnstile& turnstile;
@@ -68,6 +73,9 @@ class WorkflowController {
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
   void remember(const kube::ObjectKey& key, const json::Value& answer);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectKey key, std::stop_token stop);
+  // Deletes a copy of a module that no workflow needs; of an empty key: looks for such copies.
+  [[nodiscard]] io::Task<Result<Outcome>> tidy(kube::ObjectKey copy, std::stop_token stop);
+  [[nodiscard]] bool is_pinned(const ArchivedModule& module) const;
 
   const Host host_;
   const Log log_;
@@ -77,7 +85,9 @@ class WorkflowController {
   Watches watches_;
   Executor executor_;
   std::mt19937_64 random_;
+  ModuleArchive archive_;
   reconcile::Controller controller_;
+  reconcile::Controller tidier_;  // Of archive_: by namespace and digest.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };
 

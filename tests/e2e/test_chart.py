@@ -237,7 +237,17 @@ def workflow_flow(cluster):
     workflows.reaches(cluster, "flows", "orders", "ready", 120)
     workflows.signal(cluster, "flows", "orders", "one", {"type": "NOTHING"})
     eventually(lambda: not cluster.get(*workflows.WORKFLOW, "orders", "flows")["metadata"].get("annotations"), "the signal is taken", 60)
-    cluster.delete(*workflows.WORKFLOW, "orders", "flows")
+    # A module that the host has never seen is looked for among the copies in the cluster.
+    workflows.module(cluster, "flows", "rollout", workflows.bundle(workflows.ROLLOUT))
+    cluster.create(workflows.workflow("lost", "flows", "rollout", input={"soakMilliseconds": 600000}))
+    began = eventually(lambda: workflows.status(cluster, "flows", "lost").get("revision"), "it began", 60)["sha256"]
+    cluster.patch(*workflows.WORKFLOW, "lost", {"status": {"revision": {"sha256": "0" * 64}}}, "flows", "status")
+    workflows.signal(cluster, "flows", "lost", "one", "ABORT")
+    workflows.stalls(cluster, "flows", "lost", "0" * 64)
+    assert len(workflows.copies(cluster, "flows")) == 2
+    for name in ("orders", "lost"):
+        cluster.delete(*workflows.WORKFLOW, name, "flows")
+    eventually(lambda: workflows.copies(cluster, "flows") == [f"machine-{began}"], "nobody needs the provisioner's copy", 60)
 
 
 def node_flow(cluster):

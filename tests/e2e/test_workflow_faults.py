@@ -1,5 +1,7 @@
 """Hosts that end in the middle of a workflow: nothing is done twice, nothing is lost, and delays go on."""
+import base64
 import collections
+import gzip
 import signal as signals
 import threading
 import time
@@ -7,10 +9,10 @@ import time
 import pytest
 
 import workflows
-from cluster import eventually
+from cluster import ApiError, eventually, never
 from conftest import control_plane
 from host import Host
-from workflows import CONDUCTOR, ROLLOUT, WORKFLOW, bundle, reaches, signal, state
+from workflows import CONDUCTOR, REVISION, ROLLOUT, WORKFLOW, bundle, copies, reaches, signal, stalls, state
 
 # Where the host can be made to end as kill -9 would end it (src/workflows/crash_points.h).
 POINTS = ["decided", "before-write", "after-write", "before-effect", "effect-done", "acknowledged", "signals-written"]
@@ -182,3 +184,96 @@ def test_two_changes_at_once_do_not_overwrite_each_other(rig, namespace, directo
     for number in range(8):
         eventually(lambda: config_maps.of(f"made-{number}"), "the watch has come so far")
         assert config_maps.of(f"made-{number}") == ["ADDED"]
+
+
+# Hosts that have never seen a module --------------------------------------------------------------------
+
+
+def waits(cluster, namespace, name):
+    """Its digest, once its first delay runs."""
+    return eventually(lambda: workflows.status(cluster, namespace, name) if workflows.status(cluster, namespace, name).get("timers") else None,
+                      f"{name} waits", 60)["revision"]["sha256"]
+
+
+@pytest.mark.parametrize("then", ["edited", "deleted"])
+def test_a_host_with_an_empty_cache_goes_on_with_the_module_that_a_workflow_began_with(rig, namespace, tmp_path, then):
+    first = Host(rig.kubeconfig, tmp_path / "first", "--features=workflows")
+    try:
+        rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
+        pinned = waits(rig, namespace, "it")
+    finally:
+        first.kill()
+    if then == "edited":
+        workflows.module(rig, namespace, "rollout", bundle(ROLLOUT).replace("canary", "sparrow"))
+    else:
+        rig.delete("v1", "ConfigMap", "rollout", namespace)
+    # Not even an administrator changes the copy.
+    with pytest.raises(ApiError) as refused:
+        rig.patch(*REVISION, f"machine-{pinned}", {"data": {"gzip": "H4sIAAAAAAAA/wMAAAAAAAAAAAA="}}, namespace)
+    assert refused.value.status == 422
+
+    second = Host(rig.kubeconfig, tmp_path / "second", "--features=workflows")
+    try:
+        signal(rig, namespace, "it", "1", "ABORT")
+        one = reaches(rig, namespace, "it", "aborted")
+    finally:
+        assert second.stop() == 0
+
+    assert one["revision"]["sha256"] == pinned
+
+
+def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
+    first = Host(rig.kubeconfig, tmp_path / "first", "--features=workflows")
+    try:
+        rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
+        pinned = waits(rig, namespace, "it")
+    finally:
+        first.kill()
+    rig.delete(*REVISION, f"machine-{pinned}", namespace)
+    forged = base64.b64encode(gzip.compress(bundle(CONDUCTOR).encode())).decode()
+    rig.create({"apiVersion": REVISION[0], "kind": REVISION[1], "revision": 1, "data": {"gzip": forged},
+                "metadata": {"name": f"machine-{pinned}", "namespace": namespace, "labels": {"workflows.example.com/machine": "kept"}}})
+    rig.delete("v1", "ConfigMap", "rollout", namespace)
+    signal(rig, namespace, "it", "1", "ABORT")
+
+    second = Host(rig.kubeconfig, tmp_path / "second", "--features=workflows")
+    try:
+        message = stalls(rig, namespace, "it", pinned)
+        workflows.module(rig, namespace, "rollout", bundle(ROLLOUT))
+        reaches(rig, namespace, "it", "aborted")
+    finally:
+        assert second.stop() == 0
+
+    assert "put it back" in message and "migrate" in message
+
+
+def test_a_copy_stays_for_as_long_as_a_workflow_needs_it(rig, namespace, directory):
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        for name in ("one", "two"):
+            rig.create(workflows.workflow(name, namespace, "rollout", input={"soakMilliseconds": 600000}))
+        name = f"machine-{waits(rig, namespace, 'one')}"
+        waits(rig, namespace, "two")
+        assert copies(rig, namespace) == [name], "one for both"
+
+        rig.delete(*WORKFLOW, "one", namespace)
+        never(lambda: copies(rig, namespace) != [name], "the other one needs it", 1)
+        rig.delete(*WORKFLOW, "two", namespace)
+        eventually(lambda: copies(rig, namespace) == [], "nobody needs it")
+
+        rig.create(workflows.workflow("three", namespace, "rollout", input={"soakMilliseconds": 600000}))
+        waits(rig, namespace, "three")
+        assert copies(rig, namespace) == [name], "it is made anew"
+
+        workflows.module(rig, namespace, "rollout", bundle(ROLLOUT).replace('"paused"]', '"held"]'))
+        rig.patch(*WORKFLOW, "three", {"metadata": {"annotations": {"workflows.example.com/migrate": "now"}}}, namespace)
+        eventually(lambda: len(copies(rig, namespace)) == 1 and copies(rig, namespace) != [name], "one that is migrated needs another")
+    finally:
+        assert host.stop() == 0
+    rig.delete(*WORKFLOW, "three", namespace)
+
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        eventually(lambda: copies(rig, namespace) == [], "a workflow that went while no host was there leaves no copy")
+    finally:
+        assert host.stop() == 0

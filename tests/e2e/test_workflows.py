@@ -117,6 +117,7 @@ def test_a_health_check_that_fails_says_so_to_the_machine(cluster, namespace, fl
     one = reaches(cluster, namespace, "checked", "failed")
 
     assert seen(one)[-1].startswith("FAILURE (1) RUN_HEALTH_CHECK waited for")
+    assert f"Deployment {namespace}/never: " in seen(one)[-1] and "replicas" in seen(one)[-1], "it says what was waited for"
 
 
 # The catalogue ----------------------------------------------------------------------------------------
@@ -408,7 +409,7 @@ BAD_MACHINES = [
     ("no-machine", {"machine.js": "export const nothing = 1"}, ["machine"]),
     ("throws", {"machine.js": answering("(() => { throw new Error('no luck today') })()")}, ["no luck today"]),
     ("reports-an-error", {"machine.js": answering("'{\"error\": \"no luck today\"}'")}, ["no luck today"]),
-    ("endless-loop", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time"]),
+    ("endless-loop", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time", "a loop that does not end", "PROVISION"]),
     ("endless-loop-when-loaded", {"machine.js": "for (;;) {}"}, ["time"]),
     ("memory-bomb", {"machine.js": answering("(() => { const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1)) })()")}, ["memory"]),
     ("not-json", {"machine.js": answering("'hello'")}, ["JSON"]),
@@ -435,8 +436,10 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
 
     for word in words:
         assert word.lower() in message.lower(), message
+    assert "mend the machine" in message.lower(), "it says what to do"
     assert host.rss_bytes() < 512 << 20
     begun = "begun" == workflows.status(cluster, namespace, "it").get("value")
+    assert ("workflows.example.com/migrate" if begun else "the ConfigMap machine") in message
     cluster.delete(*CONFIG_MAP, "machine", namespace)
     workflows.module(cluster, namespace, "machine", answering(
         "JSON.stringify({newState: {value: 'mended'}, final: true, handled: true, actions: []})"))

@@ -10,11 +10,13 @@ from host import BINARY
 
 WORKFLOW = ("workflows.example.com/v1", "StatefulWorkflow")
 CONFIG_MAP = ("v1", "ConfigMap")
+REVISION = ("apps/v1", "ControllerRevision")
 PROVISIONER = "database_provisioner"
 CONDUCTOR = "conductor"
 ROLLOUT = "rollout"
 
 KINDS.update({
+    REVISION: ("/apis/apps/v1", "controllerrevisions", True),
     WORKFLOW: ("/apis/workflows.example.com/v1", "statefulworkflows", True),
     ("v1", "PersistentVolumeClaim"): ("/api/v1", "persistentvolumeclaims", True),
     ("v1", "PersistentVolume"): ("/api/v1", "persistentvolumes", False),
@@ -72,6 +74,11 @@ def signal(cluster, namespace, name, identity, event):
     """One as people write it: an annotation."""
     text = event if isinstance(event, str) else json.dumps(event)
     cluster.patch(*WORKFLOW, name, {"metadata": {"annotations": {f"signal.workflows.example.com/{identity}": text}}}, namespace)
+
+
+def copies(cluster, namespace):
+    """The names of the copies of modules that hangar keeps."""
+    return [one["metadata"]["name"] for one in cluster.list(*REVISION, namespace) if one["metadata"].get("labels", {}).get("workflows.example.com/machine")]
 
 
 def status(cluster, namespace, name):
