@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -75,22 +74,23 @@ bool EventLog::say(const ObjectReference& regarding, EventText text, Instant now
                    WallTime wall_now) {
   if (!may_speak(regarding, now)) return false;
   truncate(text.message, kMessageBytesMax);
-  SeriesKey key(regarding.uid, regarding.key.namespace_, regarding.key.name, text.type,
-                std::move(text.reason), std::move(text.message));
-  const auto known = by_key_.find(key);
-  const bool is_new = known == by_key_.end();
-  const bool will_wait = is_new || !known->second->is_pending;
+  const auto known = by_said_.find(said(regarding, text));
+  const bool is_new = known == by_said_.end();
+  const bool will_wait = is_new || !(*known)->is_pending;
   if (will_wait && pending_.size() >= limits::kEventsPendingMax) return false;
   if (is_new) {
     forget_oldest();
     std::string name = regarding.key.name;
     truncate(name, kNameBytesMax);
-    Series series{.key = key, .regarding = regarding, .first = wall_now};
-    series.event_name =
-        fmt::format("{}.{:x}.{:x}", name, wall_now.time_since_epoch().count(), ++named_count_);
-    by_key_.emplace(std::move(key), series_.insert(series_.end(), std::move(series)));
+    series_.push_back(
+        {.regarding = regarding,
+         .text = std::move(text),
+         .event_name =
+             fmt::format("{}.{:x}.{:x}", name, wall_now.time_since_epoch().count(), ++named_count_),
+         .first = wall_now});
+    by_said_.insert(std::prev(series_.end()));
   } else {
-    series_.splice(series_.end(), series_, known->second);
+    series_.splice(series_.end(), series_, *known);
   }
   const auto series = std::prev(series_.end());
   ++series->count;
@@ -136,22 +136,34 @@ bool EventLog::on_written(const Result<>& written) {
   return is_over;
 }
 
+EventLog::Said EventLog::said(const ObjectReference& regarding, const EventText& text) {
+  return {.uid = regarding.uid,
+          .namespace_ = regarding.key.namespace_,
+          .name = regarding.key.name,
+          .type = text.type,
+          .reason = text.reason,
+          .message = text.message};
+}
+
 bool EventLog::may_speak(const ObjectReference& regarding, Instant now) {
-  const std::string name =
+  std::string name =
       regarding.uid.empty() ? regarding.gvk.kind + "/" + regarding.key.to_string() : regarding.uid;
-  if (allowances_.size() >= limits::kEventSeriesMax && !allowances_.contains(name)) {
-    // The one that was silent for longest has the most tokens again: it loses least.
-    allowances_.erase(std::ranges::min_element(
-        allowances_, {}, [](const auto& entry) { return entry.second.used_at; }));
+  if (const auto known = allowance_of_.find(name); known != allowance_of_.end()) {
+    allowances_.splice(allowances_.end(), allowances_, known->second);
+  } else {
+    if (allowances_.size() >= limits::kEventSeriesMax) {
+      // The one that was silent for longest has the most tokens again: it loses least.
+      allowance_of_.erase(allowances_.front().name);
+      allowances_.pop_front();
+    }
+    allowances_.push_back({.name = std::move(name), .bucket = TokenBucket(kPerObject)});
+    allowance_of_.emplace(allowances_.back().name, std::prev(allowances_.end()));
   }
-  Allowance& allowance =
-      allowances_.try_emplace(name, Allowance{TokenBucket(kPerObject), now}).first->second;
-  allowance.used_at = now;
-  return allowance.bucket.try_take(now);
+  return allowances_.back().bucket.try_take(now);
 }
 
 json::Value EventLog::event_of(const Series& series) const {
-  const auto& [uid, namespace_, name, type, reason, message] = series.key;
+  const auto& [type, reason, message] = series.text;
   return json::Object{{"apiVersion", "v1"},
                       {"kind", "Event"},
                       {"metadata", json::Object{{"namespace", namespace_for(series.regarding)},
@@ -175,7 +187,7 @@ void EventLog::forget_oldest() {
     const bool is_in_pending =
         series->is_pending || (!pending_.empty() && pending_.front() == series);
     if (is_in_pending) continue;
-    by_key_.erase(series->key);
+    by_said_.erase(series);
     series_.erase(series);
     return;
   }

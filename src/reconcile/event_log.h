@@ -13,14 +13,16 @@
 #include "kube/object.h"
 #include "reconcile/backoff.h"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <tuple>
+#include <string_view>
 
 namespace hangar::reconcile {
 
@@ -61,11 +63,10 @@ class EventLog {
   [[nodiscard]] std::size_t pending_count() const { return pending_.size(); }
 
  private:
-  using SeriesKey = std::tuple<std::string, std::string, std::string, EventType, std::string,
-                               std::string>;  // uid, namespace, name, type, reason, message.
+  // There are thousands of these: nothing is in them twice.
   struct Series {
-    SeriesKey key;
     ObjectReference regarding;
+    EventText text;
     std::string event_name;
     std::int64_t count = 0;
     WallTime first;
@@ -75,10 +76,28 @@ class EventLog {
     std::uint32_t try_count = 0;
   };
   using SeriesList = std::list<Series>;
-  struct Allowance {
-    TokenBucket bucket;
-    Instant used_at;
+  // What makes two the same.
+  struct Said {
+    std::string_view uid;
+    std::string_view namespace_;
+    std::string_view name;
+    EventType type;
+    std::string_view reason;
+    std::string_view message;
+    auto operator<=>(const Said&) const = default;
   };
+  static Said said(const ObjectReference& regarding, const EventText& text);
+  struct BySaid {
+    using is_transparent = void;
+    static Said key(const Said& one) { return one; }
+    static Said key(SeriesList::iterator series) { return said(series->regarding, series->text); }
+    bool operator()(const auto& left, const auto& right) const { return key(left) < key(right); }
+  };
+  struct Allowance {
+    std::string name;  // Of the object: its uid, or what else names it.
+    TokenBucket bucket;
+  };
+  using Allowances = std::list<Allowance>;
 
   [[nodiscard]] bool may_speak(const ObjectReference& regarding, Instant now);
   [[nodiscard]] json::Value event_of(const Series& series) const;
@@ -88,9 +107,10 @@ class EventLog {
   const std::string instance_;
   std::uint64_t named_count_ = 0;
   SeriesList series_;  // The one that was said last is last.
-  std::map<SeriesKey, SeriesList::iterator> by_key_;
+  std::set<SeriesList::iterator, BySaid> by_said_;
   std::deque<SeriesList::iterator> pending_;  // To be written, the first one being written maybe.
-  std::map<std::string, Allowance> allowances_;  // By uid, or by what names the object without one.
+  Allowances allowances_;                     // The one that was used last is last.
+  std::map<std::string_view, Allowances::iterator> allowance_of_;
 };
 
 }  // namespace hangar::reconcile

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -139,6 +140,24 @@ TEST(EventLog, CutsOffAnObjectThatMuchIsSaidAbout) {
   EXPECT_TRUE(fixture.say(object("quiet"), "hello"));
   EXPECT_FALSE(fixture.say(object("noisy"), "more", minutes(4)));
   EXPECT_TRUE(fixture.say(object("noisy"), "more", minutes(6)));
+}
+
+TEST(EventLog, ForgetsTheObjectThatWasSilentForLongest) {
+  Fixture fixture;
+  const auto say = [&fixture](const std::string& name, const std::string& message) {
+    const bool is_said = fixture.say(object(name), message);
+    if (fixture.log.next()) fixture.log.on_written({});
+    return is_said;
+  };
+  for (int count = 0; count < 25; ++count)
+    ASSERT_TRUE(say("noisy", std::to_string(count)));
+  for (std::uint32_t count = 0; count <= limits::kEventSeriesMax; ++count) {
+    say(std::to_string(count), "hello");
+    if (count % 1000 == 0) EXPECT_FALSE(say("noisy", "more"));
+  }
+  for (std::uint32_t count = 0; count < limits::kEventSeriesMax; ++count)
+    say("other " + std::to_string(count), "hello");
+  EXPECT_TRUE(say("noisy", "more"));
 }
 
 TEST(EventLog, StaysWithinItsBoundsWhateverIsSaid) {
