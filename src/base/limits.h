@@ -189,6 +189,13 @@ inline constexpr std::uint64_t kFilePagesBytesMax = 48 * kMiB;
 // again, unless the disk has to be asked, within 0.2 ms.
 inline constexpr std::chrono::seconds kSleepingCodeKept{2};
 
+// Instances that have gone back to a checkpoint, kept for the next turn from there: as many as a
+// few machines have turns at a time. A step of a JavaScript machine writes to half a MiB; going
+// back copies that, which beyond some MiB is no cheaper than a new instance.
+inline constexpr std::size_t kWarmInstancesMax = 16;
+inline constexpr std::uint64_t kWarmInstanceBytesMax = 4 * kMiB;
+inline constexpr std::chrono::seconds kWarmInstanceKept{5};
+
 // Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
 inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
 

@@ -170,9 +170,11 @@ struct Instance::Native {
   Engine& engine;
   const std::shared_ptr<const SleepableModule> module;
   const HostFunctions& functions;
-  HostState& state;
+  HostState* state;  // Null between turns that have one each.
   const std::uint64_t memory_bytes_max;
   const std::shared_ptr<const Checkpoint> beginning;  // Null: as the module begins.
+  // To there after every turn, if it has written to less than this. Nothing: it goes on.
+  const std::optional<std::uint64_t> kept_bytes_max;
 
   // While it is in memory: so long the code is needed.
   std::shared_ptr<const Module> code;
@@ -192,12 +194,17 @@ struct Instance::Native {
             ? 0
             : kPageBytes * page_count(engine.native().written_pages.find(resident->memory_bytes()));
   }
+  // After a turn, to where it began. False when that cannot be, or does not pay.
+  [[nodiscard]] bool go_back();
   // Any thread that has it to itself.
+  void let_go() {
+    resident.reset();
+    resident_bytes = 0;
+  }
   void lose() {
     is_lost = true;
-    resident.reset();
+    let_go();
     forget_snapshot();
-    resident_bytes = 0;
   }
   // Loop thread.
   void forget_code() {
@@ -234,6 +241,13 @@ std::vector<GlobalValue> values_of_globals(const Resident& resident) {
   for (const wasmtime_global_t& global : resident.globals)
     values.push_back(value_of(resident.context, global));
   return values;
+}
+
+Result<> set_globals(const Resident& resident, std::span<const GlobalValue> values) {
+  for (std::size_t index = 0; index < values.size(); ++index) {
+    HANGAR_TRY(set_value(resident.context, resident.globals[index], values[index]));
+  }
+  return {};
 }
 
 Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resident& resident,
@@ -277,6 +291,24 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
   return {};
 }
 
+// All that a turn can have changed: a module whose code could change more, its tables or which of
+// its segments are left, has no checkpoints. A page that was never written is the checkpoint's own.
+bool Instance::Native::go_back() {
+  const Checkpoint::Native& begun = beginning->native();
+  const std::span<std::byte> memory = resident->memory_bytes();
+  if (memory.size() != begun.memory_bytes) return false;  // It cannot shrink.
+  const PageRanges written = engine.native().written_pages.find(memory);
+  resident_bytes = kPageBytes * page_count(written);
+  if (resident_bytes > *kept_bytes_max) return false;
+  for (const PageRange& range : written) {
+    for (std::uint32_t page = range.first; page < range.end(); ++page) {
+      std::memcpy(memory.data() + std::size_t{page} * kPageBytes, begun.image->page(page),
+                  kPageBytes);
+    }
+  }
+  return set_globals(*resident, begun.globals).has_value();
+}
+
 Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() const {
   const std::span<const std::byte> memory = resident->memory_bytes();
   auto made = std::make_unique<Checkpoint::Native>();
@@ -295,7 +327,7 @@ namespace {
 class InstanceTurn final : public Execution {
  public:
   InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
-      : Execution(native.engine, *native.code, native.state),
+      : Execution(native.engine, *native.code, *native.state),
         native_(native),
         turn_(turn),
         limits_(limits) {}
@@ -326,7 +358,7 @@ class InstanceTurn final : public Execution {
         if (native_.beginning != nullptr) {
           const Checkpoint::Native& beginning = native_.beginning->native();
           HANGAR_TRY(make_instance(beginning.image, beginning.memory_bytes));
-          HANGAR_TRY(set_globals(beginning.globals));
+          HANGAR_TRY(set_globals(*native_.resident, beginning.globals));
           break;
         }
         HANGAR_TRY(make_instance(this_module().initial, module().memory_bytes_min()));
@@ -364,7 +396,10 @@ class InstanceTurn final : public Execution {
   void conclude(Result<> ended) override {
     report_.has_left = ended && has_left();
     report_.has_timed_out = !ended && has_timed_out();
-    if (!ended || report_.has_left) {
+    const bool is_over = !ended || report_.has_left;
+    if (native_.kept_bytes_max) {
+      if (is_over || !native_.go_back()) native_.let_go();
+    } else if (is_over) {
       native_.lose();
     } else {
       native_.measure();
@@ -423,7 +458,7 @@ class InstanceTurn final : public Execution {
     if (memory.size() != snapshot.memory_bytes) {
       return fail(ErrorKind::Unavailable, "the memory did not get the size it had");
     }
-    HANGAR_TRY(set_globals(snapshot.globals));
+    HANGAR_TRY(set_globals(*native_.resident, snapshot.globals));
     HANGAR_TRY(
         reader.read_pages([memory](std::uint32_t page, std::span<const std::byte> difference) {
           std::byte* const place = memory.data() + std::size_t{page} * kPageBytes;
@@ -461,13 +496,6 @@ class InstanceTurn final : public Execution {
       const auto item = find(global_export(index), WASMTIME_EXTERN_GLOBAL);
       if (!item) return fail(ErrorKind::Unavailable, "the rewritten module lacks a global");
       native_.resident->globals.push_back(item->of.global);
-    }
-    return {};
-  }
-
-  Result<> set_globals(std::span<const GlobalValue> values) {
-    for (std::size_t index = 0; index < values.size(); ++index) {
-      HANGAR_TRY(set_value(context(), native_.resident->globals[index], values[index]));
     }
     return {};
   }
@@ -515,8 +543,10 @@ Instance::Instance(Engine& engine, std::shared_ptr<const SleepableModule> module
     : native_(new Native{.engine = engine,
                          .module = std::move(module),
                          .functions = functions,
-                         .state = state,
-                         .memory_bytes_max = memory_bytes_max}) {
+                         .state = &state,
+                         .memory_bytes_max = memory_bytes_max,
+                         .beginning = nullptr,
+                         .kept_bytes_max = std::nullopt}) {
   ++native_->module->native().instance_count;
 }
 
@@ -525,28 +555,44 @@ Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
     : native_(new Native{.engine = engine,
                          .module = checkpoint->native().module,
                          .functions = functions,
-                         .state = state,
+                         .state = &state,
                          .memory_bytes_max = memory_bytes_max,
-                         .beginning = std::move(checkpoint)}) {
+                         .beginning = std::move(checkpoint),
+                         .kept_bytes_max = std::nullopt}) {
+  ++native_->module->native().instance_count;
+}
+
+Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
+                   const HostFunctions& functions, std::uint64_t memory_bytes_max,
+                   std::uint64_t kept_bytes_max)
+    : native_(new Native{.engine = engine,
+                         .module = checkpoint->native().module,
+                         .functions = functions,
+                         .state = nullptr,
+                         .memory_bytes_max = memory_bytes_max,
+                         .beginning = std::move(checkpoint),
+                         .kept_bytes_max = kept_bytes_max}) {
   ++native_->module->native().instance_count;
 }
 
 Instance::~Instance() {
   HANGAR_ASSERT(!native_->is_busy, "turns end before their instance does");
   native_->lose();
+  native_->forget_code();
   --native_->module->native().instance_count;
 }
 
 io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_token stop) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.is_busy, "one turn at a time");
+  HANGAR_ASSERT(native.state != nullptr, "turns that begin afresh have a state each");
   if (native.is_lost) {
     co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
   }
   native.is_busy = true;
   Result<std::shared_ptr<const Module>> code = co_await native.module->code();
   if (!code) {
-    native.lose();
+    if (!native.kept_bytes_max) native.lose();
     native.is_busy = false;
     co_return TurnReport{.ended = std::unexpected(std::move(code).error())};
   }
@@ -563,6 +609,15 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
   native.is_busy = false;
   native.engine.native().code.has_run(native.code);
   native.forget_code();
+  co_return report;
+}
+
+io::Task<TurnReport> Instance::run_afresh(Turn& turn, HostState& state, TurnLimits limits,
+                                          std::stop_token stop) {
+  HANGAR_ASSERT(native_->kept_bytes_max.has_value(), "it was made for that");
+  native_->state = &state;
+  TurnReport report = co_await run(turn, limits, std::move(stop));
+  native_->state = nullptr;
   co_return report;
 }
 

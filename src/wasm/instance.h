@@ -71,6 +71,11 @@ class Instance {
   // The same for one that begins where another one was.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
+  // The same for run_afresh() and nothing else. `kept_bytes_max`: of memory that its turns have
+  // written to; beyond that it holds nothing between two of them.
+  Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
+           const HostFunctions& functions, std::uint64_t memory_bytes_max,
+           std::uint64_t kept_bytes_max);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
   ~Instance();  // No turn, no sleep() and no checkpoint() under way.
@@ -78,6 +83,12 @@ class Instance {
   // One at a time. `turn` outlives the task. Resumes first where it must; Unavailable when the
   // snapshot cannot be read or is not what was written (the guest has to start anew).
   [[nodiscard]] io::Task<TurnReport> run(Turn& turn, TurnLimits limits, std::stop_token stop);
+
+  // A turn as if on a new instance that begins at the checkpoint: nothing of an earlier turn is
+  // left in it, and nothing of this one afterwards. What it holds then (resident_bytes()) is only
+  // what makes the next turn cheap; nothing when it could not be put back. No error loses it.
+  [[nodiscard]] io::Task<TurnReport> run_afresh(Turn& turn, HostState& state, TurnLimits limits,
+                                                std::stop_token stop);
 
   // Leaves memory. Unavailable when the store has no room or the disk fails: it stays resident
   // then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).

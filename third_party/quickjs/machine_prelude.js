@@ -172,10 +172,13 @@
       // What the article's entry point throws away: toJSON() drops transitions and configuration.
       this.last = null;
       const transition = root.transition;
-      root.transition = (...args) => (this.last = transition(...args));
+      root.transition = (...args) => (this.last = withoutHistory(transition(...args)));
     }
+    // What the machine works out once and keeps is in the image then, and not worked out in each step.
     warm() {
+      for (const node of this.nodes.values()) for (const event of node.events) node.getCandidates(event);
       const state = this.root.initialState;
+      this.State = state.constructor;
       this.root.transition(state, {type: 'hangar.warm'});
     }
     start(input) {
@@ -187,14 +190,24 @@
     }
     // `configuration` and `transitions` are not in JSON, and an event that nothing handles hands
     // on those of the state before.
-    restorable(state) {
+    check(state) {
       checkState(state);
       activeNodes(this.root, state.value);
+    }
+    restorable(state) {
+      this.check(state);
       const event = state._event ?? {name: 'xstate.init', data: state.event ?? {type: 'xstate.init'}, $$type: 'scxml', type: 'external'};
       return {...state, _event: event, configuration: [], transitions: []};
     }
+    // The same as text, of `text`, which is the state's: what is missing is appended.
+    restorableText(state, text) {
+      const isPlain = isObject(state?._event) && !('configuration' in state) && !('transitions' in state) && text.endsWith('}');
+      if (!isPlain) return stringify(this.restorable(state));
+      this.check(state);
+      return text.slice(0, -1) + ',"configuration":[],"transitions":[]}';
+    }
     step(state, event) {
-      const create = this.root.initialState.constructor.create;
+      const {create} = this.State ?? this.root.initialState.constructor;
       const before = create(this.restorable(state));
       if (state.done === true || !this.accepts(event)) return this.taken(before, false);
       const after = this.root.transition(before, event);
@@ -208,9 +221,10 @@
       return this.document(state, isHandled, actions);
     }
     document(state, isHandled, actions) {
-      const {history, ...kept} = state.toJSON();
+      return {newState: tidy(state.toJSON()), ...this.summary(state, isHandled, actions)};
+    }
+    summary(state, isHandled, actions) {
       return {
-        newState: {...kept, actions: []},
         handled: isHandled,
         actions,
         value: state.value,
@@ -257,7 +271,7 @@
             ...state.actions.filter(({type}) => type.startsWith('xstate.')).flatMap((action) => this.asked(action, state)),
           ]
         : [];
-      return {...this.document(state, isHandled, actions), newState: tidy(result.newState)};
+      return {newState: tidy(result.newState), ...this.summary(state, isHandled, actions)};
     }
     // Whether an error of the entry point is only XState's way of ignoring an event.
     ignored(state, event) {
@@ -272,6 +286,10 @@
         })
       );
     }
+  }
+  // The state before is in a State of version 4 for who asks for it, and would be half of its JSON.
+  function withoutHistory(state) {
+    return defineProperty(state, 'history', {value: state.history, writable: true, configurable: true, enumerable: false});
   }
   // A State of version 4 without what steps do not need.
   function tidy(state) {
@@ -301,6 +319,7 @@
       };
     }
     warm() {
+      for (const node of this.machine.idMap.values()) [node.invoke, node.on, node.after, node.initial, node.events];
       const scope = this.scope();
       const snapshot = this.machine.getInitialSnapshot(scope, {});
       if (snapshot.status !== 'active') return;
@@ -353,6 +372,9 @@
       activeNodes(this.root, state.value);
       return {...state, children: state.children ?? {}, historyValue: state.historyValue ?? {}};
     }
+    restorableText(state) {
+      return stringify(this.restorable(state));
+    }
     step(state, event) {
       const scope = this.scope();
       this.self = scope.self;
@@ -370,8 +392,10 @@
       return this.document(snapshot, isHandled, actions.flatMap((action) => this.asked(action, snapshot)));
     }
     document(snapshot, isHandled, actions) {
+      return {newState: this.machine.getPersistedSnapshot(snapshot), ...this.summary(snapshot, isHandled, actions)};
+    }
+    summary(snapshot, isHandled, actions) {
       return {
-        newState: this.machine.getPersistedSnapshot(snapshot),
         handled: isHandled,
         actions,
         value: snapshot.value,
@@ -407,7 +431,7 @@
       const stayed = staying.flatMap((node) => metaActions(node, {...context, context, event}, event));
       const own = (result.actions ?? []).filter((action) => !String(action?.type).startsWith('xstate.') && action?.type !== enteredMark);
       const timers = actions.filter(({type}) => type.startsWith('xstate.')).flatMap((action) => this.asked(action, after));
-      return {...this.document(after, isHandled, isHandled ? [...without(own, stayed), ...timers] : []), newState: result.newState};
+      return {newState: result.newState, ...this.summary(after, isHandled, isHandled ? [...without(own, stayed), ...timers] : [])};
     }
     ignored(state, event) {
       const document = this.step(state, event);
@@ -456,11 +480,10 @@
       if (this.inner !== null) return this.inner.start(input);
       return this.ask('null', stringify({type: 'xstate.init', input: input ?? {}}));
     }
-    step(state, event) {
-      if (this.inner === null) return this.ask(stringify(state), stringify(event));
+    step(state, event, stateText, eventText) {
+      if (this.inner === null) return this.ask(stateText, eventText);
       this.inner.last = null;
-      const given = this.inner.restorable(state);
-      const result = this.ask(stringify(given), stringify(event));
+      const result = this.ask(this.inner.restorableText(state, stateText), eventText);
       if (typeof result.error === 'string') return this.inner.ignored(state, event) ?? result;
       if (result.newState === undefined) return result;
       return 'handled' in result ? result : this.inner.refine(result);
@@ -540,7 +563,7 @@
   };
   const requests = [
     (input) => machine.start(parsed(input, 'the input')),
-    (state, event) => machine.step(parsed(state, 'the state'), parsedEvent(event)),
+    (state, event) => machine.step(parsed(state, 'the state'), parsedEvent(event), state, event),
     () => machine.definition(),
   ];
   const run = (request, a, b) => answer(() => requests[request](a, b));

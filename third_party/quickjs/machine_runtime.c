@@ -6,7 +6,7 @@
 //   start_runtime()                      once for all bundles
 //   load_bundle(address, size)           once for each bundle
 //   run(address, size, request, size of a, size of b)   one step; see requests in the prelude
-// A result is address << 32 | size of UTF-8 JSON. Nothing is freed: instances end after a step.
+// A result is address << 32 | size of UTF-8 JSON. Nothing is freed: each call begins at the image.
 #include <quickjs.h>
 
 #include <stdint.h>
@@ -21,6 +21,10 @@
 enum { kStackBytes = 640 * 1024 };
 // Cycles of garbage are collected beyond this. Most steps end before.
 enum { kCollectBytes = 32 * 1024 * 1024 };
+
+// Free memory in a bundle's image, not written to: an instance whose memory grows is good for one
+// step only.
+enum { kRoomBytes = 2 * 1024 * 1024 };
 
 static const char kPrelude[] = {
 #embed "machine_prelude.js"
@@ -120,16 +124,30 @@ EXPORT(start_runtime) uint32_t start_runtime(void) {
   return 0;
 }
 
+// Whether the last "export" of a bundle begins a statement, as bundlers write it: then it need not be
+// tried as a script first. `text` ends with a null byte.
+static int ends_with_exports(const char *text, size_t size) {
+  static const char kExport[] = "export";
+  for (const char *at = text + size; at-- > text;) {
+    if (*at != 'e' || strncmp(at, kExport, sizeof kExport - 1) != 0) continue;
+    return (at == text || strchr("\n;}", at[-1]) != NULL) && strchr(" {*", at[sizeof kExport - 1]) != NULL;
+  }
+  return 0;
+}
+
 // The bundle's exports, as a module or as a script (null then); sets `failed` to what it threw.
 static JSValue evaluate(const char *text, size_t size, JSValue *failed) {
-  JSValue code = JS_Eval(context, text, size, "bundle", JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_COMPILE_ONLY);
+  JSValue code = JS_EXCEPTION;
+  if (!ends_with_exports(text, size)) {
+    code = JS_Eval(context, text, size, "bundle", JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_COMPILE_ONLY);
+    if (JS_IsException(code)) JS_FreeValue(context, JS_GetException(context));
+  }
   if (!JS_IsException(code)) {
     JSValue result = JS_EvalFunction(context, code);
     if (JS_IsException(result)) *failed = JS_GetException(context);
     run_jobs();
     return JS_NULL;
   }
-  JS_FreeValue(context, JS_GetException(context));
   code = JS_Eval(context, text, size, "bundle", JS_EVAL_TYPE_MODULE | JS_EVAL_FLAG_COMPILE_ONLY);
   if (JS_IsException(code)) {
     *failed = JS_GetException(context);
@@ -160,6 +178,8 @@ EXPORT(load_bundle) uint64_t load_bundle(const char *address, uint32_t size) {
   uint64_t result = text_of(JS_Call(context, loaded_function, JS_UNDEFINED, 2, arguments));
   run_jobs();
   JS_RunGC(JS_GetRuntime(context));
+  void *volatile room = malloc(kRoomBytes);  // Volatile: the compiler would leave both out.
+  free(room);
   return result;
 }
 

@@ -88,10 +88,9 @@ class BundleMachine final : public Machine {
          .texts = {std::move(first)},
          .more_arguments = {static_cast<std::uint64_t>(request), first_bytes, second_bytes}});
     CallState state;
-    wasm::Instance instance(runtime_.engine(), beginning_, runtime_.functions, state,
-                            limits_.memory_bytes_max);
     const wasm::TurnReport report =
-        co_await instance.run(turn, {.cpu_time_max = limits_.cpu_time_max}, std::move(stop));
+        co_await runtime_.instances.run(beginning_, limits_.memory_bytes_max, turn, state,
+                                        {.cpu_time_max = limits_.cpu_time_max}, std::move(stop));
     if (!report.ended) co_return std::unexpected(report.ended.error());
     co_return Said{.text = turn.text(), .log = std::move(state.log)};
   }

@@ -182,9 +182,7 @@ class HandleEventMachine final : public Machine {
     calls.push_back(std::move(call));
     HandleEventTurn turn(entry_.allocator, std::move(calls), returns);
     CallState state;
-    const std::unique_ptr<wasm::Instance> instance = make_instance(state);
-    const wasm::TurnReport report =
-        co_await instance->run(turn, {.cpu_time_max = limits_.cpu_time_max}, std::move(stop));
+    const wasm::TurnReport report = co_await run(turn, state, std::move(stop));
     if (!report.ended) co_return std::unexpected(report.ended.error());
     if (report.has_left) {
       co_return fail(ErrorKind::GuestFault,
@@ -196,13 +194,15 @@ class HandleEventMachine final : public Machine {
     co_return step;
   }
 
-  std::unique_ptr<wasm::Instance> make_instance(CallState& state) {
+  io::Task<wasm::TurnReport> run(HandleEventTurn& turn, CallState& state, std::stop_token stop) {
+    const wasm::TurnLimits limits{.cpu_time_max = limits_.cpu_time_max};
     if (beginning_ != nullptr) {
-      return std::make_unique<wasm::Instance>(runtime_.engine(), beginning_, runtime_.functions,
-                                              state, limits_.memory_bytes_max);
+      co_return co_await runtime_.instances.run(beginning_, limits_.memory_bytes_max, turn, state,
+                                                limits, std::move(stop));
     }
-    return std::make_unique<wasm::Instance>(runtime_.engine(), module_, runtime_.functions, state,
-                                            limits_.memory_bytes_max);
+    wasm::Instance instance(runtime_.engine(), module_, runtime_.functions, state,
+                            limits_.memory_bytes_max);
+    co_return co_await instance.run(turn, limits, std::move(stop));
   }
 
   Runtime::Native& runtime_;

@@ -86,6 +86,7 @@ Runtime::Native::Native(wasm::CodeCache& cache_in, std::filesystem::path image_d
     : cache(cache_in),
       image_directory(std::move(image_directory_in)),
       functions(cache.engine()),
+      instances(cache.engine(), functions),
       starting_(cache.engine().loop(), 1) {
   wasm::wasi::add_preview1(functions);
 }

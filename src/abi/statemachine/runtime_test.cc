@@ -347,10 +347,48 @@ TEST_F(MachineTest, RemembersNothingBetweenCalls) {
     EXPECT_EQ(send(*machine, {.state = "{}"}, "GO").state, "1");
 }
 
+TEST_F(MachineTest, ABundleFindsNothingThatItKeptInAnEarlierStep) {
+  const auto machine = load(R"(
+    const hidden = {in: 'closure'};
+    class Keeper { static #secret; static keep(v) { const was = Keeper.#secret; Keeper.#secret = v; return was; } }
+    const weak = new WeakMap();
+    export function handle_event(state, event) {
+      const found = [hidden.secret, globalThis.secret, Object.prototype.secret, JSON.secret, Keeper.keep('s'),
+                     weak.get(hidden), handle_event.secret, Symbol.for('kept').secret, new Date(0).getTime.secret];
+      hidden.secret = globalThis.secret = Object.prototype.secret = JSON.secret = handle_event.secret = 's';
+      weak.set(hidden, 's');
+      Date.prototype.getTime.secret = 's';
+      Symbol.prototype.secret = 's';
+      for (const key of ['parse', 'stringify']) {
+        const own = JSON[key];
+        JSON[key] = (...args) => typeof args[0] === 'object' ? '{"newState":"forged"}' : own(...args);
+      }
+      Array.prototype.map = () => ['forged'];
+      return '{"newState":' + (found.every((one) => one === undefined) ? '"clean"' : '"dirty"') + '}';
+    }
+  )");
+  ASSERT_NE(machine, nullptr);
+  for (int time = 0; time < 3; ++time)
+    EXPECT_EQ(send(*machine, {.state = "{}"}, "GO").state, R"("clean")");
+}
+
+TEST_F(MachineTest, AStepThatTakesMuchMemoryLeavesTheNextAsItWas) {
+  const auto machine =
+      load("let kept = []; " +
+           entry("const found = kept.length; if (JSON.parse(event).type === 'BIG') kept.push(new "
+                 "Array(1000000).fill(1)); return JSON.stringify({newState: found})"));
+  ASSERT_NE(machine, nullptr);
+  for (const char* const type : {"GO", "BIG", "GO", "BIG", "BIG", "GO"})
+    EXPECT_EQ(send(*machine, {.state = "{}"}, type).state, "0");
+}
+
 TEST_F(MachineTest, TakesBundlesInAllFormats) {
   for (const char* const text : {
            "export const handle_event = () => '{\"newState\":1}';",
            "export default {}; export const handleEvent = () => '{\"newState\":1}';",
+           "const f = () => '{\"newState\":1}'\nexport{f as handle_event};\n//# export",
+           "function handle_event() { return '{\"newState\":1}'; } // export handle_event",
+           "var handle_event = () => '{\"newState\":1}', exports_ = `\nno export`;",
            "module.exports = {handle_event: () => '{\"newState\":1}'};",
            "exports.handle_event = () => '{\"newState\":1}';",
            "var library = (() => ({handle_event: () => '{\"newState\":1}'}))();",
@@ -471,6 +509,17 @@ TEST_F(MachineTest, TakesAnswersHoweverTheirEndIsMarked) {
   const auto packed = load(guest("machine_packed"));
   ASSERT_NE(packed, nullptr);
   EXPECT_EQ(send(*packed, {.state = "1"}, "GO").state, "7") << "_initialize was called, once";
+}
+
+TEST_F(MachineTest, AModuleFindsNothingThatItKeptInAnEarlierStep) {
+  const auto machine = load(guest("machine_remembers"));
+  ASSERT_NE(machine, nullptr);
+  const auto with_table = load(guest("machine_remembers_in_table"));
+  ASSERT_NE(with_table, nullptr);
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_EQ(send(*machine, {.state = "1"}, "GO").state, R"("000")");
+    EXPECT_EQ(send(*with_table, {.state = "1"}, "GO").state, R"("0")");
+  }
 }
 
 TEST_F(MachineTest, TakesTheNamedExportOfACommand) {

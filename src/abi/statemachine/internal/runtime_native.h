@@ -14,6 +14,7 @@
 #include "wasm/module_header.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
+#include "wasm/warm_instances.h"
 #include "wasm/wasi/preview1.h"
 
 #include <cstdint>
@@ -38,6 +39,7 @@ struct Runtime::Native {
   wasm::CodeCache& cache;
   const std::filesystem::path image_directory;
   wasm::HostFunctions functions;
+  wasm::WarmInstances instances;  // Of all machines.
 
  private:
   io::Semaphore starting_;
