@@ -15,6 +15,8 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "workflows/ledger.h"
+#include "workflows/machine_modules.h"
+#include "workflows/module_archive.h"
 #include "workflows/signals.h"
 #include "workflows/workflow.h"
 
@@ -73,11 +75,15 @@ Result<kube::Login> login_of(const Config& config) {
 
 // The definition of the machine that the workflow goes by.
 io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
+                                            workflows::ModuleArchive& archive,
                                             const workflows::Workflow& workflow,
                                             const workflows::Ledger& ledger) {
   const std::stop_token stop;
   Result<workflows::MachineModule> module = fail(ErrorKind::NotFound, "the workflow has not begun");
-  if (!ledger.sha256.empty()) module = co_await modules.load(ledger.sha256, stop);
+  if (!ledger.sha256.empty()) {
+    module = co_await workflows::load_pinned(
+        modules, archive, {.namespace_ = workflow.key.namespace_, .sha256 = ledger.sha256}, stop);
+  }
   if (!module) {
     module = co_await modules.prepare(
         {.reference = workflow.module,
@@ -123,14 +129,15 @@ std::string history_of(const workflows::Ledger& ledger) {
 }
 
 io::Task<Result<std::string>> show(const kube::Client& client, workflows::MachineModules& modules,
-                                   kube::ObjectKey key, Drawing drawing) {
+                                   workflows::ModuleArchive& archive, kube::ObjectKey key,
+                                   Drawing drawing) {
   const json::Value manifest = HANGAR_CO_TRY(
       co_await client.get(workflows::workflow_resource(), std::move(key), std::stop_token()));
   const workflows::Workflow workflow = HANGAR_CO_TRY(workflows::parse_workflow(manifest));
   const workflows::Ledger ledger =
       HANGAR_CO_TRY(workflows::parse_ledger(json::find(manifest, {"status"})));
   const std::string value = workflows::value_json(ledger.value);
-  const Result<std::string> definition = co_await definition_of(modules, workflow, ledger);
+  const Result<std::string> definition = co_await definition_of(modules, archive, workflow, ledger);
   if (drawing == Drawing::Mermaid) {
     if (!definition) co_return std::unexpected(definition.error());
     co_return abi::statemachine::draw_mermaid(*definition, value);
@@ -190,8 +197,10 @@ Result<std::string> show_workflow(const Config& config, WorkflowName workflow, D
                       FileModules::Allowed, log);
   HANGAR_TRY(supply.code_cache.open());
   MachineParts machines(resolved, session.loop, workers, supply);
-  return session.run(
-      show(session.client, machines.modules, session.key_of(std::move(workflow)), drawing));
+  workflows::ModuleArchive archive(
+      {.loop = session.loop, .workers = workers, .client = session.client, .store = *supply.store});
+  return session.run(show(session.client, machines.modules, archive,
+                          session.key_of(std::move(workflow)), drawing));
 }
 
 Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,

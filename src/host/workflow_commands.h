@@ -18,8 +18,8 @@ struct WorkflowName {
 enum class Drawing : std::uint8_t { Tree, Mermaid };
 
 // The workflow's machine with its current state, its conditions and its last transitions. The
-// machine is loaded as a host would load it, from its source; where it cannot be had or cannot be
-// drawn, a line says why instead.
+// machine is loaded as a host would load it; where it cannot be had or cannot be drawn, a line says
+// why instead.
 [[nodiscard]] Result<std::string> show_workflow(const Config& config, WorkflowName workflow,
                                                 Drawing drawing, const Log& log);
 

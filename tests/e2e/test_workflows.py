@@ -5,7 +5,7 @@ import time
 import pytest
 
 import workflows
-from cluster import ApiError, condition, eventually, never
+from cluster import ROOT, ApiError, condition, eventually, never
 from operators import events_of
 from workflows import CONDUCTOR, CONFIG_MAP, PROVISIONER, ROLLOUT, WORKFLOW, bundle, built, hangar, reaches, signal, stalls, state
 
@@ -289,16 +289,19 @@ def test_a_module_of_any_shape_provisions(cluster, host, namespace, file, how):
 
 
 def test_a_machine_in_another_language(cluster, host, namespace):
-    workflows.allow(cluster, namespace)
+    """examples/approval, as its README has it."""
     workflows.module(cluster, namespace, "approval", binary=built("approval.wasm").read_bytes(), key="machine.wasm")
-    cluster.create(workflows.workflow("it", namespace, "approval", input={"name": "notes", "text": 'it is "out"'}))
-    reaches(cluster, namespace, "it", "waiting")
-    assert cluster.get(*CONFIG_MAP, "notes", namespace) is None
+    for name in ("rights.yaml", "workflow.yaml"):
+        text = (ROOT / "examples/approval" / name).read_text().replace("namespace: default", f"namespace: {namespace}")
+        cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=text)
+    reaches(cluster, namespace, "release-notes", "waiting")
+    assert cluster.get(*CONFIG_MAP, "release-notes", namespace) is None
 
-    signal(cluster, namespace, "it", "1", {"type": "APPROVE", "by": "the boss"})
+    done = hangar(cluster, host, "workflow", "signal", "release-notes", '{"type": "APPROVE", "by": "the boss"}', "-n", namespace)
 
-    reaches(cluster, namespace, "it", "published")
-    assert cluster.get(*CONFIG_MAP, "notes", namespace)["data"] == {"text": 'it is "out"', "approvedBy": "the boss"}
+    assert done.returncode == 0, done.stderr
+    reaches(cluster, namespace, "release-notes", "published")
+    assert cluster.get(*CONFIG_MAP, "release-notes", namespace)["data"] == {"text": "1.2 is out", "approvedBy": "the boss"}
 
 
 def test_a_module_in_several_keys_and_one_behind_a_url(cluster, host, namespace):
