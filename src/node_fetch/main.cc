@@ -8,8 +8,8 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "node_fetch/unpack.h"
-#include "node_fetch/wanted.h"
 #include "node_install/limits.h"
+#include "node_install/runtime_source.h"
 #include "node_install/runtimes.h"
 #include "node_install/sha256.h"
 
@@ -34,6 +34,7 @@ namespace hangar::node_fetch {
 namespace {
 
 namespace fs = std::filesystem;
+using node_install::RuntimeSource;
 
 // For one runtime: 500 MB at 1 MB/s.
 constexpr std::chrono::minutes kDownloadMax{10};
@@ -42,11 +43,11 @@ constexpr std::chrono::seconds kSilenceMax{60};
 constexpr int kRedirectsMax = 5;
 
 // The file is there when its bytes have the checksum, and not before.
-io::Task<Result<>> download(http::Client* client, Wanted wanted, std::string to,
-                            std::shared_ptr<const http::Transport> transport) {
+io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource source,
+                            std::string to, std::shared_ptr<const http::Transport> transport) {
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
   node_install::Sha256 hash;
-  http::Request request{.url = wanted.url,
+  http::Request request{.url = source.url,
                         .transport = std::move(transport),
                         .total_timeout = kDownloadMax,
                         .idle_timeout = kSilenceMax,
@@ -69,9 +70,9 @@ io::Task<Result<>> download(http::Client* client, Wanted wanted, std::string to,
   if (!response) co_return std::unexpected(response.error());
   out.close();
   if (!out) co_return fail(ErrorKind::Unavailable, fmt::format("write {}", to));
-  if (const std::string found = hash.finish(); found != wanted.sha256) {
+  if (const std::string found = hash.finish(); found != source.sha256) {
     co_return fail(ErrorKind::InvalidInput,
-                   fmt::format("its sha256 is {}, expected {}", found, wanted.sha256));
+                   fmt::format("its sha256 is {}, expected {}", found, source.sha256));
   }
   co_return Result<>();
 }
@@ -81,20 +82,20 @@ io::Task<void> keep(io::Task<Result<>> task, std::optional<Result<>>* result) {
 }
 
 // What a run that failed has left under this name goes first, and this one's if it fails.
-Result<std::string> fetch_one(const Wanted& wanted, const fs::path& directory,
+Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& directory,
                               const std::shared_ptr<const http::Transport>& transport) {
-  const std::string part = (directory / (wanted.file + ".part")).string();
-  const std::string unpacked = (directory / (wanted.file + ".unpacked")).string();
+  const std::string part = (directory / (source.file + ".part")).string();
+  const std::string unpacked = (directory / (source.file + ".unpacked")).string();
   const auto fetch = [&]() -> Result<> {
     io::Loop loop;
     http::Client client(loop);
     std::optional<Result<>> done;
-    loop.spawn(keep(download(&client, wanted, part, transport), &done));
+    loop.spawn(keep(download(&client, source, part, transport), &done));
     loop.run_until([&] { return done.has_value(); });
     HANGAR_TRY(*std::move(done));
-    if (wanted.is_archive()) HANGAR_TRY(unpack_one(part, wanted.file, unpacked));
+    if (source.is_archive()) HANGAR_TRY(unpack_one(part, source.file, unpacked));
     std::error_code error;
-    fs::rename(wanted.is_archive() ? unpacked : part, directory / wanted.file, error);
+    fs::rename(source.is_archive() ? unpacked : part, directory / source.file, error);
     if (error) return fail(ErrorKind::Unavailable, fmt::format("{}: {}", part, error.message()));
     return {};
   };
@@ -104,9 +105,9 @@ Result<std::string> fetch_one(const Wanted& wanted, const fs::path& directory,
   fs::remove(unpacked, ignored);
   if (!fetched) {
     return std::unexpected(
-        std::move(fetched).error().in(fmt::format("{} from {}", wanted.file, wanted.url)));
+        std::move(fetched).error().in(fmt::format("{} from {}", source.file, source.url)));
   }
-  std::ifstream in(directory / wanted.file, std::ios::binary);
+  std::ifstream in(directory / source.file, std::ios::binary);
   node_install::Sha256 hash;
   std::vector<char> piece(std::size_t{256} * 1024);
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
@@ -116,9 +117,9 @@ Result<std::string> fetch_one(const Wanted& wanted, const fs::path& directory,
 
 Result<> fetch_all(const std::vector<std::string>& texts, const fs::path& directory,
                    const std::string& ca_file) {
-  std::vector<Wanted> all;
+  std::vector<RuntimeSource> all;
   for (const std::string& text : texts)
-    all.push_back(HANGAR_TRY(parse_wanted(text)));
+    all.push_back(HANGAR_TRY(node_install::parse_runtime_source(text)));
   http::Transport transport;
   if (!ca_file.empty()) {
     std::ifstream in(ca_file);
@@ -129,11 +130,12 @@ Result<> fetch_all(const std::vector<std::string>& texts, const fs::path& direct
   std::error_code error;
   fs::create_directories(directory, error);
   std::string sums;
-  for (const Wanted& wanted : HANGAR_TRY(choose(all, node_install::architecture()))) {
-    const std::string sha256 = HANGAR_TRY(fetch_one(wanted, directory, shared));
-    fmt::print("fetched {} sha256={}\n", wanted.file, sha256);
+  for (const RuntimeSource& source :
+       HANGAR_TRY(node_install::choose_sources(all, node_install::architecture()))) {
+    const std::string sha256 = HANGAR_TRY(fetch_one(source, directory, shared));
+    fmt::print("fetched {} sha256={}\n", source.file, sha256);
     std::fflush(stdout);
-    sums += fmt::format("{}  {}\n", sha256, wanted.file);
+    sums += fmt::format("{}  {}\n", sha256, source.file);
   }
   // Last: hangar-node takes nothing without it.
   std::ofstream out(directory / "SHA256SUMS", std::ios::trunc);

@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 4> kContainerdPrograms = {
 constexpr std::string_view kMicrok8sTemplate =
     "/var/snap/microk8s/current/args/containerd-template.toml";
 constexpr std::string_view kK0sConfig = "/etc/k0s/containerd.toml";
+constexpr std::string_view kK0sMerged = "/run/k0s/containerd-cri.toml";
 
 // Files read while following imports, so that a loop or a crowd of them ends.
 constexpr std::size_t kImportsMax = 256;
@@ -128,6 +129,17 @@ std::vector<std::string> resolve_import(const Files& files, std::string_view imp
   for (const std::string& name : files.list(directory)) {
     const std::string path = fmt::format("{}/{}", directory, name);
     if (::fnmatch(import.c_str(), path.c_str(), FNM_PATHNAME) == 0) found.push_back(path);
+  }
+  return found;
+}
+
+// What `importer` imports and is there, without our own drop-in.
+std::vector<std::string> imports_of(const Files& files, std::string_view importer,
+                                    const Toml& config) {
+  std::vector<std::string> found;
+  for (const std::string& import : config.texts({"imports"})) {
+    for (std::string& path : resolve_import(files, importer, import))
+      if (!path.ends_with(kDropIn) && files.exists(path)) found.push_back(std::move(path));
   }
   return found;
 }
@@ -229,6 +241,7 @@ Result<> survey_rancher(const Files& files, Node& node) {
   if (files.exists(node.effective)) {
     const Toml rendered = HANGAR_TRY(read_others_named(files, node.effective));
     version = rendered.integer({"version"}).value_or(2);
+    node.beside = imports_of(files, node.effective, rendered);
   }
   const std::string of_version_3 = directory + "/config-v3.toml.tmpl";
   const std::string of_version_2 = directory + "/config.toml.tmpl";
@@ -250,10 +263,12 @@ Result<> survey_k0s(const Files& files, Node& node) {
     Result<Toml> config = Toml::parse(text);
     if (!config) return std::unexpected(std::move(config).error().in(kK0sConfig));
     version = config->integer({"version"}).value_or(2);
+    node.beside = imports_of(files, kK0sConfig, *config);
   }
-  // k0s itself merges what drop-ins say about this plugin.
   node.config = fmt::format("/etc/k0s/containerd.d/{}", kDropIn);
-  node.effective = "/run/k0s/containerd-cri.toml";
+  // Until 1.35 k0s itself merges what drop-ins say about this plugin, and imports the result; since
+  // 1.36 it imports the drop-ins, which containerd 2 merges.
+  node.effective = version >= 3 && !std::erase(node.beside, kK0sMerged) ? kK0sConfig : kK0sMerged;
   node.prologue = version >= 3 ? kVersion3 : kVersion2;
   node.plugin = HANGAR_TRY(plugin_of(version, {}));
   return {};

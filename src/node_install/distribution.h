@@ -32,6 +32,8 @@ struct Node {
   std::string plugin;
   // The file that tells which handlers there are: `config`, or what was made out of it.
   std::string effective;
+  // Drop-ins of others, which containerd puts together with `effective`.
+  std::vector<std::string> beside;
   std::string install_directory;
   std::string socket;
   // Services of systemd or OpenRC that may be the one which runs containerd, likeliest first.

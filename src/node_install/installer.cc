@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -41,17 +42,38 @@ TomlPath runtimes_path(const Node& node) {
   return {"plugins", node.plugin, "containerd", "runtimes"};
 }
 
-// Of the file that says how containerd runs, without our part. Nothing if there is none, or if it
-// is a template that only its owner can read.
-Result<std::optional<Toml>> read_others(const Files& files, const Node& node) {
-  Result<std::string> text = files.read(node.effective, limits::kConfigBytesMax);
+// Of a file that says how containerd runs, without our part. Nothing if there is none, or if it is
+// a template that only its owner can read.
+Result<std::optional<Toml>> read_others(const Files& files, std::string_view path) {
+  Result<std::string> text = files.read(path, limits::kConfigBytesMax);
   if (!text && text.error().kind() == ErrorKind::NotFound) return std::optional<Toml>();
   if (!text) return std::unexpected(std::move(text).error());
   const Result<std::string> rest = text_of_others(*text, Dialect::Toml);
-  if (!rest) return std::unexpected(Error(rest.error()).in(node.effective));
+  if (!rest) return std::unexpected(Error(rest.error()).in(path));
   Result<Toml> others = Toml::parse(*rest);
-  if (!others) return std::unexpected(std::move(others).error().in(node.effective));
+  if (!others) return std::unexpected(std::move(others).error().in(path));
   return std::optional(*std::move(others));
+}
+
+// A handler that somebody else has configured.
+struct Taken {
+  std::string file;
+  std::string runtime_type;
+};
+Result<std::map<std::string, Taken>> handlers_of_others(const Files& files, const Node& node) {
+  std::vector<std::string> paths = {node.effective};
+  paths.insert(paths.end(), node.beside.begin(), node.beside.end());
+  std::map<std::string, Taken> taken;
+  for (const std::string& path : paths) {
+    const std::optional<Toml> others = HANGAR_TRY(read_others(files, path));
+    if (!others) continue;
+    for (const std::string& name : others->names_below(runtimes_path(node))) {
+      TomlPath type = runtimes_path(node);
+      type.insert(type.end(), {name, "runtime_type"});
+      taken.try_emplace(name, Taken{.file = path, .runtime_type = others->text(type).value_or("")});
+    }
+  }
+  return taken;
 }
 
 // Version 3 is read by containerd 2.x only, which keeps its own runc. What k3s, rke2 and k0s write
@@ -110,27 +132,24 @@ Result<std::optional<Lock>> Installer::read_lock_or_warn(const Node& node) {
 
 Result<std::vector<Handler>> Installer::choose_handlers(const Node& node,
                                                         const std::vector<Runtime>& runtimes) {
-  const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node));
-  std::set<std::string> taken =
-      others ? others->names_below(runtimes_path(node)) : std::set<std::string>();
+  std::map<std::string, Taken> taken = HANGAR_TRY(handlers_of_others(files_, node));
   // k0s puts what it finds together and drops the markers: what our part names is ours there, too.
   for (const std::string& name : HANGAR_TRY(own_handlers(node)))
     taken.erase(name);
   std::vector<Handler> chosen;
   for (const Runtime& runtime : runtimes) {
-    if (!taken.contains(runtime.handler.name)) {
+    const auto found = taken.find(runtime.handler.name);
+    if (found == taken.end()) {
       chosen.push_back(runtime.handler);
       continue;
     }
-    TomlPath type = runtimes_path(node);
-    type.insert(type.end(), {runtime.handler.name, "runtime_type"});
-    const std::string whose = others->text(type).value_or("");
+    const auto& [file, whose] = found->second;
     if (options_.existing == Existing::Refuse && !is_kwasms(whose)) {
       return refuse(
           ErrorKind::Conflict, reason::kConfigConflict,
           fmt::format("{} has a runtime handler {} already (runtime_type = \"{}\"): remove "
                       "it there, or leave it to its owner with --keep-existing",
-                      node.effective, runtime.handler.name, whose));
+                      file, runtime.handler.name, whose));
     }
     report_.say("kept", "left a runtime handler to others",
                 {{"handler", runtime.handler.name}, {"runtime_type", whose}});
@@ -152,7 +171,7 @@ Result<Installer::Change> Installer::plan_put(const Node& node,
   if (handlers.empty()) return plan_take(node.config, node.dialect);
   Change change{.path = node.config, .dialect = node.dialect};
   change.before = HANGAR_TRY(read_if_there(node.config));
-  const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node));
+  const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node.effective));
   TomlPath driver = runtimes_path(node);
   driver.insert(driver.end(), {"runc", "options", "SystemdCgroup"});
   const bool is_systemd = others && others->boolean(driver).value_or(false);

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import tarfile
 import threading
@@ -160,6 +161,16 @@ def test_refuses_and_leaves_the_node_alone(root, runtimes, config, status, reaso
     assert tree(root) == before
 
 
+def test_a_configuration_that_cannot_be_read_is_left_alone(root, runtimes):
+    (root / CONFIG).unlink()
+    (root / CONFIG).mkdir()  # root reads everything else.
+    before = tree(root)
+
+    done = install(root, runtimes, "--no-restart")
+
+    assert done.returncode == 1 and CONFIG in last(done)["message"] and tree(root) == before
+
+
 def test_refuses_a_runtime_that_is_not_the_promised_one(root, runtimes):
     before = tree(root)
     (runtimes / "crun-wasmedge").write_bytes(b"another")
@@ -201,15 +212,36 @@ def test_a_read_only_root_is_said_to_be_one(root, runtimes):
     assert "status=6" in done.stdout and '"ReadOnly"' in done.stdout, done.stdout + done.stderr
 
 
+def serve(directory):
+    handler = lambda *arguments: http.server.SimpleHTTPRequestHandler(*arguments, directory=str(directory))
+    return http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+
 @pytest.fixture
 def shop(tmp_path):
     """A server of the files in a directory; (directory, address)."""
     directory = tmp_path / "shop"
     directory.mkdir()
-    handler = lambda *arguments: http.server.SimpleHTTPRequestHandler(*arguments, directory=str(directory))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = serve(directory)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield directory, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def secure_shop(tmp_path):
+    """The same by https, and the file of its certificate: (directory, address, certificate)."""
+    directory = tmp_path / "secure"
+    directory.mkdir()
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=shop",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    server = serve(directory)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield directory, f"https://127.0.0.1:{server.server_port}", certificate
     server.shutdown()
 
 
@@ -244,3 +276,25 @@ def test_what_has_another_checksum_is_not_kept(shop, tmp_path):
 
         assert done.returncode == 1 and says in done.stderr
         assert list(pathlib.Path(tmp_path / "here").iterdir()) == []
+
+
+def test_https_needs_a_certificate_that_is_trusted(secure_shop, tmp_path):
+    directory, address, certificate = secure_shop
+    (directory / "crun").write_bytes(b"#!/bin/sh\n")
+    source = f"crun={address}/crun#sha256:{hashlib.sha256(b'#!/bin/sh' + bytes([10])).hexdigest()}"
+
+    refused = run(FETCH, "--to", tmp_path / "here", source)
+    trusted = run(FETCH, "--to", tmp_path / "here", f"--ca-file={certificate}", source)
+
+    assert refused.returncode == 1 and "certificate" in refused.stderr
+    assert trusted.returncode == 0, trusted.stderr
+    assert (tmp_path / "here/crun").read_bytes() == b"#!/bin/sh\n"
+
+
+def test_an_archive_is_not_unpacked_before_its_checksum_is_right(shop, tmp_path):
+    directory, address = shop
+    (directory / "crun.tar.gz").write_bytes(b"\x1f\x8bthis would not unpack")
+
+    done = run(FETCH, "--to", tmp_path / "here", f"crun={address}/crun.tar.gz#sha256:{'0' * 64}")
+
+    assert done.returncode == 1 and "its sha256 is" in done.stderr and "unpack" not in done.stderr

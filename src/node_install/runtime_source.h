@@ -1,4 +1,5 @@
-// What hangar-node-fetch is asked for: FILE[@ARCHITECTURE]=URL#sha256:HEX
+// Where a runtime is to be had, as hangar-node-fetch and the host's settings have it:
+// FILE[@ARCHITECTURE]=URL#sha256:HEX
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::node_fetch {
+namespace hangar::node_install {
 
-struct Wanted {
+struct RuntimeSource {
   std::string file;          // As hangar-node wants runtimes named: containerd-shim-spin-v2.
   std::string architecture;  // "amd64", "arm64"; empty: any.
   std::string url;           // http or https, without the fragment.
@@ -21,11 +22,11 @@ struct Wanted {
 };
 
 // InvalidInput for anything else.
-[[nodiscard]] Result<Wanted> parse_wanted(std::string_view text);
+[[nodiscard]] Result<RuntimeSource> parse_runtime_source(std::string_view text);
 
 // One for each file: the one for this architecture, else the one for any. InvalidInput if a file
 // has none, or has two.
-[[nodiscard]] Result<std::vector<Wanted>> choose(std::span<const Wanted> all,
-                                                 std::string_view architecture);
+[[nodiscard]] Result<std::vector<RuntimeSource>> choose_sources(std::span<const RuntimeSource> all,
+                                                                std::string_view architecture);
 
-}  // namespace hangar::node_fetch
+}  // namespace hangar::node_install

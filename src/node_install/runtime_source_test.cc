@@ -1,4 +1,4 @@
-#include "node_fetch/wanted.h"
+#include "node_install/runtime_source.h"
 
 #include <gtest/gtest.h>
 
@@ -6,24 +6,24 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::node_fetch {
+namespace hangar::node_install {
 namespace {
 
 const std::string kSum(64, 'a');
 
-TEST(ParseWanted, ReadsFileArchitectureUrlAndChecksum) {
-  const auto wanted = parse_wanted(
+TEST(ParseRuntimeSource, ReadsFileArchitectureUrlAndChecksum) {
+  const auto source = parse_runtime_source(
       "containerd-shim-spin-v2@arm64=https://example.com/a=b/spin.tar.gz?x=#y#sha256:" + kSum);
 
-  ASSERT_TRUE(wanted) << wanted.error().message();
-  EXPECT_EQ(wanted->file, "containerd-shim-spin-v2");
-  EXPECT_EQ(wanted->architecture, "arm64");
-  EXPECT_EQ(wanted->url, "https://example.com/a=b/spin.tar.gz?x=#y");
-  EXPECT_EQ(wanted->sha256, kSum);
-  EXPECT_TRUE(wanted->is_archive());
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_EQ(source->file, "containerd-shim-spin-v2");
+  EXPECT_EQ(source->architecture, "arm64");
+  EXPECT_EQ(source->url, "https://example.com/a=b/spin.tar.gz?x=#y");
+  EXPECT_EQ(source->sha256, kSum);
+  EXPECT_TRUE(source->is_archive());
 }
 
-TEST(ParseWanted, RefusesWhatHasNoChecksumOrNoUsableName) {
+TEST(ParseRuntimeSource, RefusesWhatHasNoChecksumOrNoUsableName) {
   for (const std::string& text :
        {std::string("crun=https://example.com/crun"),
         "crun=https://example.com/crun#sha256:" + kSum.substr(1),
@@ -31,28 +31,29 @@ TEST(ParseWanted, RefusesWhatHasNoChecksumOrNoUsableName) {
         "crun@s390x=https://example.com/crun#sha256:" + kSum,
         "crun=file:///etc/shadow#sha256:" + kSum, "../crun=https://example.com/#sha256:" + kSum,
         "https://example.com/crun#sha256:" + kSum, std::string()})
-    EXPECT_FALSE(parse_wanted(text)) << text;
+    EXPECT_FALSE(parse_runtime_source(text)) << text;
 }
 
-TEST(Choose, PrefersTheOneForTheArchitecture) {
-  const std::vector<Wanted> all = {
+TEST(ChooseSources, PrefersTheOneForTheArchitecture) {
+  const std::vector<RuntimeSource> all = {
       {.file = "crun", .url = "any"},
       {.file = "crun", .architecture = "arm64", .url = "arm64"},
       {.file = "crun-wasmedge", .architecture = "amd64", .url = "amd64"}};
 
-  const auto chosen = choose(all, "arm64");
+  const auto chosen = choose_sources(all, "arm64");
   EXPECT_FALSE(chosen) << "crun-wasmedge has none for arm64";
 
-  const auto other = choose(all, "amd64");
+  const auto other = choose_sources(all, "amd64");
   ASSERT_TRUE(other);
   ASSERT_EQ(other->size(), 2);
   EXPECT_EQ((*other)[0].url, "any");
   EXPECT_EQ((*other)[1].url, "amd64");
 }
 
-TEST(Choose, RefusesTwoForOne) {
-  EXPECT_FALSE(choose(std::vector<Wanted>{{.file = "crun"}, {.file = "crun"}}, "amd64"));
+TEST(ChooseSources, RefusesTwoForOne) {
+  EXPECT_FALSE(
+      choose_sources(std::vector<RuntimeSource>{{.file = "crun"}, {.file = "crun"}}, "amd64"));
 }
 
 }  // namespace
-}  // namespace hangar::node_fetch
+}  // namespace hangar::node_install
