@@ -10,6 +10,7 @@
 #include "host/log.h"
 #include "host/node_fleet.h"
 #include "host/operator_logs.h"
+#include "host/operator_pod_logs.h"
 #include "host/run_directory.h"
 #include "host/run_flight.h"
 #include "host/run_machine.h"
@@ -198,15 +199,20 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  const Result<> ended = host::print_operator_logs(*config,
-                                                   {.namespace_ = flags.namespace_,
-                                                    .name = flags.name,
-                                                    .tail_lines = flags.tail,
-                                                    .follow = flags.follow},
-                                                   [](std::string_view text) {
-                                                     fmt::print("{}", text);
-                                                     return std::fflush(stdout) == 0;
-                                                   });
+  const host::OperatorLogsOptions options{.namespace_ = flags.namespace_,
+                                          .name = flags.name,
+                                          .tail_lines = flags.tail,
+                                          .follow = flags.follow};
+  const auto print = [](std::string_view text) {
+    fmt::print("{}", text);
+    return std::fflush(stdout) == 0;
+  };
+  Result<> ended = host::print_operator_logs(*config, options, print);
+  // Not here, then. Operators without a namespace are those of `hangar run` and in no cluster.
+  if (!ended && ended.error().kind() == ErrorKind::NotFound && !flags.namespace_.empty()) {
+    const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+    ended = host::print_pod_logs(*config, options, print, Log(*sink, "logs"));
+  }
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
@@ -341,7 +347,9 @@ int signal_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flag
 }  // namespace
 
 int run(int argc, char** argv) {
-  CLI::App app("hangar runs a cluster's operators as WebAssembly modules");
+  auto parser =
+      std::make_unique<CLI::App>("hangar runs a cluster's operators as WebAssembly modules");
+  CLI::App& app = *parser;
   app.require_subcommand(1);
   app.fallthrough(false);
 
@@ -362,7 +370,7 @@ int run(int argc, char** argv) {
   add_run_flags(*run_command, run_flags);
 
   CLI::App* const logs_command = app.add_subcommand(
-      "logs", "print what an operator printed last; on the machine of the host that runs it");
+      "logs", "print what an operator printed last, on the host's machine or from its pod's log");
   const SettingFlags logs_settings(*logs_command);
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
@@ -417,9 +425,13 @@ int run(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? kDone : kWrongUsage;
   }
-  if (host_command->parsed()) return run_host(host_flags);
+  // These two live on: without the parser, which has each setting once for each command.
+  const bool is_host = host_command->parsed();
+  const bool is_run = run_command->parsed();
+  if (is_host || is_run) parser.reset();
+  if (is_host) return run_host(host_flags);
+  if (is_run) return run_directory(run_settings, run_flags);
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
-  if (run_command->parsed()) return run_directory(run_settings, run_flags);
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (build_machine_command->parsed()) {

@@ -136,6 +136,10 @@ std::vector<Setting> general_settings() {
        .help = "act only while holding the Lease, so that several replicas may run (default false)",
        .set = flag_into(&Config::leader_elect),
        .is_switch = true},
+      {.name = "pod",
+       .help = "the pod that this host is in, as namespace/name, for hangar logs to find it "
+               "(default: none)",
+       .set = text_into(&Config::pod)},
       {.name = "namespace",
        .help = "namespace of the Lease and of provisioning's Jobs (default: the pod's own, else "
                "default)",

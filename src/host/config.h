@@ -50,6 +50,7 @@ struct Config {
   std::string bind_address = "0.0.0.0:8080";
   bool leader_elect = false;
   std::string namespace_ = {};  // Of the Lease and of Jobs. Empty: the pod's own, else "default".
+  std::string pod = {};  // "namespace/name" of the one that this is in. Empty: none, or unknown.
   std::vector<Feature> features = {};  // Empty: all of them.
   std::uint32_t max_concurrent_reconciles = 32;
   std::uint32_t guest_threads = 0;                  // Zero: one a core.

@@ -162,6 +162,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .metrics = metrics,
                  .output = operator_parts.output,
                  .log = log,
+                 .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes}),
       workflows({.loop = loop,
                  .client = client,

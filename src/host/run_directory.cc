@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
+#include "host/startup_pages.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -138,14 +139,12 @@ class Session {
   OperatorParts parts_;
   operators::Fleet fleet_;
   ops::Endpoints endpoints_;
+  StartupPages startup_pages_{loop_};
   std::stop_source stop_;
   std::optional<Error> error_;
 };
 
-}  // namespace
-
-Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
+Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& options) {
   const std::filesystem::path file = options.directory / kConfigFile;
   const std::string text = HANGAR_TRY(io::read_file(file, limits::kObjectBytesMax));
   using operators::SleepPolicy;
@@ -155,12 +154,20 @@ Result<> run_directory(const Config& config, RunDirectoryOptions options, const 
   Result<std::vector<operators::Operator>> specs =
       operators::parse_wasm_config(text, options.directory.string(), sleep);
   if (!specs) return std::unexpected(std::move(specs).error().in(file.string()));
+  return specs;
+}
+
+}  // namespace
+
+Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
+  std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
   kube::Login login = HANGAR_TRY(
       kube::find_login({.kubeconfig = resolved.kubeconfig, .context = resolved.context}));
   ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log.named("modules")));
   OperatorFiles operator_files = HANGAR_TRY(OperatorFiles::open(resolved));
   return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)
-      .run(*std::move(specs), resolved.bind_address);
+      .run(std::move(specs), resolved.bind_address);
 }
 
 }  // namespace hangar::host

@@ -1,6 +1,7 @@
 #include "operators/fleet.h"
 
 #include "base/assert.h"
+#include "wasm/snapshot/snapshot.h"
 
 #include <malloc.h>
 
@@ -133,9 +134,13 @@ void Fleet::give_back_later() {
   has_left_ = false;
   give_back_timer_ = fleet_parts_.loop.after(kGiveBackDelay, [this] {
     will_give_back_ = false;
-    ::malloc_trim(0);
     // Those that left since the timer was set may have left too late for it.
-    if (has_left_) give_back_later();
+    if (has_left_) {
+      give_back_later();
+    } else {
+      wasm::drop_snapshot_spares();
+    }
+    ::malloc_trim(0);
   });
 }
 

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "modules/reference.h"
 #include "reconcile/conditions.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 namespace hangar::operators {
 
@@ -23,8 +25,10 @@ using reconcile::Outcome;
 
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
+constexpr std::string_view kCanSleep = "CanSleep";
 
-// A tag, URL or ConfigMap whose content may change is looked at again after this.
+// A tag or URL whose content may change is looked at again after this; so is a ConfigMap, which is
+// watched where we may.
 constexpr std::chrono::minutes kModuleRecheck{5};
 
 // Figures in the status are for people. A host writes no more than this many of them a second,
@@ -157,6 +161,29 @@ Condition ready_of(const RunningOperator& running) {
   return condition;
 }
 
+// The CanSleep condition of what runs: who looks for memory looks here.
+Condition sleep_of(const RunningOperator& running) {
+  Condition condition{.type = std::string(kCanSleep), .status = ConditionStatus::False};
+  const std::string& problem = running.statistics().sleep_problem;
+  if (const auto& obstacle = running.module().code->obstacle()) {
+    condition.reason = "Module";
+    condition.message = "the module " + *obstacle;
+  } else if (running.spec().sleep.kind == SleepPolicy::Kind::Never) {
+    condition.reason = "Policy";
+    condition.message = "spec.sleep.policy is Never";
+  } else if (!problem.empty()) {
+    condition.reason = "SnapshotFailed";
+    condition.message =
+        fmt::format("{}; the guest stays in memory, works on, and tries again every {}", problem,
+                    to_go_duration(limits::kOperatorSleepRetry));
+  } else {
+    condition.status = ConditionStatus::True;
+    condition.reason = "Fine";
+    condition.message = "the guest leaves memory while it has nothing to do";
+  }
+  return condition;
+}
+
 void put_figures(json::Value& status, const RunningOperator& running) {
   const RunningOperator::Statistics& figures = running.statistics();
   const OperatorModule& module = running.module();
@@ -197,6 +224,8 @@ OperatorController::OperatorController(const Host& host)
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),
+      module_watches_(host.client, log_,
+                      [this](const kube::ObjectKey& key) { controller_.enqueue(key); }),
       controller_(host.loop, host.metrics, log_,
                   {.name = "operator", .concurrency = 4, .turnstile = &host_.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
@@ -217,6 +246,7 @@ void OperatorController::start() {
 
 io::Task<void> OperatorController::stop() {
   subscription_.reset();
+  module_watches_.clear();
   co_await controller_.stop();
   co_await fleet_.stop();
 }
@@ -224,6 +254,7 @@ io::Task<void> OperatorController::stop() {
 io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std::stop_token stop) {
   const kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
   if (!object || object->is_being_deleted()) {
+    module_watches_.release(key);
     co_await fleet_.remove(key);
     if (memory_.erase(key) > 0) host_.output.remove(key);
     co_return Outcome{};
@@ -242,6 +273,7 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std
 io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Memory& memory,
                                                  std::stop_token stop) {
   Operator spec = HANGAR_CO_TRY(parse_operator(manifest));
+  follow_module(spec);
   OperatorModule module = HANGAR_CO_TRY(co_await host_.modules.prepare(
       {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}, stop));
   if (memory.uid == spec.uid && memory.generation == spec.generation &&
@@ -251,10 +283,19 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   memory.uid = spec.uid;
   memory.generation = spec.generation;
   memory.sha256 = module.sha256;
+  memory.has_sleep_problem = false;
   kube::Identity identity = kube::service_account(spec.key.namespace_, spec.service_account);
   ReadInputs inputs = inputs_of(spec);
   co_await fleet_.run(std::move(spec), std::move(module), std::move(identity), std::move(inputs));
   co_return Result<>();
+}
+
+void OperatorController::follow_module(const Operator& spec) {
+  const Result<modules::Reference> reference = modules::Reference::parse(spec.module);
+  const auto* const source =
+      reference ? std::get_if<modules::ConfigMapSource>(&reference->source()) : nullptr;
+  if (source == nullptr) return module_watches_.release(spec.key);
+  module_watches_.follow(spec.key, {.namespace_ = source->namespace_name, .name = source->name});
 }
 
 ReadInputs OperatorController::inputs_of(const Operator& spec) const {
@@ -286,12 +327,18 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
     status.as_object()["phase"] = "Failed";
   }
   status.as_object()["observedGeneration"] = generation;
+  status.as_object()["pod"] = host_.pod;
   Condition ready =
       running != nullptr
           ? ready_of(*running)
           : Condition{.status = ConditionStatus::False, .reason = "NotStarted", .message = problem};
   ready.observed_generation = generation;
   reconcile::set_condition(status, ready, now);
+  if (running != nullptr) {
+    Condition sleep = sleep_of(*running);
+    sleep.observed_generation = generation;
+    reconcile::set_condition(status, sleep, now);
+  }
   reconcile::set_condition(
       status,
       {.type = std::string(kStalled),
@@ -328,8 +375,9 @@ void OperatorController::on_change(const RunningOperator& changed) {
   };
   const Phase phase = changed.life().phase();
   const bool is_news =
-      found->second.written != phase &&
-      !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase));
+      tell_sleep_problem(changed, found->second) ||
+      (found->second.written != phase &&
+       !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase)));
   if (is_news) {
     controller_.enqueue(changed.spec().key);
   } else {
@@ -337,16 +385,34 @@ void OperatorController::on_change(const RunningOperator& changed) {
   }
 }
 
+bool OperatorController::tell_sleep_problem(const RunningOperator& changed, Memory& memory) {
+  const std::string& problem = changed.statistics().sleep_problem;
+  if (memory.has_sleep_problem == !problem.empty()) return false;
+  memory.has_sleep_problem = !problem.empty();
+  if (problem.empty()) {
+    record(changed, {.type = reconcile::EventType::Normal,
+                     .reason = "SleepsAgain",
+                     .message = "the guest could leave memory again"});
+  } else {
+    record(changed,
+           {.type = reconcile::EventType::Warning, .reason = "StaysResident", .message = problem});
+  }
+  return true;
+}
+
 void OperatorController::on_failure(const RunningOperator& failed, const Error& error) {
   log_.warning("a guest failed", {{"namespace", failed.spec().key.namespace_},
                                   {"name", failed.spec().key.name},
                                   {"error", error.message()}});
-  const kube::ObjectPtr object =
-      subscription_ ? subscription_->get(failed.spec().key) : kube::ObjectPtr();
-  if (!object) return;
-  host_.events.record(
-      object->to_value(),
+  record(
+      failed,
       {.type = reconcile::EventType::Warning, .reason = "GuestFailed", .message = error.message()});
+}
+
+void OperatorController::record(const RunningOperator& about, reconcile::EventText text) {
+  const kube::ObjectPtr object =
+      subscription_ ? subscription_->get(about.spec().key) : kube::ObjectPtr();
+  if (object) host_.events.record(object->to_value(), std::move(text));
 }
 
 }  // namespace hangar::operators

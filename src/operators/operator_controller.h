@@ -19,6 +19,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "operators/fleet.h"
+#include "operators/module_watches.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
 #include "reconcile/controller.h"
@@ -49,6 +50,7 @@ class OperatorController {
     Metrics& metrics;
     const OperatorLogs& output;
     Log log;
+    std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
   };
   explicit OperatorController(const Host& host);
@@ -66,11 +68,12 @@ class OperatorController {
  private:
   // What the host remembers of one Operator between reconciles.
   struct Memory {
-    std::int64_t generation = 0;   // Of what runs.
-    std::string uid;               // The same.
-    std::string sha256;            // The same.
-    std::optional<Phase> written;  // By the last write of the status.
-    std::string last_problem;      // For which an Event was recorded.
+    std::int64_t generation = 0;     // Of what runs.
+    std::string uid;                 // The same.
+    std::string sha256;              // The same.
+    std::optional<Phase> written;    // By the last write of the status.
+    std::string last_problem;        // For which an Event was recorded.
+    bool has_sleep_problem = false;  // An Event said so.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
@@ -79,15 +82,21 @@ class OperatorController {
                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
                                                 const Result<>& established, std::stop_token stop);
+  // Hears of it when the ConfigMap that the module is in changes.
+  void follow_module(const Operator& spec);
   [[nodiscard]] ReadInputs inputs_of(const Operator& spec) const;
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
+  // As an Event, once when it begins and once when it is over; whether it did either.
+  bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
+  void record(const RunningOperator& about, reconcile::EventText text);
   [[nodiscard]] Duration status_interval() const;
 
   const Host host_;
   const Log log_;
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
+  ModuleWatches module_watches_;
   reconcile::Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };

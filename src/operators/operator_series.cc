@@ -1,5 +1,6 @@
 #include "operators/operator_series.h"
 
+#include "base/assert.h"
 #include "base/limits.h"
 
 #include <fmt/format.h>
@@ -34,6 +35,16 @@ MetricLabels of_controller(const OperatorReading& reading) {
 
 MetricLabels of_queue(const OperatorReading& reading) {
   return {{"controller", reading.controller}, {"name", reading.controller}};
+}
+
+std::span<const double> turn_bounds() {
+  static const std::vector<double> bounds = latency_buckets();
+  return bounds;
+}
+
+std::span<const double> queue_bounds() {
+  static const std::vector<double> bounds = queue_buckets();
+  return bounds;
 }
 
 // A family with one value for each operator.
@@ -89,8 +100,25 @@ constexpr auto kOneEach = std::to_array<OneEach>({
 
 }  // namespace
 
-OperatorSeries::OperatorSeries()
-    : turn_seconds(latency_buckets()), queue_seconds(queue_buckets()) {}
+SlimHistogram::SlimHistogram(std::span<const double> bounds) : bounds_(bounds) {
+  HANGAR_ASSERT(bounds.size() < counts_.size(), "there is a count for each bucket");
+}
+
+void SlimHistogram::observe(double value) {
+  const auto bound = std::ranges::lower_bound(bounds_, value);
+  ++counts_[static_cast<std::size_t>(bound - bounds_.begin())];
+  sum_ += value;
+}
+
+Histogram::Snapshot SlimHistogram::snapshot() const {
+  Histogram::Snapshot snapshot{.upper_bounds = {bounds_.begin(), bounds_.end()}, .sum = sum_};
+  std::uint64_t total = 0;
+  for (std::size_t bucket = 0; bucket <= bounds_.size(); ++bucket)
+    snapshot.cumulative_counts.push_back(total += counts_[bucket]);
+  return snapshot;
+}
+
+OperatorSeries::OperatorSeries() : turn_seconds(turn_bounds()), queue_seconds(queue_bounds()) {}
 
 void OperatorSeries::answered(std::string_view method, int code) {
   method = known_method(method);
@@ -125,6 +153,9 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
                                                 "Reconciles, by result.", Type::Counter);
   Metrics::Family& times = families.family("controller_runtime_reconcile_time_seconds",
                                            "How long a reconcile took.", Type::Histogram);
+  // A turn is both: what the queue's metrics call work, and the reconcile of it.
+  Metrics::Family& works = families.family("workqueue_work_duration_seconds",
+                                           "How long processing a key took.", Type::Histogram);
   Metrics::Family& waits = families.family("workqueue_queue_duration_seconds",
                                            "How long a key waited.", Type::Histogram);
   Metrics::Family& requests = families.family(
@@ -139,6 +170,8 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
                                   .value = number(series.turns_succeeded)});
     times.samples.push_back(
         {.labels = of_controller(reading), .histogram = series.turn_seconds.snapshot()});
+    works.samples.push_back(
+        {.labels = of_queue(reading), .histogram = series.turn_seconds.snapshot()});
     waits.samples.push_back(
         {.labels = of_queue(reading), .histogram = series.queue_seconds.snapshot()});
     for (const OperatorSeries::Answers& answers : series.answers) {

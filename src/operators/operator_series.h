@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "kube/object.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,22 @@
 #include <vector>
 
 namespace hangar::operators {
+
+// A Histogram of the loop thread's alone, whose bounds all of its kind share: thousands of these
+// lie in a host whose operators sleep.
+class SlimHistogram {
+ public:
+  // `bounds` outlive it, and are as a Histogram's.
+  explicit SlimHistogram(std::span<const double> bounds);
+
+  void observe(double value);
+  [[nodiscard]] Histogram::Snapshot snapshot() const;
+
+ private:
+  std::span<const double> bounds_;
+  std::array<std::uint64_t, 16> counts_{};  // Of these as many as there are bounds, and one.
+  double sum_ = 0;
+};
 
 // What has happened to one operator since the host has run it, or to several that share one. Loop
 // thread.
@@ -37,8 +54,8 @@ struct OperatorSeries {
   Duration resume_time{};
   Duration suspend_time{};
   Duration cpu_time{};
-  Histogram turn_seconds;
-  Histogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
+  SlimHistogram turn_seconds;
+  SlimHistogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
 
   struct Answers {
     std::string method;  // Both "other" when there are too many kinds.

@@ -270,6 +270,7 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
 io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
   const Result<> slept = co_await guest_->sleep(parts_.snapshots);
+  statistics_.sleep_problem = slept ? "" : slept.error().message();
   if (slept) {
     parts_.metrics.suspends.add();
     const Duration took = io::Loop::now() - began;

@@ -109,6 +109,8 @@ class RunningOperator {
     std::uint64_t requests = 0;
     std::uint64_t failures = 0;
     std::string last_error;  // Why the last instance ended; empty when none did.
+    // Why it stays in memory although it is to sleep; empty once it could.
+    std::string sleep_problem;
   };
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
 

@@ -93,7 +93,7 @@ def cluster():
 @pytest.fixture(scope="session")
 def shared_host(cluster, tmp_path_factory):
     """One host for the tests that do it no harm."""
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"))
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"), env={"HANGAR_POD": "/".join(operators.HOST_POD)})
     yield host
     assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
 

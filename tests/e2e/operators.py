@@ -13,6 +13,9 @@ TEST_RESOURCES = ("amurant.io/v1", "TestResource")
 BEHAVE = "operator_behave"
 RING = "ring"
 
+# What the shared host says to be in. There is none, unless a test makes it.
+HOST_POD = ("default", "hangar-0")
+
 EVERYTHING = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 

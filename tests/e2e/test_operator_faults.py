@@ -248,11 +248,12 @@ class TestFullDisk:
         yield host
         assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
 
-    def test_who_finds_no_room_to_sleep_stays_and_the_log_says_so(self, cluster, host, namespace, operator, get):
+    def test_who_finds_no_room_to_sleep_stays_and_says_so(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)
         operator("small", f"watch={namespace}", sleep={"after": "0s"})
         eventually(lambda: "listed 0" in lines(host, "small", namespace), "it has listed", 60)
         asleep(get, "small")
+        assert condition(get("small"), "CanSleep")["status"] == "True"
         filler = has_room(host) / "filler"
         assert filler.parent.stat().st_dev != host.directory.stat().st_dev
 
@@ -269,6 +270,13 @@ class TestFullDisk:
         eventually(lambda: "grown to 512 KiB" in lines(host, "growing", namespace), "it goes on all the same")
         # Later it may sleep: whoever wakes up leaves room.
         eventually(lambda: phase(get("growing")) == "Running", "its status says that it stays")
+        eventually(lambda: condition(get("growing"), "CanSleep").get("status") == "False", "its status says why")
+        told = condition(get("growing"), "CanSleep")
+        assert told["reason"] == "SnapshotFailed" and "No space left on device" in told["message"]
+        assert condition(get("growing"))["status"] == "True", "it is at work all the same"
+        event = eventually(lambda: [one for one in events_of(cluster, "growing", namespace) if one["reason"] == "StaysResident"],
+                           "an Event says so")[0]
+        assert event["type"] == "Warning" and "No space left on device" in event["message"]
         create_config_map(cluster, "one", namespace)
         for name in ("small", "growing"):
             eventually(lambda: "changed one" in lines(host, name, namespace), f"{name} hears of what happens")
@@ -281,6 +289,9 @@ class TestFullDisk:
         filler.unlink()
         suspends = host.metrics()["hangar_operator_suspends_total"]
         eventually(lambda: host.metrics()["hangar_operator_suspends_total"] > suspends, "there is room again: it sleeps", 60)
+        eventually(lambda: condition(get("growing"), "CanSleep").get("status") == "True", "its status says that it is over", 60)
+        eventually(lambda: [one for one in events_of(cluster, "growing", namespace) if one["reason"] == "SleepsAgain"],
+                   "an Event says that it is over")
         create_config_map(cluster, "two", namespace)
         for name in ("small", "growing"):
             eventually(lambda: "changed two" in lines(host, name, namespace), f"{name} hears of what happens")

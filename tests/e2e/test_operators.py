@@ -1,12 +1,16 @@
 """Operators: long-running controllers, seen from outside."""
+import base64
+import pathlib
 import subprocess
 import time
 
 import pytest
+import yaml
 
 import operators
 from cluster import ROOT, ApiError, condition, eventually, never
 from host import BINARY, Host, free_port
+from kubelet import Kubelet
 from operators import (
     EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, nonce, phase, send_nonce, send_round)
 
@@ -58,7 +62,8 @@ def test_memory_is_what_it_was_after_sleep(host, namespace, operator):
 def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get):
     allow(cluster, namespace, *EVERYTHING)
     operator("awake", f"watch={namespace}", sleep={"policy": "Never"})
-    eventually(lambda: phase(get("awake")) == "Running", "it runs", 60)
+    one = eventually(lambda: (lambda o: o if phase(o) == "Running" else None)(get("awake")), "it runs", 60)
+    assert (condition(one, "CanSleep")["status"], condition(one, "CanSleep")["reason"]) == ("False", "Policy")
     never(lambda: phase(get("awake")) == "Asleep", "it sleeps", 3)
 
 
@@ -84,6 +89,51 @@ def test_a_changed_operator_takes_over(cluster, host, namespace, operator):
     eventually(lambda: lines(host, "changing", namespace)[-1:] == ["after"], "the second runs")
 
 
+def talker(tmp_path, text):
+    """A module that prints `text` once and then waits for ever, in base64."""
+    source = tmp_path / "talker.wat"
+    source.write_text(f"""(module
+      (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+      (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+      (memory (export "memory") 1)
+      (data (i32.const 64) "{text}\\n")
+      (func (export "_start")
+        (i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const {len(text) + 1}))
+        (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+        (drop (call $delay (i64.const -1))))
+      (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+      (func (export "wakeup") (param i64 i32 i32 i32)))""")
+    subprocess.run(["wat2wasm", str(source), "-o", str(source.with_suffix(".wasm"))], check=True)
+    return base64.b64encode(source.with_suffix(".wasm").read_bytes()).decode()
+
+
+def test_a_module_in_a_config_map_is_replaced_as_soon_as_it_changes(cluster, host, namespace, operator, get, tmp_path):
+    def says(name, text):
+        eventually(lambda: lines(host, name, namespace)[-1:] == [text], f"{name} says {text}", 60)
+
+    def content(text):
+        return {"binaryData": {"module": talker(tmp_path, text)}}
+
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code", "namespace": namespace}, **content("one")})
+    for name in ("first", "second"):
+        operator(name, module={"configMap": {"name": "code"}}, sleep={"after": "0s"})
+        says(name, "one")
+    cluster.patch("v1", "ConfigMap", "code", content("two"), namespace)
+    for name in ("first", "second"):
+        says(name, "two")
+    # What is no module takes nothing away.
+    cluster.patch("v1", "ConfigMap", "code", {"binaryData": {"module": base64.b64encode(b"none").decode()}}, namespace)
+    eventually(lambda: condition(get("first"), "Stalled").get("status") == "True", "it is stalled")
+    assert condition(get("first"))["status"] == "True"
+    cluster.patch("v1", "ConfigMap", "code", content("three"), namespace)
+    says("first", "three")
+    eventually(lambda: condition(get("first"), "Stalled").get("status") == "False", "it is not stalled any more")
+    # Nobody looks at it any more once nobody runs it.
+    for name in ("first", "second"):
+        cluster.delete(*OPERATOR, name, namespace)
+        eventually(lambda: logs(host, name, namespace) == "", "it is gone")
+
+
 def test_a_module_that_cannot_be_had_leaves_what_runs_alone(cluster, host, namespace, operator, get):
     operator("steady", "tick=100")
     eventually(lambda: "tick 2" in lines(host, "steady", namespace), "it ticks", 60)
@@ -91,6 +141,76 @@ def test_a_module_that_cannot_be_had_leaves_what_runs_alone(cluster, host, names
     eventually(lambda: condition(get("steady"), "Stalled").get("status") == "True", "it is stalled")
     seen = len(lines(host, "steady", namespace))
     eventually(lambda: len(lines(host, "steady", namespace)) > seen, "the old guest goes on")
+
+
+# What it prints, from afar ------------------------------------------------------------------------
+
+
+def from_afar(kubeconfig, tmp_path, *arguments):
+    """`hangar logs` on a machine that has nothing of the host's."""
+    return [str(BINARY), "logs", *arguments, f"--kubeconfig={kubeconfig}", f"--module-cache-dir={tmp_path / 'elsewhere'}"]
+
+
+def run_from_afar(*arguments):
+    return subprocess.run(from_afar(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+
+
+def texts(printed):
+    return [line.split(" ", 2)[2] for line in printed.splitlines()]
+
+
+def test_what_an_operator_prints_can_be_read_from_anywhere(cluster, host, namespace, operator, get, tmp_path):
+    operator("talks", "print=one", "print=two", "tick=200", sleep={"after": "0s"})
+    operator("other", "print=mine", "wait")
+    eventually(lambda: "tick 3" in lines(host, "talks", namespace), "it ticks", 60)
+    eventually(lambda: get("talks").get("status", {}).get("pod") == "/".join(operators.HOST_POD), "its status says where the host is")
+    kubelet = Kubelet(cluster, tmp_path, *operators.HOST_POD, host.log)
+    try:
+        done = run_from_afar(cluster.kubeconfig, tmp_path, "talks", "-n", namespace)
+        assert done.returncode == 0, done.stderr
+        here = lines(host, "talks", namespace)
+        said = texts(done.stdout)
+        assert said[:4] == ["one", "two", "tick 1", "tick 2"] and said == here[:len(said)], "all of it, and of nobody else"
+        tail = run_from_afar(cluster.kubeconfig, tmp_path, "talks", "-n", namespace, "--tail=2")
+        assert len(texts(tail.stdout)) == 2
+
+        follower = subprocess.Popen(from_afar(cluster.kubeconfig, tmp_path, "talks", "-n", namespace, "--tail=1", "-f"),
+                                    stdout=subprocess.PIPE, text=True)
+        heard = texts("".join(follower.stdout.readline() for _ in range(6)))
+        follower.terminate()
+        follower.wait()
+        first = int(heard[0].split()[1])
+        assert heard == [f"tick {first + index}" for index in range(6)], "each line once, in order"
+        assert any("sinceTime" in query and "follow" in query for query in kubelet.asked)
+
+        # Who may not read the host's log may not read this.
+        stranger = tmp_path / "stranger.yaml"
+        cluster.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "stranger"}})
+        config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
+        token = cluster.kubectl("create", "token", "stranger", "--namespace", namespace).strip()
+        config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+        stranger.write_text(yaml.safe_dump(config))
+        refused = run_from_afar(stranger, tmp_path, "talks", "-n", namespace)
+        assert refused.returncode == 1 and not refused.stdout
+        assert "forbidden" in refused.stderr and "operators" in refused.stderr
+        cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles", {
+            "metadata": {"name": "looks"}, "rules": [{"apiGroups": ["hangar.dev"], "resources": ["operators"], "verbs": ["get"]}]})
+        cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings", {
+            "metadata": {"name": "looks"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"},
+            "subjects": [{"kind": "ServiceAccount", "name": "stranger", "namespace": namespace}]})
+
+        def refusal():
+            done = run_from_afar(stranger, tmp_path, "talks", "-n", namespace)
+            assert done.returncode == 1 and not done.stdout
+            return "pods/log" in done.stderr and done.stderr
+        assert "forbidden" in eventually(refusal, "it is the log that it may not read")
+    finally:
+        kubelet.close()
+
+    nobody = run_from_afar(cluster.kubeconfig, tmp_path, "talks", "-n", namespace)
+    assert nobody.returncode == 1 and operators.HOST_POD[1] in nobody.stderr, "the pod that is not there is named"
+    absent = run_from_afar(cluster.kubeconfig, tmp_path, "nobody", "-n", namespace)
+    assert absent.returncode == 1 and "nobody" in absent.stderr
 
 
 # What a guest is given ---------------------------------------------------------------------------
@@ -240,7 +360,7 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
     def said(stem):
         one = get(names[f"kube_runtime_{stem}"])
         return (condition(one, "Stalled").get("message", "") + " " + one["status"].get("lastError", "")).lower()
-    for stem, words in (("wakeup_traps", "unreachable"), ("wakeup_loops", "timeout"), ("start_loops", "timeout"),
+    for stem, words in (("wakeup_traps", "unreachable"), ("wakeup_loops", "timeout"), ("start_loops", "timeout"), ("wakeup_sleeps", "and sleep"),
                         ("bad_request", "do not lie in the guest's"), ("request_flood", "more than"),
                         ("wakeup_missing", "wakeup"), ("wakeup_type", "wakeup"), ("memory_missing", "memory")):
         eventually(lambda: words in said(stem), f"{stem} is named by {words}")

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,14 +64,61 @@ struct Free {
   }
 };
 
-// A worker's, for all snapshots that it writes or reads: making one costs more than using it.
-ZSTD_CCtx* compressor() {
-  thread_local const std::unique_ptr<ZSTD_CCtx, Free<ZSTD_freeCCtx>> context(ZSTD_createCCtx());
-  return context.get();
+// Contexts between two uses: making one costs more than using it, and one is a third of a megabyte.
+// As many as workers have used at once.
+template <class Context, auto kMake, auto kFree>
+class Spares {
+ public:
+  using Handle = std::unique_ptr<Context, Free<kFree>>;
+
+  // One of them, or a new one, for as long as this lives. Null when there is no memory for one.
+  class Loan {
+   public:
+    explicit Loan(Spares& spares) : spares_(spares), context_(spares.take()) {}
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    ~Loan() {
+      if (context_ != nullptr) spares_.give(std::move(context_));
+    }
+    [[nodiscard]] Context* get() const { return context_.get(); }
+
+   private:
+    Spares& spares_;
+    Handle context_;
+  };
+
+  void clear() {
+    std::vector<Handle> dropped;
+    const std::scoped_lock lock(mutex_);
+    dropped.swap(spares_);
+  }
+
+ private:
+  Handle take() {
+    const std::scoped_lock lock(mutex_);
+    if (spares_.empty()) return Handle(kMake());
+    Handle context = std::move(spares_.back());
+    spares_.pop_back();
+    return context;
+  }
+  void give(Handle context) {
+    const std::scoped_lock lock(mutex_);
+    spares_.push_back(std::move(context));
+  }
+
+  std::mutex mutex_;
+  std::vector<Handle> spares_;
+};
+
+using Compressors = Spares<ZSTD_CCtx, ZSTD_createCCtx, ZSTD_freeCCtx>;
+using Decompressors = Spares<ZSTD_DCtx, ZSTD_createDCtx, ZSTD_freeDCtx>;
+Compressors& compressors() {
+  static Compressors spares;
+  return spares;
 }
-ZSTD_DCtx* decompressor() {
-  thread_local const std::unique_ptr<ZSTD_DCtx, Free<ZSTD_freeDCtx>> context(ZSTD_createDCtx());
-  return context.get();
+Decompressors& decompressors() {
+  static Decompressors spares;
+  return spares;
 }
 
 std::unexpected<Error> broken(std::string_view what) {
@@ -100,7 +148,7 @@ class PageCompressor {
   explicit PageCompressor(std::vector<std::byte>& bytes) : bytes_(bytes) {}
 
   Result<> begin(std::uint64_t pages) {
-    ZSTD_CCtx* const context = compressor();
+    ZSTD_CCtx* const context = compressor_.get();
     if (context == nullptr) return fail(ErrorKind::Unavailable, "no memory to compress with");
     ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel);
@@ -117,8 +165,8 @@ class PageCompressor {
       const std::size_t used = bytes_.size();
       bytes_.resize(used + room);
       ZSTD_outBuffer out{.dst = bytes_.data() + used, .size = room, .pos = 0};
-      const std::size_t left =
-          ZSTD_compressStream2(compressor(), &out, &in, is_last ? ZSTD_e_end : ZSTD_e_continue);
+      const std::size_t left = ZSTD_compressStream2(compressor_.get(), &out, &in,
+                                                    is_last ? ZSTD_e_end : ZSTD_e_continue);
       bytes_.resize(used + out.pos);
       if (ZSTD_isError(left) != 0) return compressor_failed(left);
       if (is_last ? left == 0 : in.pos == in.size) return {};
@@ -127,6 +175,7 @@ class PageCompressor {
 
  private:
   std::vector<std::byte>& bytes_;
+  const Compressors::Loan compressor_{compressors()};
 };
 
 // Reads forwards; sizes have been checked.
@@ -244,7 +293,8 @@ Result<SnapshotReader> SnapshotReader::open(std::vector<std::byte> bytes,
 }
 
 Result<> SnapshotReader::read_pages(const ApplyPage& apply) const {
-  ZSTD_DCtx* const context = decompressor();
+  const Decompressors::Loan decompressor(decompressors());
+  ZSTD_DCtx* const context = decompressor.get();
   if (context == nullptr) return fail(ErrorKind::Unavailable, "no memory to decompress with");
   ZSTD_DCtx_reset(context, ZSTD_reset_session_only);
   const auto frame =
@@ -289,6 +339,11 @@ Result<> SnapshotReader::read_pages(const ApplyPage& apply) const {
   }
   if (hint != 0 || taken != filled || in.pos != in.size) return broken("its pages do not end");
   return {};
+}
+
+void drop_snapshot_spares() {
+  compressors().clear();
+  decompressors().clear();
 }
 
 }  // namespace hangar::wasm

@@ -68,4 +68,8 @@ class SnapshotReader {
   std::size_t frame_offset_;  // Of the compressed pages.
 };
 
+// Gives back what is kept from one snapshot to the next so that it need not be made again. For when
+// nobody wakes or falls asleep any more. Any thread.
+void drop_snapshot_spares();
+
 }  // namespace hangar::wasm

@@ -1,0 +1,219 @@
+#include "host/operator_pod_logs.h"
+
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "base/time.h"
+#include "gateway/upstream.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/auth/credentials.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "operators/operator.h"
+#include "operators/operator_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+// What the chart calls it.
+constexpr std::string_view kContainer = "hangar";
+// After a log has ended, because its container or pod did.
+constexpr std::chrono::seconds kFollowPause{1};
+
+// One line of the host's log.
+struct HostLine {
+  std::string text;
+  WallTime time;
+  std::optional<std::string> output;  // As people read it; nothing when it is about something else.
+};
+
+std::optional<HostLine> read_line(std::string line, const kube::ObjectKey& key) {
+  const Result<json::Value> read = json::parse(line);
+  const Result<WallTime> time =
+      read ? parse_rfc3339(json::string_at(*read, {"ts"})) : Result<WallTime>(WallTime());
+  if (!read || !time)
+    return std::nullopt;  // Not ours: a runtime's, or the end of one that was cut.
+  HostLine host_line{.text = std::move(line), .time = *time};
+  if (json::string_at(*read, {"msg"}) == "output" &&
+      json::string_at(*read, {"namespace"}) == key.namespace_ &&
+      json::string_at(*read, {"name"}) == key.name) {
+    host_line.output =
+        operators::OperatorLogs::format({.time = *time,
+                                         .stream = json::string_at(*read, {"stream"}),
+                                         .text = json::string_at(*read, {"text"})});
+  }
+  return host_line;
+}
+
+class PodLogs {
+ public:
+  PodLogs(const kube::Client& client, OperatorLogsOptions options,
+          const std::function<bool(std::string_view)>& print)
+      : client_(client),
+        key_{.namespace_ = std::move(options.namespace_), .name = std::move(options.name)},
+        tail_lines_(options.tail_lines),
+        follow_(options.follow),
+        print_(print) {}
+
+  // Refers to this.
+  [[nodiscard]] io::Task<Result<>> run() {
+    const kube::ObjectKey pod = HANGAR_CO_TRY(co_await find_pod());
+    HANGAR_CO_TRY(co_await read(pod, /*follow=*/false));
+    for (const std::string& line : tail_)
+      give(line);
+    if (!has_printed_ && !follow_) {
+      co_return fail(ErrorKind::NotFound,
+                     fmt::format("the log of pod {} has no output of {}; it is there when the host "
+                                 "logs JSON at level info",
+                                 pod.to_string(), key_.to_string()));
+    }
+    tail_.clear();
+    is_telling_ = true;
+    while (follow_ && !stop_.stop_requested()) {
+      const Result<kube::ObjectKey> now = co_await find_pod();
+      // A host that ends takes its pod with it; the next one says where it is.
+      if (now) {
+        const Result<> ended = co_await read(*now, /*follow=*/true);
+        if (!ended && ended.error().kind() == ErrorKind::Denied) co_return ended;
+      }
+      (void)co_await client_.loop().sleep(kFollowPause, stop_.get_token());
+    }
+    co_return Result<>();
+  }
+
+ private:
+  io::Task<Result<kube::ObjectKey>> find_pod() {
+    const json::Value found = HANGAR_CO_TRY(
+        co_await client_.get(operators::operator_resource(), key_, stop_.get_token()));
+    const std::string_view pod = json::string_at(found, {"status", "pod"});
+    const std::size_t slash = pod.find('/');
+    if (slash == std::string_view::npos) {
+      co_return fail(ErrorKind::NotFound,
+                     fmt::format("no host says in which pod it runs {}: --pod tells it; on its own "
+                                 "machine hangar logs needs no pod",
+                                 key_.to_string()));
+    }
+    co_return kube::ObjectKey{.namespace_ = std::string(pod.substr(0, slash)),
+                              .name = std::string(pod.substr(slash + 1))};
+  }
+
+  // All of it, or what came after the last line that was seen.
+  io::Task<Result<>> read(kube::ObjectKey pod, bool follow) {
+    // The API server checks names, but as parts of a path they must not be others.
+    const auto is_part = [](char letter) {
+      return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
+             letter == '-' || letter == '.';
+    };
+    if (!std::ranges::all_of(pod.namespace_, is_part) || !std::ranges::all_of(pod.name, is_part)) {
+      co_return fail(ErrorKind::InvalidInput, "status.pod is no pod's name");
+    }
+    std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}",
+                                     pod.namespace_, pod.name, kContainer);
+    if (follow) target += "&follow=true";
+    is_skipping_ = last_.has_value();
+    if (last_) target += fmt::format("&sinceTime={}", to_rfc3339(last_->time));
+
+    gateway::LineCutter lines(limits::kWatchLineBytesMax);
+    int status = 0;
+    std::string refusal;
+    http::Client::StreamHandler handler{
+        .on_headers = [&](int code, const http::Headers& /*headers*/) -> Result<> {
+          status = code;
+          return {};
+        },
+        .on_bytes = [&](std::string_view bytes) -> Result<> {
+          if (status != 200) {
+            refusal += bytes.substr(0, limits::kServerMessageBytesMax);
+            if (refusal.size() > limits::kServerMessageBytesMax) return enough();
+            return {};
+          }
+          if (!lines.feed(bytes, [&](std::string line) { take(std::move(line)); })) {
+            return fail(ErrorKind::LimitExceeded, "the log has a line that is longer than any");
+          }
+          return stop_.stop_requested() ? enough() : Result<>();
+        }};
+    const Result<http::Response> ended = co_await client_.stream(
+        {.target = std::move(target), .accept = "*/*"}, std::move(handler), stop_.get_token());
+    if (status != 0 && status != 200) {
+      co_return std::unexpected(
+          kube::error_from_status(status, refusal).in("log of pod " + pod.to_string()));
+    }
+    if (!ended && !stop_.stop_requested()) co_return std::unexpected(ended.error());
+    co_return Result<>();
+  }
+
+  static std::unexpected<Error> enough() { return fail(ErrorKind::Cancelled, "nobody reads on"); }
+
+  void take(std::string line) {
+    std::optional<HostLine> read = read_line(std::move(line), key_);
+    if (!read) return;
+    if (is_skipping_) {
+      const bool is_last = read->text == last_->text;
+      if (is_last || read->time > last_->time) is_skipping_ = false;
+      if (is_last || is_skipping_) return;
+    }
+    last_ = std::move(read);
+    if (!last_->output) return;
+    if (is_telling_ || tail_lines_ == 0) return give(*last_->output);
+    tail_.push_back(*last_->output);
+    if (tail_.size() > tail_lines_) tail_.pop_front();
+  }
+
+  void give(std::string_view line) {
+    has_printed_ = true;
+    if (!stop_.stop_requested() && !print_(line)) stop_.request_stop();
+  }
+
+  const kube::Client& client_;
+  const kube::ObjectKey key_;
+  const std::size_t tail_lines_;
+  const bool follow_;
+  const std::function<bool(std::string_view)>& print_;
+
+  std::deque<std::string> tail_;  // Until all that there is has been read.
+  bool is_telling_ = false;
+  bool has_printed_ = false;
+  bool is_skipping_ = false;
+  std::optional<HostLine> last_;  // That was read, whatever it was about.
+  std::stop_source stop_;         // Nobody reads what is printed.
+};
+
+io::Task<void> keep(io::Task<Result<>> task, std::optional<Result<>>& result) {
+  Result<> ended = co_await std::move(task);
+  result.emplace(std::move(ended));
+}
+
+}  // namespace
+
+Result<> print_pod_logs(const Config& config, OperatorLogsOptions options,
+                        const std::function<bool(std::string_view)>& print, const Log& log) {
+  kube::Login login =
+      HANGAR_TRY(kube::find_login({.kubeconfig = config.kubeconfig, .context = config.context}));
+  Metrics metrics;
+  io::Loop loop;
+  http::Client http(loop);
+  const auto credentials = std::make_shared<kube::Credentials>(loop, std::move(login), log);
+  const kube::Client client(loop, http, credentials, metrics, log);
+  PodLogs logs(client, std::move(options), print);
+  std::optional<Result<>> result;
+  loop.spawn(keep(logs.run(), result));
+  loop.run_until([&] { return result.has_value(); });
+  return *std::move(result);
+}
+
+}  // namespace hangar::host
