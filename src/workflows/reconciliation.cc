@@ -290,11 +290,29 @@ io::Task<Result<>> Reconciliation::write() {
     decision_.on_written();
     co_return Result<>();
   }
+  const json::Value before = present == nullptr ? json::Value() : *present;
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
+  const bool is_kept = json::string_at(manifest_, {"status", "run"}) == decision_.ledger().run;
+  if (!is_kept) co_return co_await take_back(before);
   decision_.on_written();
   if (!unpinned_.empty()) parts_.on_unpinned(std::exchange(unpinned_, {}));
   announce();
   co_return Result<>();
+}
+
+// The API server drops the fields that its schema does not have. Nothing was done yet of what the
+// ledger asks for, and nothing may be: it would be done again and again.
+io::Task<Result<>> Reconciliation::take_back(json::Value before) {
+  problem_ =
+      Problem{.reason = "SchemaOutdated",
+              .message =
+                  "the cluster's CustomResourceDefinition drops what a workflow has to remember: "
+                  "apply deploy/crds/statefulworkflows.workflows.example.com.yaml, which has the "
+                  "published fields and more. The workflow begins then"};
+  json::Value status = before.is_object() ? std::move(before) : json::Value(json::Object());
+  put_conditions(status, Ledger(), problem_, workflow_.generation, io::Loop::wall_now());
+  HANGAR_CO_TRY(co_await send_status(std::move(status)));
+  co_return fail(ErrorKind::Unavailable, problem_->message);
 }
 
 // Only over the very object that it was decided for.

@@ -102,6 +102,7 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> remove_signals();
   [[nodiscard]] io::Task<Result<>> take_changes();
   [[nodiscard]] io::Task<Result<>> write();
+  [[nodiscard]] io::Task<Result<>> take_back(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
   void announce();
 

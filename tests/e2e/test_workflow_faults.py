@@ -9,9 +9,10 @@ import time
 import pytest
 
 import workflows
-from cluster import ApiError, eventually, never
+from cluster import ROOT, ApiError, eventually, never
 from conftest import control_plane
 from host import Host
+from registry import Registry
 from workflows import CONDUCTOR, REVISION, ROLLOUT, WORKFLOW, bundle, copies, reaches, signal, stalls, state
 
 # Where the host can be made to end as kill -9 would end it (src/workflows/crash_points.h).
@@ -23,7 +24,7 @@ PASSAGES = [1, 2, 4, 7]
 @pytest.fixture(scope="module")
 def rig():
     """A control plane of its own: other tests' hosts would take over what a dead one leaves."""
-    made = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=1")
+    made = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=1", "--with-registry")
     yield made
     made.close()
 
@@ -222,6 +223,32 @@ def test_a_host_with_an_empty_cache_goes_on_with_the_module_that_a_workflow_bega
     assert one["revision"]["sha256"] == pinned
 
 
+def test_a_tag_that_has_moved_still_leads_to_the_artifact_that_a_workflow_began_with(rig, namespace, tmp_path):
+    registry = Registry(rig)
+    flags = ("--features=workflows", f"--docker-config={registry.docker_config(tmp_path, registry.password)}")
+    registry.push("machines/rollout", "v1", workflows.built("rollout.js"))
+    moved = tmp_path / "moved.js"
+    moved.write_text(bundle(ROLLOUT).replace("canary", "sparrow"))
+    first = Host(rig.kubeconfig, tmp_path / "first", *flags)
+    try:
+        module = {"url": registry.url("machines/rollout", "v1"), "insecure": True}
+        rig.create(workflows.workflow("it", namespace, module=module, input={"soakMilliseconds": 600000}))
+        pinned = waits(rig, namespace, "it")
+    finally:
+        first.kill()
+    registry.push("machines/rollout", "v1", moved)
+    rig.delete(*REVISION, f"machine-{pinned}", namespace)
+    signal(rig, namespace, "it", "1", "ABORT")
+
+    second = Host(rig.kubeconfig, tmp_path / "second", *flags)
+    try:
+        one = reaches(rig, namespace, "it", "aborted")
+    finally:
+        assert second.stop() == 0
+
+    assert one["revision"]["sha256"] == pinned and "@sha256:" in one["revision"]["resolved"]
+
+
 def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
     first = Host(rig.kubeconfig, tmp_path / "first", "--features=workflows")
     try:
@@ -277,3 +304,83 @@ def test_a_copy_stays_for_as_long_as_a_workflow_needs_it(rig, namespace, directo
         eventually(lambda: copies(rig, namespace) == [], "a workflow that went while no host was there leaves no copy")
     finally:
         assert host.stop() == 0
+
+
+# The kind as it was published --------------------------------------------------------------------------
+
+
+PUBLISHED_CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: statefulworkflows.workflows.example.com
+spec:
+  group: workflows.example.com
+  names: {kind: StatefulWorkflow, listKind: StatefulWorkflowList, plural: statefulworkflows, singular: statefulworkflow}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          spec:
+            type: object
+            properties:
+              input: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              moduleConfigMap: {type: string}
+          status:
+            type: object
+            properties:
+              state: {type: string}
+              conditions:
+                type: array
+                items:
+                  type: object
+                  properties:
+                    type: {type: string}
+                    status: {type: string}
+                    lastTransitionTime: {type: string}
+                    reason: {type: string}
+                    message: {type: string}
+    subresources:
+      status: {}
+"""
+
+
+def test_a_cluster_with_the_published_kind_is_told_what_it_lacks_and_nothing_is_done(rig, namespace, directory):
+    crd = ROOT / "deploy/crds/statefulworkflows.workflows.example.com.yaml"
+    workflow = workflows.workflow("it", namespace, "conductor", input={"rounds": [[made("made")]]})
+
+    def has_all_fields():
+        """Whether the API server keeps what it did not know as it was published."""
+        probe = rig.create(workflows.workflow(f"probe-{time.monotonic_ns()}", namespace, "nothing"))["metadata"]["name"]
+        rig.patch(*WORKFLOW, probe, {"status": {"run": "x"}}, namespace, "status")
+        kept = "run" in workflows.status(rig, namespace, probe)
+        rig.delete(*WORKFLOW, probe, namespace)
+        return kept
+
+    rig.kubectl("apply", "--server-side", "-f", "-", stdin=PUBLISHED_CRD)
+    try:
+        eventually(lambda: not has_all_fields(), "the published schema is in force")
+        host = Host(rig.kubeconfig, directory, "--features=workflows")
+        try:
+            rig.create(workflow)
+            message = stalls(rig, namespace, "it", "deploy/crds")
+            never(lambda: rig.get("v1", "ConfigMap", "made", namespace), "something is done", 1)
+            assert "state" not in workflows.status(rig, namespace, "it"), message
+
+            rig.kubectl("apply", "--server-side", "-f", str(crd))
+            eventually(has_all_fields, "the new schema is in force")
+            rig.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"look": "again"}}}, namespace)
+            reaches(rig, namespace, "it", "done")
+        finally:
+            assert host.stop() == 0
+    finally:
+        rig.kubectl("apply", "--server-side", "-f", str(crd))
+        eventually(has_all_fields, "the new schema is in force")

@@ -96,6 +96,8 @@ def test_a_provisioner_that_may_not_make_deployments_deletes_what_it_made(cluste
         return waiting[0] if waiting[0].get("type") == "CREATE_DEPLOYMENT" and waiting[0].get("lastError") else None
     action = eventually(refused, "the refusal is told while it is tried again", 60)
     assert "forbidden" in action["lastError"] and f"system:serviceaccount:{namespace}:default" in action["lastError"]
+    eventually(lambda: "a Role and a RoleBinding" in condition(cluster.get(*WORKFLOW, "orders", namespace), "Progressing")["message"],
+               "the condition says what to do")
     assert cluster.list(*PVC, namespace)
 
     one = reaches(cluster, namespace, "orders", "failed", 90)
@@ -227,6 +229,8 @@ def test_an_unknown_event_changes_nothing_and_is_named(cluster, namespace, flow,
     after = status("rolling")
     assert (after["value"], after["timers"]) == (before["value"], before["timers"])
     assert condition(cluster.get(*WORKFLOW, "rolling", namespace), "Stalled")["status"] == "False"
+    eventually(lambda: "NOBODY_KNOWS_THIS came" in condition(cluster.get(*WORKFLOW, "rolling", namespace), "Progressing")["message"],
+               "the condition says what to do")
 
 
 # Machines --------------------------------------------------------------------------------------------------
@@ -390,6 +394,12 @@ def test_the_metrics_count_what_happened(cluster, host, namespace, flow):
 
     assert total("hangar_workflow_transitions_total") >= before + 3
     assert total("hangar_workflow_action_seconds_count") > 0
+    assert total("hangar_workflow_state_seconds_count") > 0
+    retries = total("hangar_workflow_action_retries_total")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "not-allowed"}}
+    flow("retried", input={"rounds": [[{"type": "APPLY", "params": {"manifest": secret, "retry": {"attempts": 3, "initialInterval": "10ms"}}}]]})
+    reaches(cluster, namespace, "retried", "failed")
+    assert total("hangar_workflow_action_retries_total") == retries + 2
     assert not [key for key in host.metrics() if key.startswith("hangar_workflow") and "counted" in key], "no names of objects"
 
 

@@ -1,0 +1,89 @@
+#include "workflows/workflow.h"
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace hangar::workflows {
+namespace {
+
+using testing::HasSubstr;
+
+Result<Workflow> parsed(std::string_view spec) {
+  json::Value manifest = json::parse(R"({"metadata":{"name":"orders","namespace":"team","uid":"u",
+    "generation":3}})")
+                             .value();
+  manifest.as_object()["spec"] = json::parse(spec).value();
+  return parse_workflow(manifest);
+}
+
+TEST(Workflow, TakesThePublishedSpec) {
+  const Result<Workflow> workflow =
+      parsed(R"({"moduleConfigMap":"provisioner","input":{"team":"orders"}})");
+
+  ASSERT_TRUE(workflow.has_value()) << workflow.error().message();
+  EXPECT_EQ(workflow->module, "configmap://team/provisioner");
+  EXPECT_EQ(workflow->config_map, "provisioner");
+  EXPECT_EQ(workflow->input, R"({"team":"orders"})");
+  EXPECT_EQ(workflow->service_account, "default");
+  EXPECT_EQ(workflow->generation, 3);
+}
+
+TEST(Workflow, HasAnEmptyInputWithoutOne) {
+  EXPECT_EQ(parsed(R"({"moduleConfigMap":"provisioner"})")->input, "{}");
+}
+
+TEST(Workflow, TakesModulesFromElsewhere) {
+  const Result<Workflow> workflow =
+      parsed(R"({"module":{"url":"oci://registry.example.com/provisioner:v1","sha256":"abc"},
+                 "timeouts":{"workflow":"24h","states":{"a.b":"10m"}}})");
+
+  ASSERT_TRUE(workflow.has_value()) << workflow.error().message();
+  EXPECT_EQ(workflow->module, "oci://registry.example.com/provisioner:v1");
+  EXPECT_EQ(workflow->module_sha256, "abc");
+  EXPECT_FALSE(workflow->config_map.has_value());
+  EXPECT_EQ(workflow->timeout, std::chrono::hours(24));
+  EXPECT_EQ(workflow->state_timeouts.at("a.b"), std::chrono::minutes(10));
+}
+
+struct Refusal {
+  std::string_view spec;
+  std::string_view field;
+};
+
+// What the API server's schema refuses is refused here too: it may be an older one.
+TEST(Workflow, RefusesWhatCannotBeAndNamesTheField) {
+  for (const auto& [spec, field] : {
+           Refusal{"{}", "spec.moduleConfigMap"},
+           Refusal{R"({"moduleConfigMap":"a","module":{"url":"https://b"}})",
+                   "spec.moduleConfigMap"},
+           Refusal{R"({"moduleConfigMap":7})", "spec.moduleConfigMap"},
+           Refusal{R"({"moduleConfigMap":"other/a"})", "spec.moduleConfigMap"},
+           Refusal{R"({"module":{"url":"configmap://other/a"}})", "spec.module.url"},
+           Refusal{R"({"moduleConfigMap":"a","input":"text"})", "spec.input"},
+           Refusal{R"({"moduleConfigMap":"a","input":["list"]})", "spec.input"},
+           Refusal{R"({"moduleConfigMap":"a","input":7})", "spec.input"},
+           Refusal{R"({"moduleConfigMap":"a","serviceAccountName":"system:admin"})",
+                   "spec.serviceAccountName"},
+           Refusal{R"({"moduleConfigMap":"a","timeouts":{"workflow":"soon"}})",
+                   "spec.timeouts.workflow"},
+           Refusal{R"({"moduleConfigMap":"a","timeouts":{"states":{"b":"-1s"}}})",
+                   "spec.timeouts.states.b"},
+           Refusal{R"({"moduleConfigMap":"a","historyLimit":-1})", "spec.historyLimit"},
+           Refusal{R"({"moduleConfigMap":"a","historyLimit":1000})", "spec.historyLimit"},
+       }) {
+    const Result<Workflow> workflow = parsed(spec);
+    ASSERT_FALSE(workflow.has_value()) << spec;
+    EXPECT_EQ(workflow.error().kind(), ErrorKind::InvalidInput) << spec;
+    EXPECT_THAT(workflow.error().message(), HasSubstr(std::string(field))) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace hangar::workflows
