@@ -2,16 +2,20 @@
 import base64
 import collections
 import gzip
+import json
+import pathlib
 import signal as signals
 import threading
 import time
 
 import pytest
+import yaml
 
 import workflows
 from cluster import ROOT, ApiError, eventually, never
 from conftest import control_plane
 from host import Host
+from operators import events_of
 from registry import Registry
 from workflows import CONDUCTOR, REVISION, ROLLOUT, WORKFLOW, bundle, copies, reaches, signal, stalls, state
 
@@ -272,6 +276,34 @@ def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
         assert second.stop() == 0
 
     assert "put it back" in message and "migrate" in message
+
+
+def test_a_host_that_may_not_keep_copies_says_so_and_goes_on(rig, namespace, tmp_path):
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "host", "namespace": namespace}}
+    rights = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": namespace}, "rules": [
+        {"apiGroups": ["workflows.example.com"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps", "events", "serviceaccounts"], "verbs": ["*"]}]}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": namespace},
+               "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace},
+               "subjects": [{"kind": "ServiceAccount", "name": "host", "namespace": namespace}]}
+    rig.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, rights, binding]}))
+    config = yaml.safe_load(pathlib.Path(rig.kubeconfig).read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": rig.kubectl("create", "token", "host", "-n", namespace).strip()}}]
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+
+    host = Host(tmp_path / "kubeconfig", tmp_path / "host", "--features=workflows")
+    try:
+        rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
+        waits(rig, namespace, "it")
+        (event,) = eventually(lambda: [event for event in events_of(rig, "it", namespace) if event["reason"] == "ModuleNotKept"], "it is told")
+        signal(rig, namespace, "it", "1", "ABORT")
+        reaches(rig, namespace, "it", "aborted")
+    finally:
+        assert host.stop() == 0
+        rig.kubectl("delete", "clusterrole,clusterrolebinding", namespace)
+
+    assert "controllerrevisions" in event["message"] and "cache" in event["message"], event["message"]
+    assert copies(rig, namespace) == []
 
 
 def test_a_copy_stays_for_as_long_as_a_workflow_needs_it(rig, namespace, directory):
