@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "io/idle_heap.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -85,6 +86,7 @@ class WorkflowController {
   Watches watches_;
   Executor executor_;
   std::mt19937_64 random_;
+  io::IdleHeap heap_;
   ModuleArchive archive_;
   reconcile::Controller controller_;
   reconcile::Controller tidier_;  // Of archive_: by namespace and digest.
