@@ -387,11 +387,18 @@ class InstanceTurn final : public Execution {
   }
 
   [[nodiscard]] bool is_time_over() const override {
-    return limits_.cpu_time_max && cpu_time() - resume_cpu_time_ >= *limits_.cpu_time_max;
+    return limits_.cpu_time_max && used_time() >= *limits_.cpu_time_max;
+  }
+  [[nodiscard]] Instant wait_until() const override {
+    return limits_.cpu_time_max ? io::Loop::now() + (*limits_.cpu_time_max - used_time())
+                                : Instant::max();
   }
   [[nodiscard]] std::string timeout_text() const override {
-    return to_go_duration(limits_.cpu_time_max.value_or(Duration::zero())) + " of processor time";
+    return to_go_duration(limits_.cpu_time_max.value_or(Duration::zero())) +
+           (waited() > Duration::zero() ? " of processor time and sleep" : " of processor time");
   }
+  // Whoever waits within a turn holds it as much as who computes.
+  [[nodiscard]] Duration used_time() const { return cpu_time() - resume_cpu_time_ + waited(); }
 
   void conclude(Result<> ended) override {
     report_.has_left = ended && has_left();

@@ -47,7 +47,8 @@ class Turn {
 };
 
 struct TurnLimits {
-  // Of processor time, resuming not counted. Nothing: for ever.
+  // Of processor time, resuming not counted, and of what it waits for within the turn
+  // (poll_oneoff). Nothing: for ever.
   std::optional<Duration> cpu_time_max = limits::kGuestCallMax;
 };
 

@@ -63,7 +63,8 @@ class Run final : public Execution {
     return false;
   }
 
-  [[nodiscard]] bool is_time_over() const override { return io::Loop::now() >= deadline(); }
+  [[nodiscard]] bool is_time_over() const override { return io::Loop::now() >= deadline_; }
+  [[nodiscard]] Instant wait_until() const override { return deadline_; }
   [[nodiscard]] std::string timeout_text() const override {
     return to_go_duration(limits_.timeout.value_or(Duration::zero()));
   }
@@ -78,7 +79,7 @@ class Run final : public Execution {
   }
 
   Result<> begin_instance() {
-    if (limits_.timeout) set_deadline(io::Loop::now() + *limits_.timeout);
+    if (limits_.timeout) deadline_ = io::Loop::now() + *limits_.timeout;
     store_ = HANGAR_TRY(make_store(limits_.memory_bytes_max));
     prepared_ = HANGAR_TRY(internal::prepare(functions_, module()));
     instantiate(*prepared_, instance_);
@@ -110,6 +111,7 @@ class Run final : public Execution {
   const RunLimits limits_;
 
   Phase phase_ = Phase::New;
+  Instant deadline_ = Instant::max();
   internal::StoreHandle store_;
   internal::InstancePreHandle prepared_;
   wasmtime_instance_t instance_{};

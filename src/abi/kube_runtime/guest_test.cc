@@ -338,6 +338,14 @@ TEST_P(GuestTest, EndlessLoopsEndWithTheirTime) {
   expect_wakeup_error("kube_runtime_wakeup_loops", ErrorKind::LimitExceeded, "50ms", kShort);
 }
 
+TEST_P(GuestTest, WhoSleepsWithinATurnUsesItsTime) {
+  expect_start_error("sleep_for_ever", ErrorKind::LimitExceeded, "50ms of processor time and sleep",
+                     kShort);
+  expect_wakeup_error("kube_runtime_wakeup_sleeps", ErrorKind::LimitExceeded,
+                      "50ms of processor time and sleep", kShort);
+  expect_exit("sleep_a_moment", 0);
+}
+
 TEST_P(GuestTest, MemoryEndsAtItsLimit) {
   const auto guest =
       make_waiting("kube_runtime_memory_bomb", {.memory_bytes_max = 16 * limits::kMiB});

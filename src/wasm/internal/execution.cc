@@ -121,7 +121,9 @@ void Execution::begin_wait() {
 }
 
 void Execution::spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
-  engine_.loop().post([this, task = std::move(task)]() mutable { begin_ask(std::move(task)); });
+  engine_.loop().post([this, until = wait_until(), task = std::move(task)]() mutable {
+    begin_ask(until, std::move(task));
+  });
 }
 
 Result<internal::StoreHandle> Execution::make_store(std::uint64_t memory_bytes_max) {
@@ -273,17 +275,23 @@ void Execution::wake() {
   engine_.native().ready.push(ReadyQueue::Place::Begun, [this] { step(); });
 }
 
-void Execution::begin_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
+void Execution::begin_ask(Instant until,
+                          std::move_only_function<io::Task<void>(std::stop_token)> task) {
   ++asks_;
-  if (deadline_ != Instant::max()) {
-    const Duration left = std::max(Duration::zero(), Duration(deadline_ - io::Loop::now()));
-    deadline_timer_ = engine_.loop().after(left, [this] { stop(Stop::TimedOut); });
+  if (until != Instant::max()) {
+    const Duration left = std::max(Duration::zero(), Duration(until - io::Loop::now()));
+    deadline_timer_ = engine_.loop().after(left, [this, left] {
+      waited_ = waited_.load() + left;  // Before the guest is told, which says why it ended.
+      stop(Stop::TimedOut);
+    });
   }
   engine_.loop().spawn(run_ask(std::move(task)));
 }
 
 io::Task<void> Execution::run_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
+  const Instant began = io::Loop::now();
   co_await task(stop_asks_.get_token());
+  if (!is_stopped()) waited_ = waited_.load() + (io::Loop::now() - began);
   deadline_timer_.cancel();
   wake();
   if (--asks_ == 0) asks_ended_.notify_all();

@@ -103,9 +103,10 @@ class Execution {
   // On the workers, until now.
   [[nodiscard]] Duration cpu_time() const;
 
-  // From when on a guest that waits for an answer is ended. Set before anything waits.
-  void set_deadline(Instant deadline) { deadline_ = deadline; }
-  [[nodiscard]] Instant deadline() const { return deadline_; }
+  // Until when the guest may wait for the answer that it asks for now; later it is ended.
+  [[nodiscard]] virtual Instant wait_until() const = 0;
+  // For answers, until now.
+  [[nodiscard]] Duration waited() const { return waited_.load(); }
 
  private:
   enum class Progress : std::uint8_t { Ended, Yielded, Waiting };
@@ -122,7 +123,7 @@ class Execution {
 
   // Loop thread.
   void wake();
-  void begin_ask(std::move_only_function<io::Task<void>(std::stop_token)> task);
+  void begin_ask(Instant until, std::move_only_function<io::Task<void>(std::stop_token)> task);
   [[nodiscard]] io::Task<void> run_ask(
       std::move_only_function<io::Task<void>(std::stop_token)> task);
 
@@ -140,12 +141,12 @@ class Execution {
   bool has_left_ = false;
   bool is_waiting_ = false;
   bool is_in_guest_call_ = false;
-  Instant deadline_ = Instant::max();
   Duration cpu_before_{};   // Of the slices before this one.
   Duration slice_began_{};  // In processor time of the worker that has it.
 
   // Both sides.
   std::atomic<Stop> stop_ = Stop::No;
+  std::atomic<Duration> waited_ = Duration::zero();
   std::mutex mutex_;
   bool is_suspended_ = false;  // No worker has it; whoever wakes it clears this and queues it.
   bool is_woken_ = false;      // Something arrived while a worker still had it.
