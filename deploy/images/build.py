@@ -3,9 +3,10 @@
 
     build.py host OUT --bin DIR --name REFERENCE        the host: hangar, hangar-compile, hangar-node-fetch and
                                                         Debian's libraries
-    build.py installer OUT --bin DIR --name REFERENCE --runtimes DIR
+    build.py installer OUT --bin DIR --name REFERENCE [--runtimes DIR]
                                                         the node installer: hangar-node, one static program, and
-                                                        the runtimes of DIR, for this machine's architecture
+                                                        the runtimes of DIR, for this machine's architecture;
+                                                        none where nodes download them
     build.py root host|installer OUT --bin DIR [...]    only the directory tree, for the Containerfiles here
 
 OUT is an OCI image archive: `ctr images import OUT`, `podman load -i OUT`, `skopeo copy oci-archive:OUT
@@ -111,10 +112,11 @@ def installer_tree(root, arguments):
         sys.exit(f"error: {program} is not static")
     install(program, root, "/bin/hangar-node", 0o755)
     sums = []
-    for source in sorted(arguments.runtimes.iterdir()):
+    for source in sorted(arguments.runtimes.iterdir()) if arguments.runtimes else []:
         install(source, root, f"/runtimes/{source.name}", 0o755)
         sums.append(f"{hashlib.sha256(source.read_bytes()).hexdigest()}  {source.name}\n")
-    write(root, "/runtimes/SHA256SUMS", "".join(sums))
+    if sums:
+        write(root, "/runtimes/SHA256SUMS", "".join(sums))
     # Root, because it changes the node. NODE_ROOT, where the node's root is mounted, is the Job's to say.
     return {"User": "0:0", "WorkingDir": "/", "Entrypoint": ["/bin/hangar-node"],
             "Cmd": ["install", "--runtimes-dir", "/runtimes"], "Env": ["PATH=/bin"]}
@@ -185,8 +187,8 @@ def main():
     *mode, tree = arguments.what
     if mode not in ([], ["root"]) or tree not in TREES:
         parser.error("say host, installer, root host or root installer")
-    if tree == "installer" and not arguments.runtimes:
-        parser.error("--runtimes is needed: an installer without a runtime installs nothing")
+    if arguments.runtimes and not any(arguments.runtimes.iterdir()):
+        parser.error(f"{arguments.runtimes} is empty: without --runtimes nodes have to download them")
     if mode:
         arguments.out.mkdir(parents=True)
         TREES[tree](arguments.out, arguments)

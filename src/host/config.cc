@@ -323,11 +323,7 @@ Result<Config> resolve(Config config) {
   if (config.max_concurrent_reconciles == 0) {
     return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
   }
-  if (!config.nodes.probe_image.empty() && config.nodes.probe_runtime_class.empty() &&
-      config.nodes.runtime_classes.empty()) {
-    return fail(ErrorKind::InvalidInput,
-                "node-probe-image needs node-runtime-classes or node-probe-runtime-class");
-  }
+  HANGAR_TRY(check(config.nodes));
   return config;
 }
 

@@ -38,6 +38,9 @@ struct NodeSettings {
   std::string probe_runtime_class = {};  // Empty: the first of runtime_classes.
   // Words; empty: the image cannot undo. Not said: what is right for the image.
   std::optional<std::vector<std::string>> uninstall_command = {};
+  std::vector<std::string> pull_secrets = {};  // Names of Secrets in the namespace of the Jobs.
+  std::vector<std::string> runtimes = {};      // As hangar-node-fetch takes them.
+  std::string fetch_image = {};                // Has hangar-node-fetch.
   Duration job_timeout = limits::kNodeJobMax;
   std::uint32_t job_retries = 2;
   Duration retry_delay = limits::kNodeRetryMin;

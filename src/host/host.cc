@@ -250,6 +250,11 @@ Result<> Host::run() {
     if (!parts_->config.has(Feature::Airways) || parts_->airways.is_synced()) return {};
     return fail(ErrorKind::Unavailable, "the Airways have not been listed yet");
   });
+  parts_->endpoints.add_check("nodes", [this]() -> Result<> {
+    if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
+    if (!has_node_provisioning(parts_->config) || parts_->nodes.is_synced()) return {};
+    return fail(ErrorKind::Unavailable, "the nodes and their Jobs have not been listed yet");
+  });
   parts_->endpoints.add_check("workflows", [this]() -> Result<> {
     if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
     if (!parts_->config.has(Feature::Workflows) || parts_->workflows.is_synced()) return {};

@@ -1,6 +1,7 @@
 #include "host/node_settings.h"
 
 #include "base/time.h"
+#include "node_install/runtime_source.h"
 
 #include <fmt/format.h>
 
@@ -91,6 +92,13 @@ Result<> set_runtime_classes(Config& config, std::string_view text) {
   return {};
 }
 
+Result<> set_runtimes(Config& config, std::string_view text) {
+  config.nodes.runtimes = words_of(text, ',');
+  for (const std::string& runtime : config.nodes.runtimes)
+    HANGAR_TRY(node_install::parse_runtime_source(runtime));
+  return {};
+}
+
 // The last part of an image's name, without tag and digest.
 std::string_view image_name(std::string_view image) {
   image = image.substr(0, image.find('@'));
@@ -98,10 +106,14 @@ std::string_view image_name(std::string_view image) {
   return image.substr(0, image.find(':'));
 }
 
-// The published installer is a shell script that installs.
+// A shell script that installs what is in its image, and knows no more.
+bool is_published_installer(const NodeSettings& settings) {
+  return image_name(settings.installer_image) == "kwasm-node-installer";
+}
+
 bool may_uninstall(const NodeSettings& settings) {
   if (settings.uninstall_command) return !settings.uninstall_command->empty();
-  return image_name(settings.installer_image) != "kwasm-node-installer";
+  return !is_published_installer(settings);
 }
 
 }  // namespace
@@ -138,6 +150,20 @@ std::vector<Setting> node_settings() {
              text == "none" ? std::vector<std::string>() : words_of(text, ' ');
          return {};
        }},
+      {.name = "node-image-pull-secrets",
+       .help = "Secrets in the namespace of the Jobs, by comma, with which their images are pulled "
+               "(default: those of its service account \"default\")",
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.nodes.pull_secrets = words_of(text, ',');
+         return {};
+       }},
+      {.name = "node-runtimes",
+       .help = "runtimes to download instead of those in the installer's image, by comma: "
+               "FILE[@ARCHITECTURE]=URL#sha256:HEX (default: none)",
+       .set = set_runtimes},
+      {.name = "node-fetch-image",
+       .help = "image with hangar-node-fetch, which downloads them, such as this host's",
+       .set = text_into(&NodeSettings::fetch_image)},
       {.name = "node-job-timeout",
        .help = "how long one Job on a node may take, the pull of its image included (default 10m)",
        .set = duration_into(&NodeSettings::job_timeout)},
@@ -161,10 +187,31 @@ bool has_node_provisioning(const Config& config) {
   return config.has(Feature::Nodes) && !config.nodes.installer_image.empty();
 }
 
+Result<> check(const NodeSettings& settings) {
+  if (!settings.probe_image.empty() && settings.probe_runtime_class.empty() &&
+      settings.runtime_classes.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "node-probe-image needs node-runtime-classes or node-probe-runtime-class");
+  }
+  if (settings.runtimes.empty()) return {};
+  if (settings.fetch_image.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "node-runtimes needs node-fetch-image: an image with hangar-node-fetch, such as "
+                "this host's");
+  }
+  if (is_published_installer(settings)) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("node-runtimes needs hangar's own installer: {} installs what is in "
+                            "its image",
+                            settings.installer_image));
+  }
+  return {};
+}
+
 nodes::Options node_options(const Config& config, std::string namespace_) {
   const NodeSettings& settings = config.nodes;
   nodes::Options options;
-  options.policy = {.version = settings.installer_image,
+  options.policy = {.version = nodes::version_of(settings.installer_image, settings.runtimes),
                     .auto_provision = settings.auto_provision,
                     .max_unavailable = settings.max_unavailable,
                     .may_uninstall = may_uninstall(settings),
@@ -175,6 +222,9 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
                   .image = settings.installer_image,
                   .uninstall_command = settings.uninstall_command.value_or(
                       std::vector<std::string>{"hangar-node", "uninstall"}),
+                  .pull_secrets = settings.pull_secrets,
+                  .runtimes = settings.runtimes,
+                  .fetch_image = settings.fetch_image,
                   .probe_image = settings.probe_image,
                   .probe_runtime_class = settings.probe_runtime_class,
                   .timeout = settings.job_timeout,

@@ -16,6 +16,9 @@ namespace hangar::host {
 // Nothing is provisioned, watched or asked for without an installer image.
 [[nodiscard]] bool has_node_provisioning(const Config& config);
 
+// Whether they can work together. InvalidInput says what is missing.
+[[nodiscard]] Result<> check(const NodeSettings& settings);
+
 // `namespace_` is where the Jobs are made.
 [[nodiscard]] nodes::Options node_options(const Config& config, std::string namespace_);
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::host {
 namespace {
@@ -95,6 +96,37 @@ TEST(NodeSettings, ProbeUnderTheFirstClassUnlessToldOtherwise) {
   EXPECT_EQ(options_of("{nodeProbeImage: p, nodeRuntimeClasses: a, nodeProbeRuntimeClass: theirs}")
                 .jobs.probe_runtime_class,
             "theirs");
+}
+
+TEST(NodeSettings, SayWhereRuntimesComeFrom) {
+  const std::string sum(64, 'a');
+  const std::string source = "crun-x@amd64=https://example.com/x.tgz#sha256:" + sum;
+  const nodes::Options options =
+      options_of("{installerImage: i, nodeFetchImage: f, nodeRuntimes: ['" + source +
+                 "'], nodeImagePullSecrets: [a, b]}");
+
+  EXPECT_THAT(options.jobs.runtimes, ElementsAre(source));
+  EXPECT_EQ(options.jobs.fetch_image, "f");
+  EXPECT_THAT(options.jobs.pull_secrets, ElementsAre("a", "b"));
+  EXPECT_THAT(options.policy.version, testing::StartsWith("i+runtimes."));
+  Config config;
+  const Result<> wrong = apply_file(config, "nodeRuntimes: crun-x=https://example.com/x.tgz");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message(),
+              HasSubstr("nodeRuntimes: crun-x=https://example.com/x.tgz: no URL with a checksum"));
+}
+
+TEST(NodeSettings, ThatCannotWorkTogetherAreRefused) {
+  const std::vector<std::string> runtimes = {"crun=https://example.com/crun#sha256:aa"};
+
+  EXPECT_TRUE(check({}));
+  EXPECT_FALSE(check({.probe_image = "p"}));
+  EXPECT_TRUE(check({.runtime_classes = {{"a", "a"}}, .probe_image = "p"}));
+  EXPECT_FALSE(check({.installer_image = "i", .runtimes = runtimes}));
+  EXPECT_TRUE(check({.installer_image = "i", .runtimes = runtimes, .fetch_image = "f"}));
+  EXPECT_FALSE(check({.installer_image = "r/kwasm-node-installer:main",
+                      .runtimes = runtimes,
+                      .fetch_image = "f"}));
 }
 
 TEST(NodeSettings, ReadDurations) {

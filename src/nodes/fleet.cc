@@ -3,6 +3,7 @@
 #include "nodes/rollout.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,9 @@
 namespace hangar::nodes {
 
 namespace {
+
+constexpr std::string_view kSkipped = "Skipped";
+constexpr std::string_view kNoPhase = "-";  // Nobody asks for the node.
 
 // "3d", "5h", "12m", "7s": the largest unit, as kubectl's AGE.
 std::string age(WallTime since, WallTime now) {
@@ -30,13 +34,45 @@ std::string_view or_dash(std::string_view text) {
   return text.empty() ? "-" : text;
 }
 
+// "a, b, c and 17 more".
+std::string some_of(const Slots& names) {
+  constexpr std::size_t kShown = 5;
+  const auto shown = std::ranges::next(names.begin(), kShown, names.end());
+  std::string text = fmt::format("{}", fmt::join(names.begin(), shown, ", "));
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
+// "The rollout is Halted: 3 of 5 nodes are done with registry.example.com/installer:v1. Node ..."
+std::string rollout_lines(const std::vector<FleetRow>& rows, const Record& record) {
+  if (record.resource_version.empty()) {
+    return "There is no record of a rollout here. --namespace says where the host runs; it makes "
+           "the record once it has an installer image.\n";
+  }
+  const auto is_done = [&](const FleetRow& row) {
+    return row.phase == name_of(Phase::Provisioned) && row.version == record.version;
+  };
+  const auto is_asked_for = [](const FleetRow& row) {
+    return row.phase != kNoPhase && row.phase != kSkipped;
+  };
+  std::string text =
+      fmt::format("The rollout is {}: {} of {} nodes are done with {}.",
+                  name_of(record.progress.standing), std::ranges::count_if(rows, is_done),
+                  std::ranges::count_if(rows, is_asked_for), record.version);
+  if (record.progress.standing == Standing::Rolling && !record.slots.empty())
+    text += fmt::format(" At work: {}.", some_of(record.slots));
+  text += '\n';
+  if (!record.progress.message.empty()) text += record.progress.message + '\n';
+  return text;
+}
+
 std::string phase_of(const NodeView& node, const Policy& policy) {
   const Phase phase = node.state.phase;
   if (is_in_flight(phase)) return std::string(name_of(phase));
-  if (node.is_skipped) return "Skipped";
+  if (node.is_skipped) return std::string(kSkipped);
   // A provisioned node that waits for another version, or to be undone, is still provisioned.
   if (phase == Phase::None && need_of(node, policy) == Need::Install) return "Pending";
-  return phase == Phase::None ? "-" : std::string(name_of(phase));
+  return std::string(phase == Phase::None ? kNoPhase : name_of(phase));
 }
 
 }  // namespace
@@ -51,7 +87,8 @@ std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes, const Re
                     .version = node.state.version,
                     .phase = phase_of(node, policy),
                     .since = node.state.since,
-                    .last_error = node.state.last_error});
+                    .last_error = node.state.last_error,
+                    .is_undone = node.state.action == Action::Uninstall});
   }
   return rows;
 }
@@ -60,8 +97,10 @@ std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
   std::vector<std::array<std::string, 5>> lines = {
       {"NODE", "VERSION", "PHASE", "SINCE", "LAST ERROR"}};
   for (const FleetRow& row : rows) {
-    lines.push_back({row.node, std::string(or_dash(row.version)), row.phase, age(row.since, now),
-                     std::string(or_dash(row.last_error))});
+    const bool has_failed_to_go = row.is_undone && row.phase == name_of(Phase::Failed);
+    lines.push_back(
+        {row.node, std::string(or_dash(row.version)), row.phase, age(row.since, now),
+         (has_failed_to_go ? "uninstall: " : "") + std::string(or_dash(row.last_error))});
   }
   std::array<std::size_t, 5> widths{};
   for (const auto& line : lines) {
@@ -74,11 +113,7 @@ std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
       text += fmt::format("{:<{}}   ", line.at(column), widths.at(column));
     text += line.back() + '\n';
   }
-  if (!record.progress.message.empty()) {
-    text += fmt::format("\nThe rollout is {}: {}\n", name_of(record.progress.standing),
-                        record.progress.message);
-  }
-  return text;
+  return text + '\n' + rollout_lines(rows, record);
 }
 
 json::Value fleet_document(const std::vector<FleetRow>& rows, const Record& record) {
@@ -88,6 +123,7 @@ json::Value fleet_document(const std::vector<FleetRow>& rows, const Record& reco
     node["since"] =
         row.since == WallTime() ? json::Value(nullptr) : json::Value(to_rfc3339(row.since));
     node["lastError"] = row.last_error;
+    node["action"] = name_of(row.is_undone ? Action::Uninstall : Action::Install);
     nodes.push_back(std::move(node));
   }
   json::Array active(record.slots.begin(), record.slots.end());

@@ -18,13 +18,14 @@ struct FleetRow {
   std::string phase;
   WallTime since;  // The epoch: not known.
   std::string last_error = {};
+  bool is_undone = false;  // What the phase belongs to: an uninstall, not an install.
 };
 
 // `nodes` are Node objects, the result is in their order.
 [[nodiscard]] std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes,
                                                const Record& record);
 
-// A table as kubectl prints them, and a last line about a rollout that does not get on.
+// A table as kubectl prints them, and how far the rollout is and why it does not get on.
 [[nodiscard]] std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
                                       WallTime now);
 // {"rollout": {...}, "nodes": [{"node": ..., "version": ..., ...}]}

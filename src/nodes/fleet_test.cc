@@ -22,6 +22,7 @@ json::Value node(std::string_view name, std::string_view annotations) {
 }
 
 const Record kRecord = {
+    .resource_version = "1",
     .slots = {"b"},
     .progress = {.standing = Standing::Halted, .message = "node b failed: exit code 1"},
     .version = "v2"};
@@ -33,7 +34,13 @@ const std::vector<json::Value> kNodes = {
                   nodes.hangar.dev/since: "2026-01-01T23:00:00Z",
                   nodes.hangar.dev/last-error: exit code 1})"),
     node("c", R"({kwasm.sh/kwasm-node: "true"})"),
-    node("d", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/skip: "true"})"), node("e", "{}")};
+    node("d", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/skip: "true"})"),
+    node("e", "{}"),
+    node("f", R"({nodes.hangar.dev/phase: Failed, nodes.hangar.dev/action: uninstall,
+                  nodes.hangar.dev/version: v2, nodes.hangar.dev/since: "2026-01-01T23:59:05Z",
+                  nodes.hangar.dev/last-error: exit code 8})"),
+    node("g", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Provisioned,
+                  nodes.hangar.dev/version: v2, nodes.hangar.dev/since: "2026-01-02T00:00:00Z"})")};
 
 TEST(FleetTable, ShowsEachNodeAndWhyItDoesNotGetOn) {
   const WallTime now = parse_rfc3339("2026-01-02T00:00:05Z").value();
@@ -45,15 +52,35 @@ TEST(FleetTable, ShowsEachNodeAndWhyItDoesNotGetOn) {
             "c      -         Pending       -       -\n"
             "d      -         Skipped       -       -\n"
             "e      -         -             -       -\n"
+            "f      v2        Failed        60s     uninstall: exit code 8\n"
+            "g      v2        Provisioned   5s      -\n"
             "\n"
-            "The rollout is Halted: node b failed: exit code 1\n");
+            "The rollout is Halted: 1 of 5 nodes are done with v2.\n"
+            "node b failed: exit code 1\n");
+}
+
+TEST(FleetTable, SaysWhoIsAtWorkWithoutNamingHundreds) {
+  Record record = {.resource_version = "1",
+                   .slots = {"a", "b"},
+                   .progress = {.standing = Standing::Rolling},
+                   .version = "v2"};
+  EXPECT_THAT(fleet_table({}, record, {}), testing::EndsWith("are done with v2. At work: a, b.\n"));
+
+  for (const char* name : {"c", "d", "e", "f", "g"})
+    record.slots.insert(name);
+  EXPECT_THAT(fleet_table({}, record, {}),
+              testing::EndsWith("At work: a, b, c, d, e and 2 more.\n"));
+}
+
+TEST(FleetTable, SaysThatItLooksInAPlaceWithoutARollout) {
+  EXPECT_THAT(fleet_table({}, {}, {}), testing::HasSubstr("no record of a rollout here"));
 }
 
 TEST(FleetTable, OfAnAutomaticRolloutHasEveryNodePending) {
   Record record = kRecord;
   record.auto_provision = true;
 
-  EXPECT_EQ(fleet_rows(kNodes, record).back().phase, "Pending");
+  EXPECT_EQ(fleet_rows(kNodes, record).at(4).phase, "Pending");
 }
 
 TEST(FleetDocument, HasTheSameForPrograms) {
@@ -65,6 +92,8 @@ TEST(FleetDocument, HasTheSameForPrograms) {
   EXPECT_EQ(json::string_at(nodes[0], {"since"}), "2026-01-01T00:00:00Z");
   EXPECT_TRUE(json::find(nodes[2], {"since"})->is_null());
   EXPECT_EQ(json::string_at(nodes[1], {"lastError"}), "exit code 1");
+  EXPECT_EQ(json::string_at(nodes[1], {"action"}), "install");
+  EXPECT_EQ(json::string_at(nodes[5], {"action"}), "uninstall");
 }
 
 }  // namespace

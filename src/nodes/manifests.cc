@@ -14,6 +14,9 @@ namespace hangar::nodes {
 namespace {
 
 constexpr std::string_view kRoot = "/mnt/node-root";
+// Where the default command of our installer's image looks for what to install.
+constexpr std::string_view kRuntimes = "/runtimes";
+constexpr std::int64_t kNobody = 65532;
 
 json::Value text_or_null(const std::string& text) {
   return text.empty() ? json::Value(nullptr) : json::Value(text);
@@ -40,6 +43,37 @@ json::Object labels_of(const NodeView& node, Action action) {
           {kJobAttemptLabel, fmt::format("{}", node.state.attempt)}};
 }
 
+json::Object small_resources() {
+  // An installer copies files of some 100 MB: that is page cache, not this.
+  return {{"requests", json::Object{{"cpu", "10m"}, {"memory", "32Mi"}}},
+          {"limits", json::Object{{"memory", "512Mi"}}}};
+}
+
+// Whoever opens connections and unpacks archives has no power over the node.
+json::Object fetch_container(const JobOptions& options) {
+  json::Array command{"hangar-node-fetch", "--to", kRuntimes};
+  command.insert(command.end(), options.runtimes.begin(), options.runtimes.end());
+  return {
+      {"name", "fetch-runtimes"},
+      {"image", options.fetch_image},
+      {"command", std::move(command)},
+      {"securityContext",
+       json::Object{{"runAsNonRoot", true},
+                    {"runAsUser", kNobody},
+                    {"runAsGroup", kNobody},
+                    {"allowPrivilegeEscalation", false},
+                    {"readOnlyRootFilesystem", true},
+                    {"capabilities", json::Object{{"drop", json::Array{"ALL"}}}},
+                    {"seccompProfile", json::Object{{"type", "RuntimeDefault"}}}}},
+      {"volumeMounts", json::Array{json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}}}},
+      {"resources", small_resources()},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"}};
+}
+
+bool has_fetch(Action action, const JobOptions& options) {
+  return action == Action::Install && !options.runtimes.empty();
+}
+
 json::Object installer_container(Action action, const JobOptions& options) {
   json::Object container{
       {"name", action == Action::Install ? "kwasm-provision" : "kwasm-uninstall"},
@@ -47,13 +81,15 @@ json::Object installer_container(Action action, const JobOptions& options) {
       {"securityContext", json::Object{{"privileged", true}}},
       {"env", json::Array{json::Object{{"name", "NODE_ROOT"}, {"value", kRoot}}}},
       {"volumeMounts", json::Array{json::Object{{"name", "root-mount"}, {"mountPath", kRoot}}}},
-      // An installer copies files of some 100 MB: that is page cache, not this.
-      {"resources", json::Object{{"requests", json::Object{{"cpu", "10m"}, {"memory", "32Mi"}}},
-                                 {"limits", json::Object{{"memory", "512Mi"}}}}},
+      {"resources", small_resources()},
       {"terminationMessagePolicy", "FallbackToLogsOnError"}};
   if (action == Action::Uninstall) {
     container["command"] =
         json::Array(options.uninstall_command.begin(), options.uninstall_command.end());
+  }
+  if (has_fetch(action, options)) {
+    container["volumeMounts"].as_array().push_back(
+        json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}, {"readOnly", true}});
   }
   return container;
 }
@@ -61,8 +97,7 @@ json::Object installer_container(Action action, const JobOptions& options) {
 json::Object probe_container(const JobOptions& options) {
   return {{"name", "probe"},
           {"image", options.probe_image},
-          {"resources", json::Object{{"requests", json::Object{{"cpu", "10m"}, {"memory", "32Mi"}}},
-                                     {"limits", json::Object{{"memory", "512Mi"}}}}},
+          {"resources", small_resources()},
           {"terminationMessagePolicy", "FallbackToLogsOnError"}};
 }
 
@@ -73,6 +108,10 @@ json::Object pod_spec(const NodeView& node, Action action, const JobOptions& opt
                     {"automountServiceAccountToken", false},
                     {"enableServiceLinks", false},
                     {"tolerations", json::Array{json::Object{{"operator", "Exists"}}}}};
+  json::Array secrets;
+  for (const std::string& name : options.pull_secrets)
+    secrets.push_back(json::Object{{"name", name}});
+  if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
   if (action == Action::Probe) {
     spec["runtimeClassName"] = options.probe_runtime_class;
     spec["containers"] = json::Array{probe_container(options)};
@@ -82,6 +121,11 @@ json::Object pod_spec(const NodeView& node, Action action, const JobOptions& opt
   spec["volumes"] =
       json::Array{json::Object{{"name", "root-mount"}, {"hostPath", json::Object{{"path", "/"}}}}};
   spec["containers"] = json::Array{installer_container(action, options)};
+  if (has_fetch(action, options)) {
+    spec["volumes"].as_array().push_back(
+        json::Object{{"name", "runtimes"}, {"emptyDir", json::Object{}}});
+    spec["initContainers"] = json::Array{fetch_container(options)};
+  }
   return spec;
 }
 
@@ -150,6 +194,19 @@ Result<RuntimeClass> parse_runtime_class(std::string_view text) {
                 fmt::format("\"{}\" is no runtime class: write NAME, or NAME=HANDLER", text));
   }
   return RuntimeClass{.name = std::string(name), .handler = std::string(handler)};
+}
+
+std::string version_of(std::string_view image, std::vector<std::string> runtimes) {
+  if (runtimes.empty()) return std::string(image);
+  for (std::string& runtime : runtimes) {
+    // FILE[@ARCHITECTURE]=URL#sha256:HEX without the URL.
+    const std::size_t url = runtime.find('=');
+    const std::size_t checksum = runtime.rfind('#');
+    if (url < checksum && checksum != std::string::npos) runtime.erase(url, checksum - url);
+  }
+  std::ranges::sort(runtimes);
+  return fmt::format("{}+runtimes.{}", image,
+                     short_hash(fmt::format("{}", fmt::join(runtimes, ","))));
 }
 
 json::Value job_manifest(const NodeView& node, Action action, const JobOptions& options) {

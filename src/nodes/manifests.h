@@ -31,12 +31,21 @@ struct RuntimeClass {
 // InvalidInput.
 [[nodiscard]] Result<RuntimeClass> parse_runtime_class(std::string_view text);
 
+// What a node is provisioned with: the installer's image, and where runtimes are fetched a hash of
+// which ones and their checksums ("image+runtimes.1a2b3c4d"). Where they come from says nothing.
+[[nodiscard]] std::string version_of(std::string_view image, std::vector<std::string> runtimes);
+
 struct JobOptions {
   std::string namespace_;
   std::string image;                           // The installer's.
   std::vector<std::string> uninstall_command;  // In that image.
-  std::string probe_image = {};                // Empty: no probe.
-  std::string probe_runtime_class = {};        // The one without scheduling.
+  std::vector<std::string> pull_secrets = {};  // Of that namespace, for all images of a Job.
+  // What is fetched before the installer runs, FILE[@ARCHITECTURE]=URL#sha256:HEX, instead of what
+  // its image has; and an image with hangar-node-fetch, which does it.
+  std::vector<std::string> runtimes = {};
+  std::string fetch_image = {};
+  std::string probe_image = {};          // Empty: no probe.
+  std::string probe_runtime_class = {};  // The one without scheduling.
   Duration timeout = limits::kNodeJobMax;
   std::int64_t retries = 2;  // Pods after the first one, before the Job has failed.
 };

@@ -93,6 +93,64 @@ TEST(JobManifest, ThatUninstallsRunsAnotherCommandOfTheSameImage) {
   EXPECT_EQ(json::dump(*json::find(containers[0], {"command"})), R"(["hangar-node","uninstall"])");
 }
 
+TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
+  JobOptions options = kJobs;
+  options.runtimes = {"crun=https://example.com/crun#sha256:aa", "crun-x=http://x#sha256:bb"};
+  options.fetch_image = "registry.example.com/hangar:v1";
+
+  const json::Value spec = *json::find(job_manifest(installing_node(), Action::Install, options),
+                                       {"spec", "template", "spec"});
+
+  EXPECT_TRUE(json::equal(*json::find(spec, {"initContainers"}), yaml(R"([{
+    name: fetch-runtimes, image: registry.example.com/hangar:v1,
+    command: [hangar-node-fetch, --to, /runtimes,
+              "crun=https://example.com/crun#sha256:aa", "crun-x=http://x#sha256:bb"],
+    securityContext: {
+      runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}},
+    volumeMounts: [{name: runtimes, mountPath: /runtimes}],
+    resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 512Mi}},
+    terminationMessagePolicy: FallbackToLogsOnError}])")));
+  EXPECT_TRUE(json::equal(*json::find(spec, {"volumes"}), yaml(R"([
+    {name: root-mount, hostPath: {path: /}}, {name: runtimes, emptyDir: {}}])")));
+  const json::Value& installer = (*json::array_at(spec, {"containers"}))[0];
+  EXPECT_TRUE(json::equal(*json::find(installer, {"volumeMounts"}), yaml(R"([
+    {name: root-mount, mountPath: /mnt/node-root},
+    {name: runtimes, mountPath: /runtimes, readOnly: true}])")));
+  for (const Action other : {Action::Uninstall, Action::Probe}) {
+    EXPECT_EQ(json::find(job_manifest(installing_node(), other, options),
+                         {"spec", "template", "spec", "initContainers"}),
+              nullptr);
+  }
+}
+
+TEST(JobManifest, PullsWithTheSecretsThatAreNamed) {
+  JobOptions options = kJobs;
+  options.pull_secrets = {"one", "two"};
+
+  for (const Action action : {Action::Install, Action::Uninstall, Action::Probe}) {
+    const json::Value job = job_manifest(installing_node(), action, options);
+    EXPECT_EQ(json::dump(*json::find(job, {"spec", "template", "spec", "imagePullSecrets"})),
+              R"([{"name":"one"},{"name":"two"}])");
+  }
+}
+
+TEST(VersionOf, ChangesWithTheRuntimesAndNotWithWhereTheyComeFrom) {
+  EXPECT_EQ(version_of("i:v1", {}), "i:v1");
+  const std::string version =
+      version_of("i:v1", {"a=https://x/y=z#sha256:11", "b@arm64=https://x#sha256:22"});
+
+  EXPECT_THAT(version, testing::MatchesRegex("i:v1\\+runtimes\\.[0-9a-f]{8}"));
+  EXPECT_EQ(version, version_of("i:v1", {"b@arm64=http://mirror/x#y#sha256:22",
+                                         "a=http://mirror#sha256:11"}));
+  EXPECT_NE(version,
+            version_of("i:v1", {"a=https://x/y=z#sha256:12", "b@arm64=https://x#sha256:22"}));
+  EXPECT_NE(version,
+            version_of("i:v1", {"a=https://x/y=z#sha256:11", "b@amd64=https://x#sha256:22"}));
+  EXPECT_NE(version,
+            version_of("i:v2", {"a=https://x/y=z#sha256:11", "b@arm64=https://x#sha256:22"}));
+}
+
 TEST(JobManifest, OfAProbeHasNoPrivilege) {
   const json::Value job = job_manifest(installing_node(), Action::Probe, kJobs);
 
@@ -139,6 +197,15 @@ TEST(PodProblem, IsTheLastWordsOfItsContainer) {
   EXPECT_EQ(pod_problem(yaml(R"({status: {phase: Succeeded, containerStatuses: [
     {state: {terminated: {exitCode: 0}}}]}})")),
             "");
+}
+
+TEST(PodProblem, BeforeAnythingHasRunMeansThatThePodIsStuck) {
+  EXPECT_TRUE(is_pod_stuck(yaml(R"({status: {phase: Pending, initContainerStatuses: [
+    {image: i, state: {waiting: {reason: ErrImagePull}}}]}})")));
+  EXPECT_FALSE(is_pod_stuck(yaml(R"({status: {phase: Pending, containerStatuses: [
+    {image: i, state: {waiting: {reason: ContainerCreating}}}]}})")));
+  EXPECT_FALSE(is_pod_stuck(yaml(R"({status: {phase: Failed, containerStatuses: [
+    {image: i, state: {terminated: {exitCode: 1}}}]}})")));
 }
 
 TEST(PodProblem, IsShortAndPrintableWhateverAnInstallerPrints) {

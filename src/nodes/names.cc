@@ -11,19 +11,9 @@ namespace {
 
 constexpr std::size_t kLabelBytesMax = 63;
 
-// FNV-1a: the same on every machine and in every version, as names must be.
-std::uint32_t hash(std::string_view text) {
-  std::uint32_t value = 2'166'136'261U;
-  for (const char one : text) {
-    value ^= static_cast<unsigned char>(one);
-    value *= 16'777'619U;
-  }
-  return value;
-}
-
 std::string cut(std::string_view node, std::string_view suffix) {
   if (node.size() + suffix.size() <= kLabelBytesMax) return fmt::format("{}{}", node, suffix);
-  const std::string mark = fmt::format("-{:08x}", hash(node));
+  const std::string mark = "-" + short_hash(node);
   std::string_view kept = node.substr(0, kLabelBytesMax - suffix.size() - mark.size());
   while (kept.ends_with('.') || kept.ends_with('-'))
     kept.remove_suffix(1);
@@ -58,6 +48,16 @@ std::string job_name(std::string_view node, Action action) {
 
 std::string label_value(std::string_view node) {
   return cut(node, "");
+}
+
+// FNV-1a.
+std::string short_hash(std::string_view text) {
+  std::uint32_t value = 2'166'136'261U;
+  for (const char one : text) {
+    value ^= static_cast<unsigned char>(one);
+    value *= 16'777'619U;
+  }
+  return fmt::format("{:08x}", value);
 }
 
 }  // namespace hangar::nodes

@@ -55,4 +55,8 @@ enum class Action : std::uint8_t { Install, Uninstall, Probe };
 [[nodiscard]] std::string job_name(std::string_view node, Action action);
 [[nodiscard]] std::string label_value(std::string_view node);
 
+// Eight hex digits, the same on every machine and in every version of hangar. Not against anybody
+// who looks for two texts with the same.
+[[nodiscard]] std::string short_hash(std::string_view text);
+
 }  // namespace hangar::nodes

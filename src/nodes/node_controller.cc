@@ -257,9 +257,11 @@ NodeJobs NodeController::jobs_of(std::string_view node) const {
     if (job.state == JobState::Succeeded) return job;
     // A pod's own words say more than the Job's.
     for (const kube::ObjectPtr& pod : pod_watch_->owned_by(job.uid)) {
-      if (std::string problem = pod_problem(pod->to_value()); !problem.empty()) {
-        job.problem = std::move(problem);
-      }
+      const json::Value value = pod->to_value();
+      std::string problem = pod_problem(value);
+      if (problem.empty()) continue;
+      job.problem = std::move(problem);
+      job.is_stuck = is_pod_stuck(value);
     }
     return job;
   };

@@ -213,6 +213,10 @@ std::string pod_problem(const json::Value& pod) {
   return line_of(message.empty() ? json::string_at(pod, {"status", "reason"}) : message);
 }
 
+bool is_pod_stuck(const json::Value& pod) {
+  return json::string_at(pod, {"status", "phase"}) == "Pending" && !pod_problem(pod).empty();
+}
+
 const std::optional<JobView>& NodeJobs::of(Action action) const {
   switch (action) {
     case Action::Install:

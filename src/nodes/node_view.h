@@ -90,6 +90,7 @@ struct JobView {
   bool is_being_deleted = false;
   std::string problem = {};     // Why it failed, or does not get on.
   bool is_out_of_time = false;  // Why it failed.
+  bool is_stuck = false;  // It has done nothing yet, and may never: its image is not to be had.
 
   bool operator==(const JobView&) const = default;
 };
@@ -98,6 +99,9 @@ struct JobView {
 // Why a pod has failed ("exit code 1: no containerd configuration found") or does not get on (its
 // image cannot be pulled); empty for a pod that does well.
 [[nodiscard]] std::string pod_problem(const json::Value& pod);
+
+// It has a problem before any of its containers has run.
+[[nodiscard]] bool is_pod_stuck(const json::Value& pod);
 
 // The Jobs of one node, by the names that they have for that node.
 struct NodeJobs {

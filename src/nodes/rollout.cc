@@ -54,6 +54,9 @@ Step begin(const NodeView& node, const NodeJobs& jobs, Action action, const Poli
   const bool is_install = action == Action::Install;
   std::optional<Step> first =
       is_install ? clear(jobs, {Action::Install, Action::Probe}) : clear(jobs, {Action::Uninstall});
+  // One that was given up while it was stuck must not install after all.
+  if (!is_install && !first && jobs.install && jobs.install->state == JobState::Running)
+    first = clear(jobs, {Action::Install});
   if (first) return *std::move(first);
   NodeState state = node.state;
   // A new action begins with a clean record; the last error is left to be read until it succeeds.
@@ -126,7 +129,15 @@ std::string problem_of(const NodeView& node, const JobView& job) {
   return fmt::format("{}; before that: {}", job.problem, before);
 }
 
+// It waits for an image that nobody asks for any more.
+bool is_in_vain(const NodeView& node, const std::optional<JobView>& job, const Policy& policy) {
+  return job && job->is_stuck && job->state == JobState::Running &&
+         is_for(*job, Action::Install, node) &&
+         (!is_wanted(node, policy) || node.state.target != policy.version);
+}
+
 Step installing(const NodeView& node, const NodeJobs& jobs, const Policy& policy, WallTime now) {
+  if (is_in_vain(node, jobs.install, policy)) return failed(node, jobs.install->problem, now);
   Awaited awaited = await_job(node, jobs, Action::Install);
   if (awaited.step) return *std::move(awaited.step);
   // The wish has gone meanwhile: whatever the Job did is undone, with the same slot.

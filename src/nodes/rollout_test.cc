@@ -337,6 +337,36 @@ TEST(NextStep, WhatKeepsAJobFromStartingIsToldOnce) {
   expect<Rest>(next_step(node, jobs, true, kPolicy, kNow));
 }
 
+TEST(NextStep, AJobThatWaitsForAnImageIsGivenUpOnceAnotherOneIsNamed) {
+  NodeView node = ready("a", in_phase(Phase::Installing));
+  NodeJobs jobs = {
+      .install = job_of(node, Action::Install, JobState::Running, "the image x cannot be pulled")};
+  jobs.install->is_stuck = true;
+  node.state.last_error = jobs.install->problem;
+  expect<Rest>(next_step(node, jobs, true, kPolicy, kNow));
+
+  const Policy mended = {.version = "v2"};
+  node.state = expect<WriteState>(next_step(node, jobs, true, mended, kNow)).state;
+  EXPECT_EQ(node.state.phase, Phase::Failed);
+  EXPECT_EQ(expect<DeleteJob>(next_step(node, jobs, true, mended, kNow)).name, jobs.install->name);
+  const auto begun = expect<WriteState>(next_step(node, {}, true, mended, kNow));
+  EXPECT_EQ(begun.state.phase, Phase::Installing);
+  EXPECT_EQ(begun.state.target, "v2");
+}
+
+TEST(NextStep, AJobThatWaitsForAnImageIsGivenUpWithTheWish) {
+  NodeView node = ready("a", in_phase(Phase::Installing));
+  node.wish = Wish::Unsaid;
+  NodeJobs jobs = {.install = job_of(node, Action::Install, JobState::Running, "no image")};
+  jobs.install->is_stuck = true;
+
+  node.state = expect<WriteState>(next_step(node, jobs, true, kPolicy, kNow)).state;
+  EXPECT_EQ(node.state.phase, Phase::Failed);
+  EXPECT_EQ(expect<DeleteJob>(next_step(node, jobs, true, kPolicy, kNow)).name, jobs.install->name);
+  EXPECT_EQ(expect<WriteState>(next_step(node, {}, true, kPolicy, kNow)).state.phase,
+            Phase::Uninstalling);
+}
+
 TEST(NextStep, AJobThatRanOutOfTimeFailedForWhatKeptItFromStarting) {
   NodeView node = ready("a", in_phase(Phase::Installing));
   node.state.last_error = "the image x cannot be pulled";

@@ -10,7 +10,7 @@ import airways
 import operators
 import workflows
 from airways import flight, instance
-from charts import CHART, Refused, helm, render, rules, with_repository
+from charts import CHART, REPOSITORY, Refused, helm, render, rules, with_repository
 from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
 from host import Host
@@ -37,6 +37,8 @@ KWASM_VALUES = {
     "affinity": {"nodeAffinity": {}},
 }
 
+SHIM = {"file": "containerd-shim-spin-v2", "url": "https://example.com/spin.tar.gz", "sha256": "0a" * 32}
+
 
 def pod_of(manifests):
     (deployment,) = [one for (kind, _), one in manifests.items() if kind == "Deployment"]
@@ -58,7 +60,10 @@ def argument(manifests, name):
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
-     "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"]},
+     "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"],
+     "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+     "networkPolicy": {"enabled": True, "from": [{"podSelector": {}}]}, "topologySpreadConstraints": [
+         {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
 ], ids=["defaults", "kwasm", "no airways", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
@@ -94,6 +99,10 @@ def test_the_published_values_mean_what_they_meant():
     ({"features": {"airways": False, "operators": False, "workflows": False, "nodes": False}}, "every feature is off"),
     ({"kwasmOperator": {"autoProvision": "sometimes"}}, "autoProvision"),
     ({"nodes": {"maxUnavailable": "120%"}}, "maxUnavailable"),
+    ({"nodes": {"runtimes": [{**SHIM, "sha256": "short"}]}}, "runtimes/0/sha256"),
+    ({"nodes": {"runtimes": [{**SHIM, "url": "ftp://example.com/spin"}]}}, "runtimes/0/url"),
+    ({"nodes": {"runtimes": [{**SHIM, "architecture": "riscv64"}]}}, "runtimes/0/architecture"),
+    ({"settings": {"nodeRuntimes": "x"}}, "settings.nodeRuntimes"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
     ({"rbac": {"flightResources": [{"resources": ["jobs"]}]}}, "apiGroups"),
     ({"image": {"repository": ""}}, "image.repository"),
@@ -101,6 +110,51 @@ def test_the_published_values_mean_what_they_meant():
 def test_wrong_values_are_refused_by_name(values, complaint):
     with pytest.raises(Refused, match=complaint):
         render(values)
+
+
+def test_pods_are_unprivileged_and_disrupted_one_at_a_time():
+    manifests = render({"replicaCount": 2})
+    pod = pod_of(manifests)["spec"]
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz" and container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["resources"]["requests"] and container["resources"]["limits"]["memory"]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert pod["topologySpreadConstraints"][0]["topologyKey"] == "kubernetes.io/hostname"
+    budget = manifests[("PodDisruptionBudget", "hangar")]["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"]["matchLabels"].items() <= pod_of(manifests)["metadata"]["labels"].items()
+
+
+def test_an_image_may_be_pinned_by_its_digest():
+    digest = f"sha256:{'0a' * 32}"
+
+    assert pod_of(render({"image": {"digest": digest}}))["spec"]["containers"][0]["image"] == f"{REPOSITORY}@{digest}"
+
+
+def test_only_those_who_are_named_may_reach_the_pods():
+    assert not [kind for kind, _ in render() if kind == "NetworkPolicy"]
+    monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    policy = render({"networkPolicy": {"enabled": True, "from": [monitoring]}})[("NetworkPolicy", "hangar")]["spec"]
+
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == [{"ports": [{"port": "http", "protocol": "TCP"}], "from": [monitoring]}]
+
+
+def test_nodes_download_runtimes_and_pull_with_the_hosts_secrets():
+    values = {"kwasmOperator": {"installerImage": "installer:v1"}, "imagePullSecrets": [{"name": "pull"}, {"name": "other"}],
+              "image": {"tag": "v3"}, "nodes": {"runtimes": [{**SHIM, "architecture": "amd64"}, {**SHIM, "file": "crun"}]}}
+    manifests = render(values)
+
+    source = f"{SHIM['url']}#sha256:{SHIM['sha256']}"
+    assert argument(manifests, "node-runtimes") == f"--node-runtimes=containerd-shim-spin-v2@amd64={source},crun={source}"
+    assert argument(manifests, "node-fetch-image") == f"--node-fetch-image={REPOSITORY}:v3"
+    assert argument(manifests, "node-image-pull-secrets") == "--node-image-pull-secrets=pull,other"
+    others = render({**values, "nodes": {"imagePullSecrets": [{"name": "installers"}]}})
+    assert argument(others, "node-image-pull-secrets") == "--node-image-pull-secrets=installers"
 
 
 def test_a_feature_that_is_off_has_no_rights():

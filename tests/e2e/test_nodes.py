@@ -6,10 +6,14 @@ dev/control-plane/stages.yaml.
 import collections
 import concurrent.futures
 import json
+import pathlib
 import subprocess
 import threading
+import urllib.error
+import urllib.request
 
 import pytest
+import yaml
 
 from cluster import KINDS, condition, eventually, never
 from conftest import control_plane
@@ -264,7 +268,7 @@ def test_a_failure_stops_the_rollout_until_the_node_is_skipped(rig, nodes, start
     rollout, rows = fleet(rig)
     assert rollout["standing"] == "Halted" and "node b-fail failed: exit code 1" in rollout["message"]
     assert rows["c"]["phase"] == "Pending" and rows["b-fail"]["lastError"] == "exit code 1"
-    assert "The rollout is Halted: node b-fail failed" in hangar_nodes(rig)
+    assert "The rollout is Halted: 1 of 3 nodes are done" in hangar_nodes(rig) and "\nnode b-fail failed" in hangar_nodes(rig)
 
     rig.patch("v1", "Node", "b-fail", {"metadata": {"annotations": {OURS + "skip": "true"}}})
     in_phase(rig, "c", "Provisioned")
@@ -408,6 +412,38 @@ def test_auto_provision_takes_every_node_and_writes_nothing_for_heartbeats(rig, 
     start("--node-max-unavailable=100%")  # Without it, what nobody asks for is undone.
     for name in ("auto-a", "auto-b", "node-0"):
         in_phase(rig, name, "")
+
+
+def test_another_image_ends_the_wait_for_one_that_does_not_exist(rig, nodes, start):
+    nodes("stuck")
+    first = start(image="nowhere.example.com/installer:missing")
+    eventually(lambda: "cannot be pulled" in of(node(rig, "stuck"), "last-error"), "what it waits for is told", 30)
+    assert first.stop() == 0
+    start()
+    assert of(in_phase(rig, "stuck", "Provisioned"), "version") == IMAGE
+    assert "cannot be pulled" in events_of(rig, "stuck")["InstallFailed"]
+
+
+def test_a_host_that_may_not_list_nodes_is_not_ready(rig, tmp_path):
+    rig.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": NAMESPACE}})
+    config = yaml.safe_load(pathlib.Path(rig.kubeconfig).read_text())
+    token = rig.kubectl("create", "token", "nobody", "--namespace", NAMESPACE).strip()
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    host = Host(tmp_path / "kubeconfig", tmp_path / "host", *FAST, f"--installer-image={IMAGE}", wait=False)
+
+    def answer(path):
+        try:
+            return urllib.request.urlopen(host.url + path, timeout=5).read().decode()
+        except urllib.error.HTTPError as error:
+            return error.read().decode()
+        except OSError:
+            return ""
+    try:
+        eventually(lambda: answer("/healthz") == "ok", "it is alive", 30)
+        assert "[-]nodes failed: the nodes and their Jobs have not been listed yet" in answer("/readyz")
+    finally:
+        host.stop()
 
 
 def test_a_namespace_that_does_not_exist_is_waited_for(rig, nodes, start):

@@ -5,13 +5,15 @@ import pathlib
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 from cluster import KINDS, ROOT
 from registry import MANIFEST, Registry
 
 SCRIPT = str(ROOT / "dev/node.sh")
-# How pods and the node reach the control plane's registry.
-REGISTRY = "10.97.0.1:5000"
+# This machine, as the node and its pods reach it; and the control plane's registry there.
+ADDRESS = "10.97.0.1"
+REGISTRY = f"{ADDRESS}:5000"
 NAME = "hangar-node"
 
 KINDS.setdefault(("v1", "Node"), ("/api/v1", "nodes", False))
@@ -52,10 +54,19 @@ def image(reference, directory, entrypoint, out):
 
 
 def build_image(what, out, name, *options):
-    """An image of deploy/images, as build.py makes it."""
-    programs = os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")
-    subprocess.run([str(ROOT / "deploy/images/build.py"), what, str(out), f"--bin={programs}", f"--name={name}", *options],
-                   check=True, stdout=sys.stderr)
+    """An image of deploy/images, as build.py makes it; with HANGAR_IMAGES=buildah as an engine does of its Containerfile."""
+    build = [str(ROOT / "deploy/images/build.py")]
+    options = [f"--bin={os.environ.get('HANGAR_BIN_DIR', ROOT / 'build/bin')}", *options]
+    if os.environ.get("HANGAR_IMAGES") != "buildah":
+        subprocess.run([*build, what, str(out), f"--name={name}", *options], check=True, stdout=sys.stderr)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        # With storage of its own, and without a network.
+        buildah = ["unshare", "--net", "buildah", f"--root={directory}/storage", f"--runroot={directory}/run", "--storage-driver=vfs"]
+        subprocess.run([*build, "root", what, f"{directory}/tree", *options], check=True, stdout=sys.stderr)
+        subprocess.run([*buildah, "build", "--isolation=chroot", f"--tag={name}",
+                        f"--file={ROOT}/deploy/images/{what}.Containerfile", f"{directory}/tree"], check=True, stdout=sys.stderr)
+        subprocess.run([*buildah, "push", name, f"oci-archive:{out}:{name}"], check=True, stdout=sys.stderr)
 
 
 class NodeRegistry(Registry):

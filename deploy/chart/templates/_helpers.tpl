@@ -33,7 +33,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "hangar.image" -}}
-{{ required "image.repository: say where the images of deploy/images were pushed to" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ required "image.repository: say where the images of deploy/images were pushed to" .Values.image.repository }}
+{{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{- /* The names of the features that are on, by comma. */}}
@@ -44,6 +45,23 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- if not $on }}{{ fail "every feature is off: switch one of .Values.features on" }}{{ end }}
 {{- join "," $on }}
+{{- end }}
+
+{{- /* The names of pull secrets for the Jobs on nodes, by comma. */}}
+{{- define "hangar.nodePullSecrets" -}}
+{{- $names := list }}
+{{- range .Values.nodes.imagePullSecrets | default .Values.imagePullSecrets }}{{ $names = append $names .name }}{{ end }}
+{{- join "," $names }}
+{{- end }}
+
+{{- /* FILE[@ARCHITECTURE]=URL#sha256:HEX by comma, as the host takes them. */}}
+{{- define "hangar.nodeRuntimes" -}}
+{{- $runtimes := list }}
+{{- range .Values.nodes.runtimes }}
+{{- $name := empty .architecture | ternary .file (printf "%s@%s" .file .architecture) }}
+{{- $runtimes = append $runtimes (printf "%s=%s#sha256:%s" $name .url .sha256) }}
+{{- end }}
+{{- join "," $runtimes }}
 {{- end }}
 
 {{- /* The rights' subject. */}}
