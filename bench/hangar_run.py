@@ -17,8 +17,10 @@ class Processes:
 
     def __init__(self, commands, log, env=None):
         self._log = open(log, "ab")
+        self._group = harness.MemoryGroup("hangar-bench")
         self.processes = [subprocess.Popen([str(word) for word in command], stdout=self._log, stderr=self._log,
-                                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}) for command in commands]
+                                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
+                                           preexec_fn=self._group.join) for command in commands]
 
     def memory(self):
         seen = [harness.memory(process.pid) for process in self.processes]
@@ -31,6 +33,10 @@ class Processes:
             seen.append(self.memory())
             time.sleep(0.2)
         return {key: statistics.median(one[key] for one in seen) for key in seen[0]}
+
+    def group_memory(self):
+        """MiB of all of them, page cache included; None where they have no cgroup of their own."""
+        return self._group.memory()
 
     def cpu_seconds(self):
         return sum(harness.cpu_seconds(process.pid) for process in self.processes)
@@ -45,7 +51,9 @@ class Processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(15)
             process.kill()
+            process.wait()
         self._log.close()
+        self._group.close()
 
 
 def directory_of_operators(directory, guest, count, distinct, environment=None, arguments=None):
@@ -72,8 +80,12 @@ class Hangar(Processes):
 
     def __init__(self, cluster, directory, cache, *flags):
         self.directory, self.cache, self.port = directory, cache, free_port()
+        harness.forget_pages(self._code())
         super().__init__([[BINARY, "run", directory, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={cache}",
                            f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", *flags]], directory / "run.log")
+
+    def _code(self):
+        return [path for path in (self.cache / "code").rglob("*") if path.is_file()]
 
     def metrics_or_none(self):
         """None before the host answers."""
@@ -100,7 +112,7 @@ class Hangar(Processes):
 
     def page_cache_bytes(self):
         """Of compiled code, snapshots and images: what the kernel keeps of them, and can take back."""
-        files = [str(path) for path in (self.cache / "code").rglob("*") if path.is_file()]
+        files = [str(path) for path in self._code()]
         for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 if "/snapshots/" in os.readlink(descriptor):
