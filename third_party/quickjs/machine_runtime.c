@@ -24,7 +24,7 @@ enum { kCollectBytes = 32 * 1024 * 1024 };
 
 // Free memory in a bundle's image, not written to: an instance whose memory grows is good for one
 // step only.
-enum { kRoomBytes = 2 * 1024 * 1024 };
+enum { kRoomBytes = 1024 * 1024 };
 
 static const char kPrelude[] = {
 #embed "machine_prelude.js"
