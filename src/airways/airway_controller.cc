@@ -273,7 +273,8 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
   if (crd && is_owned_by(crd->to_value(), json::string_at(work.value, {"metadata", "uid"}))) {
     // Instances have finalizers of ours: somebody must take them down.
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
-    if (!crd->is_being_deleted()) {
+    // Once: what we see of it may be from before.
+    if (!crd->is_being_deleted() && work.memory.removed_crd_uid != crd->uid()) {
       const Result<json::Value> removed = co_await platform_.client.remove(
           crd_resource(), {.name = work.key.name},
           {.propagation = kube::Propagation::Foreground, .uid = std::string(crd->uid())},
@@ -281,6 +282,7 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
       if (!removed && removed.error().kind() != ErrorKind::NotFound) {
         co_return std::unexpected(Error(removed.error()).in("delete the kind"));
       }
+      work.memory.removed_crd_uid = crd->uid();
     }
     co_return Outcome{.requeue_after = kDeletionRecheck};
   }

@@ -51,6 +51,7 @@ class AirwayController {
   struct Memory {
     std::unique_ptr<kube::Cache::Subscription> crd;  // That one object.
     std::optional<Applied> applied;                  // Of the CRD.
+    std::string removed_crd_uid;                     // Which we asked to be deleted.
     std::unique_ptr<InstanceController> instances;
     std::optional<Binding> bound;
     std::string last_reason;

@@ -58,6 +58,7 @@ void FlightModules::open() {
 }
 
 io::Task<void> FlightModules::remember(std::string key, FlightModule module) {
+  if (prepared_.size() >= limits::kModuleReferencesMax) prepared_.clear();  // Costs a look each.
   prepared_[std::move(key)] = std::move(module);
   if (parts_.index_file.empty()) co_return;
   json::Object index;
@@ -85,13 +86,15 @@ io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::
   const std::string key = (source.insecure ? "insecure:" : "") + reference.key();
   modules::FetchOptions options{.expected_sha256 = std::move(source.checksum),
                                 .insecure = source.insecure};
-  if (const auto known = prepared_.find(key); known != prepared_.end()) {
-    const Result<wasm::Digest> digest = wasm::Digest::from_hex(known->second.sha256);
-    if (digest && parts_.code_cache.has(*digest)) options.have_sha256 = known->second.sha256;
+  FlightModule known;
+  if (const auto seen = prepared_.find(key); seen != prepared_.end()) {
+    known = seen->second;
+    const Result<wasm::Digest> digest = wasm::Digest::from_hex(known.sha256);
+    if (digest && parts_.code_cache.has(*digest)) options.have_sha256 = known.sha256;
   }
   modules::Fetched fetched =
       HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
-  if (fetched.is_unchanged) co_return prepared_.at(key);
+  if (fetched.is_unchanged) co_return known;
 
   FlightModule module{.sha256 = fetched.sha256, .resolved = fetched.resolved};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));

@@ -60,9 +60,6 @@ std::optional<json::Value> take_identity(Stages& stages, const ResourceRef& inst
   return identity;
 }
 
-Verdict taking_off() {
-  return {ConditionStatus::False, std::string(kReasonInProgress), "Flight is taking off"};
-}
 Verdict waiting_for_ready() {
   return {ConditionStatus::False, std::string(kReasonInProgress),
           "waiting for flight to become ready"};
@@ -76,17 +73,6 @@ Verdict failed(std::string message) {
 Verdict being_removed() {
   return {ConditionStatus::False, std::string(kReasonTerminating),
           "Mayday: Flight is being removed"};
-}
-
-std::optional<Verdict> verdict_before_run(const json::Value& live) {
-  const json::Value* condition = ready_of(live);
-  const std::int64_t generation = json::int_at(live, {"metadata", "generation"});
-  if (condition != nullptr) {
-    // A flight need not say which generation its own condition is about.
-    const std::int64_t observed = json::int_at(*condition, {"observedGeneration"});
-    if (observed == generation || observed == 0) return std::nullopt;
-  }
-  return taking_off();
 }
 
 StatusUpdate next_status(const StatusInput& input, WallTime now) {

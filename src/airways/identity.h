@@ -26,15 +26,10 @@ struct Verdict {
   std::string message;
   bool operator==(const Verdict&) const = default;
 };
-[[nodiscard]] Verdict taking_off();         // False InProgress "Flight is taking off"
 [[nodiscard]] Verdict waiting_for_ready();  // False InProgress "waiting for flight to become ready"
 [[nodiscard]] Verdict deployed();           // True  Ready "Successfully deployed"
 [[nodiscard]] Verdict failed(std::string message);  // False Error <message>
 [[nodiscard]] Verdict being_removed();  // False Terminating "Mayday: Flight is being removed"
-
-// What to write before a run: taking_off() for a generation that has no Ready condition yet; for
-// any other nothing, so that Ready does not flap while an unchanged instance is evaluated again.
-[[nodiscard]] std::optional<Verdict> verdict_before_run(const json::Value& live);
 
 struct StatusInput {
   const json::Value& live;                // The instance as the cache has it now.

@@ -82,32 +82,6 @@ TEST(TakeIdentity, LeavesOthersAlone) {
   EXPECT_EQ(resource_count(stages), 2U);
 }
 
-TEST(VerdictBeforeRun, IsInProgressOnlyForAGenerationWithoutVerdict) {
-  struct Case {
-    std::string_view name;
-    std::string status;
-    bool takes_off;
-  };
-  const Case cases[] = {
-      {"new", "", true},
-      {"no Ready yet", "{conditions: []}", true},
-      {"of an older generation", "{conditions: [" + ready_condition("True", "Ready", "x", 1) + "]}",
-       true},
-      {"of this generation", "{conditions: [" + ready_condition("True", "Ready", "x", 2) + "]}",
-       false},
-      {"an error of this generation",
-       "{conditions: [" + ready_condition("False", "Error", "x", 2) + "]}", false},
-      {"a flight's, which says no generation",
-       "{conditions: [{type: Ready, status: 'True', reason: Own, message: m}]}", false},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
-    const std::optional<Verdict> verdict = verdict_before_run(instance(c.status, 2));
-    EXPECT_EQ(verdict.has_value(), c.takes_off);
-    if (verdict) EXPECT_EQ(*verdict, taking_off());
-  }
-}
-
 TEST(NextStatus, IsOurVerdictWhenTheFlightSaysNothing) {
   const json::Value live = instance("{msg: kept}");
 
@@ -250,7 +224,6 @@ TEST(NextStatus, IgnoresAStatusThatIsNoObject) {
 }
 
 TEST(Verdicts, AreYokesWords) {
-  EXPECT_EQ(taking_off(), (Verdict{ConditionStatus::False, "InProgress", "Flight is taking off"}));
   EXPECT_EQ(waiting_for_ready(),
             (Verdict{ConditionStatus::False, "InProgress", "waiting for flight to become ready"}));
   EXPECT_EQ(deployed(), (Verdict{ConditionStatus::True, "Ready", "Successfully deployed"}));

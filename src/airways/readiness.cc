@@ -37,8 +37,10 @@ Readiness core_readiness(std::string_view kind, const json::Value& live,
 Readiness custom_readiness(const CustomReadiness::Rule& rule, const kube::GroupKind& kind,
                            const json::Value& live) {
   if (rule.is_lua) {
-    return not_ready(fmt::format(
-        "the readiness rule of {} is written in Lua, which is not supported", kind.to_string()));
+    // Failed, not merely not ready: that is what people are told the reason of.
+    return {.state = Readiness::State::Failed,
+            .why = fmt::format("the readiness rule of {} is written in Lua, which is not supported",
+                               kind.to_string())};
   }
   const std::vector<std::string_view> types(rule.conditions.begin(), rule.conditions.end());
   return meets(live, types);

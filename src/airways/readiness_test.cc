@@ -198,13 +198,15 @@ TEST(CustomReadiness, DecidesForKindsThatNobodyKnows) {
                   .is_ready());
 }
 
-TEST(CustomReadiness, InLuaIsReportedAndNeverReady) {
+TEST(CustomReadiness, InLuaIsSaidToBeUnsupportedAndNeverReady) {
   const CustomReadiness custom(
       {rules("lua", "{Cluster.db.io: return function() return true end}")});
 
   EXPECT_THAT(custom.unsupported(), ElementsAre(HasSubstr("Cluster.db.io")));
-  EXPECT_EQ(readiness_of(object("db.io/v1", "Cluster", "{}"), {.custom = &custom}).state,
-            State::NotReady);
+  const Readiness readiness =
+      readiness_of(object("db.io/v1", "Cluster", "{}"), {.custom = &custom});
+  EXPECT_EQ(readiness.state, State::Failed);
+  EXPECT_THAT(readiness.why, HasSubstr("Lua"));
 }
 
 TEST(CustomReadiness, TakesTheLaterOfTwoRules) {

@@ -1,0 +1,410 @@
+#include "airways/instance_work.h"
+
+#include "abi/flight/evaluation.h"
+#include "airways/airway.h"
+#include "airways/conditions.h"
+#include "airways/identity.h"
+#include "airways/instance.h"
+#include "airways/lookups.h"
+#include "airways/output.h"
+#include "airways/ownership.h"
+#include "airways/patches.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/release_work.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "airways/tracker.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+#include "reconcile/finalizer.h"
+#include "wasm/module.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+using reconcile::Outcome;
+
+// Readiness that depends on something whose changes are not watched (EndpointSlices, custom rules)
+// is looked at again after this; yoke's own interval.
+constexpr std::chrono::seconds kReadinessRecheck{5};
+
+// When to come back if nothing happens: for what is asked for, or for the next look at drift.
+Outcome outcome_until_drift(const Instance& memory, Instant now,
+                            std::optional<Duration> look_again_after) {
+  Outcome outcome{.requeue_after = look_again_after};
+  if (memory.drift_due) {
+    const Duration until = std::max(Duration::zero(), Duration(*memory.drift_due - now));
+    outcome.requeue_after = std::min(outcome.requeue_after.value_or(Duration::max()), until);
+  }
+  return outcome;
+}
+
+std::string evaluation_failure(const abi::flight::Output& output) {
+  const std::string_view text = output.stderr_bytes.empty()
+                                    ? std::string_view("(no output captured on stderr)")
+                                    : std::string_view(output.stderr_bytes);
+  return fmt::format("failed to evaluate flight: failed to instantiate module: {}", text);
+}
+
+}  // namespace
+
+json::Value without_status(json::Value instance) {
+  json::erase_at(instance, {"status"});
+  json::erase_at(instance, {"metadata", "resourceVersion"});
+  json::erase_at(instance, {"metadata", "generation"});
+  json::erase_at(instance, {"metadata", "managedFields"});
+  return instance;
+}
+
+InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop)
+    : subject_(std::move(subject)),
+      platform_(subject_.platform),
+      memory_(subject_.memory),
+      key_(object.key()),
+      is_being_deleted_(object.is_being_deleted()),
+      stop_(std::move(stop)),
+      value_(object.to_value()),
+      release_(release_of(value_)) {}
+
+InstanceWork::~InstanceWork() = default;
+
+// Whether the spec has changed since: what we would say of it now is of no use, and would be
+// refused. That change will have brought this instance into the queue again.
+bool InstanceWork::is_overtaken() const {
+  const kube::ObjectPtr cached = subject_.cached();
+  return cached && cached->uid() == json::string_at(value_, {"metadata", "uid"}) &&
+         cached->generation() > json::int_at(value_, {"metadata", "generation"});
+}
+
+// Whether a child, or something looked up, is another than our last apply left it.
+bool InstanceWork::has_news(const ResourceRef& ref) const {
+  const auto applied = memory_.applied.find(ref);
+  const kube::ObjectPtr child = platform_.view.child(ref);
+  if (applied == memory_.applied.end() || !child || child->uid() != applied->second.uid) {
+    return true;
+  }
+  const std::string_view version = child->resource_version();
+  return version != applied->second.resource_version &&
+         !is_older(version, applied->second.resource_version);
+}
+
+io::Task<Result<Outcome>> InstanceWork::run() {
+  if (!memory_.history) memory_.history.emplace(platform_.client, release_);
+
+  const bool waited_for_release = memory_.waiting == Waiting::Release;
+  // A change that arrives while this reconcile runs must bring it back; the real answer is set at
+  // the end.
+  memory_.waiting = Waiting::Release;
+  if (is_being_deleted_ && kube::has_finalizer(value_, kInstanceFinalizer)) {
+    co_return co_await tear_down();
+  }
+  if (is_being_deleted_ || !subject_.binding) {
+    memory_.waiting = Waiting::Nothing;
+    co_return Outcome{};
+  }
+
+  const bool is_changed = std::ranges::any_of(
+      memory_.changed, [this](const ResourceRef& ref) { return has_news(ref); });
+  const Instant now = io::Loop::now();
+  const bool is_drift_due = memory_.drift_due && *memory_.drift_due <= now;
+  const bool is_to_evaluate = memory_.evaluate || is_changed || is_drift_due || waited_for_release;
+  memory_.changed.clear();
+  if (is_to_evaluate) {
+    memory_.evaluate = false;
+    co_return co_await evaluate();
+  }
+  if (memory_.flight_owned_ready) {
+    // Ready is the flight's to say, and it has nothing new to say before it runs again.
+    memory_.waiting = Waiting::Nothing;
+    co_return outcome_until_drift(memory_, now, {});
+  }
+  // Only how ready the release is can have changed.
+  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
+  HANGAR_CO_TRY(co_await settle());
+  HANGAR_CO_TRY(co_await write_status(verdict_));
+  co_return outcome_until_drift(memory_, now, look_again_after_);
+}
+
+// Finalizer and owner reference, in one write, before anything is made.
+io::Task<Result<>> InstanceWork::claim() {
+  std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway);
+  if (!patch) co_return Result<>();
+  Result<json::Value> answer = co_await platform_.client.patch(
+      subject_.kind, key_, kube::PatchType::Merge, *std::move(patch),
+      {.field_manager = std::string(kControllerFieldManager)}, stop_);
+  if (!answer) co_return std::unexpected(std::move(answer).error().in("claim the instance"));
+  co_return remember(*std::move(answer));
+}
+
+// The answer to our own write is newer than what the cache has.
+Result<> InstanceWork::remember(json::Value answer) {
+  memory_.latest = HANGAR_TRY(kube::Object::make(std::move(answer), subject_.kind.gvk()));
+  value_ = memory_.latest->to_value();
+  return {};
+}
+
+io::Task<Result<Outcome>> InstanceWork::evaluate() {
+  const Airway& airway = subject_.binding->airway;
+  HANGAR_CO_TRY(co_await claim());
+  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
+
+  warn_of_unsupported();
+
+  const ResourceRef self = release_.instance;
+  platform_.tracker.begin(self, airway.mode);
+  Result<> done = co_await release();
+  if (done) done = co_await settle();
+  platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
+  if (done) {
+    const std::vector<ResourceRef> tracked = platform_.tracker.tracked(self);
+    platform_.view.keep_external(self, tracked);
+  }
+
+  std::optional<Error> error;
+  if (!done) {
+    memory_.waiting = Waiting::Nothing;
+    error = std::move(done).error();
+    if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
+    if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
+  }
+  Result<> written = co_await write_status(verdict_);
+  if (error) {
+    memory_.evaluate = true;  // A retry runs the flight again.
+    co_return std::unexpected(*std::move(error));
+  }
+  if (!written) {
+    memory_.evaluate = true;
+    co_return std::unexpected(std::move(written).error());
+  }
+
+  const Instant now = io::Loop::now();
+  memory_.drift_due.reset();
+  if (airway.fix_drift_interval > Duration::zero()) {
+    memory_.drift_due = now + airway.fix_drift_interval;
+  }
+  co_return outcome_until_drift(memory_, now, look_again_after_);
+}
+
+// Runs the flight and carries out what it printed.
+io::Task<Result<>> InstanceWork::release() {
+  const Airway& airway = subject_.binding->airway;
+  Stages stages = HANGAR_CO_TRY(co_await run_flight());
+
+  const Source source{.url = airway.flight_url, .checksum = subject_.binding->module.sha1};
+  ReleaseWork carrying(platform_, release_, memory_, airway.prune, stop_);
+  HANGAR_CO_TRY(co_await carrying.prepare(stages));
+  HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
+  std::vector<ResourceRef> refs;
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage)
+      refs.push_back(airways::ref_of(resource));
+  }
+  platform_.tracker.releasing(release_.instance, refs);
+
+  Progress progress = HANGAR_CO_TRY(co_await carrying.apply(stages, source));
+  Duration patience = limits::kStageReadyMax;
+  if (progress.done) {
+    // An empty output is a revision too.
+    HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
+    progress = HANGAR_CO_TRY(co_await carrying.prune(stages));
+    patience = limits::kPruneMax;
+  }
+  if (progress.done) {
+    memory_.waiting_until.reset();
+    memory_.waiting = Waiting::Readiness;  // settle() finds out.
+    co_return co_await memory_.history->activate(io::Loop::wall_now(), airway.history_max, stop_);
+  }
+
+  const Instant now = io::Loop::now();
+  if (!memory_.waiting_until) memory_.waiting_until = now + patience;
+  if (*memory_.waiting_until <= now) {
+    memory_.waiting_until.reset();
+    co_return fail(ErrorKind::Unavailable,
+                   "release did not become ready within wait period: " + progress.waiting_for);
+  }
+  memory_.waiting = Waiting::Release;
+  look_again_after_ = std::min<Duration>(*memory_.waiting_until - now, kReadinessRecheck);
+  verdict_ = waiting_for_ready();
+  co_return Result<>();
+}
+
+io::Task<Result<Stages>> InstanceWork::run_flight() {
+  const Airway& airway = subject_.binding->airway;
+  evaluated_ = value_;
+  const json::Value input = HANGAR_CO_TRY(flight_input(airway, evaluated_));
+  std::shared_ptr<const wasm::Module> code =
+      HANGAR_CO_TRY(co_await platform_.modules.load(subject_.binding->module, stop_));
+
+  abi::flight::Evaluation evaluation{
+      .release = release_.name,
+      .namespace_ = release_.namespace_,
+      .stdin_bytes = json::dump(input),
+      .version = platform_.version,
+      .timeout = airway.timeout.value_or(Duration(-1)),
+  };
+  if (airway.memory_mib_max > 0) {
+    evaluation.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
+  }
+  ReleaseLookups lookups(std::shared_ptr<const Airway>(subject_.binding, &airway), release_,
+                         platform_.view, platform_.tracker, stop_);
+  Result<abi::flight::Output> output = co_await abi::flight::evaluate(
+      platform_.runtime, std::move(code), std::move(evaluation), lookups, stop_);
+  platform_.evaluations.add();
+  if (!output) {
+    co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));
+  }
+  platform_.evaluation_cpu_seconds.observe(std::chrono::duration<double>(output->cpu_time).count());
+  if (output->exit_code != 0) {
+    // What it printed is not a release, but it may still say something about itself.
+    if (Result<Output> parsed = parse_output(output->stdout_bytes)) {
+      identity_ = take_identity(parsed->stages, release_.instance);
+    }
+    co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
+  }
+  Output parsed = HANGAR_CO_TRY(parse_output(output->stdout_bytes));
+  identity_ = take_identity(parsed.stages, release_.instance);
+  co_return std::move(parsed.stages);
+}
+
+// What Ready is to say, when everything is applied.
+io::Task<Result<>> InstanceWork::settle() {
+  if (memory_.waiting == Waiting::Release && verdict_) co_return Result<>();
+  const PruneOptions prune = subject_.binding->airway.prune;
+  ReleaseWork carrying(platform_, release_, memory_, prune, stop_);
+  const Readiness readiness = HANGAR_CO_TRY(co_await carrying.readiness());
+  switch (readiness.state) {
+    case Readiness::State::Ready:
+      memory_.waiting = Waiting::Nothing;
+      verdict_ = deployed();
+      break;
+    case Readiness::State::NotReady:
+      memory_.waiting = Waiting::Readiness;
+      verdict_ = waiting_for_ready();
+      look_again_after_ = kReadinessRecheck;
+      break;
+    case Readiness::State::Failed:
+      memory_.waiting = Waiting::Readiness;
+      verdict_ = failed("failed to check release readiness: " + readiness.why);
+      look_again_after_ = kReadinessRecheck;  // A rule may be mended.
+      break;
+  }
+  co_return Result<>();
+}
+
+io::Task<Result<Outcome>> InstanceWork::tear_down() {
+  if (memory_.last_reason != kReasonTerminating) {
+    // For people only: what counts is below.
+    std::ignore = co_await write_status(being_removed());
+  }
+  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
+  const PruneOptions prune = subject_.binding ? subject_.binding->airway.prune : PruneOptions{};
+  ReleaseWork carrying(platform_, release_, memory_, prune, stop_);
+  const Progress progress = HANGAR_CO_TRY(co_await carrying.prune({}));
+  if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
+  HANGAR_CO_TRY(co_await memory_.history->erase(stop_));
+
+  const Result<json::Value> removed = co_await reconcile::remove_finalizer(
+      platform_.client, subject_.kind, value_, std::string(kInstanceFinalizer),
+      std::string(kControllerFieldManager), stop_);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(removed.error());
+  }
+  memory_.waiting = Waiting::Nothing;
+  co_return Outcome{};
+}
+
+io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
+  if (verdict) announce(*verdict);
+  const json::Value& evaluated = evaluated_.is_null() ? value_ : evaluated_;
+  StatusUpdate update = next_status({.live = value_,
+                                     .evaluated = evaluated,
+                                     .identity = identity_ ? &*identity_ : nullptr,
+                                     .verdict = verdict,
+                                     .flight_owned_ready = memory_.flight_owned_ready},
+                                    io::Loop::wall_now());
+  memory_.flight_owned_ready = update.flight_owns_ready;
+  if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
+
+  json::Value patch = status_patch(value_, std::move(update.status));
+  Result<json::Value> answer = co_await platform_.client.patch(
+      subject_.kind, key_, kube::PatchType::Json, std::move(patch),
+      {.field_manager = std::string(kControllerFieldManager), .subresource = "status"}, stop_);
+  if (answer) {
+    if (without_status(*answer) != without_status(value_)) {
+      // Somebody wrote to its metadata meanwhile; that event will look like news we know.
+      memory_.evaluate = true;
+      subject_.enqueue();
+    }
+    co_return remember(*std::move(answer));
+  }
+  if (answer.error().kind() == ErrorKind::NotFound) co_return Result<>();
+  if (answer.error().kind() == ErrorKind::InvalidInput) {
+    // Either the generation moved on, and its event is under way, or the flight's status is not
+    // what the schema allows.
+    const json::Value live =
+        HANGAR_CO_TRY(co_await platform_.client.get(subject_.kind, key_, stop_));
+    if (json::int_at(live, {"metadata", "generation"}) !=
+        json::int_at(value_, {"metadata", "generation"})) {
+      co_return Result<>();
+    }
+    if (identity_) {
+      identity_.reset();
+      value_ = live;
+      const std::string why = "the flight's status is not accepted: " + answer.error().message();
+      HANGAR_CO_TRY(co_await write_status(failed(why)));
+    }
+  }
+  co_return std::unexpected(std::move(answer).error().in("update the status"));
+}
+
+// An Event when what we say of Ready changes: for `kubectl describe`.
+void InstanceWork::announce(const Verdict& verdict) {
+  const std::string before = std::exchange(memory_.last_reason, verdict.reason);
+  if (verdict.reason == before) return;
+  const bool is_error = verdict.reason == kReasonError;
+  if (!is_error && verdict.reason != kReasonReady) return;
+  if (is_error) {
+    platform_.events.record(
+        value_, {.type = reconcile::EventType::Warning,
+                 .reason = "FlightFailed",
+                 .message = fmt::format("airway {}: {}", subject_.airway_name, verdict.message)});
+  } else {
+    platform_.events.record(value_, {.reason = "Deployed", .message = verdict.message});
+  }
+}
+
+// Once for each set of wishes that cannot be met.
+void InstanceWork::warn_of_unsupported() {
+  std::vector<std::string> sentences = unsupported_of_instance(value_);
+  if (sentences == memory_.unsupported) return;
+  for (const std::string& sentence : sentences) {
+    platform_.events.record(
+        value_,
+        {.type = reconcile::EventType::Warning, .reason = "Unsupported", .message = sentence});
+  }
+  memory_.unsupported = std::move(sentences);
+}
+
+}  // namespace hangar::airways

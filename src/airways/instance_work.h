@@ -1,0 +1,101 @@
+// One reconcile of one instance: its flight is run and what it printed carried out, or, when only
+// its children have changed, its Ready condition follows them.
+//
+// Expected flow of an evaluation: finalizer and owner reference, run of the flight, plan, record of
+// the revision, apply stage by stage, prune, activation of the revision, readiness, status.
+//
+// Guarantees:
+//   - Nothing is applied that the revision history does not name; nothing is deleted that another
+//     release owns. Being killed at any point loses nothing: the next reconcile finds what was made
+//     through the history.
+//   - A reconcile that has to wait for the cluster (a stage's readiness, a deletion) ends; the
+//     change that it waits for starts the next one.
+// Loop thread only.
+#pragma once
+
+#include "airways/airway.h"
+#include "airways/flight_modules.h"
+#include "airways/identity.h"
+#include "airways/instance.h"
+#include "airways/ownership.h"
+#include "airways/platform.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+namespace hangar::airways {
+
+// An Airway whose flight can run.
+struct Binding {
+  Airway airway;
+  FlightModule module;
+};
+
+// Lives within one reconcile; everything it is given outlives it.
+class InstanceWork {
+ public:
+  struct Subject {
+    const Platform& platform;
+    std::string_view airway_name;
+    const kube::Resource& kind;
+    Instance& memory;
+    std::shared_ptr<const Binding> binding;  // Null: it can only be taken down.
+    // The instance as the cache has it now; null when it has none.
+    std::function<kube::ObjectPtr()> cached;
+    // Brings the instance back into the queue.
+    std::function<void()> enqueue;
+  };
+  // `object`: the newest state of the instance that is known.
+  InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop);
+  InstanceWork(const InstanceWork&) = delete;
+  InstanceWork& operator=(const InstanceWork&) = delete;
+  ~InstanceWork();
+
+  // To be called once.
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
+
+ private:
+  [[nodiscard]] bool is_overtaken() const;
+  [[nodiscard]] bool has_news(const ResourceRef& ref) const;
+
+  [[nodiscard]] io::Task<Result<>> claim();
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
+  [[nodiscard]] io::Task<Result<>> release();
+  [[nodiscard]] io::Task<Result<Stages>> run_flight();
+  [[nodiscard]] io::Task<Result<>> settle();
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
+  [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
+  [[nodiscard]] Result<> remember(json::Value answer);
+  void announce(const Verdict& verdict);
+  void warn_of_unsupported();
+
+  const Subject subject_;
+  const Platform& platform_;
+  Instance& memory_;
+  const kube::ObjectKey key_;
+  const bool is_being_deleted_;
+  const std::stop_token stop_;
+  json::Value value_;  // The newest state; replaced by the answer to each of our writes.
+  const Release release_;
+
+  json::Value evaluated_;                // What the flight was given.
+  std::optional<json::Value> identity_;  // Itself, if the flight printed that.
+  std::optional<Verdict> verdict_;       // What we make of it.
+  std::optional<Duration> look_again_after_;
+};
+
+// What of an instance is nobody's business but ours is left out: our own status writes would
+// evaluate it for ever.
+[[nodiscard]] json::Value without_status(json::Value instance);
+
+}  // namespace hangar::airways
