@@ -471,12 +471,72 @@ def test_what_never_becomes_available_is_never_ready(cluster, kind, namespace):
     never(lambda: is_ready(made.get("it", namespace)), "a Deployment that no node runs was called ready", 6)
 
 
+WIDGETS = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.rules.hangar.dev"},
+           "spec": {"group": "rules.hangar.dev", "scope": "Namespaced", "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+                    "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
+                                  "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, namespace):
+    widget = {"apiVersion": "rules.hangar.dev/v1", "kind": "Widget", "metadata": {"name": "it"}}
+    rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": namespace, "labels": {"resource.yoke.cd/readiness": "conditions"}},
+             "data": {"Widget.rules.hangar.dev": "Baked Cooled"}}
+    cluster.apply(WIDGETS)
+    cluster.learn("rules.hangar.dev/v1", "Widget", "widgets")
+    cluster.apply(rules)
+    made = kind()
+
+    def bake(*types):
+        status = {"conditions": [{"type": one, "status": "True", "reason": "Done", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"} for one in types]}
+        cluster.patch("rules.hangar.dev/v1", "Widget", "it", {"status": status}, namespace, "status")
+
+    made.create("it", "raw", namespace, stdout=json.dumps(widget))
+    eventually(lambda: condition(made.get("it", namespace)).get("message") == "waiting for flight to become ready", "it waits for the conditions")
+    bake("Baked")
+    never(lambda: is_ready(made.get("it", namespace)), "half of the conditions were enough")
+    bake("Baked", "Cooled")
+    made.ready("it", namespace)
+
+    # In Lua, which is not run: never ready, rather than ready at once.
+    rules["metadata"]["labels"]["resource.yoke.cd/readiness"] = "lua"
+    rules["data"] = {"_.rules.hangar.dev": "return function(widget) return true end"}
+    cluster.apply(rules)
+    made.patch("it", namespace, again=1)
+    assert "written in Lua, which is not supported" in made.error("it", namespace)
+    cluster.delete("v1", "ConfigMap", "rules", namespace)
+    made.ready("it", namespace)
+    cluster.delete(*CRD, "widgets.rules.hangar.dev")
+
+
 def test_the_status_does_not_flap(cluster, kind, namespace):
     made = kind(fixDriftInterval="200ms")
     made.create("it", "basic", namespace, data={"a": "b"})
     version = made.ready("it", namespace)["metadata"]["resourceVersion"]
 
     never(lambda: made.get("it", namespace)["metadata"]["resourceVersion"] != version, "an unchanged evaluation wrote to the instance", 2)
+
+
+def test_an_airway_and_its_kind_have_the_metrics_of_controllers(cluster, host, kind, namespace):
+    made = kind()
+    made.create("it", "basic", namespace, data={"a": "b"})
+    made.create("bad", "basic", namespace, exitCode=1)
+    made.ready("it", namespace)
+    made.error("bad", namespace)
+
+    seen = host.metrics()
+    for controller in ("airway", f"{made.plural}.{GROUP}"):
+        assert seen[f'controller_runtime_reconcile_total{{controller="{controller}",result="success"}}'] >= 1
+        assert seen[f'controller_runtime_reconcile_time_seconds_count{{controller="{controller}"}}'] >= 1
+        assert seen[f'controller_runtime_max_concurrent_reconciles{{controller="{controller}"}}'] >= 1
+        assert f'controller_runtime_active_workers{{controller="{controller}"}}' in seen
+        assert seen[f'workqueue_adds_total{{controller="{controller}",name="{controller}"}}'] >= 1
+        for name in ("depth", "queue_duration_seconds_count", "work_duration_seconds_count", "unfinished_work_seconds",
+                     "longest_running_processor_seconds", "retries_total"):
+            assert f'workqueue_{name}{{controller="{controller}",name="{controller}"}}' in seen
+    failed = f'controller_runtime_reconcile_errors_total{{controller="{made.plural}.{GROUP}"}}'
+    assert seen[failed] >= 1
+    assert seen["hangar_evaluations_total"] >= 2 and seen["hangar_evaluation_cpu_seconds_count"] >= 2
+    assert any(key.startswith("rest_client_requests_total{") and 'method="PATCH"' in key for key in seen)
 
 
 # Stages -------------------------------------------------------------------------------------------

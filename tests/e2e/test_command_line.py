@@ -1,6 +1,12 @@
 """`hangar` as a person at a terminal meets it: exit codes, standard output, standard error."""
+import base64
+import http.server
 import json
+import os
+import select
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -8,10 +14,11 @@ from airways import flight
 from host import BINARY
 
 
-def hangar(*arguments, stdin="", tmp_path=None, kubeconfig=None):
+def hangar(*arguments, stdin="", tmp_path=None, kubeconfig=None, env=None):
     cache = [f"--module-cache-dir={tmp_path / 'modules'}", "--log-level=error"] if tmp_path else []
     flags = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
-    return subprocess.run([str(BINARY), *arguments, *cache, *flags], input=stdin, capture_output=True, text=True, timeout=120)
+    return subprocess.run([str(BINARY), *arguments, *cache, *flags], input=stdin, capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **(env or {})})
 
 
 def thing(behaviour="basic", namespace="default", **spec):
@@ -23,6 +30,15 @@ def test_version_is_printed():
     done = hangar("version")
 
     assert done.returncode == 0 and done.stdout.startswith("hangar ")
+
+
+@pytest.mark.parametrize("command", [[], ["host"], ["run-flight"]])
+def test_help_is_exit_code_0_and_names_what_there_is(command):
+    done = hangar(*command, "--help")
+
+    assert done.returncode == 0 and done.stderr == ""
+    expected = ["host", "run-flight", "version"] if not command else ["--config", "--log-level", "HANGAR_LOG_LEVEL", "(default info)"]
+    assert all(word in done.stdout for word in expected), done.stdout
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -40,11 +56,36 @@ def test_a_host_without_a_cluster_says_what_it_looked_for(tmp_path):
     assert done.returncode == 1 and str(tmp_path / "none") in done.stderr
 
 
+@pytest.mark.parametrize("file, variable, flag, wins", [
+    ("file", "variable", "flag", "flag"), ("file", "variable", None, "variable"), ("file", None, None, "file")])
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path, file, variable, flag, wins):
+    """What wins is seen by the kubeconfig that is missing."""
+    config = tmp_path / "config.yaml"
+    config.write_text(f"kubeconfig: {tmp_path / file}\nlogLevel: error\n")
+
+    done = hangar("host", f"--config={config}", tmp_path=tmp_path, kubeconfig=flag and tmp_path / flag,
+                  env={"HANGAR_KUBECONFIG": str(tmp_path / variable)} if variable else None)
+
+    assert done.returncode == 1 and str(tmp_path / wins) in done.stderr, done.stderr
+
+
 def test_a_flight_runs_offline_and_prints_what_it_would_apply(tmp_path):
     done = hangar("run-flight", flight("behave"), stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "---\napiVersion: v1\ndata:\n  a: b\nkind: ConfigMap\nmetadata:\n  name: it\n"
+
+
+@pytest.mark.parametrize("globs, is_allowed", [
+    ("https://example.com/*", False), ("{folder}*", False), ("{folder}/*.wasm", True), ("https://example.com/*,{folder}/*", True)])
+def test_only_modules_that_the_list_allows_are_run(tmp_path, globs, is_allowed):
+    module = flight("behave")
+    folder = module.rpartition("/")[0]
+
+    done = hangar("run-flight", module, f"--module-allow-list={globs.format(folder=folder)}", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+
+    assert done.returncode == (0 if is_allowed else 1)
+    assert is_allowed or f'module "{module}" not allowed' in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("spec, says", [
@@ -79,3 +120,49 @@ def test_diff_shows_what_would_change_and_changes_nothing(cluster, namespace, tm
     lines = done.stdout.splitlines()
     assert "-  a: old" in lines and "+  a: new" in lines and "   c: d" in lines
     assert cluster.get("v1", "ConfigMap", "it", namespace)["data"] == {"a": "old", "c": "d"}
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """Passes CONNECT on, and remembers where to."""
+    asked = []
+
+    def do_CONNECT(self):
+        self.asked.append(self.path)
+        host, port = self.path.split(":")
+        with socket.create_connection((host, int(port))) as server:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: server, server: self.connection}
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    ends[end].sendall(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_kubeconfig_may_name_a_program_for_its_login_and_a_proxy(cluster, namespace, tmp_path):
+    config = json.loads(cluster.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+                  "status": {"clientCertificateData": decoded(config, "client-certificate-data"), "clientKeyData": decoded(config, "client-key-data")}}
+    (tmp_path / "credential.json").write_text(json.dumps(credential))
+    config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "cat", "args": [str(tmp_path / "credential.json")],
+                                           "interactiveMode": "Never"}}
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        config["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{proxy.server_port}"
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+
+        done = hangar("run-flight", flight("behave"), "--diff", stdin=thing("basic", namespace, data={"a": "new"}), tmp_path=tmp_path,
+                      kubeconfig=tmp_path / "kubeconfig")
+        proxy.shutdown()
+
+    assert done.returncode == 0 and "+  a: new" in done.stdout.splitlines(), done.stderr
+    assert set(Proxy.asked) == {config["clusters"][0]["cluster"]["server"].removeprefix("https://")}
+
+
+def decoded(config, key):
+    return base64.b64decode(config["users"][0]["user"][key]).decode()
