@@ -11,6 +11,7 @@
 #include "host/module_supply.h"
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
+#include "host/startup_pages.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
@@ -70,6 +71,7 @@ struct Host::Parts {
   void end(std::optional<Error> error);
   [[nodiscard]] io::Task<void> end_all();
   void on_leading();
+  void add_checks();
 
   const Config config;
   const Log log;
@@ -100,6 +102,7 @@ struct Host::Parts {
   nodes::NodeController nodes;
   reconcile::LeaderElector elector;
   ops::Endpoints endpoints;
+  StartupPages startup_pages{loop};
 
   bool is_ending = false;
   bool has_started = false;
@@ -207,6 +210,24 @@ void Host::Parts::on_leading() {
   if (has_node_provisioning(config)) nodes.start();
 }
 
+// For /readyz: the controllers of this host have listed what they are about. A host that does not
+// lead has nothing to list, and is ready to lead.
+void Host::Parts::add_checks() {
+  const auto add = [this](std::string name, bool is_on, const auto& controller,
+                          std::string_view what) {
+    if (!is_on) return;
+    endpoints.add_check(std::move(name), [this, &controller, what]() -> Result<> {
+      if (config.leader_elect && !elector.is_leading()) return {};
+      if (controller.is_synced()) return {};
+      return fail(ErrorKind::Unavailable, fmt::format("the {} have not been listed yet", what));
+    });
+  };
+  add("airways", config.has(Feature::Airways), airways, "Airways");
+  add("operators", config.has(Feature::Operators), operators, "Operators");
+  add("workflows", config.has(Feature::Workflows), workflows, "StatefulWorkflows");
+  add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
+}
+
 // Asks once for the end of everything; run() returns when that is done.
 void Host::Parts::end(std::optional<Error> why) {
   if (std::exchange(is_ending, true)) return;
@@ -245,21 +266,7 @@ Result<> Host::run() {
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
-  parts_->endpoints.add_check("airways", [this]() -> Result<> {
-    if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
-    if (!parts_->config.has(Feature::Airways) || parts_->airways.is_synced()) return {};
-    return fail(ErrorKind::Unavailable, "the Airways have not been listed yet");
-  });
-  parts_->endpoints.add_check("nodes", [this]() -> Result<> {
-    if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
-    if (!has_node_provisioning(parts_->config) || parts_->nodes.is_synced()) return {};
-    return fail(ErrorKind::Unavailable, "the nodes and their Jobs have not been listed yet");
-  });
-  parts_->endpoints.add_check("workflows", [this]() -> Result<> {
-    if (parts_->config.leader_elect && !parts_->elector.is_leading()) return {};
-    if (!parts_->config.has(Feature::Workflows) || parts_->workflows.is_synced()) return {};
-    return fail(ErrorKind::Unavailable, "the StatefulWorkflows have not been listed yet");
-  });
+  parts_->add_checks();
   HANGAR_TRY(parts_->endpoints.listen(parts_->config.bind_address));
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});

@@ -1,0 +1,43 @@
+#include "host/startup_pages.h"
+
+#include "base/time.h"
+#include "io/loop.h"
+
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace hangar::host {
+
+namespace {
+
+// Enough to have listed everything, for a host that need not wait for the Lease.
+constexpr Duration kDelay = std::chrono::seconds(10);
+
+// madvise(2): MADV_DONTNEED on pages of a private file mapping that were never written loses
+// nothing. Segments that are writable, or were until relocation ended (PT_GNU_RELRO lies in one of
+// them), have pages that no file could give back.
+int unmap_read_only_segments(dl_phdr_info* object, std::size_t /*size*/, void* /*context*/) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (int index = 0; index < object->dlpi_phnum; ++index) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[index];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+    const std::uintptr_t end =
+        (object->dlpi_addr + segment.p_vaddr + segment.p_memsz) & ~(page - 1);
+    // Advice: where it is refused, nothing is lost but memory.
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+}  // namespace
+
+StartupPages::StartupPages(io::Loop& loop)
+    : timer_(loop.after(kDelay, [] { ::dl_iterate_phdr(unmap_read_only_segments, nullptr); })) {}
+
+}  // namespace hangar::host
