@@ -1,8 +1,8 @@
-#pragma once
 // Most of what a process maps of its own program and its libraries is touched once, while it
 // starts: relocations, constructors, OpenSSL's tables, the beginnings of all parts. The pages stay
 // in the process until the system is short of memory, and on an idle host they are two thirds of
 // what it has.
+#pragma once
 
 #include "io/loop.h"
 
