@@ -257,8 +257,8 @@ inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
 // Changes of one watch that are remembered, so that a guest's watch goes on from where its list
 // ended. One that comes from further back gets 410 and lists again, as the API server has it.
 inline constexpr std::uint32_t kGatewayHistoryMax = 4096;
-// The same in bytes of objects: a hundred small ones. It stays in memory while all guests sleep, and
-// who comes from further back costs a list at the API server.
+// The same in bytes of objects: a hundred small ones. It stays in memory while all guests sleep,
+// and who comes from further back costs a list at the API server.
 inline constexpr std::uint64_t kGatewayHistoryBytesMax = 128 * kKiB;
 // Lists that broke the history and are remembered as such; each is an API server that went away.
 inline constexpr std::size_t kGatewayGapsMax = 64;
