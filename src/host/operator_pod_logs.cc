@@ -138,8 +138,7 @@ class PodLogs {
         },
         .on_bytes = [&](std::string_view bytes) -> Result<> {
           if (status != 200) {
-            refusal += bytes.substr(0, limits::kServerMessageBytesMax);
-            if (refusal.size() > limits::kServerMessageBytesMax) return enough();
+            if (refusal.size() < limits::kServerMessageBytesMax) refusal += bytes;
             return {};
           }
           if (!lines.feed(bytes, [&](std::string line) { take(std::move(line)); })) {

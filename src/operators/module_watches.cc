@@ -104,9 +104,7 @@ io::Task<Result<>> ModuleWatches::Watch::watch_once(std::shared_ptr<Watch> self,
       },
       .on_bytes = [&](std::string_view bytes) -> Result<> {
         if (status != 200) {
-          refusal += bytes.substr(
-              0, limits::kServerMessageBytesMax -
-                     std::min<std::size_t>(refusal.size(), limits::kServerMessageBytesMax));
+          if (refusal.size() < limits::kServerMessageBytesMax) refusal += bytes;
           return {};
         }
         Result<> taken;
@@ -118,8 +116,9 @@ io::Task<Result<>> ModuleWatches::Watch::watch_once(std::shared_ptr<Watch> self,
       }};
   const Result<http::Response> ended =
       co_await client.stream(request_for(self->config_map), std::move(handler), stream.get_token());
-  if (status != 200 && status != 0)
+  if (status != 200 && status != 0) {
     co_return std::unexpected(kube::error_from_status(status, refusal));
+  }
   if (!ended && ended.error().kind() != ErrorKind::Cancelled) {
     co_return std::unexpected(ended.error());
   }
