@@ -291,24 +291,35 @@ io::Task<Result<>> Reconciliation::write() {
     co_return Result<>();
   }
   const json::Value before = present == nullptr ? json::Value() : *present;
+  if (!parts_.keeps_ledgers && decision_.ledger().has_begun()) {
+    const json::Value tried = HANGAR_CO_TRY(co_await patch_status(status, DryRun::Yes));
+    if (!has_kept(tried)) co_return co_await refuse_schema(before);
+    parts_.keeps_ledgers = true;
+  }
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
-  const bool is_kept = json::string_at(manifest_, {"status", "run"}) == decision_.ledger().run;
-  if (!is_kept) co_return co_await take_back(before);
+  if (!has_kept(manifest_)) {
+    parts_.keeps_ledgers = false;
+    co_return co_await refuse_schema(before);
+  }
   decision_.on_written();
   if (!unpinned_.empty()) parts_.on_unpinned(std::exchange(unpinned_, {}));
   announce();
   co_return Result<>();
 }
 
+bool Reconciliation::has_kept(const json::Value& answer) const {
+  return json::string_at(answer, {"status", "run"}) == decision_.ledger().run;
+}
+
 // The API server drops the fields that its schema does not have. Nothing was done yet of what the
 // ledger asks for, and nothing may be: it would be done again and again.
-io::Task<Result<>> Reconciliation::take_back(json::Value before) {
+io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   problem_ =
       Problem{.reason = "SchemaOutdated",
               .message =
                   "the cluster's CustomResourceDefinition drops what a workflow has to remember: "
                   "apply deploy/crds/statefulworkflows.workflows.example.com.yaml, which has the "
-                  "published fields and more. The workflow begins then"};
+                  "published fields and more. The workflow goes on then"};
   json::Value status = before.is_object() ? std::move(before) : json::Value(json::Object());
   put_conditions(status, Ledger(), problem_, workflow_.generation, io::Loop::wall_now());
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
@@ -316,24 +327,31 @@ io::Task<Result<>> Reconciliation::take_back(json::Value before) {
 }
 
 // Only over the very object that it was decided for.
-io::Task<Result<>> Reconciliation::send_status(json::Value status) {
+io::Task<Result<json::Value>> Reconciliation::patch_status(json::Value status, DryRun dry_run) {
   json::Value patch = json::Array{
       json::Object{{"op", "replace"},
                    {"path", "/metadata/resourceVersion"},
                    {"value", json::string_at(manifest_, {"metadata", "resourceVersion"})}},
       json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
-  pass(CrashPoint::BeforeWrite);
   Result<json::Value> answer = co_await parts_.client.patch(
       workflow_resource(), key_, kube::PatchType::Json, std::move(patch),
-      {.field_manager = std::string(kFieldManager), .subresource = "status"}, stop_);
-  pass(CrashPoint::AfterWrite);
+      {.field_manager = std::string(kFieldManager),
+       .dry_run = dry_run == DryRun::Yes,
+       .subresource = "status"},
+      stop_);
   // It is gone: nobody is left to be told.
   if (!answer && answer.error().kind() == ErrorKind::NotFound) {
     co_return fail(ErrorKind::Cancelled, "the workflow is gone");
   }
-  if (!answer) {
-    co_return std::unexpected(std::move(answer).error().in("write the status"));
-  }
+  if (!answer) co_return std::unexpected(std::move(answer).error().in("write the status"));
+  co_return answer;
+}
+
+io::Task<Result<>> Reconciliation::send_status(json::Value status) {
+  pass(CrashPoint::BeforeWrite);
+  Result<json::Value> answer = co_await patch_status(std::move(status), DryRun::No);
+  pass(CrashPoint::AfterWrite);
+  if (!answer) co_return std::unexpected(std::move(answer).error());
   manifest_ = *std::move(answer);
   parts_.on_answer(manifest_);
   co_return Result<>();

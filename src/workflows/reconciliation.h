@@ -25,6 +25,7 @@
 #include "workflows/watches.h"
 #include "workflows/workflow.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class Reconciliation {
     const Instruments& instruments;
     std::mt19937_64& random;
     const Log& log;
+    // The API server was seen to keep all of a ledger.
+    bool& keeps_ledgers;
     // The workflow as the API server has it after a write of ours.
     std::function<void(const json::Value& manifest)> on_answer;
     // It is not pinned to that module any more; that is written.
@@ -102,7 +105,11 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> remove_signals();
   [[nodiscard]] io::Task<Result<>> take_changes();
   [[nodiscard]] io::Task<Result<>> write();
-  [[nodiscard]] io::Task<Result<>> take_back(json::Value before);
+  enum class DryRun : std::uint8_t { No, Yes };
+  [[nodiscard]] io::Task<Result<json::Value>> patch_status(json::Value status, DryRun dry_run);
+  // Whether the API server's answer to a write has all that was written.
+  [[nodiscard]] bool has_kept(const json::Value& answer) const;
+  [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
   void announce();
 

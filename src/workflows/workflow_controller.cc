@@ -136,6 +136,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
        .instruments = instruments_,
        .random = random_,
        .log = log_,
+       .keeps_ledgers = keeps_ledgers_,
        .on_answer = [this, &key](const json::Value& answer) { remember(key, answer); },
        .on_unpinned =
            [this, &key](const std::string& sha256) {

@@ -86,6 +86,7 @@ class WorkflowController {
   Watches watches_;
   Executor executor_;
   std::mt19937_64 random_;
+  bool keeps_ledgers_ = false;  // As Reconciliation::Parts has it.
   io::IdleHeap heap_;
   ModuleArchive archive_;
   reconcile::Controller controller_;
