@@ -88,7 +88,7 @@ def main():
     operators = options.operators or (200 if options.quick else 10_000)
     modules = options.modules or (5 if options.quick else 200)
 
-    report = harness.Report("density")
+    report = harness.Report("density.quick" if options.quick else "density")
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-density-"))
     cluster = Cluster()
     try:

@@ -218,7 +218,7 @@ def main():
     if unknown:
         parser.error(f"no variant {', '.join(sorted(unknown))}: there are {', '.join(VARIANTS)}")
 
-    report = harness.Report("ring")
+    report = harness.Report("ring.quick" if options.quick else "ring")
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-ring-"))
     cluster = Cluster()
     try:
