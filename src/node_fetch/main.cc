@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "node_fetch/unpack.h"
 #include "node_install/limits.h"
+#include "node_install/report.h"
 #include "node_install/runtime_source.h"
 #include "node_install/runtimes.h"
 #include "node_install/sha256.h"
@@ -170,5 +171,6 @@ int main(int argc, char** argv) {
   const hangar::Result<> fetched = hangar::node_fetch::fetch_all(wanted, directory, ca_file);
   if (fetched) return 0;
   fmt::print(stderr, "hangar-node-fetch: {}\n", fetched.error().message());
+  hangar::node_install::leave_last_words(fetched.error());
   return 1;
 }

@@ -172,6 +172,7 @@ int run(int argc, char** argv) {
       run_command_line(app.get_subcommands().front()->get_name(), arguments, report);
   if (done) return *done;
   report.fail(done.error());
+  leave_last_words(done.error());
   return exit_status_of(done.error());
 }
 

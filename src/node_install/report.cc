@@ -2,8 +2,11 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "node_install/files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <initializer_list>
@@ -35,6 +38,15 @@ void Report::fail(const Error& error) {
     return;
   }
   fmt::print(stderr, "hangar-node: {}\n", error.message());
+}
+
+void leave_last_words(const Error& error) {
+  // The kubelet makes it for every container, wherever its image has or has not a /dev.
+  const Descriptor file(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
+  const std::string& words = error.message();
+  if (!file.is_open()) return;
+  // If that fails, nobody is left to be told.
+  [[maybe_unused]] const ssize_t written = ::write(file.value(), words.data(), words.size());
 }
 
 }  // namespace hangar::node_install

@@ -136,11 +136,12 @@ def undo(cluster):
     eventually(lambda: not cluster.list("batch/v1", "Job", NAMESPACE), "the Jobs are gone", 60)
 
 
-def told(cluster, reason):
-    """What the Node's newest Event of that reason says."""
-    listed = cluster.request("GET", "/api/v1/namespaces/default/events")["items"]
-    found = [event for event in listed if event["involvedObject"].get("name") == NAME and event["reason"] == reason]
-    return max(found, key=lambda event: event.get("lastTimestamp") or "")["message"] if found else ""
+def is_told(cluster, reason, words):
+    """An Event of the Node with that reason has these words, soon."""
+    def look():
+        listed = cluster.request("GET", "/api/v1/namespaces/default/events")["items"]
+        return any(event["involvedObject"].get("name") == NAME and event["reason"] == reason and words in event["message"] for event in listed)
+    return eventually(look, f"an Event {reason} says: {words}")
 
 
 def run_pod(cluster, name, image, **spec):
@@ -178,20 +179,22 @@ def test_an_annotated_node_runs_wasm_and_is_what_it_was_afterwards(cluster, node
 
 def test_a_containerd_that_does_not_come_back_stops_it_until_the_node_is_mended(cluster, node, release, wasm_image):
     before = node.files()
+    configuration = node.read(CONFIG)
     node.run("sh", "-c", "mv /usr/bin/systemctl /usr/bin/systemctl.whole && printf '#!/bin/sh\\necho no such unit >&2\\nexit 5\\n' >"
              "/usr/bin/systemctl && chmod 755 /usr/bin/systemctl")
-    configuration = node.read(CONFIG)
-
-    wish(cluster, "true")
-    until(cluster, "Failed")
-    assert "no such unit" in of(cluster, "last-error") and "no such unit" in told(cluster, "InstallFailed")
-    assert LABEL not in labels(cluster)
-    assert node.read(CONFIG) == configuration
-    table = subprocess.run([BINARY, "nodes", f"--kubeconfig={cluster.kubeconfig}", f"--namespace={NAMESPACE}"],
-                           stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert "The rollout is Halted" in table and "no such unit" in table
-
-    node.run("mv", "/usr/bin/systemctl.whole", "/usr/bin/systemctl")
+    try:
+        wish(cluster, "true")
+        until(cluster, "Failed")
+        assert of(cluster, "last-error").startswith("exit code 8: /usr/bin/systemctl restart containerd failed")
+        assert "no such unit" in of(cluster, "last-error") and is_told(cluster, "InstallFailed", "no such unit")
+        assert LABEL not in labels(cluster)
+        assert node.read(CONFIG) == configuration
+        table = subprocess.run([BINARY, "nodes", f"--kubeconfig={cluster.kubeconfig}", f"--namespace={NAMESPACE}"],
+                               stdout=subprocess.PIPE, text=True, check=True).stdout
+        print(table)
+        assert "The rollout is Halted" in table and "no such unit" in table
+    finally:
+        node.run("mv", "/usr/bin/systemctl.whole", "/usr/bin/systemctl")
     cluster.patch(*NODE, NAME, {"metadata": {"annotations": {OURS + "retry": "true"}}})
     until(cluster, "Provisioned")
     assert run_pod(cluster, "mended", wasm_image, runtimeClassName="wasmi") == ANSWER
@@ -209,8 +212,8 @@ def test_runtimes_are_downloaded_and_none_with_another_checksum(cluster, node, r
     release.upgrade(installers["empty"], runtimes=[{**source, "sha256": "0" * 64}, other])
     wish(cluster, "true")
     until(cluster, "Failed")
-    for text in (of(cluster, "last-error"), told(cluster, "InstallFailed")):
-        assert f"its sha256 is {checksum}, expected {'0' * 64}" in text
+    wrong = f"{shim.name} from {address}: its sha256 is {checksum}, expected {'0' * 64}"
+    assert of(cluster, "last-error") == f"exit code 1: {wrong}" and is_told(cluster, "InstallFailed", wrong)
     eventually(lambda: "its sha256 is" in condition(cluster.get(*NODE, NAME), "WasmProvisioned").get("message", ""), "the condition says so")
     assert node.files() == before and node.read("/run/containerd.pid") == process, "the node was touched"
 
