@@ -16,7 +16,7 @@ namespace hangar::host {
 namespace {
 
 // Enough to have listed everything, for a host that need not wait for the Lease.
-constexpr Duration kDelay = std::chrono::seconds(10);
+constexpr Duration kDelay = std::chrono::seconds(5);
 
 // madvise(2): MADV_DONTNEED on pages of a private file mapping that were never written loses
 // nothing. Segments that are writable, or were until relocation ended (PT_GNU_RELRO lies in one of
