@@ -391,6 +391,41 @@ def test_a_rest_mapping_names_the_resource(cluster, kind, namespace):
     eventually(lambda: (config_map(cluster, "unknown", namespace) or {}).get("outcome") == "Error", "an unknown kind is an error")
 
 
+def test_an_unchanged_evaluation_asks_the_api_server_for_nothing(cluster, host, kind, namespace):
+    made = kind(clusterAccess=True, resourceAccessMatchers=["Secret"], fixDriftInterval="100ms")
+    secret(cluster, "one", namespace, key="first")
+    made.create("it", "lookup", namespace, lookup={"apiVersion": "v1", "kind": "Secret", "name": "one", "namespace": namespace})
+    made.ready("it", namespace)
+
+    def requests():
+        # But those of the leader's Lease; a watch counts when its answer begins.
+        return sum(value for key, value in host.metrics().items() if key.startswith("rest_client_requests_total{") and 'method="PUT"' not in key)
+
+    def ten_evaluations_are_free():
+        evaluations, before = host.metrics()["hangar_evaluations_total"], requests()
+        eventually(lambda: host.metrics()["hangar_evaluations_total"] >= evaluations + 10, "it is evaluated ten times")
+        return requests() == before
+
+    # What was under way before, Events among it, may still be going on.
+    eventually(ten_evaluations_are_free, "ten evaluations ask for nothing")
+
+
+@pytest.mark.parametrize("language", ["go", "rust", "cpp"])
+def test_a_flight_of_every_sdk_looks_up_waits_and_reports(cluster, kind, namespace, language):
+    made = kind(f"greeting_{language}", clusterAccess=True, resourceAccessMatchers=["ConfigMap"], mode="dynamic")
+    def message():
+        return (made.get("it", namespace).get("status") or {}).get("msg")
+
+    cluster.create(instance(made.kind, "it", {"from": "source"}, namespace))
+    eventually(lambda: message() == "waiting for configmap source", "it waits for what it looked up")
+    assert config_map(cluster, "it", namespace) is None
+
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "source", "namespace": namespace}, "data": {"text": "hello"}})
+
+    eventually(lambda: config_map(cluster, "it", namespace) == {"text": "hello"}, "it has read what it waited for")
+    eventually(lambda: message() == "greeting", "it says so")
+
+
 # Status -------------------------------------------------------------------------------------------
 
 
@@ -575,6 +610,30 @@ def test_a_waiting_stage_holds_up_nobody_else(cluster, kind, namespace):
     made.ready("free", namespace, seconds=10)
 
     assert cluster.get("v1", "ConfigMap", "behind0", namespace) is None
+
+
+def test_a_prune_that_waits_holds_up_nobody_else(cluster, kind, namespace):
+    made = kind()
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"finalizers": ["example.com/hold"]}}
+    names = [f"held{n}" for n in range(64)]
+    for name in names:
+        held["metadata"]["name"] = name
+        made.create(name, "raw", namespace, stdout=json.dumps(held))
+    eventually(lambda: len(cluster.list("v1", "ConfigMap", namespace, "app.kubernetes.io/managed-by=atc.yoke")) == 64, "all are there", 60)
+    for name in names:
+        made.patch(name, namespace, stdout="[]")
+    eventually(lambda: all("deletionTimestamp" in cluster.get("v1", "ConfigMap", name, namespace)["metadata"] for name in names),
+               "all are being deleted", 60)
+
+    made.create("free", "basic", namespace, data={"a": "b"})
+    made.ready("free", namespace, seconds=10)
+    made.delete("free", namespace)
+    eventually(lambda: made.get("free", namespace) is None, "the instance is gone", 10)
+
+    for name in names:
+        cluster.patch("v1", "ConfigMap", name, {"metadata": {"finalizers": None}}, namespace)
+    for name in names:
+        made.ready(name, namespace)
 
 
 def test_a_label_set_while_the_status_is_written_is_not_missed(cluster, kind, namespace):
