@@ -61,10 +61,14 @@ std::unexpected<Error> fail_errno(std::string_view doing) {
               fmt::format("{}: {}", doing, std::generic_category().message(errno)));
 }
 
-Result<> set_limit(decltype(RLIMIT_AS) which, std::uint64_t value, std::string_view name) {
-  const rlimit limit{.rlim_cur = value, .rlim_max = value};
+Result<> set_limit(decltype(RLIMIT_AS) which, std::uint64_t soft, std::uint64_t hard,
+                   std::string_view name) {
+  const rlimit limit{.rlim_cur = soft, .rlim_max = hard};
   if (::setrlimit(which, &limit) != 0) return fail_errno(name);
   return {};
+}
+Result<> set_limit(decltype(RLIMIT_AS) which, std::uint64_t value, std::string_view name) {
+  return set_limit(which, value, value, name);
 }
 
 constexpr sock_filter load(std::size_t offset) {
@@ -122,15 +126,16 @@ std::vector<sock_filter> make_filter() {
 
 }  // namespace
 
-Result<> limit_resources() {
+Result<> limit_resources(std::chrono::seconds processor_time) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno("no new privileges");
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail_errno("no core dumps");
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return fail_errno("die with the parent");
   HANGAR_TRY(set_limit(RLIMIT_CORE, 0, "limit core dumps"));
   HANGAR_TRY(set_limit(RLIMIT_FSIZE, limits::kCompiledBytesMax, "limit output"));
   HANGAR_TRY(set_limit(RLIMIT_NOFILE, 16, "limit descriptors"));
-  // Two threads for at most as long as the parent waits.
-  HANGAR_TRY(set_limit(RLIMIT_CPU, 2 * std::uint64_t{limits::kCompileMax.count()}, "limit CPU"));
+  const auto seconds = static_cast<std::uint64_t>(processor_time.count());
+  // At the second limit the kernel kills, which looks as if somebody else had.
+  HANGAR_TRY(set_limit(RLIMIT_CPU, seconds, seconds + 1, "limit processor time"));
   if (!kIsSandboxed) return {};
   return set_limit(RLIMIT_AS, limits::kCompileMemoryBytesMax, "limit memory");
 }

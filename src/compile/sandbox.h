@@ -2,12 +2,17 @@
 // reads a stranger's bytes, so a mistake in it must not be worth anything.
 #pragma once
 
+#include "base/limits.h"
 #include "base/result.h"
+
+#include <chrono>
 
 namespace hangar::compile {
 
-// Bounds address space, CPU time and output; no new privileges; dies with its parent.
-[[nodiscard]] Result<> limit_resources();
+// Bounds address space, processor time and output; no new privileges; dies with its parent. When
+// its processor time is used up, it ends by SIGXCPU.
+[[nodiscard]] Result<> limit_resources(
+    std::chrono::seconds processor_time = limits::kCompileProcessorMax);
 
 // From here on only what compiling needs of the kernel: memory, threads of this process, reading
 // and writing descriptors that are open already. No files, no network, no other processes; what is

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -44,6 +46,19 @@ TEST(Sandbox, LeavesMemoryThreadsAndOpenDescriptors) {
               return sum == 1'000'000 && ::write(STDOUT_FILENO, "", 0) == 0 ? 7 : 1;
             }),
             7);
+}
+
+TEST(Sandbox, EndsWhenItsProcessorTimeIsUsedUp) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!limit_resources(std::chrono::seconds(1))) ::_exit(255);
+    for (volatile unsigned spin = 0;; spin = spin + 1) {
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGXCPU);
 }
 
 // The sandbox and the sanitizers exclude each other: a sanitized build has none to test.

@@ -222,6 +222,21 @@ TEST_F(CodeCacheTest, ACompilerThatHangsIsKilledAtItsDeadline) {
   EXPECT_THAT(entries(), SizeIs(0));
 }
 
+TEST_F(CodeCacheTest, ACompilerThatUsedUpItsProcessorTimeIsTheModulesFault) {
+  // As hangar-compile ends by a limit that it sets itself.
+  const fs::path program = directory_.path() / "spin";
+  std::ofstream(program) << "#!/bin/sh\nkill -XCPU $$\n";
+  fs::permissions(program, fs::perms::owner_all);
+  const auto cache = make_cache({.compile_program = program});
+
+  const Loaded loaded = load(*cache, guest_);
+
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(loaded.error().message(), HasSubstr("processor time"));
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
 TEST_F(CodeCacheTest, StoppingKillsTheCompiler) {
   const fs::path program = directory_.path() / "hang";
   std::ofstream(program) << "#!/bin/sh\nwhile :; do :; done\n";
@@ -278,7 +293,7 @@ TEST_F(CodeCacheTest, LeftoversOfCrashedProcessesAreRemovedWhenTheyAreOld) {
   const fs::path young = directory_.path() / "code" / "tmp-2-1";
   std::ofstream(old) << "half";
   std::ofstream(young) << "half";
-  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
 
   make_cache();
 

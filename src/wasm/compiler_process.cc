@@ -135,10 +135,13 @@ Result<> outcome_of(int status, std::string message) {
         return fail(ErrorKind::Unavailable, "hangar-compile: " + message);
     }
   }
-  // Without memory the compiler aborts; its CPU time ends with a signal.
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  if (signal == SIGXCPU || message.find("memory allocation") != std::string::npos) {
-    return fail(ErrorKind::LimitExceeded, "compiling takes more time or memory than is allowed");
+  if (signal == SIGXCPU) {
+    return fail(ErrorKind::LimitExceeded, "compiling takes more processor time than is allowed");
+  }
+  // Without memory the compiler aborts.
+  if (message.find("memory allocation") != std::string::npos) {
+    return fail(ErrorKind::LimitExceeded, "compiling takes more memory than is allowed");
   }
   return fail(ErrorKind::Unavailable,
               fmt::format("hangar-compile ended by signal {}: {}", signal, message));
@@ -180,7 +183,7 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
   std::string message = read_messages(started->messages.value());
   const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (is_killed && is_late) {
-    co_return fail(ErrorKind::LimitExceeded, "compiling takes more time than is allowed");
+    co_return fail(ErrorKind::LimitExceeded, "compiling has not ended in the time that is allowed");
   }
   if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   co_return outcome_of(status, std::move(message));
