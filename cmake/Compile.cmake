@@ -2,7 +2,8 @@
 # It is linked with Wasmtime::compiler, and so with no library of ours that has Wasmtime::runtime.
 file(GLOB compile_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/compile/*.cc")
 list(FILTER compile_sources EXCLUDE REGEX "_test\\.cc$")
-add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc")
+add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc"
+  "${CMAKE_SOURCE_DIR}/src/wasm/plugin.cc" "${CMAKE_SOURCE_DIR}/src/wasm/snapshot/code_scan.cc")
 target_include_directories(hangar-compile PRIVATE "${CMAKE_SOURCE_DIR}/src")
 target_link_libraries(hangar-compile PRIVATE hangar_base Wasmtime::compiler)
 add_executable(compile_tests "${CMAKE_SOURCE_DIR}/src/compile/sandbox_test.cc" "${CMAKE_SOURCE_DIR}/src/compile/sandbox.cc")

@@ -1,14 +1,16 @@
 // hangar-compile: a WebAssembly module on descriptor 0, native code on descriptor 1.
 //
-// The only program that is linked with the compiler. hangar starts it for one module, waits at most
-// kCompileMax and kills it then. Descriptor 0 must be a file (it is mapped), 1 an empty file; what
-// went wrong is one line on descriptor 2. Exit status: see wasm/compile_exit.h.
+// The only program that is linked with the compiler. hangar starts it for one module, and kills it
+// after kCompileMax; it bounds its processor time itself. Descriptor 0 must be a file (it is
+// mapped), 1 an empty file; what went wrong is one line on descriptor 2. Exit status: see
+// wasm/compile_exit.h. A module that carries its plugin is linked with it first.
 #include "base/limits.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
 #include "wasm/code_config.h"
 #include "wasm/compile_exit.h"
 #include "wasm/module_header.h"
+#include "wasm/plugin.h"
 
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -27,7 +29,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace hangar::compile {
@@ -99,25 +100,39 @@ Result<> write_output(std::string_view bytes) {
   return {};
 }
 
-Result<> compile(std::span<const std::byte> module) {
+EnginePtr make_engine() {
   wasm_config_t* const config = wasm_config_new();
   wasm::apply_code_config(config);
   wasmtime_config_strategy_set(config, WASMTIME_STRATEGY_CRANELIFT);
   wasmtime_config_cranelift_opt_level_set(config, WASMTIME_OPT_LEVEL_SPEED);
-  const EnginePtr engine(wasm_engine_new_with_config(config));
+  return EnginePtr(wasm_engine_new_with_config(config));
+}
 
+const std::uint8_t* data_of(std::span<const std::byte> module) {
+  return reinterpret_cast<const std::uint8_t*>(module.data());
+}
+
+std::unexpected<Error> refused(const wasmtime_error_t* error) {
+  // What it was doing is all that its first words say.
+  std::string text = text_of(error);
+  if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
+      text.starts_with(kDoing)) {
+    text.erase(0, kDoing.size());
+  }
+  return fail(ErrorKind::InvalidInput, "invalid module: " + text);
+}
+
+Result<> validate(wasm_engine_t* engine, std::span<const std::byte> module) {
+  const ErrorPtr error(wasmtime_module_validate(engine, data_of(module), module.size()));
+  if (error != nullptr) return refused(error.get());
+  return {};
+}
+
+Result<> compile(wasm_engine_t* engine, std::span<const std::byte> module) {
   wasmtime_module_t* made = nullptr;
-  if (const ErrorPtr error(wasmtime_module_new(engine.get(),
-                                               reinterpret_cast<const std::uint8_t*>(module.data()),
-                                               module.size(), &made));
+  if (const ErrorPtr error(wasmtime_module_new(engine, data_of(module), module.size(), &made));
       error != nullptr) {
-    // What it was doing is all that its first words say.
-    std::string text = text_of(error.get());
-    if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
-        text.starts_with(kDoing)) {
-      text.erase(0, kDoing.size());
-    }
-    return fail(ErrorKind::InvalidInput, "invalid module: " + text);
+    return refused(error.get());
   }
   const ModulePtr compiled(made);
 
@@ -130,12 +145,25 @@ Result<> compile(std::span<const std::byte> module) {
   return written;
 }
 
+// What is not valid by itself must not become so by being linked: it would be told nonsense.
+Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module,
+                        std::span<const std::byte> plugin) {
+  HANGAR_TRY(validate(engine, module));
+  if (Result<> valid = validate(engine, plugin); !valid) {
+    return std::unexpected(std::move(valid).error().in("its plugin"));
+  }
+  const std::string linked = HANGAR_TRY(wasm::link_plugin(module, plugin));
+  return compile(engine, std::as_bytes(std::span(linked)));
+}
+
 Result<> run() {
   HANGAR_TRY(limit_resources());
   HANGAR_TRY(limit_system_calls());
   const auto module = HANGAR_TRY(map_input());
-  std::ignore = HANGAR_TRY(wasm::read_module_header(module));
-  return compile(module);
+  const wasm::ModuleHeader header = HANGAR_TRY(wasm::read_module_header(module));
+  const EnginePtr engine = make_engine();
+  const auto plugin = wasm::carried_plugin(header);
+  return plugin ? compile_linked(engine.get(), module, *plugin) : compile(engine.get(), module);
 }
 
 int status_of(ErrorKind kind) {

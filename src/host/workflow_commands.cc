@@ -85,11 +85,9 @@ io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
         modules, archive, {.namespace_ = workflow.key.namespace_, .sha256 = ledger.sha256}, stop);
   }
   if (!module) {
-    module = co_await modules.prepare(
-        {.reference = workflow.module,
-         .sha256 = ledger.sha256.empty() ? workflow.module_sha256 : ledger.sha256,
-         .insecure = workflow.insecure},
-        stop);
+    workflows::MachineSource source = workflow.machine;
+    source.pinned_sha256 = ledger.sha256;
+    module = co_await modules.prepare(std::move(source), stop);
   }
   if (!module) co_return std::unexpected(std::move(module).error());
   co_return co_await module->machine->definition(stop);

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,6 +74,34 @@ std::optional<std::vector<std::string>> in_part_order(const std::vector<std::str
   return ordered;
 }
 
+// What `name` stands for: the key itself, packed, or in numbered parts. Empty when there is
+// nothing.
+std::vector<std::string> keys_named(std::string_view name, const std::vector<std::string>& keys) {
+  const std::string packed = fmt::format("{}.gz", name);
+  for (const std::string_view whole : {name, std::string_view(packed)}) {
+    if (std::ranges::find(keys, whole) != keys.end()) return {std::string(whole)};
+  }
+  for (const std::string_view whole : {name, std::string_view(packed)}) {
+    std::vector<std::string> parts;
+    for (const std::string& key : keys) {
+      const bool is_part =
+          key.size() > whole.size() + 1 && key.starts_with(whole) && key[whole.size()] == '.' &&
+          key.find_first_not_of("0123456789", whole.size() + 1) == std::string::npos;
+      if (is_part) parts.push_back(key);
+    }
+    if (auto ordered = in_part_order(parts)) return *std::move(ordered);
+  }
+  return {};
+}
+
+// A plugin is not what is meant when there is something else.
+std::vector<std::string> without_plugin(const std::vector<std::string>& keys) {
+  std::vector<std::string> others;
+  std::ranges::copy_if(keys, std::back_inserter(others),
+                       [](const std::string& key) { return !key.starts_with(kPluginKey); });
+  return others.empty() ? keys : others;
+}
+
 // The only key that is named like what is wanted; nothing when there are several, or none.
 std::optional<std::string> only_by_name(const std::vector<std::string>& keys) {
   std::optional<std::string> found;
@@ -113,14 +142,15 @@ Result<std::string> decoded(const std::map<std::string, std::string>& values,
 
 Result<std::string> module_bytes(const ConfigMapContent& content, std::string_view key,
                                  Content wanted) {
-  const std::vector<std::string> all = keys_of(content);
+  std::vector<std::string> all = keys_of(content);
   std::vector<std::string> chosen;
+  if (key.empty() && wanted == Content::ModuleOrScript) all = without_plugin(all);
   if (!key.empty()) {
-    if (std::ranges::find(all, key) == all.end()) {
+    chosen = keys_named(key, all);
+    if (chosen.empty()) {
       return fail(ErrorKind::NotFound,
                   fmt::format("configmap has no key {} (it has {})", key, listed(all)));
     }
-    chosen = {std::string(key)};
   } else if (all.size() == 1) {
     chosen = all;
   } else if (auto parts = in_part_order(all)) {

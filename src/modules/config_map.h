@@ -33,12 +33,16 @@ class ConfigMapReader {
 // What a source may have.
 enum class Content : std::uint8_t { Module, ModuleOrScript };
 
+// The key that has the plugin of a machine's module (wasm/plugin.h), beside it or alone.
+inline constexpr std::string_view kPluginKey = "plugin.wasm";
+
 // The module in `content`: the value of `key`, or, when `key` is empty, of the only key there is,
 // or of all keys one after the other if they are numbered parts ("flight.0", "flight.1", ...: the
-// same text and a number, counted from 0 or 1 without a gap). A value in binaryData is the bytes;
-// one in data is base64 of them. Where scripts are wanted too, one in data may also be the script
-// itself, and of several keys the only one that is named like a module or script (.wasm, .js, .mjs,
-// with or without .gz) is taken. Errors: NotFound for a missing key, InvalidInput.
+// same text and a number, counted from 0 or 1 without a gap). `key` may also stand for `key`.gz, or
+// for numbered parts of either. A value in binaryData is the bytes; one in data is base64 of them.
+// Where scripts are wanted too, one in data may also be the script itself, and of several keys
+// those of a plugin are left out, and the only one that is named like a module or script (.wasm,
+// .js, .mjs, with or without .gz) is taken. Errors: NotFound for a missing key, InvalidInput.
 [[nodiscard]] Result<std::string> module_bytes(const ConfigMapContent& content,
                                                std::string_view key,
                                                Content wanted = Content::Module);

@@ -73,6 +73,11 @@ Result<> ModuleStore::write(const std::string& sha256, std::string_view gzipped)
   return {};
 }
 
+Result<> ModuleStore::add(const std::string& sha256, std::string_view module) {
+  if (has(sha256)) return {};
+  return write(sha256, gzip(module));
+}
+
 Result<std::string> ModuleStore::read(const std::string& sha256) {
   const std::filesystem::path path = path_of(sha256);
   const std::string gzipped = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax));

@@ -58,6 +58,9 @@ class ModuleStore {
   // gzip of the module with that digest.
   [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped);
 
+  // The same for a module that no source has: one that was put together here.
+  [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module);
+
   // The module, uncompressed. NotFound; Corrupt when it is not what was written: it is removed
   // then.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);

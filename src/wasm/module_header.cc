@@ -303,6 +303,7 @@ class Walk {
         }
         exported.signature = signatures_[function_types_[item]];
       }
+      exported.index = item;
       header_.exports.push_back(std::move(exported));
     }
     return {};

@@ -40,6 +40,7 @@ struct Export {
   std::string name;
   ExternKind kind = ExternKind::Function;
   std::string signature;
+  std::uint32_t index = 0;  // Among the module's functions, memories, ..., imported ones first.
 
   friend bool operator==(const Export&, const Export&) = default;
 };

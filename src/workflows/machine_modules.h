@@ -20,22 +20,37 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 namespace hangar::workflows {
 
-struct MachineSource {
+// Where a module is.
+struct ModuleSource {
   // As modules::Reference reads it: configmap://namespace/name[/key], https://, oci://, file://.
   std::string reference;
   std::string sha256;  // Expected, hex; empty: as the reference says, or any.
   bool insecure = false;
+
+  bool operator==(const ModuleSource&) const = default;
+};
+
+struct MachineSource {
+  ModuleSource module;
+  // Asked only for a module that is linked dynamically, and carries no plugin already.
+  std::optional<ModuleSource> plugin;
+  // A MachineModule::sha256 that the machine must have; empty: any. `module.sha256` counts for
+  // nothing then.
+  std::string pinned_sha256;
 };
 
 struct MachineModule {
   std::shared_ptr<abi::statemachine::Machine> machine;
-  std::string sha256;    // Of the module or bundle as its author made it, uncompressed; hex.
+  // Of the module or bundle as its author made it, uncompressed; hex. Of a module that is linked
+  // dynamically: of the module with its plugin in it.
+  std::string sha256;
   std::string resolved;  // The reference, pinned by digest where that can be; empty after load().
 };
 
@@ -58,12 +73,12 @@ class MachineModules {
   // Resolves the source anew (a tag may have moved, a ConfigMap may have been edited). What is
   // loaded already is neither read nor loaded again. Errors, for the workflow's status, each naming
   // the reference: InvalidInput (neither a module nor a bundle, another contract, a syntax error,
-  // wrong checksum), NotFound (no such ConfigMap, key, tag), Denied, GuestFault (threw while it was
-  // loaded), LimitExceeded, Unavailable, Cancelled.
+  // wrong checksum, a plugin that does not fit), NotFound (no such ConfigMap, key, tag), Denied,
+  // GuestFault (threw while it was loaded), LimitExceeded, Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<MachineModule>> prepare(MachineSource source, std::stop_token stop);
 
   // The machine with that digest, from memory or from the store of fetched modules. NotFound when
-  // it is in neither (the cache directory is new): then a prepare() with MachineSource::sha256
+  // it is in neither (the cache directory is new): then a prepare() with `pinned_sha256`
   // finds it if the source still has those bytes.
   [[nodiscard]] io::Task<Result<MachineModule>> load(std::string sha256, std::stop_token stop);
 
@@ -73,11 +88,22 @@ class MachineModules {
 
  private:
   using Machine = abi::statemachine::Machine;
+  // Bytes that a machine is made of, and whether it has been made.
+  struct Candidate {
+    std::string sha256;
+    std::shared_ptr<const std::string> bytes;  // Null when there is a machine.
+    std::shared_ptr<Machine> machine;
+  };
   struct Shared {
     explicit Shared(io::Loop& loop) : making(loop, 1) {}
     io::Semaphore making;
     std::weak_ptr<Machine> machine;
   };
+
+  // The module with its plugin, which is fetched anew.
+  [[nodiscard]] io::Task<Result<Candidate>> with_plugin(Candidate module, ModuleSource plugin,
+                                                        bool may_be_stale, std::stop_token stop);
+  void remember(const std::string& key, const std::string& sha256);
 
   [[nodiscard]] std::shared_ptr<Machine> find(const std::string& sha256);
   void keep(const std::string& sha256, std::shared_ptr<Machine> machine);
@@ -88,6 +114,8 @@ class MachineModules {
   std::map<std::string, std::shared_ptr<Shared>> by_sha256_;
   // By the reference's key: what it was when it was last looked at.
   std::map<std::string, std::string> sha256_of_;
+  // By the digests of a module and of its plugin: that of both together.
+  std::map<std::pair<std::string, std::string>, std::string> sha256_of_both_;
   using Kept = std::pair<std::string, std::shared_ptr<Machine>>;
   std::list<Kept> kept_;  // The most recently used first.
 };

@@ -2,6 +2,7 @@
 
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
@@ -18,10 +19,12 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::workflows {
 namespace {
@@ -36,6 +39,14 @@ class OneConfigMap final : public modules::ConfigMapReader {
     ++reads;
     if (!exists) co_return fail(ErrorKind::NotFound, "no such configmap");
     co_return content;
+  }
+
+  // Modules by their keys.
+  void set_binary(const std::map<std::string, std::string>& modules) {
+    exists = true;
+    content = {.revision = fmt::format("1/{}", ++revision_)};
+    for (const auto& [key, bytes] : modules)
+      content.binary_data[key] = base64_encode(bytes);
   }
 
   void set(const std::string& text) {
@@ -61,7 +72,8 @@ class MachineModulesTest : public testing::Test {
   static void SetUpTestSuite() { rig = std::make_unique<wasm::GuestRig>(); }
   static void TearDownTestSuite() { rig.reset(); }
 
-  Result<MachineModule> prepare(MachineSource source = {.reference = "configmap://team/machine"}) {
+  Result<MachineModule> prepare(MachineSource source = {
+                                    .module = {.reference = "configmap://team/machine"}}) {
     return rig->await(modules_.prepare(std::move(source), {}));
   }
   Result<MachineModule> load(const std::string& sha256) {
@@ -100,7 +112,7 @@ TEST_F(MachineModulesTest, LoadsTheSameBytesOnce) {
   EXPECT_EQ(name_of_state(*first), R"("a")");
 
   const auto again = prepare();
-  const auto other_name = prepare({.reference = "configmap://team/another"});
+  const auto other_name = prepare({.module = {.reference = "configmap://team/another"}});
   const auto by_digest = load(first->sha256);
 
   EXPECT_EQ(again->machine, first->machine);
@@ -138,17 +150,103 @@ TEST_F(MachineModulesTest, SaysWhenAPinnedMachineIsGone) {
   EXPECT_EQ(gone.error().kind(), ErrorKind::NotFound);
   EXPECT_THAT(gone.error().message(), HasSubstr(pinned));
   // The source has it still.
-  const auto found =
-      rig->await(later.prepare({.reference = "configmap://team/machine", .sha256 = pinned}, {}));
+  const auto found = rig->await(later.prepare(
+      {.module = {.reference = "configmap://team/machine"}, .pinned_sha256 = pinned}, {}));
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_EQ(found->sha256, pinned);
   config_map_.set(named("b"));
   MachineModules last(parts_);
   std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
-  const auto changed =
-      rig->await(last.prepare({.reference = "configmap://team/machine", .sha256 = pinned}, {}));
+  const auto changed = rig->await(last.prepare(
+      {.module = {.reference = "configmap://team/machine"}, .pinned_sha256 = pinned}, {}));
   ASSERT_FALSE(changed.has_value());
   EXPECT_EQ(changed.error().kind(), ErrorKind::InvalidInput);
+}
+
+// --- Modules with a plugin ---
+
+std::string guest(const std::string& name) {
+  return *wasm::GuestRig::bytes_of(name);
+}
+
+const MachineSource kPlugged = {
+    .module = {.reference = "configmap://team/machine"},
+    .plugin = ModuleSource{.reference = "configmap://team/machine/plugin.wasm"}};
+
+TEST_F(MachineModulesTest, PutsAModuleAndItsPluginTogetherOnce) {
+  config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
+
+  const auto first = prepare(kPlugged);
+  ASSERT_TRUE(first.has_value()) << first.error().message();
+  EXPECT_EQ(name_of_state(*first), R"("started")");
+  const auto again = prepare(kPlugged);
+  const auto by_digest = load(first->sha256);
+
+  EXPECT_EQ(again->machine, first->machine);
+  EXPECT_EQ(again->sha256, first->sha256);
+  EXPECT_EQ(by_digest->machine, first->machine);
+  EXPECT_EQ(modules_.kept_count(), 1U);
+}
+
+TEST_F(MachineModulesTest, PinsModuleAndPluginByOneDigest) {
+  config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
+  const std::string pinned = prepare(kPlugged)->sha256;
+  MachineSource source = kPlugged;
+  source.pinned_sha256 = pinned;
+
+  // As after a restart, and with a new cache directory.
+  MachineModules later(parts_);
+  EXPECT_TRUE(rig->await(later.load(pinned, {})).has_value());
+  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
+  MachineModules last(parts_);
+  EXPECT_EQ(rig->await(last.load(pinned, {})).error().kind(), ErrorKind::NotFound);
+  const auto found = rig->await(last.prepare(source, {}));
+  ASSERT_TRUE(found.has_value()) << found.error().message();
+  EXPECT_EQ(found->sha256, pinned);
+
+  // Another plugin is another machine.
+  config_map_.set_binary({{"module.wasm", guest("plugged")},
+                          {"plugin.wasm", guest("plugin") + std::string("\0\3\2ab", 5)}});
+  EXPECT_EQ(rig->await(last.prepare(source, {})).error().kind(), ErrorKind::InvalidInput);
+  const auto changed = prepare(kPlugged);
+  ASSERT_TRUE(changed.has_value()) << changed.error().message();
+  EXPECT_NE(changed->sha256, pinned);
+}
+
+TEST_F(MachineModulesTest, SaysWhichPluginIsMissingAndWhereItGoes) {
+  const auto expect_error = [this](const MachineSource& source, ErrorKind kind,
+                                   const std::vector<std::string>& texts) {
+    const auto module = prepare(source);
+    ASSERT_FALSE(module.has_value());
+    EXPECT_EQ(name_of(module.error().kind()), name_of(kind));
+    for (const std::string& text : texts)
+      EXPECT_THAT(module.error().message(), HasSubstr(text));
+  };
+  config_map_.set_binary({{"module.wasm", guest("plugged")}});
+  expect_error(kPlugged, ErrorKind::NotFound,
+               {"javy-default-plugin-v4", "the key plugin.wasm", "spec.plugin", "module.wasm)"});
+  expect_error({.module = kPlugged.module}, ErrorKind::InvalidInput,
+               {"cabi_realloc, invoke, memory from javy-default-plugin-v4", "spec.plugin"});
+  config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", "no module"}});
+  expect_error(kPlugged, ErrorKind::InvalidInput, {"plugin.wasm", "not a WebAssembly module"});
+  config_map_.set_binary(
+      {{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("wrong_imports")}});
+  expect_error(kPlugged, ErrorKind::InvalidInput, {"its plugin: module imports"});
+  config_map_.set_binary(
+      {{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("machine_named")}});
+  expect_error(kPlugged, ErrorKind::InvalidInput,
+               {"the function javy-default-plugin-v4.cabi_realloc", "does not export"});
+}
+
+TEST_F(MachineModulesTest, AsksForNoPluginThatIsNotNeeded) {
+  config_map_.set(named("a"));
+  MachineSource source = kPlugged;
+  source.plugin->reference = "configmap://team/machine/no-such-key";
+
+  const auto module = prepare(source);
+
+  ASSERT_TRUE(module.has_value()) << module.error().message();
+  EXPECT_EQ(name_of_state(*module), R"("a")");
 }
 
 TEST_F(MachineModulesTest, KeepsABoundedNumberOfMachines) {

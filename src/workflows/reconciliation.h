@@ -95,7 +95,9 @@ class Reconciliation {
   // How people get it going again once they have mended the machine.
   [[nodiscard]] std::string advice_for_machine() const;
   void keep_output(const Step& step) const;
-  void watch_config_map();
+  void watch_config_maps();
+  // Whether all that its machine is made of comes from ConfigMaps.
+  [[nodiscard]] bool is_module_watched() const;
 
   // reconciliation.cc: everything else.
   [[nodiscard]] io::Task<Result<>> carry_out(Decision::Execute next);

@@ -6,11 +6,13 @@
 #include "workflows/reconciliation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::workflows {
 
@@ -34,17 +36,15 @@ std::string run_of(WallTime now) {
 
 io::Task<Result<>> Reconciliation::need_machine() {
   if (machine_) co_return Result<>();
-  MachineSource source{.reference = workflow_.module,
-                       .sha256 = workflow_.module_sha256,
-                       .insecure = workflow_.insecure};
+  MachineSource source = workflow_.machine;
   const Ledger& ledger = decision_.ledger();
   Result<MachineModule> module = fail(ErrorKind::NotFound, "the module was never loaded");
   if (!ledger.sha256.empty()) {
     module = co_await load_pinned(parts_.modules, parts_.archive,
                                   {.namespace_ = key_.namespace_, .sha256 = ledger.sha256}, stop_);
-    source.sha256 = ledger.sha256;
+    source.pinned_sha256 = ledger.sha256;
     // The tag may have moved, what it stood for is still there by its digest.
-    if (ledger.resolved.starts_with("oci://")) source.reference = ledger.resolved;
+    if (ledger.resolved.starts_with("oci://")) source.module.reference = ledger.resolved;
   }
   if (!module && module.error().kind() == ErrorKind::NotFound) {
     module = co_await parts_.modules.prepare(std::move(source), stop_);
@@ -82,10 +82,17 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
 }
 
 // So that the workflow goes on as soon as it appears or changes.
-void Reconciliation::watch_config_map() {
-  if (!workflow_.config_map) return;
-  parts_.watches.watch_object(key_, config_maps(),
-                              {.namespace_ = key_.namespace_, .name = *workflow_.config_map});
+void Reconciliation::watch_config_maps() {
+  for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map}) {
+    if (!name) continue;
+    parts_.watches.watch_object(key_, config_maps(),
+                                {.namespace_ = key_.namespace_, .name = *name});
+  }
+}
+
+bool Reconciliation::is_module_watched() const {
+  const auto& plugin = workflow_.machine.plugin;
+  return workflow_.config_map && (!plugin || plugin->reference.starts_with("configmap://"));
 }
 
 // Says what is wrong with the module, and when to try again. Only what is nobody's fault but ours
@@ -94,7 +101,7 @@ Result<> Reconciliation::on_module_error(const Error& error) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
   const std::string pinned = decision_.ledger().sha256;
-  watch_config_map();
+  watch_config_maps();
   const bool is_source_closed =
       error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
   if (!pinned.empty() && is_source_closed) {
@@ -118,13 +125,16 @@ Result<> Reconciliation::on_module_error(const Error& error) {
     return {};
   }
   // The API server's word: the ConfigMap itself, not something in it, is missing.
-  const bool is_awaited = workflow_.config_map && kube::reason_of(error) == "NotFound";
-  if (is_awaited) {
-    problem_ = Problem{.reason = "WaitingForModule",
-                       .message = fmt::format(
-                           "{}: make the ConfigMap {} in namespace {}; the workflow begins then",
-                           error.message(), *workflow_.config_map, key_.namespace_),
-                       .is_waiting = true};
+  std::vector<std::string> awaited;
+  for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map})
+    if (name) awaited.push_back(*name);
+  if (!awaited.empty() && kube::reason_of(error) == "NotFound") {
+    problem_ =
+        Problem{.reason = "WaitingForModule",
+                .message = fmt::format(
+                    "{}: make the ConfigMap {} in namespace {}; the workflow begins then",
+                    error.message(), fmt::join(awaited, " and the ConfigMap "), key_.namespace_),
+                .is_waiting = true};
   } else if (is_source_closed) {
     problem_ = Problem{.reason = "ModuleUnavailable",
                        .message = fmt::format("{}. It is asked for again from time to time; the "
@@ -135,7 +145,7 @@ Result<> Reconciliation::on_module_error(const Error& error) {
                        .message = fmt::format("{}. {}", error.message(), advice_for_machine())};
   }
   // A ConfigMap is watched, everything else is asked for again.
-  retry_ = workflow_.config_map && error.kind() != ErrorKind::Unavailable
+  retry_ = is_module_watched() && error.kind() != ErrorKind::Unavailable
                ? Error(ErrorKind::InvalidInput, error.message())
                : Error(ErrorKind::Unavailable, error.message());
   return {};
@@ -171,7 +181,7 @@ Result<> Reconciliation::on_machine_error(const Error& error, std::string_view d
   problem_->message =
       fmt::format("{}: {}: {}. {}", doing, what, error.message(), advice_for_machine());
   // Of what is not watched, there may be something new later.
-  const bool is_asked_again = !decision_.ledger().has_begun() && !workflow_.config_map;
+  const bool is_asked_again = !decision_.ledger().has_begun() && !is_module_watched();
   retry_ =
       Error(is_asked_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
   return {};
@@ -191,7 +201,7 @@ io::Task<Result<>> Reconciliation::begin() {
                               : Result<>(std::unexpected(step.error()));
   if (!taken) {
     // A new ConfigMap may mend it: nothing has begun.
-    watch_config_map();
+    watch_config_maps();
     co_return on_machine_error(taken.error(), "the machine, asked for its first state");
   }
   co_return Result<>();
@@ -264,10 +274,7 @@ io::Task<Result<>> Reconciliation::migrate() {
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});
     decision_.on_migrated({.request = request, .is_done = false, .message = message}, std::nullopt);
   };
-  Result<MachineModule> module = co_await parts_.modules.prepare({.reference = workflow_.module,
-                                                                  .sha256 = workflow_.module_sha256,
-                                                                  .insecure = workflow_.insecure},
-                                                                 stop_);
+  Result<MachineModule> module = co_await parts_.modules.prepare(workflow_.machine, stop_);
   if (!module && module.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(module.error());
   }

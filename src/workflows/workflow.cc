@@ -2,9 +2,12 @@
 
 #include "base/limits.h"
 #include "json/fields.h"
+#include "modules/config_map.h"
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::workflows {
@@ -13,6 +16,27 @@ namespace {
 
 using json::Fields;
 
+Result<std::string> config_map_name(const Fields& fields, std::string_view key) {
+  std::string name = HANGAR_TRY(fields.required_text(key));
+  if (name.find('/') != std::string::npos) {
+    return fields.wrong(key, "the name of a ConfigMap in the workflow's namespace");
+  }
+  return name;
+}
+
+// `config_map_field`: which field takes what is in a ConfigMap.
+Result<ModuleSource> parse_source(const Fields& fields, std::string_view config_map_field) {
+  ModuleSource source{.reference = HANGAR_TRY(fields.required_text("url")),
+                      .sha256 = HANGAR_TRY(fields.text("sha256")),
+                      .insecure = HANGAR_TRY(fields.flag("insecure"))};
+  // Reading another namespace's ConfigMaps is not for whoever may create workflows in this one.
+  if (source.reference.starts_with("configmap://")) {
+    return fields.wrong(
+        "url", fmt::format("http(s), oci or file; for a ConfigMap use {}", config_map_field));
+  }
+  return source;
+}
+
 Result<> parse_module(const Fields& spec, Workflow& workflow) {
   const bool has_config_map = spec.has("moduleConfigMap");
   if (has_config_map == spec.has("module")) {
@@ -20,22 +44,40 @@ Result<> parse_module(const Fields& spec, Workflow& workflow) {
                 "spec.moduleConfigMap: exactly one of moduleConfigMap and module is needed");
   }
   if (has_config_map) {
-    std::string name = HANGAR_TRY(spec.required_text("moduleConfigMap"));
-    if (name.find('/') != std::string::npos) {
-      return spec.wrong("moduleConfigMap", "the name of a ConfigMap in the workflow's namespace");
-    }
-    workflow.module = fmt::format("configmap://{}/{}", workflow.key.namespace_, name);
+    std::string name = HANGAR_TRY(config_map_name(spec, "moduleConfigMap"));
+    workflow.machine.module.reference =
+        fmt::format("configmap://{}/{}", workflow.key.namespace_, name);
     workflow.config_map = std::move(name);
     return {};
   }
   const Fields module = HANGAR_TRY(spec.required_object("module"));
-  workflow.module = HANGAR_TRY(module.required_text("url"));
-  workflow.module_sha256 = HANGAR_TRY(module.text("sha256"));
-  workflow.insecure = HANGAR_TRY(module.flag("insecure"));
-  // Reading another namespace's ConfigMaps is not for whoever may create workflows in this one.
-  if (workflow.module.starts_with("configmap://")) {
-    return module.wrong("url", "http(s), oci or file; for a ConfigMap use spec.moduleConfigMap");
+  workflow.machine.module = HANGAR_TRY(parse_source(module, "spec.moduleConfigMap"));
+  return {};
+}
+
+// After the module.
+Result<> parse_plugin(const Fields& spec, Workflow& workflow) {
+  const auto in_config_map = [&workflow](std::string_view name) {
+    return fmt::format("configmap://{}/{}/{}", workflow.key.namespace_, name, modules::kPluginKey);
+  };
+  if (!spec.has("plugin")) {
+    if (workflow.config_map) {
+      workflow.machine.plugin = ModuleSource{.reference = in_config_map(*workflow.config_map)};
+    }
+    return {};
   }
+  const Fields plugin = HANGAR_TRY(spec.required_object("plugin"));
+  if (plugin.has("configMap") == plugin.has("url")) {
+    return fail(ErrorKind::InvalidInput, "spec.plugin: exactly one of configMap and url is needed");
+  }
+  if (plugin.has("url")) {
+    workflow.machine.plugin = HANGAR_TRY(parse_source(plugin, "spec.plugin.configMap"));
+    return {};
+  }
+  std::string name = HANGAR_TRY(config_map_name(plugin, "configMap"));
+  workflow.machine.plugin =
+      ModuleSource{.reference = in_config_map(name), .sha256 = HANGAR_TRY(plugin.text("sha256"))};
+  workflow.plugin_config_map = std::move(name);
   return {};
 }
 
@@ -78,6 +120,7 @@ Result<Workflow> parse_workflow(const json::Value& manifest) {
   if (object == nullptr) return fail(ErrorKind::InvalidInput, "spec: is required");
   const Fields spec(*object, "spec");
   HANGAR_TRY(parse_module(spec, workflow));
+  HANGAR_TRY(parse_plugin(spec, workflow));
   if (const json::Object* const input = HANGAR_TRY(spec.object("input"))) {
     workflow.input = json::dump(*input);
   }

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "workflows/machine_modules.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,12 +34,11 @@ struct Workflow {
 
   std::string input = "{}";  // A JSON object.
 
-  // As modules::Reference reads it.
-  std::string module;
-  std::string module_sha256;  // Expected; empty: any.
-  bool insecure = false;
-  // Of the workflow's namespace, when that is where the module is.
+  MachineSource machine;
+  // Of the workflow's namespace, when that is where the module is; and where its plugin is, when
+  // that is another.
   std::optional<std::string> config_map;
+  std::optional<std::string> plugin_config_map;
 
   std::string service_account = "default";
   std::optional<Duration> timeout;  // Of the whole workflow.

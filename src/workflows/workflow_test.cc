@@ -28,7 +28,7 @@ TEST(Workflow, TakesThePublishedSpec) {
       parsed(R"({"moduleConfigMap":"provisioner","input":{"team":"orders"}})");
 
   ASSERT_TRUE(workflow.has_value()) << workflow.error().message();
-  EXPECT_EQ(workflow->module, "configmap://team/provisioner");
+  EXPECT_EQ(workflow->machine.module.reference, "configmap://team/provisioner");
   EXPECT_EQ(workflow->config_map, "provisioner");
   EXPECT_EQ(workflow->input, R"({"team":"orders"})");
   EXPECT_EQ(workflow->service_account, "default");
@@ -45,11 +45,28 @@ TEST(Workflow, TakesModulesFromElsewhere) {
                  "timeouts":{"workflow":"24h","states":{"a.b":"10m"}}})");
 
   ASSERT_TRUE(workflow.has_value()) << workflow.error().message();
-  EXPECT_EQ(workflow->module, "oci://registry.example.com/provisioner:v1");
-  EXPECT_EQ(workflow->module_sha256, "abc");
+  EXPECT_EQ(workflow->machine.module.reference, "oci://registry.example.com/provisioner:v1");
+  EXPECT_EQ(workflow->machine.module.sha256, "abc");
   EXPECT_FALSE(workflow->config_map.has_value());
   EXPECT_EQ(workflow->timeout, std::chrono::hours(24));
   EXPECT_EQ(workflow->state_timeouts.at("a.b"), std::chrono::minutes(10));
+}
+
+TEST(Workflow, FindsAPluginBesideTheModuleOrWhereItIsTold) {
+  const auto plugin = [](const std::string& spec) {
+    const Result<Workflow> workflow = parsed(spec);
+    return workflow ? workflow->machine.plugin.value_or(ModuleSource{.reference = "none"})
+                    : ModuleSource{.reference = workflow.error().message()};
+  };
+
+  EXPECT_EQ(plugin(R"({"moduleConfigMap":"m"})").reference, "configmap://team/m/plugin.wasm");
+  EXPECT_EQ(plugin(R"({"module":{"url":"https://m"}})").reference, "none");
+  EXPECT_EQ(plugin(R"({"module":{"url":"https://m"},"plugin":{"configMap":"javy","sha256":"ab"}})"),
+            (ModuleSource{.reference = "configmap://team/javy/plugin.wasm", .sha256 = "ab"}));
+  EXPECT_EQ(plugin(R"({"moduleConfigMap":"m","plugin":{"url":"oci://r/javy","insecure":true}})"),
+            (ModuleSource{.reference = "oci://r/javy", .insecure = true}));
+  EXPECT_EQ(parsed(R"({"moduleConfigMap":"m","plugin":{"configMap":"javy"}})")->plugin_config_map,
+            "javy");
 }
 
 struct Refusal {
@@ -66,6 +83,13 @@ TEST(Workflow, RefusesWhatCannotBeAndNamesTheField) {
            Refusal{R"({"moduleConfigMap":7})", "spec.moduleConfigMap"},
            Refusal{R"({"moduleConfigMap":"other/a"})", "spec.moduleConfigMap"},
            Refusal{R"({"module":{"url":"configmap://other/a"}})", "spec.module.url"},
+           Refusal{R"({"moduleConfigMap":"a","plugin":{}})", "spec.plugin"},
+           Refusal{R"({"moduleConfigMap":"a","plugin":{"url":"https://b","configMap":"c"}})",
+                   "spec.plugin"},
+           Refusal{R"({"moduleConfigMap":"a","plugin":{"url":"configmap://other/a"}})",
+                   "spec.plugin.url"},
+           Refusal{R"({"moduleConfigMap":"a","plugin":{"configMap":"other/a"}})",
+                   "spec.plugin.configMap"},
            Refusal{R"({"moduleConfigMap":"a","input":"text"})", "spec.input"},
            Refusal{R"({"moduleConfigMap":"a","input":["list"]})", "spec.input"},
            Refusal{R"({"moduleConfigMap":"a","input":7})", "spec.input"},

@@ -36,6 +36,14 @@ bool is_entry(const Described& module, std::string_view name) {
          found->signature == "() -> ()";
 }
 
+// A program that gives up says why on stderr, and then traps: Javy's do when a script throws.
+std::unexpected<Error> with_last_words(const Error& error, std::string_view words) {
+  while (words.ends_with('\n'))
+    words.remove_suffix(1);
+  if (words.empty() || error.kind() != ErrorKind::GuestFault) return std::unexpected(error);
+  return fail(error.kind(), fmt::format("{}: {}", error.message(), words));
+}
+
 class CommandMachine final : public Machine {
  public:
   CommandMachine(Runtime::Native& runtime, std::shared_ptr<const wasm::Module> module,
@@ -75,7 +83,7 @@ class CommandMachine final : public Machine {
                            {.timeout = kWallTimeFactor * limits_.cpu_time_max,
                             .memory_bytes_max = limits_.memory_bytes_max},
                            std::move(stop));
-    if (!report.ended) co_return std::unexpected(report.ended.error());
+    if (!report.ended) co_return with_last_words(report.ended.error(), command.stderr_text());
     if (command.exit_code.value_or(0) != 0) {
       co_return fail(ErrorKind::GuestFault, fmt::format("the machine ended with exit code {}: {}",
                                                         *command.exit_code, command.stderr_text()));

@@ -13,6 +13,7 @@
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
 #include "wasm/module_header.h"
+#include "wasm/plugin.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/wasi/preview1.h"
 
@@ -42,8 +43,6 @@ namespace hangar::abi::statemachine {
 namespace {
 
 constexpr std::string_view kWasmMagic("\0asm", 4);
-// What Javy's dynamically linked modules import: the engine, from another module.
-constexpr std::string_view kJavyPlugin = "javy";
 
 // The runtime itself, whose only result is a number.
 class StartTurn final : public CallTurn {
@@ -56,23 +55,46 @@ class StartTurn final : public CallTurn {
   }
 };
 
-Result<> check_imports(const wasm::ModuleHeader& header) {
-  std::vector<wasm::Import> missing;
-  for (const wasm::Import& import : header.imports) {
-    if (import.module.starts_with(kJavyPlugin)) {
-      return fail(
-          ErrorKind::InvalidInput,
-          fmt::format("module imports {} from Javy's plugin: it is linked dynamically; build "
-                      "it statically, or give the JavaScript bundle itself, which the host "
-                      "runs in an engine that all bundles share",
-                      import.module));
-    }
-    if (import.module != wasm::wasi::kModule) missing.push_back(import);
+// "cabi_realloc, invoke, memory": what a module imports from there.
+std::string names_from(std::span<const wasm::Import> imports, std::string_view module) {
+  constexpr std::size_t kNamedMax = 5;
+  std::string names;
+  std::size_t count = 0;
+  for (const wasm::Import& import : imports) {
+    if (import.module != module || ++count > kNamedMax) continue;
+    names += names.empty() ? import.name : ", " + import.name;
   }
+  return count > kNamedMax ? names + ", ..." : names;
+}
+
+Result<> check_imports(const wasm::ModuleHeader& header) {
+  if (const std::optional<std::string> plugin = wasm::missing_plugin(header)) {
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("module is linked dynamically: it imports {} from {}, another module, "
+                    "its plugin. Give that too: as the key plugin.wasm of the module's ConfigMap, "
+                    "with spec.plugin, or, to a command, with --plugin; or build the "
+                    "module statically",
+                    names_from(header.imports, *plugin), *plugin));
+  }
+  std::vector<wasm::Import> missing;
+  for (const wasm::Import& import : header.imports)
+    if (import.module != wasm::wasi::kModule) missing.push_back(import);
   if (missing.empty()) return {};
   return fail(ErrorKind::InvalidInput,
               fmt::format("module imports {}, which a state machine does not get; it gets {}",
                           wasm::names_of(missing), wasm::wasi::kModule));
+}
+
+// The module itself gets all from its plugin, which hangar-compile sees to.
+Result<> check_carried(const wasm::ModuleHeader& header, std::span<const std::byte> plugin) {
+  Result<wasm::ModuleHeader> plugin_header = wasm::read_module_header(plugin);
+  Result<> checked = plugin_header ? check_imports(*plugin_header)
+                                   : Result<>(std::unexpected(std::move(plugin_header).error()));
+  if (!checked) return std::unexpected(std::move(checked).error().in("its plugin"));
+  if (wasm::find_export(header.exports, "handle_event") == nullptr) return {};
+  return fail(ErrorKind::InvalidInput,
+              "module is linked dynamically and exports handle_event: only commands can be");
 }
 
 }  // namespace
@@ -80,6 +102,13 @@ Result<> check_imports(const wasm::ModuleHeader& header) {
 bool is_bundle(std::string_view bytes) {
   return !bytes.empty() && !bytes.starts_with(kWasmMagic) &&
          bytes.find('\0') == std::string_view::npos && valid_utf8_prefix(bytes) == bytes.size();
+}
+
+std::optional<std::string> missing_plugin(std::string_view bytes) {
+  if (!bytes.starts_with(kWasmMagic)) return std::nullopt;
+  const Result<wasm::ModuleHeader> header =
+      wasm::read_module_header(std::as_bytes(std::span(bytes)));
+  return header ? wasm::missing_plugin(*header) : std::nullopt;
 }
 
 Runtime::Native::Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in)
@@ -199,7 +228,9 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
         return Described{.digest = wasm::Digest::of(view),
                          .header = HANGAR_TRY(wasm::read_module_header(view))};
       }));
-  HANGAR_CO_TRY(check_imports(described.header));
+  const std::optional<std::span<const std::byte>> plugin = wasm::carried_plugin(described.header);
+  HANGAR_CO_TRY(plugin ? check_carried(described.header, *plugin)
+                       : check_imports(described.header));
   const bool has_entry = wasm::find_export(described.header.exports, "handle_event") != nullptr;
   co_return has_entry ? co_await load_handle_event(*native_, std::move(described), std::move(bytes),
                                                    limits, std::move(stop))

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -16,6 +17,11 @@ namespace hangar::abi::statemachine {
 
 // Whether `bytes` are a JavaScript bundle rather than a module: text that does not begin like one.
 [[nodiscard]] bool is_bundle(std::string_view bytes);
+
+// Which other module one that is linked dynamically lacks, for messages and for whoever finds it:
+// the namespace that it imports from. Nothing for any other module, for a bundle, and for what is
+// neither. Any thread.
+[[nodiscard]] std::optional<std::string> missing_plugin(std::string_view bytes);
 
 // Loop thread. Outlives its machines, and goes before the code cache.
 class Runtime {
@@ -26,6 +32,7 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
+  // A module that is linked dynamically carries its plugin (wasm::carry_plugin).
   // Compiles a module, or evaluates a bundle once; the machine's calls begin from there. Errors:
   // InvalidInput (no module and no text, another contract, a syntax error, no machine in it),
   // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled.

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "io/file.h"
 #include "json/value.h"
+#include "wasm/plugin.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +15,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -73,6 +76,13 @@ class MachineTest : public testing::Test {
     return bytes ? *std::move(bytes) : std::string();
   }
   static std::string guest(const std::string& name) { return *wasm::GuestRig::bytes_of(name); }
+  static std::string carrying(const std::string& module, const std::string& plugin) {
+    const std::string module_bytes = guest(module);
+    const std::string plugin_bytes = guest(plugin);
+    const auto both = wasm::carry_plugin(std::as_bytes(std::span(module_bytes)),
+                                         std::as_bytes(std::span(plugin_bytes)));
+    return both ? *both : both.error().message();
+  }
 
   static Result<Step> try_start(Machine& machine, std::string input = "{}") {
     return rig->await(machine.start(std::move(input), {}));
@@ -529,6 +539,31 @@ TEST_F(MachineTest, TakesTheNamedExportOfACommand) {
   EXPECT_EQ(start(*machine).state, R"("named")");
 }
 
+// --- Modules with a plugin ---
+
+TEST_F(MachineTest, RunsModulesThatAreLinkedDynamically) {
+  for (const auto& [module, state] :
+       {std::pair("plugged", R"("started")"), std::pair("plugged_named", R"("named")"),
+        std::pair("plugged_v2", R"("second")"), std::pair("plugged_all", R"("all")")}) {
+    SCOPED_TRACE(module);
+    const auto machine = load(carrying(module, "plugin"));
+    ASSERT_NE(machine, nullptr);
+    EXPECT_EQ(machine->shape(), Shape::Command);
+    EXPECT_EQ(start(*machine).state, state);
+    EXPECT_EQ(start(*machine).state, state) << "each step begins anew";
+  }
+}
+
+TEST_F(MachineTest, TellsWhichModulesLackAPlugin) {
+  EXPECT_EQ(missing_plugin(guest("plugged")), "javy-default-plugin-v4");
+  EXPECT_EQ(missing_plugin(guest("plugged_all")), "any-plugin");
+  EXPECT_EQ(missing_plugin(guest("machine_dynamic_javy")), "javy-default-plugin-v4");
+  EXPECT_EQ(missing_plugin(carrying("plugged", "plugin")), std::nullopt);
+  EXPECT_EQ(missing_plugin(guest("machine_named")), std::nullopt);
+  EXPECT_EQ(missing_plugin(entry("")), std::nullopt);
+  EXPECT_EQ(missing_plugin(std::string("\0asm", 4)), std::nullopt);
+}
+
 TEST_F(MachineTest, SaysWhyAModuleIsNoMachine) {
   const auto expect_refusal = [](const std::string& name, const std::string& text) {
     expect_load_error(guest(name), ErrorKind::InvalidInput, text);
@@ -536,7 +571,11 @@ TEST_F(MachineTest, SaysWhyAModuleIsNoMachine) {
   expect_refusal("machine_no_allocator", "no function malloc");
   expect_refusal("machine_no_memory", "exports no memory");
   expect_refusal("machine_wrong_type", "is to be a function (i32, i32, i32, i32) -> (i32)");
-  expect_refusal("machine_dynamic_javy", "it is linked dynamically; build it statically, or give");
+  expect_refusal("machine_dynamic_javy", "invoke from javy-default-plugin-v4, another module");
+  expect_load_error(carrying("plugged", "plugged_v2"), ErrorKind::InvalidInput,
+                    "its plugin: module is linked dynamically");
+  expect_load_error(carrying("machine_terminated", "plugin"), ErrorKind::InvalidInput,
+                    "only commands can be");
   expect_refusal("missing_start", "neither handle_event nor _start");
   expect_refusal("wrong_imports", "which a state machine does not get");
   expect_load_error(std::string("\0asm\x01\0\0\0junk", 12), ErrorKind::InvalidInput, "");

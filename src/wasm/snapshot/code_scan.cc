@@ -36,6 +36,10 @@ class Scan {
     return std::move(findings_);
   }
 
+  static bool skip(ByteCursor& code) {
+    return Scan(code).instruction(code) != Verdict::Unknown && !code.has_failed();
+  }
+
  private:
   [[nodiscard]] bool is_over() const { return cursor_.has_failed() || findings_.obstacle; }
 
@@ -46,7 +50,8 @@ class Scan {
     const std::uint32_t locals = body.u32();
     for (std::uint32_t index = 0; index < locals && !body.has_failed(); ++index) {
       body.u32();
-      if (!is_value_type(body.byte())) return not_understood("a local variable of another type");
+      if (!is_plain_value_type(body.byte()))
+        return not_understood("a local variable of another type");
     }
     while (!body.at_end() && !body.has_failed()) {
       const std::uint64_t place = body.offset();
@@ -113,7 +118,7 @@ class Scan {
         const std::uint32_t types = body.u32();
         bool is_known = true;
         for (std::uint32_t index = 0; index < types && !body.has_failed(); ++index)
-          is_known = is_value_type(body.byte()) && is_known;
+          is_known = is_plain_value_type(body.byte()) && is_known;
         return is_known ? Verdict::Fine : Verdict::Unknown;
       }
       case 0x26:
@@ -212,10 +217,6 @@ class Scan {
     return code <= 0x4e ? memory_access(body) : Verdict::Unknown;
   }
 
-  [[nodiscard]] static bool is_value_type(std::uint8_t code) {
-    return (code >= 0x7b && code <= 0x7f) || code == 0x70 || code == 0x6f;
-  }
-
   [[nodiscard]] std::string text_of(Verdict verdict, std::uint64_t offset) const {
     switch (verdict) {
       case Verdict::WritesTable:
@@ -237,6 +238,14 @@ class Scan {
 
 CodeFindings scan_code(ByteCursor code) {
   return Scan(code).run();
+}
+
+bool skip_instruction(ByteCursor& code) {
+  return Scan::skip(code);
+}
+
+bool is_plain_value_type(std::uint8_t code) {
+  return (code >= 0x7b && code <= 0x7f) || code == 0x70 || code == 0x6f;
 }
 
 bool skip_constant_expression(ByteCursor& cursor) {

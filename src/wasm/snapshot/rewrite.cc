@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "wasm/internal/byte_cursor.h"
+#include "wasm/internal/section_list.h"
 #include "wasm/internal/sections.h"
 #include "wasm/module_header.h"
 #include "wasm/snapshot/code_scan.h"
@@ -25,45 +26,22 @@ namespace hangar::wasm {
 
 namespace {
 
+using internal::append_section;
+using internal::append_text;
+using internal::append_u32;
 using internal::ByteCursor;
+using internal::kPreambleBytes;
+using internal::rank_of;
+using internal::Section;
+using internal::sections_of;
+using internal::text_of;
 using namespace internal::section;  // NOLINT(google-build-using-namespace): ids only.
-
-constexpr std::size_t kPreambleBytes = 8;
-
-struct Section {
-  std::uint8_t id = 0;
-  std::uint64_t offset = 0;  // Of its contents in the module.
-  std::span<const std::byte> bytes;
-};
 
 struct DataSegment {
   bool is_active = false;
   std::uint64_t address = 0;
   std::span<const std::byte> bytes;
 };
-
-std::ptrdiff_t rank_of(std::uint8_t id) {
-  return std::ranges::find(kOrder, id) - kOrder.begin();
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-void append_u32(std::string& out, std::uint32_t value) {
-  do {
-    auto next = static_cast<std::uint8_t>(value & 0x7fU);
-    value >>= 7U;
-    if (value != 0) next |= 0x80U;
-    out += static_cast<char>(next);
-  } while (value != 0);
-}
-
-void append_section(std::string& out, std::uint8_t id, std::string_view bytes) {
-  out += static_cast<char>(id);
-  append_u32(out, static_cast<std::uint32_t>(bytes.size()));
-  out += bytes;
-}
 
 // Learns what is to be changed, and what stands in the way. Sections in the module's order.
 class Survey {
@@ -249,8 +227,7 @@ class Survey {
 class ExtraExports {
  public:
   void add(std::string_view name, ExternKind kind, std::uint32_t index) {
-    append_u32(entries_, static_cast<std::uint32_t>(name.size()));
-    entries_ += name;
+    append_text(entries_, name);
     entries_ += static_cast<char>(kind);
     append_u32(entries_, index);
     ++count_;
@@ -280,24 +257,9 @@ std::string without_active_data(const std::vector<DataSegment>& segments) {
   append_u32(contents, static_cast<std::uint32_t>(segments.size()));
   for (const DataSegment& segment : segments) {
     contents += '\x01';
-    const std::string_view bytes = segment.is_active ? std::string_view() : text_of(segment.bytes);
-    append_u32(contents, static_cast<std::uint32_t>(bytes.size()));
-    contents += bytes;
+    append_text(contents, segment.is_active ? std::string_view() : text_of(segment.bytes));
   }
   return contents;
-}
-
-std::vector<Section> sections_of(std::span<const std::byte> module) {
-  std::vector<Section> sections;
-  ByteCursor cursor(module.subspan(kPreambleBytes), kPreambleBytes);
-  while (!cursor.at_end() && !cursor.has_failed()) {
-    Section section{.id = cursor.byte()};
-    const std::uint32_t size = cursor.u32();
-    section.offset = cursor.offset();
-    section.bytes = cursor.take(size);
-    sections.push_back(section);
-  }
-  return sections;
 }
 
 std::string assemble(std::span<const std::byte> module, const std::vector<Section>& sections,

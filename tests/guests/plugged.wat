@@ -1,0 +1,20 @@
+;; What Javy (6 and later) makes of a bundle and its exported function when the engine is linked dynamically: the
+;; bytecode, and calls of the plugin. The bytecode is the answer here (plugin.wat), and so is the function's name.
+(module
+  (import "javy-default-plugin-v4" "cabi_realloc" (func $realloc (param i32 i32 i32 i32) (result i32)))
+  (import "javy-default-plugin-v4" "invoke" (func $invoke (param i32 i32 i32 i32 i32)))
+  (import "javy-default-plugin-v4" "memory" (memory 0))
+  (data $bytecode "{\"newState\": \"started\"}")
+  (data $name "{\"newState\": \"named\"}")
+  (func (export "_start") (local $at i32)
+    (local.tee $at (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 23)))
+    (memory.init $bytecode (i32.const 0) (i32.const 23))
+    (call $invoke (local.get $at) (i32.const 23) (i32.const 0) (i32.const 0) (i32.const 0)))
+  (func (export "function") (local $at i32) (local $name i32)
+    (local.tee $at (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 23)))
+    (memory.init $bytecode (i32.const 0) (i32.const 23))
+    (data.drop $bytecode)
+    (local.tee $name (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 21)))
+    (memory.init $name (i32.const 0) (i32.const 21))
+    (data.drop $name)
+    (call $invoke (local.get $at) (i32.const 23) (i32.const 1) (local.get $name) (i32.const 21))))
