@@ -1,0 +1,45 @@
+"""tidy.py: that it sees what breaks the layers. The tree itself is checked by the CTest unit.tidy."""
+import pytest
+
+import tidy
+
+CMAKE = "hangar_library(base)\nhangar_library(io DEPS base)\nhangar_library(abi/flight DEPS base io SYSTEM fmt::fmt)\n"
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Writes files below src/ of a tree with the layers above, and returns what is found in it."""
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    monkeypatch.setattr(tidy, "ROOT", tmp_path)
+
+    def write(**files):
+        for name, text in files.items():
+            path = tmp_path / "src" / name.replace("__", "/").replace("_cc", ".cc").replace("_h", ".h")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return list(tidy.findings(tidy.layers()))
+    return write
+
+
+def test_an_include_downwards_is_in_order(tree):
+    assert tree(io__a_cc='#include "base/b.h"\n#include "io/a.h"\n', abi__flight__a_cc='#include "io/a.h"\n') == []
+
+
+def test_an_include_upwards_is_found(tree):
+    assert tree(io__a_cc='#include "abi/flight/a.h"\n') == ["src/io/a.cc:1: io may not include abi/flight"]
+    assert tree(base__a_cc='\n#include "io/a.h"\n')[0] == "src/base/a.cc:2: base may not include io"
+
+
+def test_what_is_private_to_a_folder_is_included_there_only(tree):
+    assert tree(io__a_cc='#include "io/internal/a.h"\n') == []
+    assert tree(abi__flight__a_cc='#include "io/internal/a.h"\n') == ["src/abi/flight/a.cc:1: io/internal/a.h is private to io"]
+
+
+def test_each_library_has_its_door(tree):
+    assert tree(io__a_cc="#include <boost/asio/post.hpp>\n") == []
+    assert tree(base__a_cc="#include <boost/asio/post.hpp>\n") == ["src/base/a.cc:1: only http, io may include boost/asio"]
+
+
+def test_a_header_says_what_it_is_for_and_is_included_once(tree):
+    assert tree(io__a_h="// What it is for.\n#pragma once\n") == []
+    assert tree(io__a_h="int a();\n") == ["src/io/a.h:1: a header starts with what it is for", "src/io/a.h:1: missing #pragma once"]
