@@ -115,20 +115,39 @@ bundle() {
     esbuild "$3" --bundle --format=esm --log-level=warning --outfile="$1"
 }
 
+# bytecode OUT SOURCE QUICKJS: a machine's bundle as QuickJS reads it, made by the same engine, built for this machine.
+bytecode() {
+  local work
+  work=$(mktemp -d)
+  bundle "$work/bundle.js" 4.38.3 "$2"
+  clang-19 -std=gnu23 -O0 -w -D_GNU_SOURCE -DNDEBUG -I"$3/source" -o "$work/compile" "$root/tests/guests/machines/javascript/compile.c" \
+    "$3"/source/{quickjs,libregexp,libunicode,dtoa}.c -lm -lpthread
+  "$work/compile" "$work/bundle.js" "$1"
+  rm -rf "$work"
+}
+
 # javascript_module NAME SOURCE [FLAG...]: a bundle and an engine in one module, as Javy makes it (module.c has
-# the FLAGs). The bytecode is made by the same engine, built for this machine.
+# the FLAGs). Without a SOURCE: the engine alone.
 javascript_module() {
   local name=$1 source=$2 here=$root/tests/guests/machines/javascript quickjs work
   shift 2
   quickjs=$("$root/third_party/quickjs/build.sh")
   work=$(mktemp -d)
-  bundle "$work/bundle.js" 4.38.3 "$source"
-  clang-19 -std=gnu23 -O0 -w -D_GNU_SOURCE -DNDEBUG -I"$quickjs/source" -o "$work/compile" "$here/compile.c" \
-    "$quickjs"/source/{quickjs,libregexp,libunicode,dtoa}.c -lm -lpthread
-  "$work/compile" "$work/bundle.js" "$work/bundle.bin"
+  [ -z "$source" ] || bytecode "$work/bundle.bin" "$source" "$quickjs"
   clang-19 --target=wasm32-wasi -std=gnu23 -O2 -Wall -Wextra -Werror -isystem "$quickjs/source" "$@" \
     -DBUNDLE='"bundle.bin"' --embed-dir="$work" -o "$out/$name.wasm" "$here/module.c" "$quickjs/libquickjs.a" \
     -Wl,--gc-sections,--strip-all,--stack-first,-z,stack-size=1048576 -lwasi-emulated-signal
+  rm -rf "$work"
+}
+
+# dynamic_module NAME SOURCE NAMESPACE [FUNCTION]...: a bundle alone, for an engine in another module (dynamic.py).
+dynamic_module() {
+  local name=$1 source=$2 here=$root/tests/guests/machines/javascript work
+  shift 2
+  work=$(mktemp -d)
+  bytecode "$work/bundle.bin" "$source" "$("$root/third_party/quickjs/build.sh")"
+  python3 "$here/dynamic.py" "$work/bundle.bin" "$@" > "$work/module.wat"
+  wat2wasm -o "$out/$name.wasm" "$work/module.wat"
   rm -rf "$work"
 }
 
@@ -162,6 +181,9 @@ build_machines() {
     javascript_module provisioner_handle_event "$root/$javascript/handle_event.ts" -mexec-model=reactor -Wl,--export=malloc
   unless_current provisioner_command "$now" \
     javascript_module provisioner_command "$root/$javascript/command.ts" -DJAVY_COMMAND
+  unless_current javy_plugin "$now" javascript_module javy_plugin "" -DJAVY_PLUGIN -mexec-model=reactor
+  unless_current provisioner_dynamic "$now" \
+    dynamic_module provisioner_dynamic "$root/$javascript/command.ts" hangar-test-plugin-v1
   now="$(clang++-19 --version | head -1) $(fingerprint examples/approval)"
   unless_current approval "$now" cpp_machine "$out/approval.wasm" "$root/examples/approval/approval.cc"
 }

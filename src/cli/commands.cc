@@ -243,6 +243,9 @@ void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
           "MODULE", flags.options.module,
           "the machine: a project's directory, a bundle, a module, a ConfigMap's file, or a URL")
       ->required();
+  command.add_option("--plugin", flags.options.plugin,
+                     "the plugin of a module that is linked dynamically, as Javy's are: a file or "
+                     "a URL");
   command.add_option("--input", flags.options.input, "as spec.input, JSON or YAML (default: {})");
   command.add_option("-e,--events", flags.events_path,
                      "file with an event a line: TYPE, TYPE {...} or {\"type\": ...} (default: "

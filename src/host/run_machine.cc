@@ -21,6 +21,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/reference.h"
+#include "wasm/plugin.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -55,15 +57,21 @@ std::map<std::string, std::string> texts_at(const json::Value& object, std::stri
   return texts;
 }
 
+// What a machine is made of, as far as it is here and not for the fetcher.
+struct Found {
+  std::optional<std::string> module;
+  std::optional<std::string> plugin;
+};
+
 // The machine of a project's directory, or of a file that is a ConfigMap; nothing when it is
 // something else, which the fetcher knows.
-Result<std::optional<std::string>> bytes_of(const std::string& module) {
+Result<Found> bytes_of(const std::string& module) {
   std::error_code ignored;
   if (std::filesystem::is_directory(module, ignored)) {
-    return std::optional(HANGAR_TRY(bundle_project({.directory = module})));
+    return Found{.module = HANGAR_TRY(bundle_project({.directory = module}))};
   }
   if (!module.ends_with(".yaml") && !module.ends_with(".yml") && !module.ends_with(".json")) {
-    return std::nullopt;
+    return Found();
   }
   const std::string text = HANGAR_TRY(io::read_file(module, 2 * limits::kObjectBytesMax));
   const json::Value object = HANGAR_TRY(json::parse_yaml(text));
@@ -72,8 +80,14 @@ Result<std::optional<std::string>> bytes_of(const std::string& module) {
   }
   const modules::ConfigMapContent content{.data = texts_at(object, "data"),
                                           .binary_data = texts_at(object, "binaryData")};
-  return std::optional(
-      HANGAR_TRY(modules::module_bytes(content, "", modules::Content::ModuleOrScript)));
+  Found found{.module =
+                  HANGAR_TRY(modules::module_bytes(content, "", modules::Content::ModuleOrScript))};
+  Result<std::string> plugin = modules::module_bytes(content, modules::kPluginKey);
+  if (!plugin && plugin.error().kind() != ErrorKind::NotFound) {
+    return std::unexpected(std::move(plugin).error());
+  }
+  if (plugin) found.plugin = *std::move(plugin);
+  return found;
 }
 
 // An event as a person writes it, as JSON.
@@ -158,12 +172,18 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Result<> open(const std::string& module) {
+  // `plugin`: a reference; empty when there is none.
+  Result<> open(const std::string& module, std::string plugin = {}) {
     std::string reference = module;
-    if (const std::optional<std::string> bytes = HANGAR_TRY(bytes_of(module))) {
+    const Found found = HANGAR_TRY(bytes_of(module));
+    if (found.module) {
       directory_ = HANGAR_TRY(TemporaryDirectory::make());
       reference = (directory_->path() / "machine").string();
-      HANGAR_TRY(io::write_file(reference, *bytes));
+      HANGAR_TRY(io::write_file(reference, *found.module));
+    }
+    if (found.plugin && plugin.empty()) {
+      plugin = (directory_->path() / "plugin").string();
+      HANGAR_TRY(io::write_file(plugin, *found.plugin));
     }
     const std::filesystem::path images = config_.module_cache_dir / "machines";
     ModuleFiles files = HANGAR_TRY(ModuleFiles::open(config_, log_));
@@ -172,7 +192,7 @@ class Session {
     HANGAR_TRY(supply_->code_cache.open());
     HANGAR_TRY(io::make_private_directory(images));
     runtime_.emplace(supply_->code_cache, images);
-    machine_ = HANGAR_TRY(await(load(std::move(reference))));
+    machine_ = HANGAR_TRY(await(load(std::move(reference), std::move(plugin))));
     return {};
   }
 
@@ -196,10 +216,20 @@ class Session {
     value.emplace(co_await std::move(task));
   }
 
-  io::Task<Result<std::shared_ptr<Machine>>> load(std::string text) {
+  io::Task<Result<modules::Fetched>> fetch(std::string text, modules::Content content) {
     modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(text));
-    modules::Fetched fetched = HANGAR_CO_TRY(co_await supply_->fetcher.fetch(
-        std::move(reference), {.content = modules::Content::ModuleOrScript}, stop_));
+    co_return co_await supply_->fetcher.fetch(std::move(reference), {.content = content}, stop_);
+  }
+
+  io::Task<Result<std::shared_ptr<Machine>>> load(std::string module, std::string plugin) {
+    modules::Fetched fetched =
+        HANGAR_CO_TRY(co_await fetch(std::move(module), modules::Content::ModuleOrScript));
+    if (!plugin.empty() && abi::statemachine::missing_plugin(fetched.wasm)) {
+      const modules::Fetched its_plugin =
+          HANGAR_CO_TRY(co_await fetch(std::move(plugin), modules::Content::Module));
+      fetched.wasm = HANGAR_CO_TRY(wasm::carry_plugin(std::as_bytes(std::span(fetched.wasm)),
+                                                      std::as_bytes(std::span(its_plugin.wasm))));
+    }
     Result<std::shared_ptr<Machine>> loaded = co_await runtime_->load(
         std::make_shared<const std::string>(std::move(fetched.wasm)), {}, stop_);
     if (!loaded) {
@@ -256,7 +286,7 @@ Result<> run_machine(const Config& config, const RunMachineOptions& options, con
   const Config resolved = HANGAR_TRY(resolve(config));
   const std::string input = json::dump(HANGAR_TRY(json::parse_yaml(options.input)));
   Session session(resolved, log);
-  HANGAR_TRY(session.open(options.module));
+  HANGAR_TRY(session.open(options.module, options.plugin));
   if (options.output == MachineOutput::Mermaid || options.output == MachineOutput::Tree) {
     const std::string definition = HANGAR_TRY(session.definition());
     print(options.output == MachineOutput::Mermaid

@@ -21,6 +21,8 @@ struct RunMachineOptions {
   // A module or bundle (file or reference, as in a workflow), a file with a ConfigMap of one, or
   // the directory of a project.
   std::string module;
+  // Of a module that is linked dynamically and does not come with it in a ConfigMap's file.
+  std::string plugin;
   std::string input = "{}";  // As spec.input, JSON or YAML.
   // The drawings take no events.
   MachineOutput output = MachineOutput::Text;

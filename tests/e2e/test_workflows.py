@@ -1,4 +1,6 @@
 """StatefulWorkflows, seen from outside: machines that decide, and what the host makes of that in a real cluster."""
+import base64
+import gzip
 import json
 import time
 
@@ -324,6 +326,50 @@ def test_a_module_in_several_keys_and_one_behind_a_url(cluster, host, namespace)
         reaches(cluster, namespace, name, "released")
 
 
+# The plugin is 1 MB, which a ConfigMap takes when it is packed.
+PLUGGED = {"input": {"team": "orders"}}
+
+
+def test_a_machine_that_is_linked_dynamically_waits_for_its_plugin(cluster, host, namespace):
+    """From the key beside it: first there is none, then one that does not fit, then its own."""
+    workflows.allow(cluster, namespace)
+    workflows.module(cluster, namespace, "machine", binary=built("provisioner_dynamic.wasm").read_bytes(), key="machine.wasm.gz", compress=True)
+    cluster.create(workflows.workflow("it", namespace, "machine", **PLUGGED))
+    message = stalls(cluster, namespace, "it")
+    for word in ("linked dynamically", "hangar-test-plugin-v1", "plugin.wasm", "spec.plugin", "the ConfigMap machine"):
+        assert word in message, message
+
+    def give(module):
+        packed = base64.b64encode(gzip.compress(built(module).read_bytes())).decode()
+        cluster.patch(*CONFIG_MAP, "machine", {"binaryData": {"plugin.wasm.gz": packed}}, namespace)
+
+    give("approval.wasm")
+    stalls(cluster, namespace, "it", "its plugin")
+    give("javy_plugin.wasm")
+
+    one = reaches(cluster, namespace, "it", "ready", 120)
+    assert state(one)["context"]["team"] == "orders"
+    assert len(cluster.list(*DEPLOYMENT, namespace)) == 1 and len(cluster.list(*PVC, namespace)) == 1
+    # One digest for both, and one copy.
+    assert workflows.copies(cluster, namespace) == [f"machine-{one['revision']['sha256']}"]
+
+
+def test_many_machines_share_a_plugin_in_a_config_map_of_its_own(cluster, host, namespace):
+    workflows.allow(cluster, namespace)
+    plugin = gzip.compress(built("javy_plugin.wasm").read_bytes())
+    cut = len(plugin) // 2
+    workflows.module(cluster, namespace, "machine", binary=built("provisioner_dynamic.wasm").read_bytes(), key="machine.wasm")
+    cluster.create(workflows.workflow("it", namespace, "machine", plugin={"configMap": "javy"}, **PLUGGED))
+    cluster.create(workflows.workflow("from-url", namespace, "machine", plugin={"url": f"file://{built('javy_plugin.wasm')}"}, **PLUGGED))
+    eventually(lambda: "javy" in condition(cluster.get(*WORKFLOW, "it", namespace), "Progressing").get("message", ""), "it is named")
+
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "javy", "namespace": namespace}, "binaryData": {
+        "plugin.wasm.gz.0": base64.b64encode(plugin[:cut]).decode(), "plugin.wasm.gz.1": base64.b64encode(plugin[cut:]).decode()}})
+
+    machines = {reaches(cluster, namespace, name, "ready", 120)["revision"]["sha256"] for name in ("it", "from-url")}
+    assert len(machines) == 1, "the same module with the same plugin is the same machine, wherever they come from"
+
+
 # Versions --------------------------------------------------------------------------------------------------
 
 
@@ -485,7 +531,7 @@ def test_a_module_that_is_removed_leaves_its_workflows_alone(cluster, namespace,
 
 
 @pytest.mark.parametrize("spec", [
-    {"input": "text"}, {"input": ["list"]}, {"input": 7}, {"moduleConfigMap": 7}, {"historyLimit": -1}], ids=str)
+    {"input": "text"}, {"input": ["list"]}, {"input": 7}, {"moduleConfigMap": 7}, {"plugin": "javy"}, {"historyLimit": -1}], ids=str)
 def test_the_schema_refuses_what_cannot_be(cluster, namespace, spec):
     with pytest.raises(ApiError) as refused:
         cluster.create(workflows.workflow("it", namespace, **{"moduleConfigMap": "machine", **spec}))

@@ -4,6 +4,8 @@
 //   (default)         malloc, handle_event(state, bytes, event, bytes) -> NUL-terminated result: calls the
 //                     bundle's export of that name
 //   -DJAVY_COMMAND    a command: evaluating the bundle is all; it reads and writes through Javy.IO
+//   -DJAVY_PLUGIN     the engine alone, for commands that bring nothing but their bytecode (dynamic.py), with
+//                     the exports and the section of the plugin of Javy 9
 //
 // The engine starts with the first call, or in _start: nothing was run before the module is instantiated.
 #include <stdint.h>
@@ -13,10 +15,15 @@
 
 #include "quickjs.h"
 
+#ifndef JAVY_PLUGIN
 // Bytecode of the bundle (compile.c).
 static const uint8_t bundle[] = {
 #embed BUNDLE
 };
+#endif
+#if defined(JAVY_COMMAND) || defined(JAVY_PLUGIN)
+#define HAS_JAVY
+#endif
 
 enum { kStackBytes = 512 * 1024 };
 
@@ -56,7 +63,7 @@ static void set_function(JSValueConst object, const char *name, JSCFunction *fun
   JS_SetPropertyStr(context, object, name, JS_NewCFunction(context, function, name, length));
 }
 
-#ifdef JAVY_COMMAND
+#ifdef HAS_JAVY
 // Javy.IO.readSync(fd, Uint8Array) and writeSync(fd, Uint8Array): how many bytes.
 static JSValue javy_transfer(JSContext *ctx, JSValueConst *arguments, int is_write) {
   int32_t fd;
@@ -108,9 +115,11 @@ static void set_javy(JSValueConst global) {
 }
 #endif
 
+static JSRuntime *runtime;
+
 // 0, or -1 with a pending exception.
-static int start_engine(void) {
-  JSRuntime *runtime = JS_NewRuntime();
+static int start_engine(const uint8_t *bytecode, size_t size) {
+  runtime = JS_NewRuntime();
   JS_SetMaxStackSize(runtime, kStackBytes);
   context = JS_NewContext(runtime);
   JSValue global = JS_GetGlobalObject(context), console = JS_NewObject(context);
@@ -119,12 +128,12 @@ static int start_engine(void) {
     set_function(console, names[index], console_print, 1);
   }
   JS_SetPropertyStr(context, global, "console", console);
-#ifdef JAVY_COMMAND
+#ifdef HAS_JAVY
   set_javy(global);
 #endif
   JS_FreeValue(context, global);
 
-  JSValue module = JS_ReadObject(context, bundle, sizeof bundle, JS_READ_OBJ_BYTECODE);
+  JSValue module = JS_ReadObject(context, bytecode, size, JS_READ_OBJ_BYTECODE);
   if (JS_IsException(module) || JS_ResolveModule(context, module) < 0) return -1;
   JSModuleDef *definition = JS_VALUE_GET_PTR(module);
   JSValue promise = JS_EvalFunction(context, module);
@@ -139,18 +148,49 @@ static int start_engine(void) {
   return 0;
 }
 
-#ifdef JAVY_COMMAND
-int main(void) {
-  if (start_engine() == 0) return 0;
+#ifdef HAS_JAVY
+static void print_exception(void) {
   const char *text = exception_text();
   write_all(2, text ? text : "?", text ? strlen(text) : 1);
   write_all(2, "\n", 1);
+}
+#endif
+
+#if defined(JAVY_COMMAND)
+int main(void) {
+  if (start_engine(bundle, sizeof bundle) == 0) return 0;
+  print_exception();
   return 1;
+}
+#elif defined(JAVY_PLUGIN)
+// What modules that want this plugin import from. Its bytecode fits no other engine.
+__asm__(".section .custom_section.import_namespace,\"\",@\n.ascii \"hangar-test-plugin-v1\"\n.text\n");
+
+__attribute__((export_name("cabi_realloc"))) void *cabi_realloc(void *old, size_t old_size, size_t alignment,
+                                                                size_t new_size) {
+  (void)old_size, (void)alignment;
+  return realloc(old, new_size);
+}
+
+// Evaluates a module's bytecode, and calls the function that it exports under that name, if one is given.
+__attribute__((export_name("invoke"))) void invoke(const uint8_t *bytecode, size_t size, uint32_t is_named,
+                                                   const char *name, size_t name_size) {
+  int failed = start_engine(bytecode, size);
+  if (!failed && is_named) {
+    JSAtom atom = JS_NewAtomLen(context, name, name_size);
+    JSValue result = JS_Call(context, JS_GetProperty(context, exports, atom), JS_UNDEFINED, 0, NULL);
+    for (JSContext *ran; JS_ExecutePendingJob(runtime, &ran) > 0;) {
+    }
+    failed = JS_IsException(result);
+  }
+  if (!failed) return;
+  print_exception();
+  abort();
 }
 #else
 __attribute__((export_name("handle_event"))) const char *handle_event(const char *state, uint32_t state_bytes,
                                                                       const char *event, uint32_t event_bytes) {
-  if (!context && start_engine() != 0) __builtin_trap();
+  if (!context && start_engine(bundle, sizeof bundle) != 0) __builtin_trap();
   JSValue function = JS_GetPropertyStr(context, exports, "handle_event");
   JSValue arguments[] = {JS_NewStringLen(context, state, state_bytes), JS_NewStringLen(context, event, event_bytes)};
   JSValue result = JS_Call(context, function, JS_UNDEFINED, 2, (JSValueConst *)arguments);
