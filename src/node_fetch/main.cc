@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "http/client.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "node_fetch/unpack.h"
 #include "node_install/limits.h"
@@ -23,7 +24,6 @@
 #include <fstream>
 #include <ios>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -78,10 +78,6 @@ io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource so
   co_return Result<>();
 }
 
-io::Task<void> keep(io::Task<Result<>> task, std::optional<Result<>>* result) {
-  *result = co_await std::move(task);
-}
-
 // What a run that failed has left under this name goes first, and this one's if it fails.
 Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& directory,
                               const std::shared_ptr<const http::Transport>& transport) {
@@ -90,10 +86,7 @@ Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& direc
   const auto fetch = [&]() -> Result<> {
     io::Loop loop;
     http::Client client(loop);
-    std::optional<Result<>> done;
-    loop.spawn(keep(download(&client, source, part, transport), &done));
-    loop.run_until([&] { return done.has_value(); });
-    HANGAR_TRY(*std::move(done));
+    HANGAR_TRY(io::run_to_end(loop, download(&client, source, part, transport)));
     if (source.is_archive()) HANGAR_TRY(unpack_one(part, source.file, unpacked));
     std::error_code error;
     fs::rename(source.is_archive() ? unpacked : part, directory / source.file, error);

@@ -5,14 +5,13 @@
 #include "base/result.h"
 #include "http/client.h"
 #include "io/loop.h"
-#include "io/task.h"
+#include "io/run.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,20 +34,11 @@ class EndpointsTest : public testing::Test {
   }
 
   http::Response ask(std::string_view target, std::string method = "GET") {
-    std::optional<Result<http::Response>> result;
-    loop_.spawn(request(
-        client_,
-        {.method = std::move(method),
-         .url = fmt::format("http://127.0.0.1:{}{}", endpoints_.port(), target),
-         .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})},
-        result));
-    loop_.run_until([&] { return result.has_value(); });
-    return result->value();
-  }
-
-  static io::Task<> request(http::Client& client, http::Request request,
-                            std::optional<Result<http::Response>>& out) {
-    out.emplace(co_await client.send(std::move(request), {}));
+    http::Request request = {
+        .method = std::move(method),
+        .url = fmt::format("http://127.0.0.1:{}{}", endpoints_.port(), target),
+        .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})};
+    return io::run_to_end(loop_, client_.send(std::move(request), {})).value();
   }
 
   io::Loop loop_;

@@ -5,7 +5,9 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "http/client.h"
+#include "io/all.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/auth/credentials.h"
@@ -13,10 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,31 +35,12 @@ class Session {
   // Runs one task to its end and gives its value.
   template <class T>
   T run(io::Task<T> task) {
-    std::optional<T> out;
-    const auto wait = [](io::Task<T> inner, std::optional<T>& result) -> io::Task<void> {
-      result.emplace(co_await std::move(inner));
-    };
-    loop.spawn(wait(std::move(task), out));
-    loop.run_until([&out] { return out.has_value(); });
-    return *std::move(out);
+    return io::run_to_end(loop, std::move(task));
   }
   // Runs all of them at the same time.
   template <class T>
   std::vector<T> run_all(std::vector<io::Task<T>> tasks) {
-    std::vector<std::optional<T>> out(tasks.size());
-    std::size_t left = tasks.size();
-    const auto wait = [](io::Task<T> inner, std::optional<T>& result,
-                         std::size_t& count) -> io::Task<void> {
-      result.emplace(co_await std::move(inner));
-      --count;
-    };
-    for (std::size_t index = 0; index < tasks.size(); ++index)
-      loop.spawn(wait(std::move(tasks[index]), out[index], left));
-    loop.run_until([&left] { return left == 0; });
-    std::vector<T> values;
-    for (std::optional<T>& value : out)
-      values.push_back(*std::move(value));
-    return values;
+    return run(io::all(loop, std::move(tasks)));
   }
   // The value of a task that must succeed; null JSON after a failure, which fails the test.
   json::Value must(kube::Client::ValueTask task) {

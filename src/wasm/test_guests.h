@@ -5,16 +5,20 @@
 #include "base/result.h"
 #include "io/file.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/guest_memory.h"
+#include "wasm/instance.h"
 #include "wasm/module.h"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -23,6 +27,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -51,6 +56,41 @@ inline const std::filesystem::path& shared_code_directory() {
   return directory.path();
 }
 
+// Makes calls one after the other, and keeps what they returned and what memory was before and
+// after them.
+class Calls final : public Turn {
+ public:
+  explicit Calls(std::vector<Invocation> calls) : calls_(std::move(calls)) {}
+
+  Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
+    if (next_ == 0) memory_before_ = digest_of(memory);
+    if (next_ > 0) results_.push_back(result);
+    if (next_ == calls_.size()) {
+      memory_bytes_ = memory.size_bytes();
+      memory_after_ = digest_of(memory);
+      return std::optional<Invocation>();
+    }
+    return calls_[next_++];
+  }
+
+  [[nodiscard]] const std::vector<std::uint64_t>& results() const { return results_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
+  [[nodiscard]] const Digest& memory_before() const { return memory_before_; }
+  [[nodiscard]] const Digest& memory_after() const { return memory_after_; }
+
+ private:
+  static Digest digest_of(GuestMemory memory) {
+    return Digest::of(memory.range(0, memory.size_bytes()).value());
+  }
+
+  const std::vector<Invocation> calls_;
+  std::size_t next_ = 0;
+  std::vector<std::uint64_t> results_;
+  std::uint64_t memory_bytes_ = 0;
+  Digest memory_before_;
+  Digest memory_after_;
+};
+
 class GuestRig {
  public:
   explicit GuestRig(Engine::Options options = {}, std::size_t worker_count = 2)
@@ -69,10 +109,7 @@ class GuestRig {
   // Runs the loop until `task` has a value.
   template <class T>
   T await(io::Task<T> task) {
-    std::optional<T> value;
-    loop_.spawn(keep(std::move(task), value));
-    loop_.run_until([&value] { return value.has_value(); });
-    return *std::move(value);
+    return io::run_to_end(loop_, std::move(task));
   }
 
   // The text of tests/guests/<name>.wat, assembled.
@@ -93,11 +130,6 @@ class GuestRig {
   }
 
  private:
-  template <class T>
-  static io::Task<void> keep(io::Task<T> task, std::optional<T>& value) {
-    value.emplace(co_await std::move(task));
-  }
-
   io::Loop loop_;
   io::Workers workers_;
   Engine engine_;

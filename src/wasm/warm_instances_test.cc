@@ -33,37 +33,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Makes calls, and keeps what they returned and what memory was before and after them.
-class Calls final : public Turn {
- public:
-  explicit Calls(std::vector<Invocation> calls) : calls_(std::move(calls)) {}
-
-  Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
-    if (next_ == 0) before_ = digest_of(memory);
-    if (next_ > 0) results_.push_back(result);
-    if (next_ == calls_.size()) {
-      after_ = digest_of(memory);
-      return std::optional<Invocation>();
-    }
-    return calls_[next_++];
-  }
-
-  [[nodiscard]] const std::vector<std::uint64_t>& results() const { return results_; }
-  [[nodiscard]] const Digest& before() const { return before_; }
-  [[nodiscard]] const Digest& after() const { return after_; }
-
- private:
-  static Digest digest_of(GuestMemory memory) {
-    return Digest::of(memory.range(0, memory.size_bytes()).value());
-  }
-
-  const std::vector<Invocation> calls_;
-  std::size_t next_ = 0;
-  std::vector<std::uint64_t> results_;
-  Digest before_;
-  Digest after_;
-};
-
 class WarmInstancesTest : public ::testing::Test {
  protected:
   explicit WarmInstancesTest(Engine::Options options = {})
@@ -142,11 +111,11 @@ TEST_P(OnEveryKernel, ATurnFindsNothingOfThoseBeforeIt) {
     Calls actual(work);
     ASSERT_TRUE(run(beginning, actual).ended.has_value());
     EXPECT_EQ(actual.results(), expected.results()) << "round " << round;
-    EXPECT_EQ(actual.before(), expected.before()) << "round " << round;
-    EXPECT_EQ(actual.after(), expected.after()) << "round " << round;
+    EXPECT_EQ(actual.memory_before(), expected.memory_before()) << "round " << round;
+    EXPECT_EQ(actual.memory_after(), expected.memory_after()) << "round " << round;
     EXPECT_EQ(instances_->kept_count(), 1U);
-    if (round == 0) before = actual.before();
-    EXPECT_EQ(actual.before(), before);
+    if (round == 0) before = actual.memory_before();
+    EXPECT_EQ(actual.memory_before(), before);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/auth/exec_plugin.h"
@@ -86,13 +87,7 @@ class CredentialsTest : public ::testing::Test {
 
   template <class T>
   T run(io::Task<T> task) {
-    std::optional<T> out;
-    const auto wait = [](io::Task<T> inner, std::optional<T>& result) -> io::Task<void> {
-      result.emplace(co_await std::move(inner));
-    };
-    loop_.spawn(wait(std::move(task), out));
-    loop_.run_until([&out] { return out.has_value(); });
-    return *std::move(out);
+    return io::run_to_end(loop_, std::move(task));
   }
   std::string authorization(Credentials& credentials) {
     const auto grant = run(credentials.grant({}));
@@ -296,18 +291,12 @@ TEST_F(CredentialsTest, EndsAPluginWhenItIsStopped) {
   Credentials credentials(loop_, login_by_plugin("touch '" + started + "'; sleep 1000 & wait"),
                           Log());
   std::stop_source stop;
-  std::optional<Result<Credentials::Grant>> got;
-  const auto ask = [](Credentials& asked, std::stop_token token,
-                      std::optional<Result<Credentials::Grant>>& out) -> io::Task<void> {
-    out.emplace(co_await asked.grant(std::move(token)));
-  };
-
-  loop_.spawn(ask(credentials, stop.get_token(), got));
   loop_.post([&stop] { stop.request_stop(); });
-  loop_.run_until([&got] { return got.has_value(); });
 
-  ASSERT_FALSE(got->has_value());
-  EXPECT_EQ(got->error().kind(), ErrorKind::Cancelled);
+  const Result<Credentials::Grant> got = run(credentials.grant(stop.get_token()));
+
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().kind(), ErrorKind::Cancelled);
 }
 
 TEST_F(CredentialsTest, EndsAPluginThatTakesTooLong) {

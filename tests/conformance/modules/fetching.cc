@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "io/all.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/sha256.h"
@@ -10,7 +12,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,16 +19,7 @@
 
 namespace hangar::testing {
 
-namespace {
-
-using Fetches = std::vector<std::optional<Result<modules::Fetched>>>;
-
-io::Task<void> put_into(Fetches* fetches, std::size_t index,
-                        io::Task<Result<modules::Fetched>> fetch) {
-  (*fetches)[index] = co_await std::move(fetch);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string module_named(std::string_view name) {
   HANGAR_ASSERT(name.size() < 126, "its length fits into one byte");
@@ -72,24 +64,17 @@ FetchingHost::FetchingHost(const std::filesystem::path& directory,
 Result<modules::Fetched> FetchingHost::fetch(std::string_view reference,
                                              modules::FetchOptions options) {
   modules::Reference parsed = HANGAR_TRY(modules::Reference::parse(reference));
-  Fetches fetches(1);
-  loop.spawn(put_into(&fetches, 0, fetcher->fetch(std::move(parsed), std::move(options), {})));
-  loop.run_until([&fetches] { return fetches.front().has_value(); });
-  return *std::move(fetches.front());
+  return io::run_to_end(loop, fetcher->fetch(std::move(parsed), std::move(options), {}));
 }
 
 std::vector<Result<modules::Fetched>> FetchingHost::fetch_at_once(std::string_view reference,
                                                                   int count) {
   const auto parsed = modules::Reference::parse(reference);
   HANGAR_ASSERT(parsed.has_value(), "the test's reference is right");
-  Fetches fetches(static_cast<std::size_t>(count));
-  for (std::size_t index = 0; index < fetches.size(); ++index)
-    loop.spawn(put_into(&fetches, index, fetcher->fetch(*parsed, {}, {})));
-  loop.run_until([this] { return loop.spawned_count() == 0; });
-  std::vector<Result<modules::Fetched>> all;
-  for (auto& fetch : fetches)
-    all.push_back(*std::move(fetch));
-  return all;
+  std::vector<io::Task<Result<modules::Fetched>>> fetches;
+  for (int index = 0; index < count; ++index)
+    fetches.push_back(fetcher->fetch(*parsed, {}, {}));
+  return io::run_to_end(loop, io::all(loop, std::move(fetches)));
 }
 
 }  // namespace hangar::testing

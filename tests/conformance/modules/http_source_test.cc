@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "fetching.h"
 #include "io/file.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
@@ -16,7 +17,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -301,17 +301,12 @@ TEST_F(HttpSource, StopsABodyThatGoesOnForEver) {
 TEST_F(HttpSource, EndsWhenAskedTo) {
   std::stop_source stop;
   stop.request_stop();
-  std::optional<Result<Fetched>> result;
   const auto reference = modules::Reference::parse("http://127.0.0.1:1/f.wasm");
-  const auto keep = [](std::optional<Result<Fetched>>* into,
-                       io::Task<Result<Fetched>> task) -> io::Task<void> {
-    *into = co_await std::move(task);
-  };
 
-  host_.loop.spawn(keep(&result, host_.fetcher->fetch(*reference, {}, stop.get_token())));
-  host_.loop.run_until([&result] { return result.has_value(); });
+  const Result<Fetched> result =
+      io::run_to_end(host_.loop, host_.fetcher->fetch(*reference, {}, stop.get_token()));
 
-  EXPECT_EQ(result->error().kind(), ErrorKind::Cancelled);
+  EXPECT_EQ(result.error().kind(), ErrorKind::Cancelled);
 }
 
 TEST_F(HttpSource, ReadsFilesAndSeesThatTheyChanged) {

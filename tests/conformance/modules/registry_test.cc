@@ -5,7 +5,7 @@
 #include "fetching.h"
 #include "http/client.h"
 #include "io/file.h"
-#include "io/task.h"
+#include "io/run.h"
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
 #include "modules/internal/registry_auth.h"
@@ -18,7 +18,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,15 +97,10 @@ class RealRegistry : public ::testing::Test {
         {"Authorization",
          modules::basic_authorization(cluster.registry_user(), cluster.registry_password())}};
     if (!type.empty()) request.headers.emplace_back("Content-Type", type);
-    std::optional<Result<http::Response>> result;
-    const auto keep = [](std::optional<Result<http::Response>>* into,
-                         io::Task<Result<http::Response>> task) -> io::Task<void> {
-      *into = co_await std::move(task);
-    };
-    host_.loop.spawn(keep(&result, host_.client.send(std::move(request), {})));
-    host_.loop.run_until([&result] { return result.has_value(); });
-    EXPECT_TRUE(result->has_value()) << result->error().message();
-    return result->value_or(http::Response());
+    const Result<http::Response> response =
+        io::run_to_end(host_.loop, host_.client.send(std::move(request), {}));
+    EXPECT_TRUE(response.has_value()) << response.error().message();
+    return response.value_or(http::Response());
   }
   Error failure(std::string_view reference, modules::FetchOptions options = {}) {
     Result<Fetched> fetched = host_.fetch(reference, std::move(options));
