@@ -10,20 +10,13 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 
 #include <string>
 #include <vector>
 
 namespace hangar::airways {
-
-namespace {
-
-kube::Resource config_map_resource() {
-  return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
-}
-
-}  // namespace
 
 AirTrafficController::AirTrafficController(const Host& host)
     : view_(host.cache, host.discovery, host.client,
@@ -55,7 +48,7 @@ AirTrafficController::~AirTrafficController() = default;
 
 void AirTrafficController::start() {
   readiness_rules_ = platform_.cache.subscribe(
-      {.resource = config_map_resource(),
+      {.resource = kube::config_map_resource(),
        .label_selector = std::string(CustomReadiness::kLabelSelector)},
       {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
        .on_synced = [this] { read_custom_readiness(); }});

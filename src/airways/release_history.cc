@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 
 #include <algorithm>
@@ -31,10 +32,6 @@ kube::WriteOptions as_yoke() {
 
 }  // namespace
 
-kube::Resource secret_resource() {
-  return {.version = "v1", .plural = "secrets", .kind = "Secret", .namespaced = true};
-}
-
 ReleaseHistory::ReleaseHistory(const kube::Client& client, const Release& release)
     : client_(client), release_(release.name), namespace_(release.namespace_) {}
 
@@ -53,12 +50,13 @@ io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
     if (selector.empty()) continue;
     kube::ListOptions options{.namespace_ = namespace_, .label_selector = selector};
     const kube::List list =
-        HANGAR_CO_TRY(co_await client_.list(secret_resource(), std::move(options), stop));
+        HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
     for (const kube::ObjectPtr& object : list.items) {
       json::Value secret = object->to_value();
       if (const auto patch = migration_patch(secret, release_)) {
-        secret = HANGAR_CO_TRY(co_await client_.patch(
-            secret_resource(), object->key(), kube::PatchType::Merge, *patch, as_yoke(), stop));
+        secret =
+            HANGAR_CO_TRY(co_await client_.patch(kube::secret_resource(), object->key(),
+                                                 kube::PatchType::Merge, *patch, as_yoke(), stop));
       }
       secrets.push_back(std::move(secret));
     }
@@ -97,7 +95,7 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
   json::Value secret = HANGAR_CO_TRY(secret_of(release_, namespace_, stages, source, now));
   loaded_ = false;  // Until the answer is here.
   const Result<json::Value> created =
-      co_await client_.create(secret_resource(), secret, as_yoke(), stop);
+      co_await client_.create(kube::secret_resource(), secret, as_yoke(), stop);
   if (!created) co_return std::unexpected(Error(created.error()).in("record the revision"));
   Revision revision = HANGAR_CO_TRY(revision_of(*created));
   pending_.push_back({.secret = revision.secret, .stages = stages});
@@ -134,9 +132,9 @@ io::Task<Result<>> ReleaseHistory::activate(WallTime now, std::optional<std::uin
   if (!pending_.empty()) {
     Revision& newest = history_.revisions.back();
     loaded_ = false;
-    const Result<json::Value> patched =
-        co_await client_.patch(secret_resource(), {.namespace_ = namespace_, .name = newest.secret},
-                               kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
+    const Result<json::Value> patched = co_await client_.patch(
+        kube::secret_resource(), {.namespace_ = namespace_, .name = newest.secret},
+        kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
     if (!patched) co_return std::unexpected(Error(patched.error()).in("activate the revision"));
     newest.active_at = now;
     // What was interrupted before it has been pruned by now: those revisions only take up room.
@@ -167,7 +165,7 @@ io::Task<Result<>> ReleaseHistory::erase(std::stop_token stop) {
 io::Task<Result<>> ReleaseHistory::remove(std::string secret, std::stop_token stop) {
   const bool was_loaded = std::exchange(loaded_, false);
   const Result<json::Value> removed = co_await client_.remove(
-      secret_resource(), {.namespace_ = namespace_, .name = secret}, {}, stop);
+      kube::secret_resource(), {.namespace_ = namespace_, .name = secret}, {}, stop);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(Error(removed.error()).in("remove a revision"));
   }

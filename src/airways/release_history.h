@@ -69,7 +69,4 @@ class ReleaseHistory {
   std::vector<Pending> pending_;
 };
 
-// Secrets, as the API server serves them.
-[[nodiscard]] kube::Resource secret_resource();
-
 }  // namespace hangar::airways

@@ -3,7 +3,6 @@
 #include "base/result.h"
 #include "gateway/audience.h"
 #include "gateway/gateway.h"
-#include "gateway/upstream.h"
 #include "json/value.h"
 #include "kube/object.h"
 
@@ -103,17 +102,6 @@ TEST(Audience, FindsThoseWhomAnObjectConcerns) {
   audience.remove(keys[0], members[0].get());
   EXPECT_EQ(concerned({"b", "y"}), "[b/]");
   EXPECT_EQ(audience.size(), 4U);
-}
-
-TEST(LineCutter, GivesWholeLinesHoweverTheyCome) {
-  LineCutter cutter(8);
-  std::vector<std::string> lines;
-  const auto take = [&](std::string line) { lines.push_back(std::move(line)); };
-  EXPECT_TRUE(cutter.feed("ab", take));
-  EXPECT_TRUE(cutter.feed("c\nd\ne", take));
-  EXPECT_TRUE(cutter.feed("\n", take));
-  EXPECT_EQ(lines, (std::vector<std::string>{"abc\n", "d\n", "e\n"}));
-  EXPECT_FALSE(cutter.feed("123456789", take)) << "too long";
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include "http/client.h"
 #include "io/task.h"
 #include "kube/client.h"
+#include "kube/line_splitter.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -61,7 +61,7 @@ io::Task<Result<>> pass_whole(const kube::Client& client, kube::RawRequest reque
 
 io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest request, bool in_lines,
                                Reply& reply) {
-  LineCutter lines(limits::kWatchLineBytesMax);
+  kube::LineSplitter lines(limits::kWatchLineBytesMax);
   const Result<> closed = fail(ErrorKind::Cancelled, "nobody waits");
   http::Client::StreamHandler handler{
       .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
@@ -72,9 +72,11 @@ io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest requ
       .on_bytes = [&](std::string_view bytes) -> Result<> {
         if (!in_lines) {
           reply.piece(std::string(bytes));
-        } else if (!lines.feed(bytes,
-                               [&](std::string line) { give_line(reply, std::move(line)); })) {
-          return fail(ErrorKind::LimitExceeded, "watch event is larger than any stored object");
+        } else {
+          HANGAR_TRY(lines.feed(bytes, [&reply](std::string_view line) -> Result<> {
+            give_line(reply, std::string(line) + '\n');
+            return {};
+          }));
         }
         return reply.is_open() ? Result<>() : closed;
       }};
@@ -97,18 +99,6 @@ io::Task<void> pass_on(kube::Client client, Forward forward, std::shared_ptr<Rep
     reply->refuse(no_answer(passed.error(), forward.is_write), Source::Upstream);
   }
   reply->end();
-}
-
-bool LineCutter::feed(std::string_view piece, const std::function<void(std::string)>& on_line) {
-  while (!piece.empty()) {
-    const std::size_t end = piece.find('\n');
-    const std::string_view part = piece.substr(0, end == std::string_view::npos ? end : end + 1);
-    if (partial_.size() + part.size() > line_bytes_max_) return false;
-    partial_ += part;
-    piece.remove_prefix(part.size());
-    if (end != std::string_view::npos) on_line(std::exchange(partial_, {}));
-  }
-  return true;
 }
 
 }  // namespace hangar::gateway

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "modules/config_map.h"
 
@@ -31,11 +32,9 @@ std::map<std::string, std::string> strings_of(const json::Value& object, std::st
 io::Task<Result<modules::ConfigMapContent>> ConfigMaps::read(std::string namespace_name,
                                                              std::string name,
                                                              std::stop_token stop) {
-  kube::Resource resource{
-      .version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
   kube::ObjectKey key{.namespace_ = std::move(namespace_name), .name = std::move(name)};
-  const json::Value object =
-      HANGAR_CO_TRY(co_await client_.get(std::move(resource), std::move(key), std::move(stop)));
+  const json::Value object = HANGAR_CO_TRY(
+      co_await client_.get(kube::config_map_resource(), std::move(key), std::move(stop)));
   modules::ConfigMapContent content{.data = strings_of(object, "data"),
                                     .binary_data = strings_of(object, "binaryData")};
   content.revision = std::string(json::string_at(object, {"metadata", "uid"})) + "/" +

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
@@ -258,8 +259,7 @@ Host::~Host() = default;
 Result<> Host::run() {
   Parts::Opened opened;
   opened.config = HANGAR_TRY(resolve(config_));
-  opened.login = HANGAR_TRY(
-      kube::find_login({.kubeconfig = opened.config.kubeconfig, .context = opened.config.context}));
+  opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
   opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
   HANGAR_TRY(prepare_machine_directory(opened.config));

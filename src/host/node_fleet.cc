@@ -1,20 +1,17 @@
 #include "host/node_fleet.h"
 
-#include "base/metrics.h"
-#include "http/client.h"
+#include "host/cluster_session.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/auth/credentials.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "nodes/fleet.h"
 #include "nodes/manifests.h"
 #include "nodes/names.h"
 #include "nodes/node_view.h"
 
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -31,7 +28,7 @@ io::Task<Result<std::string>> read_fleet(const kube::Client& client, std::string
   for (const kube::ObjectPtr& object : list.items)
     objects.push_back(object->to_value());
   const Result<json::Value> config_map = co_await client.get(
-      nodes::config_map_resource(),
+      kube::config_map_resource(),
       {.namespace_ = std::move(namespace_), .name = std::string(nodes::kRecordName)},
       std::stop_token());
   nodes::Record record;
@@ -48,27 +45,13 @@ io::Task<Result<std::string>> read_fleet(const kube::Client& client, std::string
   co_return nodes::fleet_table(rows, record, io::Loop::wall_now());
 }
 
-io::Task<void> keep(io::Task<Result<std::string>> task,
-                    std::optional<Result<std::string>>& result) {
-  Result<std::string> ended = co_await std::move(task);
-  result.emplace(std::move(ended));
-}
-
 }  // namespace
 
 Result<std::string> node_fleet(const Config& config, FleetFormat format, const Log& log) {
-  kube::Login login =
-      HANGAR_TRY(kube::find_login({.kubeconfig = config.kubeconfig, .context = config.context}));
-  Metrics metrics;
-  io::Loop loop;
-  http::Client http(loop);
-  const auto credentials = std::make_shared<kube::Credentials>(loop, std::move(login), log);
-  const kube::Client client(loop, http, credentials, metrics, log);
-  std::optional<Result<std::string>> result;
-  loop.spawn(
-      keep(read_fleet(client, lease_namespace(config, credentials->namespace_()), format), result));
-  loop.run_until([&] { return result.has_value(); });
-  return *std::move(result);
+  kube::Login login = HANGAR_TRY(find_login(config));
+  ClusterSession session(std::move(login), log);
+  return session.run(read_fleet(
+      session.client, lease_namespace(config, session.credentials->namespace_()), format));
 }
 
 }  // namespace hangar::host

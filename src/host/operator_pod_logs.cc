@@ -1,22 +1,22 @@
 #include "host/operator_pod_logs.h"
 
 #include "base/limits.h"
-#include "base/metrics.h"
 #include "base/time.h"
-#include "gateway/upstream.h"
+#include "host/cluster_session.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/auth/credentials.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
+#include "kube/line_splitter.h"
 #include "kube/object.h"
+#include "kube/urls.h"
 #include "operators/operator.h"
 #include "operators/operator_log.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -114,21 +114,15 @@ class PodLogs {
 
   // All of it, or what came after the last line that was seen.
   io::Task<Result<>> read(kube::ObjectKey pod, bool follow) {
-    // The API server checks names, but as parts of a path they must not be others.
-    const auto is_part = [](char letter) {
-      return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
-             letter == '-' || letter == '.';
-    };
-    if (!std::ranges::all_of(pod.namespace_, is_part) || !std::ranges::all_of(pod.name, is_part)) {
-      co_return fail(ErrorKind::InvalidInput, "status.pod is no pod's name");
-    }
-    std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}",
-                                     pod.namespace_, pod.name, kContainer);
-    if (follow) target += "&follow=true";
+    kube::Query query;
+    query.add("container", kContainer);
+    if (follow) query.add("follow", "true");
+    if (last_) query.add("sinceTime", to_rfc3339(last_->time));
+    std::string target = HANGAR_CO_TRY(kube::object_path(kube::pod_resource(), pod, "log"));
+    target += query.text();
     is_skipping_ = last_.has_value();
-    if (last_) target += fmt::format("&sinceTime={}", to_rfc3339(last_->time));
 
-    gateway::LineCutter lines(limits::kWatchLineBytesMax);
+    kube::LineSplitter lines(limits::kWatchLineBytesMax);
     int status = 0;
     std::string refusal;
     http::Client::StreamHandler handler{
@@ -141,9 +135,10 @@ class PodLogs {
             if (refusal.size() < limits::kServerMessageBytesMax) refusal += bytes;
             return {};
           }
-          if (!lines.feed(bytes, [&](std::string line) { take(std::move(line)); })) {
-            return fail(ErrorKind::LimitExceeded, "the log has a line that is longer than any");
-          }
+          HANGAR_TRY(lines.feed(bytes, [this](std::string_view line) -> Result<> {
+            take(std::string(line));
+            return {};
+          }));
           return stop_.stop_requested() ? enough() : Result<>();
         }};
     const Result<http::Response> ended = co_await client_.stream(
@@ -192,27 +187,14 @@ class PodLogs {
   std::stop_source stop_;         // Nobody reads what is printed.
 };
 
-io::Task<void> keep(io::Task<Result<>> task, std::optional<Result<>>& result) {
-  Result<> ended = co_await std::move(task);
-  result.emplace(std::move(ended));
-}
-
 }  // namespace
 
 Result<> print_pod_logs(const Config& config, OperatorLogsOptions options,
                         const std::function<bool(std::string_view)>& print, const Log& log) {
-  kube::Login login =
-      HANGAR_TRY(kube::find_login({.kubeconfig = config.kubeconfig, .context = config.context}));
-  Metrics metrics;
-  io::Loop loop;
-  http::Client http(loop);
-  const auto credentials = std::make_shared<kube::Credentials>(loop, std::move(login), log);
-  const kube::Client client(loop, http, credentials, metrics, log);
-  PodLogs logs(client, std::move(options), print);
-  std::optional<Result<>> result;
-  loop.spawn(keep(logs.run(), result));
-  loop.run_until([&] { return result.has_value(); });
-  return *std::move(result);
+  kube::Login login = HANGAR_TRY(find_login(config));
+  ClusterSession session(std::move(login), log);
+  PodLogs logs(session.client, std::move(options), print);
+  return session.run(logs.run());
 }
 
 }  // namespace hangar::host

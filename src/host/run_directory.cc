@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "host/cluster_session.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
 #include "host/startup_pages.h"
@@ -162,8 +163,7 @@ Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& o
 Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
-  kube::Login login = HANGAR_TRY(
-      kube::find_login({.kubeconfig = resolved.kubeconfig, .context = resolved.context}));
+  kube::Login login = HANGAR_TRY(find_login(resolved));
   ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log.named("modules")));
   OperatorFiles operator_files = HANGAR_TRY(OperatorFiles::open(resolved));
   return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)

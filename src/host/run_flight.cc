@@ -16,12 +16,14 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
 #include "host/version.h"
 #include "http/client.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/diff.h"
@@ -103,22 +105,14 @@ class Session {
         http_(loop_) {}
 
   [[nodiscard]] Result<RunFlightOutput> run() {
-    std::optional<Result<RunFlightOutput>> output;
-    loop_.spawn(run_and_keep(output));
-    loop_.run_until([&] { return output.has_value(); });
+    Result<RunFlightOutput> output = io::run_to_end(loop_, run_once());
     if (cluster_) cluster_->cache.stop();
-    return *std::move(output);
+    return output;
   }
 
  private:
-  [[nodiscard]] io::Task<void> run_and_keep(std::optional<Result<RunFlightOutput>>& output) {
-    Result<RunFlightOutput> ended = co_await run_once();
-    output.emplace(std::move(ended));
-  }
-
   [[nodiscard]] Result<> connect() {
-    kube::Login login = HANGAR_TRY(
-        kube::find_login({.kubeconfig = config_.kubeconfig, .context = config_.context}));
+    kube::Login login = HANGAR_TRY(find_login(config_));
     cluster_.emplace(loop_, http_, std::move(login), metrics_, log_);
     return {};
   }

@@ -14,6 +14,7 @@
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
@@ -192,30 +193,19 @@ class Session {
     HANGAR_TRY(supply_->code_cache.open());
     HANGAR_TRY(io::make_private_directory(images));
     runtime_.emplace(supply_->code_cache, images);
-    machine_ = HANGAR_TRY(await(load(std::move(reference), std::move(plugin))));
+    machine_ = HANGAR_TRY(io::run_to_end(loop_, load(std::move(reference), std::move(plugin))));
     return {};
   }
 
-  template <class T>
-  T await(io::Task<T> task) {
-    std::optional<T> value;
-    loop_.spawn(keep(std::move(task), value));
-    loop_.run_until([&value] { return value.has_value(); });
-    return *std::move(value);
+  Result<Step> start(std::string input) {
+    return io::run_to_end(loop_, machine_->start(std::move(input), stop_));
   }
-
-  Result<Step> start(std::string input) { return await(machine_->start(std::move(input), stop_)); }
   Result<Step> step(std::string state, std::string event) {
-    return await(machine_->step(std::move(state), std::move(event), stop_));
+    return io::run_to_end(loop_, machine_->step(std::move(state), std::move(event), stop_));
   }
-  Result<std::string> definition() { return await(machine_->definition(stop_)); }
+  Result<std::string> definition() { return io::run_to_end(loop_, machine_->definition(stop_)); }
 
  private:
-  template <class T>
-  static io::Task<void> keep(io::Task<T> task, std::optional<T>& value) {
-    value.emplace(co_await std::move(task));
-  }
-
   io::Task<Result<modules::Fetched>> fetch(std::string text, modules::Content content) {
     modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(text));
     co_return co_await supply_->fetcher.fetch(std::move(reference), {.content = content}, stop_);

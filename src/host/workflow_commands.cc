@@ -1,17 +1,14 @@
 #include "host/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
-#include "base/metrics.h"
 #include "base/time.h"
+#include "host/cluster_session.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
 #include "host/workflow_parts.h"
-#include "http/client.h"
-#include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
-#include "kube/auth/credentials.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "workflows/ledger.h"
@@ -26,7 +23,6 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <random>
 #include <stop_token>
 #include <string_view>
@@ -36,41 +32,10 @@ namespace hangar::host {
 
 namespace {
 
-// A connection to the cluster for one command.
-struct Session {
-  Session(kube::Login login, const Log& log)
-      : http(loop),
-        credentials(std::make_shared<kube::Credentials>(loop, std::move(login), log)),
-        client(loop, http, credentials, metrics, log) {}
-
-  [[nodiscard]] kube::ObjectKey key_of(WorkflowName workflow) const {
-    if (workflow.namespace_.empty()) workflow.namespace_ = credentials->namespace_();
-    if (workflow.namespace_.empty()) workflow.namespace_ = "default";
-    return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
-  }
-
-  // Runs the loop until `task` has ended.
-  [[nodiscard]] Result<std::string> run(io::Task<Result<std::string>> task) {
-    std::optional<Result<std::string>> result;
-    loop.spawn(keep(std::move(task), result));
-    loop.run_until([&] { return result.has_value(); });
-    return *std::move(result);
-  }
-  static io::Task<void> keep(io::Task<Result<std::string>> task,
-                             std::optional<Result<std::string>>& result) {
-    Result<std::string> ended = co_await std::move(task);
-    result.emplace(std::move(ended));
-  }
-
-  Metrics metrics;
-  io::Loop loop;
-  http::Client http;
-  std::shared_ptr<kube::Credentials> credentials;
-  kube::Client client;
-};
-
-Result<kube::Login> login_of(const Config& config) {
-  return kube::find_login({.kubeconfig = config.kubeconfig, .context = config.context});
+kube::ObjectKey key_of(const ClusterSession& session, WorkflowName workflow) {
+  if (workflow.namespace_.empty()) workflow.namespace_ = session.credentials->namespace_();
+  if (workflow.namespace_.empty()) workflow.namespace_ = "default";
+  return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
 }
 
 // The definition of the machine that the workflow goes by.
@@ -185,10 +150,10 @@ io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey
 Result<std::string> show_workflow(const Config& config, WorkflowName workflow, Drawing drawing,
                                   const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
-  kube::Login login = HANGAR_TRY(login_of(resolved));
+  kube::Login login = HANGAR_TRY(find_login(resolved));
   ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log));
   HANGAR_TRY(prepare_machine_directory(resolved));
-  Session session(std::move(login), log);
+  ClusterSession session(std::move(login), log);
   io::Workers workers(session.loop, 1);
   ConfigMaps config_maps(session.client);
   ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http, &config_maps,
@@ -198,17 +163,17 @@ Result<std::string> show_workflow(const Config& config, WorkflowName workflow, D
   workflows::ModuleArchive archive(
       {.loop = session.loop, .workers = workers, .client = session.client, .store = *supply.store});
   return session.run(show(session.client, machines.modules, archive,
-                          session.key_of(std::move(workflow)), drawing));
+                          key_of(session, std::move(workflow)), drawing));
 }
 
 Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,
                                     WorkflowSignal signal_in, const Log& log) {
   json::Value event = HANGAR_TRY(event_of(signal_in));
-  kube::Login login = HANGAR_TRY(login_of(config));
-  Session session(std::move(login), log);
+  kube::Login login = HANGAR_TRY(find_login(config));
+  ClusterSession session(std::move(login), log);
   std::string id = signal_in.id.empty() ? new_signal_id() : std::move(signal_in.id);
-  return session.run(
-      signal(session.client, session.key_of(std::move(workflow)), std::move(id), std::move(event)));
+  return session.run(signal(session.client, key_of(session, std::move(workflow)), std::move(id),
+                            std::move(event)));
 }
 
 }  // namespace hangar::host

@@ -11,9 +11,9 @@
 #include "json/value.h"
 #include "kube/auth/credentials.h"
 #include "kube/internal/answers.h"
-#include "kube/internal/line_splitter.h"
-#include "kube/internal/urls.h"
+#include "kube/line_splitter.h"
 #include "kube/object.h"
+#include "kube/urls.h"
 
 #include <fmt/format.h>
 
@@ -36,10 +36,15 @@ namespace hangar::kube {
 
 namespace {
 
-using internal::Query;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+constexpr std::string_view kJsonType = "application/json";
+constexpr std::string_view kMetadataType =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+constexpr std::string_view kMetadataListType =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
 
@@ -299,7 +304,7 @@ struct Client::Shared {
 
   static io::Task<Result<List>> list(std::shared_ptr<Shared> self, Identity identity,
                                      Resource resource, ListOptions options, std::stop_token stop) {
-    const std::string path = HANGAR_CO_TRY(internal::collection_path(resource, options.namespace_));
+    const std::string path = HANGAR_CO_TRY(collection_path(resource, options.namespace_));
     List out;
     std::string continue_token;
     int restarts = 0;
@@ -314,8 +319,13 @@ struct Client::Shared {
       } else {
         query.add("continue", continue_token);
       }
-      auto text =
-          co_await body(self, Call{.path = path + query.text(), .identity = identity}, stop);
+      auto text = co_await body(
+          self,
+          Call{.path = path + query.text(),
+               .accept =
+                   std::string(options.detail == Detail::Metadata ? kMetadataListType : kJsonType),
+               .identity = identity},
+          stop);
       if (!text) {
         // Half a list is worth nothing: the pages that come now would be of another time.
         if (text.error().kind() != ErrorKind::Expired || continue_token.empty()) {
@@ -394,7 +404,7 @@ struct Client::Shared {
       request.idle_timeout = limits::kWatchIdleMax;
 
       const Instant begin = io::Loop::now();
-      internal::LineSplitter lines(limits::kWatchLineBytesMax);
+      LineSplitter lines(limits::kWatchLineBytesMax);
       int status = 0;
       std::string refusal;
       http::Client::StreamHandler handler{
@@ -465,8 +475,7 @@ Query write_query(std::string_view field_manager, bool dry_run, std::string_view
 
 Result<Call> get_call(const Resource& resource, const ObjectKey& key, std::string_view subresource,
                       const Identity& identity) {
-  return Call{.path = HANGAR_TRY(internal::object_path(resource, key, subresource)),
-              .identity = identity};
+  return Call{.path = HANGAR_TRY(object_path(resource, key, subresource)), .identity = identity};
 }
 
 Result<Call> create_call(const Resource& resource, const json::Value& object,
@@ -474,12 +483,12 @@ Result<Call> create_call(const Resource& resource, const json::Value& object,
   const ObjectKey key = key_of(object);
   std::string path;
   if (!options.subresource.empty()) {
-    path = HANGAR_TRY(internal::object_path(resource, key, options.subresource));
+    path = HANGAR_TRY(object_path(resource, key, options.subresource));
   } else if (resource.namespaced && key.namespace_.empty()) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("{} \"{}\" needs a namespace", resource.plural, key.name));
   } else {
-    path = HANGAR_TRY(internal::collection_path(resource, key.namespace_));
+    path = HANGAR_TRY(collection_path(resource, key.namespace_));
   }
   path += write_query(options.field_manager, options.dry_run, options.field_validation).text();
   return Call{
@@ -489,7 +498,7 @@ Result<Call> create_call(const Resource& resource, const json::Value& object,
 Result<Call> write_call(std::string method, const Resource& resource, const ObjectKey& key,
                         const json::Value& body, std::string_view type, const WriteOptions& options,
                         const Identity& identity) {
-  std::string path = HANGAR_TRY(internal::object_path(resource, key, options.subresource));
+  std::string path = HANGAR_TRY(object_path(resource, key, options.subresource));
   path += write_query(options.field_manager, options.dry_run, options.field_validation).text();
   return Call{.method = std::move(method),
               .path = std::move(path),
@@ -500,8 +509,7 @@ Result<Call> write_call(std::string method, const Resource& resource, const Obje
 
 Result<Call> apply_call(const Resource& resource, const json::Value& object,
                         const ApplyOptions& options, const Identity& identity) {
-  std::string path =
-      HANGAR_TRY(internal::object_path(resource, key_of(object), options.subresource));
+  std::string path = HANGAR_TRY(object_path(resource, key_of(object), options.subresource));
   path += write_query(options.field_manager, options.dry_run, options.field_validation)
               .add("force", options.force ? "true" : "")
               .text();
@@ -567,14 +575,13 @@ Client::ValueTask Client::apply(Resource resource, json::Value object, ApplyOpti
 
 Client::ValueTask Client::remove(Resource resource, ObjectKey key, DeleteOptions options,
                                  std::stop_token stop) const {
-  return Shared::value(shared_,
-                       delete_call(internal::object_path(resource, key, {}), options, identity_),
+  return Shared::value(shared_, delete_call(object_path(resource, key, {}), options, identity_),
                        std::move(stop));
 }
 
 Client::ValueTask Client::remove_collection(Resource resource, ListOptions selection,
                                             DeleteOptions options, std::stop_token stop) const {
-  auto path = internal::collection_path(resource, selection.namespace_);
+  auto path = collection_path(resource, selection.namespace_);
   if (path) {
     *path += Query()
                  .add("labelSelector", selection.label_selector)
@@ -623,20 +630,23 @@ io::Task<Result<http::Response>> Client::stream(RawRequest request,
 
 io::Task<Result<>> Client::watch(Resource resource, std::string namespace_, std::string query,
                                  std::function<Result<>(std::string_view line)> on_line,
-                                 std::stop_token stop) const {
+                                 std::stop_token stop, Detail detail) const {
   // A coroutine of its own would need this client to outlive it; this one needs `shared_` only.
   static constexpr auto kStart = [](std::shared_ptr<Shared> shared, Result<std::string> path,
-                                    std::string rest, Identity identity,
+                                    std::string rest, Detail what, Identity identity,
                                     std::function<Result<>(std::string_view)> each,
                                     std::stop_token token) -> io::Task<Result<>> {
     std::string whole = HANGAR_CO_TRY(std::move(path)) + "?watch=true";
     if (!rest.empty()) whole += "&" + rest;
     co_return co_await Shared::watch(
-        std::move(shared), Call{.path = std::move(whole), .identity = std::move(identity)},
+        std::move(shared),
+        Call{.path = std::move(whole),
+             .accept = std::string(what == Detail::Metadata ? kMetadataType : kJsonType),
+             .identity = std::move(identity)},
         std::move(each), std::move(token));
   };
-  return kStart(shared_, internal::collection_path(resource, namespace_), std::move(query),
-                identity_, std::move(on_line), std::move(stop));
+  return kStart(shared_, collection_path(resource, namespace_), std::move(query), detail, identity_,
+                std::move(on_line), std::move(stop));
 }
 
 }  // namespace hangar::kube

@@ -18,6 +18,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <cstdint>
 #include <functional>
@@ -72,6 +73,7 @@ struct ListOptions {
   std::uint32_t page_size = 500;
   std::string resource_version = {};
   std::string resource_version_match = {};
+  Detail detail = Detail::Whole;
 };
 struct List {
   std::string resource_version;
@@ -152,7 +154,7 @@ class Client {
   [[nodiscard]] io::Task<Result<>> watch(Resource resource, std::string namespace_,
                                          std::string query,
                                          std::function<Result<>(std::string_view line)> on_line,
-                                         std::stop_token stop) const;
+                                         std::stop_token stop, Detail detail = Detail::Whole) const;
 
   [[nodiscard]] io::Loop& loop() const;
   // The namespace of the kubeconfig's context or of our pod; empty when it does not say.

@@ -4,15 +4,21 @@
 #include "kube/object.h"
 
 #include <compare>
+#include <cstdint>
 #include <string>
 
 namespace hangar::kube {
+
+// What an answer has of each object: all of it, or what every object has (apiVersion, kind and
+// metadata). Source: the API server's PartialObjectMetadata.
+enum class Detail : std::uint8_t { Whole, Metadata };
 
 struct Scope {
   Resource resource;
   std::string namespace_ = {};  // Empty: all.
   std::string label_selector = {};
   std::string field_selector = {};
+  Detail detail = Detail::Whole;
 
   auto operator<=>(const Scope&) const = default;
 };

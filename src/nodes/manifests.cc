@@ -180,10 +180,6 @@ kube::Resource runtime_class_resource() {
       .group = "node.k8s.io", .version = "v1", .plural = "runtimeclasses", .kind = "RuntimeClass"};
 }
 
-kube::Resource config_map_resource() {
-  return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
-}
-
 Result<RuntimeClass> parse_runtime_class(std::string_view text) {
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);

@@ -20,7 +20,6 @@
 namespace hangar::nodes {
 
 [[nodiscard]] kube::Resource runtime_class_resource();
-[[nodiscard]] kube::Resource config_map_resource();
 
 struct RuntimeClass {
   std::string name;

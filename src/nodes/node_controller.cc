@@ -2,6 +2,7 @@
 
 #include "base/time.h"
 #include "json/value.h"
+#include "kube/core_resources.h"
 #include "reconcile/event_log.h"
 
 #include <fmt/format.h>
@@ -80,7 +81,7 @@ void NodeController::start() {
       {.resource = job_resource(), .namespace_ = namespace_, .label_selector = ours},
       {.on_delta = [this](const kube::Delta& delta) { on_job(delta); }, .on_synced = synced});
   pod_watch_ = host_.cache.subscribe(
-      {.resource = pod_resource(), .namespace_ = namespace_, .label_selector = ours},
+      {.resource = kube::pod_resource(), .namespace_ = namespace_, .label_selector = ours},
       {.on_delta = [this](const kube::Delta& delta) { on_pod(delta); }, .on_synced = synced});
   class_watch_ = host_.cache.subscribe(
       {.resource = runtime_class_resource()},
@@ -164,9 +165,9 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   json::Value manifest = record_manifest(next, options_.jobs.namespace_);
   const bool is_new = next.resource_version.empty();
   const Result<json::Value> answer =
-      is_new ? co_await host_.client.create(config_map_resource(), std::move(manifest),
+      is_new ? co_await host_.client.create(kube::config_map_resource(), std::move(manifest),
                                             written_by_us(), stop)
-             : co_await host_.client.update(config_map_resource(), std::move(manifest),
+             : co_await host_.client.update(kube::config_map_resource(), std::move(manifest),
                                             written_by_us(), stop);
   if (!answer) {
     // Whatever happened to it: what counts is what is stored.
@@ -186,7 +187,7 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
 
 io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
   const Result<json::Value> read = co_await host_.client.get(
-      config_map_resource(),
+      kube::config_map_resource(),
       {.namespace_ = options_.jobs.namespace_, .name = std::string(kRecordName)}, std::move(stop));
   if (is_of_kind(read, ErrorKind::NotFound)) co_return Record{};
   if (!read) co_return std::unexpected(Error(read.error()).in("read the rollout's record"));

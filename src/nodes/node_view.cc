@@ -109,10 +109,6 @@ kube::Resource job_resource() {
   return {.group = "batch", .version = "v1", .plural = "jobs", .kind = "Job", .namespaced = true};
 }
 
-kube::Resource pod_resource() {
-  return {.version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true};
-}
-
 std::string_view name_of(Phase phase) {
   switch (phase) {
     case Phase::None:

@@ -19,7 +19,6 @@ namespace hangar::nodes {
 
 [[nodiscard]] kube::Resource node_resource();
 [[nodiscard]] kube::Resource job_resource();
-[[nodiscard]] kube::Resource pod_resource();
 
 enum class Phase : std::uint8_t {
   None,        // We have nothing on it.

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "kube/core_resources.h"
 #include "modules/reference.h"
 #include "reconcile/conditions.h"
 
@@ -37,14 +38,7 @@ constexpr double kStatusWritesPerSecond = 20;
 constexpr std::chrono::seconds kStatusIntervalMin{5};
 
 kube::Resource core_resource(bool is_secret) {
-  return is_secret ? kube::Resource{.version = "v1",
-                                    .plural = "secrets",
-                                    .kind = "Secret",
-                                    .namespaced = true}
-                   : kube::Resource{.version = "v1",
-                                    .plural = "configmaps",
-                                    .kind = "ConfigMap",
-                                    .namespaced = true};
+  return is_secret ? kube::secret_resource() : kube::config_map_resource();
 }
 
 // The value of one key, decoded; nothing when there is none.
@@ -224,8 +218,7 @@ OperatorController::OperatorController(const Host& host)
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),
-      module_watches_(host.client, log_,
-                      [this](const kube::ObjectKey& key) { controller_.enqueue(key); }),
+      module_watches_(host.cache, [this](const kube::ObjectKey& key) { controller_.enqueue(key); }),
       controller_(host.loop, host.metrics, log_,
                   {.name = "operator", .concurrency = 4, .turnstile = &host_.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {

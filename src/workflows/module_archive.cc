@@ -24,11 +24,6 @@ constexpr std::chrono::minutes kBelieved{10};
 constexpr std::string_view kFieldManager = "hangar-workflows";
 constexpr std::string_view kLabel = "workflows.example.com/machine";
 constexpr std::string_view kNamePrefix = "machine-";
-constexpr std::string_view kListPath =
-    "/apis/apps/v1/controllerrevisions?labelSelector=workflows.example.com%2Fmachine&limit=500";
-// A copy has up to a megabyte.
-constexpr const char* kMetadataOnly =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 constexpr std::size_t kDigestDigits = 64;
 
 kube::Resource controller_revisions() {
@@ -138,23 +133,18 @@ io::Task<Result<>> ModuleArchive::restore(ArchivedModule module, std::stop_token
 }
 
 io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::stop_token stop) {
+  // A copy has up to a megabyte.
+  const kube::List copies = HANGAR_CO_TRY(co_await parts_.client.list(
+      controller_revisions(),
+      {.label_selector = std::string(kLabel), .detail = kube::Detail::Metadata}, std::move(stop)));
   std::vector<ArchivedModule> modules;
-  std::string rest;
-  do {
-    const json::Value page = HANGAR_CO_TRY(
-        co_await parts_.client.get_path(fmt::format("{}{}", kListPath, rest), stop, kMetadataOnly));
-    if (const json::Array* const items = json::array_at(page, {"items"})) {
-      for (const json::Value& copy : *items) {
-        const kube::ObjectKey key = kube::key_of(copy);
-        if (!key.name.starts_with(kNamePrefix)) continue;
-        ArchivedModule module{.namespace_ = key.namespace_,
-                              .sha256 = key.name.substr(kNamePrefix.size())};
-        if (is_digest(module.sha256)) modules.push_back(std::move(module));
-      }
-    }
-    rest = json::string_at(page, {"metadata", "continue"});
-    if (!rest.empty()) rest.insert(0, "&continue=");
-  } while (!rest.empty());
+  for (const kube::ObjectPtr& copy : copies.items) {
+    const kube::ObjectKey& key = copy->key();
+    if (!key.name.starts_with(kNamePrefix)) continue;
+    ArchivedModule module{.namespace_ = key.namespace_,
+                          .sha256 = key.name.substr(kNamePrefix.size())};
+    if (is_digest(module.sha256)) modules.push_back(std::move(module));
+  }
   co_return modules;
 }
 

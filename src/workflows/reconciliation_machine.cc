@@ -1,6 +1,7 @@
 // The part of a Reconciliation that has to do with its machine.
 #include "base/time.h"
 #include "io/loop.h"
+#include "kube/core_resources.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
 #include "workflows/reconciliation.h"
@@ -20,10 +21,6 @@ namespace {
 
 // An event that means nothing: whether a machine answers it says whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
-
-kube::Resource config_maps() {
-  return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
-}
 
 // A word that no earlier run of an object had.
 std::string run_of(WallTime now) {
@@ -85,7 +82,7 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
 void Reconciliation::watch_config_maps() {
   for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map}) {
     if (!name) continue;
-    parts_.watches.watch_object(key_, config_maps(),
+    parts_.watches.watch_object(key_, kube::config_map_resource(),
                                 {.namespace_ = key_.namespace_, .name = *name});
   }
 }

@@ -1,5 +1,6 @@
 #include "workflows/watches.h"
 
+#include "kube/scope.h"
 #include "workflows/actions.h"
 
 #include <string>
@@ -33,7 +34,8 @@ void Watches::watch_object(const kube::ObjectKey& workflow, const kube::Resource
   watched.subscription =
       cache_.subscribe({.resource = resource,
                         .namespace_ = object.namespace_,
-                        .field_selector = "metadata.name=" + object.name},
+                        .field_selector = "metadata.name=" + object.name,
+                        .detail = kube::Detail::Metadata},
                        {.on_delta = [this, ref](const kube::Delta&) {
                          const auto found = objects_.find(ref);
                          if (found == objects_.end()) return;

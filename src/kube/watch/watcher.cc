@@ -65,7 +65,8 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
   Result<List> listed = co_await client_.list(scope_.resource,
                                               {.namespace_ = scope_.namespace_,
                                                .label_selector = scope_.label_selector,
-                                               .field_selector = scope_.field_selector},
+                                               .field_selector = scope_.field_selector,
+                                               .detail = scope_.detail},
                                               stop);
   if (!listed) co_return machine_.on_list_failed(std::move(listed).error(), io::Loop::now());
   WatchMachine::Next next =
@@ -94,7 +95,7 @@ io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop
         if (stream.stop_requested()) return Result<>(fail(ErrorKind::Cancelled, "stopping"));
         return take_line(line);
       },
-      stream.get_token());
+      stream.get_token(), scope_.detail);
   care_.cancel();
   if (ended || ended.error().kind() == ErrorKind::Cancelled) {
     co_return machine_.on_ended(std::nullopt, io::Loop::now());

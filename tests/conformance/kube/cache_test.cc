@@ -243,6 +243,26 @@ TEST_F(CacheTest, SharesOneWatchAndReplaysForWhoComesLater) {
   EXPECT_FALSE(late.content.contains("b"));
 }
 
+TEST_F(CacheTest, KeepsMetadataAloneForWhoAsksForNoMore) {
+  make("a", R"({"x":"1"})");
+  Mirror mirror;
+  Scope scope = here();
+  scope.detail = Detail::Metadata;
+  const auto subscription = cache_->subscribe(scope, mirror.handlers());
+  ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+
+  change("a", R"({"x":"2"})");
+
+  const Content expected = truth();
+  EXPECT_TRUE(wait([&] { return mirror.content == expected; }));
+  const ObjectPtr kept = subscription->get({namespace_, "a"});
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(json::find(kept->to_value(), {"data"}), nullptr) << kept->bytes();
+  const auto whole = cache_->subscribe(here(), {});
+  ASSERT_TRUE(session_->run(whole->wait_synced({})).has_value());
+  EXPECT_EQ(json::string_at(whole->get({namespace_, "a"})->to_value(), {"data", "x"}), "2");
+}
+
 TEST_F(CacheTest, LetsSubscribersComeAndGoWithinCallbacks) {
   make("a");
   make("b");

@@ -295,6 +295,21 @@ TEST_F(ClientTest, FollowsPagesToTheEnd) {
   EXPECT_EQ(names({.field_selector = "metadata.name=c07"}), std::set<std::string>{"c07"});
 }
 
+TEST_F(ClientTest, ListsMetadataAlone) {
+  for (const char* name : {"c1", "c2", "c3"})
+    create_config_map(name, R"({"x":"1"})");
+
+  const auto list = session().run(client().list(
+      kConfigMaps, {.namespace_ = namespace_, .page_size = 2, .detail = Detail::Metadata}, {}));
+
+  ASSERT_TRUE(list.has_value()) << list.error().message();
+  EXPECT_GE(list->items.size(), 3);
+  for (const ObjectPtr& item : list->items) {
+    EXPECT_FALSE(item->uid().empty() || item->resource_version().empty()) << item->bytes();
+    EXPECT_EQ(json::find(item->to_value(), {"data"}), nullptr) << item->bytes();
+  }
+}
+
 TEST_F(ClientTest, RemovesOnlyWhatIsMeant) {
   const json::Value created = create_config_map("a");
   const std::string uid(json::string_at(created, {"metadata", "uid"}));

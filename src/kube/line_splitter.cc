@@ -1,4 +1,4 @@
-#include "kube/internal/line_splitter.h"
+#include "kube/line_splitter.h"
 
 #include "base/result.h"
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 
 Result<> LineSplitter::feed(std::string_view piece,
                             const std::function<Result<>(std::string_view line)>& on_line) {
@@ -38,4 +38,4 @@ Result<> LineSplitter::feed(std::string_view piece,
   return {};
 }
 
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

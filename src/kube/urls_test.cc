@@ -1,4 +1,4 @@
-#include "kube/internal/urls.h"
+#include "kube/urls.h"
 
 #include "base/result.h"
 #include "kube/object.h"
@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 namespace {
 
 const Resource kPods{"", "v1", "pods", "Pod", true};
@@ -52,4 +52,4 @@ TEST(Query, LeavesOutWhatIsEmptyAndEncodesTheRest) {
 }
 
 }  // namespace
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

@@ -1,4 +1,4 @@
-#include "kube/internal/urls.h"
+#include "kube/urls.h"
 
 #include "base/result.h"
 #include "kube/internal/percent.h"
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 
 namespace {
 
@@ -21,7 +21,7 @@ Result<std::string> segment(std::string_view text, std::string_view what) {
         ErrorKind::InvalidInput,
         fmt::format("{} \"{}\" must not be '.' or '..' nor contain '/' or '%'", what, text));
   }
-  return percent_encode(text);
+  return internal::percent_encode(text);
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ Query& Query::add(std::string_view name, std::string_view value) {
   text_ += text_.empty() ? '?' : '&';
   text_ += name;
   text_ += '=';
-  text_ += percent_encode(value);
+  text_ += internal::percent_encode(value);
   return *this;
 }
 
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

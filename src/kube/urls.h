@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 
 // "/apis/apps/v1/namespaces/ns/deployments"; without `namespaces/ns` when the namespace is empty or
 // the resource has none. InvalidInput when a part could change the meaning of the path: the server
@@ -30,4 +30,4 @@ class Query {
   std::string text_;
 };
 
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 
 class LineSplitter {
  public:
@@ -26,4 +26,4 @@ class LineSplitter {
   std::string partial_;
 };
 
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

@@ -1,4 +1,4 @@
-#include "kube/internal/line_splitter.h"
+#include "kube/line_splitter.h"
 
 #include "base/result.h"
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::kube::internal {
+namespace hangar::kube {
 namespace {
 
 using ::testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(LineSplitter, EndsWithTheErrorOfItsReader) {
 }
 
 }  // namespace
-}  // namespace hangar::kube::internal
+}  // namespace hangar::kube

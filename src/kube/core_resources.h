@@ -1,0 +1,18 @@
+// Collections of the core group that more than one folder reads.
+#pragma once
+
+#include "kube/object.h"
+
+namespace hangar::kube {
+
+[[nodiscard]] inline Resource config_map_resource() {
+  return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
+}
+[[nodiscard]] inline Resource pod_resource() {
+  return {.version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true};
+}
+[[nodiscard]] inline Resource secret_resource() {
+  return {.version = "v1", .plural = "secrets", .kind = "Secret", .namespaced = true};
+}
+
+}  // namespace hangar::kube
