@@ -200,14 +200,19 @@ def waits(cluster, namespace, name):
                       f"{name} waits", 60)["revision"]["sha256"]
 
 
+def begun_on_a_lost_host(rig, namespace, directory, *arguments, flags=("--features=workflows",), **options):
+    """The digest that the workflow `it` began with, on a host that was killed, and whose cache nobody else has."""
+    host = Host(rig.kubeconfig, directory / "first", *flags)
+    try:
+        rig.create(workflows.workflow("it", namespace, *arguments, input={"soakMilliseconds": 600000}, **options))
+        return waits(rig, namespace, "it")
+    finally:
+        host.kill()
+
+
 @pytest.mark.parametrize("then", ["edited", "deleted"])
 def test_a_host_with_an_empty_cache_goes_on_with_the_module_that_a_workflow_began_with(rig, namespace, tmp_path, then):
-    first = Host(rig.kubeconfig, tmp_path / "first", "--features=workflows")
-    try:
-        rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
-        pinned = waits(rig, namespace, "it")
-    finally:
-        first.kill()
+    pinned = begun_on_a_lost_host(rig, namespace, tmp_path, "rollout")
     if then == "edited":
         workflows.module(rig, namespace, "rollout", bundle(ROLLOUT).replace("canary", "sparrow"))
     else:
@@ -233,13 +238,8 @@ def test_a_tag_that_has_moved_still_leads_to_the_artifact_that_a_workflow_began_
     registry.push("machines/rollout", "v1", workflows.built("rollout.js"))
     moved = tmp_path / "moved.js"
     moved.write_text(bundle(ROLLOUT).replace("canary", "sparrow"))
-    first = Host(rig.kubeconfig, tmp_path / "first", *flags)
-    try:
-        module = {"url": registry.url("machines/rollout", "v1"), "insecure": True}
-        rig.create(workflows.workflow("it", namespace, module=module, input={"soakMilliseconds": 600000}))
-        pinned = waits(rig, namespace, "it")
-    finally:
-        first.kill()
+    module = {"url": registry.url("machines/rollout", "v1"), "insecure": True}
+    pinned = begun_on_a_lost_host(rig, namespace, tmp_path, flags=flags, module=module)
     registry.push("machines/rollout", "v1", moved)
     rig.delete(*REVISION, f"machine-{pinned}", namespace)
     signal(rig, namespace, "it", "1", "ABORT")
@@ -254,12 +254,7 @@ def test_a_tag_that_has_moved_still_leads_to_the_artifact_that_a_workflow_began_
 
 
 def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
-    first = Host(rig.kubeconfig, tmp_path / "first", "--features=workflows")
-    try:
-        rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
-        pinned = waits(rig, namespace, "it")
-    finally:
-        first.kill()
+    pinned = begun_on_a_lost_host(rig, namespace, tmp_path, "rollout")
     rig.delete(*REVISION, f"machine-{pinned}", namespace)
     forged = base64.b64encode(gzip.compress(bundle(CONDUCTOR).encode())).decode()
     rig.create({"apiVersion": REVISION[0], "kind": REVISION[1], "revision": 1, "data": {"gzip": forged},
