@@ -1,15 +1,27 @@
 #include "airways/airway.h"
 
+#include "airways/matcher.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
 #include "json/fields.h"
+#include "json/value.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

@@ -7,20 +7,18 @@
 #include "airways/identity.h"
 #include "airways/instance_controller.h"
 #include "airways/ownership.h"
-#include "airways/patches.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
-#include "airways/resource_ref.h"
 #include "base/result.h"
-#include "base/time.h"
-#include "io/all.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
+#include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/finalizer.h"
 
@@ -29,11 +27,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -1,10 +1,16 @@
 #include "airways/crd_template.h"
 
+#include "airways/airway.h"
 #include "airways/ownership.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <expected>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,9 +1,17 @@
 #include "airways/identity.h"
 
+#include "airways/conditions.h"
+#include "airways/resource_ref.h"
+#include "base/time.h"
+#include "json/value.h"
+
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

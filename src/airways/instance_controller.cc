@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/store.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
 

@@ -11,6 +11,7 @@
 #include "airways/patches.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
+#include "airways/readiness.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -24,6 +25,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
+#include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/finalizer.h"
 #include "wasm/module.h"
@@ -32,11 +34,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -1,8 +1,17 @@
 #include "airways/matcher.h"
 
+#include "airways/resource_ref.h"
+#include "base/result.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace hangar::airways {
 

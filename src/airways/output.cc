@@ -1,14 +1,19 @@
 #include "airways/output.h"
 
+#include "airways/resource_ref.h"
 #include "base/limits.h"
+#include "base/result.h"
 #include "json/value.h"
 #include "json/yaml.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <expected>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>

@@ -1,13 +1,20 @@
 #include "airways/ownership.h"
 
 #include "airways/output.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

@@ -2,14 +2,21 @@
 
 #include "airways/airway.h"
 #include "airways/conditions.h"
+#include "airways/resource_ref.h"
+#include "json/value.h"
+#include "kube/object.h"
+#include "reconcile/readiness.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

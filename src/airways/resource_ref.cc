@@ -1,7 +1,14 @@
 #include "airways/resource_ref.h"
 
+#include "base/result.h"
+#include "json/value.h"
+#include "kube/object.h"
+
 #include <algorithm>
-#include <utility>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
 
 namespace hangar::airways {
 

@@ -1,18 +1,31 @@
 #include "airways/revision.h"
 
 #include "airways/internal/digest.h"
+#include "airways/resource_ref.h"
 #include "base/base64.h"
 #include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "json/value.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
+#include <zconf.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

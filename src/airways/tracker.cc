@@ -1,11 +1,17 @@
 #include "airways/tracker.h"
 
+#include "airways/airway.h"
+#include "airways/resource_ref.h"
+
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 

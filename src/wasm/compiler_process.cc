@@ -17,12 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <memory>
-#include <optional>
+#include <expected>
 #include <stop_token>
 #include <string>
 #include <string_view>

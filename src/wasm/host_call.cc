@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -283,8 +284,7 @@ HostTask<std::uint64_t> HostCall::call_guest(std::string name, std::uint32_t arg
     co_return fail(ErrorKind::GuestFault,
                    fmt::format("{} calls a host function that needs {}", name, name));
   }
-  GuestCallWait wait(call, item.of.func, argument);
-  Result<std::uint64_t> result = co_await wait;
+  Result<std::uint64_t> result = co_await GuestCallWait(call, item.of.func, argument);
   call.run().exit_guest_call();
   if (!result) co_return std::unexpected(std::move(result).error().in(name));
   co_return result;

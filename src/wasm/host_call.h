@@ -261,8 +261,7 @@ class HostCall::LoopWait final : public internal::Wait {
 
 template <class T>
 HostTask<T> HostCall::on_loop(Ask<T> ask) const {
-  LoopWait<T> wait(*this, std::move(ask));
-  co_return co_await wait;
+  co_return co_await LoopWait<T>(*this, std::move(ask));
 }
 
 }  // namespace hangar::wasm

@@ -1,20 +1,19 @@
 #include "wasm/instance.h"
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/engine.h"
-#include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/execution.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
 #include "wasm/module.h"
+#include "wasm/module_header.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/checkpoint_native.h"
@@ -37,9 +36,11 @@
 #include <wasmtime/val.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <span>
@@ -253,11 +254,11 @@ Result<> set_globals(const Resident& resident, std::span<const GlobalValue> valu
 Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resident& resident,
                                       const Draft& draft) {
   const std::span<const std::byte> memory = resident.memory_bytes();
-  Snapshot snapshot{.module = module.digest(),
-                    .base_number = draft.image->number(),
-                    .memory_bytes = memory.size(),
-                    .globals = values_of_globals(resident),
-                    .pages = draft.pages};
+  const Snapshot snapshot{.module = module.digest(),
+                          .base_number = draft.image->number(),
+                          .memory_bytes = memory.size(),
+                          .globals = values_of_globals(resident),
+                          .pages = draft.pages};
   return encode(snapshot, [&](std::uint32_t page, std::span<std::byte> into) {
     exclusive_or(into, memory.data() + std::size_t{page} * kPageBytes, draft.image->page(page));
   });

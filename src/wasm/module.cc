@@ -1,7 +1,6 @@
 #include "wasm/module.h"
 
 #include "base/limits.h"
-#include "wasm/internal/handles.h"
 #include "wasm/module_header.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,5 @@
 #include "wasm/run.h"
 
-#include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/event.h"
@@ -10,10 +9,10 @@
 #include "wasm/host_call.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/execution.h"
-#include "wasm/internal/fault.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
 #include "wasm/module.h"
+#include "wasm/module_header.h"
 
 #include <fmt/format.h>
 #include <wasmtime/extern.h>

@@ -17,9 +17,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <stop_token>

@@ -1,14 +1,20 @@
 #include "airways/internal/digest.h"
 
 #include "base/assert.h"
+#include "json/value.h"
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <openssl/types.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::airways::internal {

@@ -1,14 +1,12 @@
 #include "wasm/internal/fault.h"
 
 #include "base/limits.h"
-#include "wasm/internal/handles.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 #include <wasmtime/config.h>
 #include <wasmtime/error.h>
 
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <mutex>
 #include <optional>

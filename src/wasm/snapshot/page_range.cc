@@ -1,7 +1,7 @@
 #include "wasm/snapshot/page_range.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <iterator>
 
 namespace hangar::wasm {
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <filesystem>
 #include <iterator>
 #include <limits>

@@ -4,7 +4,6 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
-#include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/host_task.h"
@@ -13,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <expected>
 #include <optional>
 #include <span>
 #include <stop_token>
