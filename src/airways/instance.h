@@ -40,6 +40,9 @@ struct Instance {
 
   std::optional<ReleaseHistory> history;
   std::map<ResourceRef, Applied> applied;
+  // What the prune that goes on found to be gone, or not ours any more. Each of its resources that
+  // goes brings the instance back, and those need not be asked for again.
+  std::set<ResourceRef> pruned;
   // The last release, for readiness: what was applied, in stages flattened.
   std::vector<std::pair<ResourceRef, kube::GroupVersionKind>> released;
   std::set<std::string, std::less<>>

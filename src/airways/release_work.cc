@@ -162,7 +162,10 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
     const std::size_t end = std::min(first + limits::kParallelAppliesMax, steps.size());
     std::vector<io::Task<Result<json::Value>>> sends;
     for (std::size_t index = first; index < end; ++index) {
-      sends.push_back(send(&stage[steps[index].index], dry_run));
+      const json::Value& desired = stage[steps[index].index];
+      // Whatever the answer: it may be there from now on.
+      if (!dry_run) memory_.pruned.erase(ref_of(desired));
+      sends.push_back(send(&desired, dry_run));
     }
     std::vector<Result<json::Value>> answers = co_await io::all(platform_.loop, std::move(sends));
     for (std::size_t index = first; index < end; ++index) {
@@ -185,8 +188,10 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
   const auto groups = plan_prune(memory_.history->inventory(), wanted, prune_options_);
   for (const std::vector<PruneStep>& group : groups) {
     std::vector<io::Task<Result<Progress>>> steps;
-    for (const PruneStep& step : group)
-      steps.push_back(prune_one(step));
+    for (const PruneStep& step : group) {
+      const bool is_done = memory_.pruned.contains(step.ref) && !platform_.view.child(step.ref);
+      if (!is_done) steps.push_back(prune_one(step));
+    }
     Progress all;
     for (Result<Progress>& one : co_await io::all(platform_.loop, std::move(steps))) {
       Progress progress = HANGAR_CO_TRY(std::move(one));
@@ -195,6 +200,7 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
     // What depends on this group's resources stays until they are gone.
     if (!all.done) co_return all;
   }
+  memory_.pruned.clear();
   co_return Progress{};
 }
 
@@ -212,6 +218,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
   const Progress waiting{.done = false, .waiting_for = step.ref.to_string() + " is being deleted"};
   switch (prune_action(step, value ? &*value : nullptr, release_)) {
     case PruneAction::Leave:
+      memory_.pruned.insert(step.ref);
       co_return Progress{};
     case PruneAction::Wait:
       co_return waiting;
@@ -221,6 +228,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
             co_await platform_.client.patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
                                             {.field_manager = std::string(kFieldManager)}, stop_));
       }
+      memory_.pruned.insert(step.ref);
       co_return Progress{};
     }
     case PruneAction::Delete:

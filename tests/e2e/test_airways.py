@@ -229,6 +229,24 @@ def test_deleting_an_instance_deletes_what_it_made_and_its_history(cluster, kind
     assert cluster.list("v1", "Secret", namespace, "internal.yoke/kind=revision") == []
 
 
+def test_deleting_an_instance_asks_for_each_resource_about_once(cluster, host, kind, namespace):
+    made = kind()
+    names = [f"child{n}" for n in range(20)]
+    made.create("it", "children", namespace, names=names)
+    made.ready("it", namespace)
+    settle(host)
+
+    def reads():
+        return sum(value for key, value in host.metrics().items() if key.startswith("rest_client_requests_total{") and 'method="GET"' in key)
+
+    before = reads()
+    made.delete("it", namespace)
+    eventually(lambda: made.get("it", namespace) is None, "the instance is gone")
+
+    # Not once more for each that goes: that would be some two hundred. Watches that begin count too.
+    assert reads() - before <= 2 * len(names)
+
+
 def test_other_finalizers_are_kept(cluster, kind, namespace):
     made = kind()
     manifest = instance(made.kind, "it", {"behaviour": "basic"}, namespace, finalizers=["example.com/mine"])
