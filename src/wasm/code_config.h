@@ -17,7 +17,8 @@
 
 namespace hangar::wasm {
 
-// Part of the cache's key. Change it with anything below, and when wasmtime is updated.
+// Part of the cache's key. Change it with anything below, with what link_plugin() makes, and when
+// wasmtime is updated.
 inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-config-1";
 
 // A whole 32-bit memory is reserved and guarded, so that loads and stores need no bounds checks.
