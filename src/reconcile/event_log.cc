@@ -9,12 +9,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace hangar::reconcile {
 
@@ -56,6 +61,19 @@ json::Value to_document(const ObjectReference& reference) {
   return document;
 }
 
+// Forgets the half that was used longest ago once there are too many.
+template <class Map>
+void make_room(Map& map, std::size_t count_max) {
+  if (map.size() < count_max) return;
+  std::vector<std::uint64_t> turns;
+  turns.reserve(map.size());
+  for (const auto& [hash, entry] : map)
+    turns.push_back(entry.used_at);
+  const auto middle = turns.begin() + static_cast<std::ptrdiff_t>(turns.size() / 2);
+  std::ranges::nth_element(turns, middle);
+  std::erase_if(map, [&middle](const auto& entry) { return entry.second.used_at < *middle; });
+}
+
 }  // namespace
 
 ObjectReference reference_to(const json::Value& object) {
@@ -74,123 +92,130 @@ bool EventLog::say(const ObjectReference& regarding, EventText text, Instant now
                    WallTime wall_now) {
   if (!may_speak(regarding, now)) return false;
   truncate(text.message, kMessageBytesMax);
-  const auto known = by_said_.find(said(regarding, text));
-  const bool is_new = known == by_said_.end();
-  const bool will_wait = is_new || !(*known)->is_pending;
-  if (will_wait && pending_.size() >= limits::kEventsPendingMax) return false;
-  if (is_new) {
-    forget_oldest();
-    std::string name = regarding.key.name;
-    truncate(name, kNameBytesMax);
-    series_.push_back(
-        {.regarding = regarding,
+  const Hash hash = hash_of(regarding, text);
+  auto pending = pending_of_.find(hash);
+  if (pending == pending_of_.end()) {
+    if (pending_.size() >= limits::kEventsPendingMax) return false;
+    const auto known = told_.find(hash);
+    const bool is_stored = known != told_.end();
+    pending_.push_back(
+        {.hash = hash,
+         .regarding = regarding,
          .text = std::move(text),
-         .event_name =
-             fmt::format("{}.{:x}.{:x}", name, wall_now.time_since_epoch().count(), ++named_count_),
-         .first = wall_now});
-    by_said_.insert(std::prev(series_.end()));
-  } else {
-    series_.splice(series_.end(), series_, *known);
+         .told = is_stored ? known->second : Told{.first = wall_now, .number = ++named_count_},
+         .is_stored = is_stored});
+    pending = pending_of_.emplace(hash, std::prev(pending_.end())).first;
   }
-  const auto series = std::prev(series_.end());
-  ++series->count;
-  series->last = wall_now;
-  if (!std::exchange(series->is_pending, true)) pending_.push_back(series);
+  ++pending->second->told.count;
+  pending->second->last = wall_now;
   return true;
 }
 
 std::optional<EventLog::Write> EventLog::next() {
   if (pending_.empty()) return std::nullopt;
-  Series& series = *pending_.front();
-  // What is said while this is written makes it pending again.
-  series.is_pending = false;
-  Write write{.key = {namespace_for(series.regarding), series.event_name},
-              .is_new = !series.is_stored,
-              .document = {}};
+  Pending& pending = pending_.front();
+  pending.written_count = pending.told.count;
+  Write write{.key = key_of(pending), .is_new = !pending.is_stored, .document = {}};
   if (write.is_new) {
-    write.document = event_of(series);
+    write.document = event_of(pending);
   } else {
     write.document =
-        json::Object{{"count", series.count}, {"lastTimestamp", to_rfc3339(series.last)}};
+        json::Object{{"count", pending.told.count}, {"lastTimestamp", to_rfc3339(pending.last)}};
   }
   return write;
 }
 
 bool EventLog::on_written(const Result<>& written) {
-  const auto series = pending_.front();
-  pending_.pop_front();
-  bool is_over = true;
+  Pending& pending = pending_.front();
   if (written) {
-    series->is_stored = true;
-    series->try_count = 0;
-  } else if (series->is_stored && written.error().kind() == ErrorKind::NotFound) {
-    // Events live for an hour: a new one goes on with the count.
-    series->is_stored = false;
-    series->event_name += fmt::format(".{:x}", ++named_count_);
-    truncate(series->event_name, 253);
-    if (!std::exchange(series->is_pending, true)) pending_.push_front(series);
-  } else if (written.error().kind() == ErrorKind::Unavailable && ++series->try_count < kTriesMax) {
-    if (!std::exchange(series->is_pending, true)) pending_.push_front(series);
-    is_over = false;
+    pending.is_stored = true;
+    pending.try_count = 0;
+    remember(pending);
+    if (pending.told.count == pending.written_count) {
+      drop_first();
+    } else {
+      // Said again meanwhile: after the others.
+      pending_.splice(pending_.end(), pending_, pending_.begin());
+    }
+    return true;
   }
-  return is_over;
+  if (pending.is_stored && written.error().kind() == ErrorKind::NotFound) {
+    // Events live for an hour: a new one goes on with the count.
+    pending.is_stored = false;
+    pending.told.number = ++named_count_;
+    told_.erase(pending.hash);
+    return true;
+  }
+  if (written.error().kind() == ErrorKind::Unavailable && ++pending.try_count < kTriesMax) {
+    return false;
+  }
+  drop_first();
+  return true;
 }
 
-EventLog::Said EventLog::said(const ObjectReference& regarding, const EventText& text) {
-  return {.uid = regarding.uid,
-          .namespace_ = regarding.key.namespace_,
-          .name = regarding.key.name,
-          .type = text.type,
-          .reason = text.reason,
-          .message = text.message};
+EventLog::Hash EventLog::hash_of(const ObjectReference& regarding, const EventText& text) {
+  // No part has a null byte but the last.
+  const std::string_view type = text.type == EventType::Warning ? "W" : "N";
+  std::string said;
+  for (const std::string_view part :
+       {std::string_view(regarding.uid), std::string_view(regarding.key.namespace_),
+        std::string_view(regarding.key.name), type, std::string_view(text.reason)}) {
+    said += part;
+    said += '\0';
+  }
+  return std::hash<std::string>()(said + text.message);
 }
 
 bool EventLog::may_speak(const ObjectReference& regarding, Instant now) {
-  std::string name =
+  const std::string name =
       regarding.uid.empty() ? regarding.gvk.kind + "/" + regarding.key.to_string() : regarding.uid;
-  if (const auto known = allowance_of_.find(name); known != allowance_of_.end()) {
-    allowances_.splice(allowances_.end(), allowances_, known->second);
-  } else {
-    if (allowances_.size() >= limits::kEventSeriesMax) {
-      // The one that was silent for longest has the most tokens again: it loses least.
-      allowance_of_.erase(allowances_.front().name);
-      allowances_.pop_front();
-    }
-    allowances_.push_back({.name = std::move(name), .bucket = TokenBucket(kPerObject)});
-    allowance_of_.emplace(allowances_.back().name, std::prev(allowances_.end()));
+  const Hash hash = std::hash<std::string>()(name);
+  auto known = allowances_.find(hash);
+  if (known == allowances_.end()) {
+    // Whoever was silent for longest has the most tokens again: it loses least.
+    make_room(allowances_, limits::kEventSeriesMax);
+    known = allowances_.emplace(hash, Allowance{.bucket = TokenBucket(kPerObject)}).first;
   }
-  return allowances_.back().bucket.try_take(now);
+  known->second.used_at = ++turn_;
+  return known->second.bucket.try_take(now);
 }
 
-json::Value EventLog::event_of(const Series& series) const {
-  const auto& [type, reason, message] = series.text;
+kube::ObjectKey EventLog::key_of(const Pending& pending) {
+  std::string name = pending.regarding.key.name;
+  truncate(name, kNameBytesMax);
+  return {.namespace_ = namespace_for(pending.regarding),
+          .name = fmt::format("{}.{:x}.{:x}", name, pending.told.first.time_since_epoch().count(),
+                              pending.told.number)};
+}
+
+json::Value EventLog::event_of(const Pending& pending) const {
+  const auto& [type, reason, message] = pending.text;
+  const kube::ObjectKey key = key_of(pending);
   return json::Object{{"apiVersion", "v1"},
                       {"kind", "Event"},
-                      {"metadata", json::Object{{"namespace", namespace_for(series.regarding)},
-                                                {"name", series.event_name}}},
-                      {"involvedObject", to_document(series.regarding)},
+                      {"metadata", json::Object{{"namespace", key.namespace_}, {"name", key.name}}},
+                      {"involvedObject", to_document(pending.regarding)},
                       {"type", type == EventType::Warning ? "Warning" : "Normal"},
                       {"reason", reason},
                       {"message", message},
                       {"source", json::Object{{"component", component_}}},
                       {"reportingComponent", component_},
                       {"reportingInstance", instance_},
-                      {"firstTimestamp", to_rfc3339(series.first)},
-                      {"lastTimestamp", to_rfc3339(series.last)},
-                      {"count", series.count}};
+                      {"firstTimestamp", to_rfc3339(pending.told.first)},
+                      {"lastTimestamp", to_rfc3339(pending.last)},
+                      {"count", pending.told.count}};
 }
 
-void EventLog::forget_oldest() {
-  if (series_.size() < limits::kEventSeriesMax) return;
-  // Those that wait to be written stay: pending_ points at them, and there are fewer of them.
-  for (auto series = series_.begin(); series != series_.end(); ++series) {
-    const bool is_in_pending =
-        series->is_pending || (!pending_.empty() && pending_.front() == series);
-    if (is_in_pending) continue;
-    by_said_.erase(series);
-    series_.erase(series);
-    return;
-  }
+void EventLog::remember(const Pending& pending) {
+  make_room(told_, limits::kEventSeriesMax);
+  Told& told = told_[pending.hash];
+  told = pending.told;
+  told.used_at = ++turn_;
+}
+
+void EventLog::drop_first() {
+  pending_of_.erase(pending_.front().hash);
+  pending_.pop_front();
 }
 
 }  // namespace hangar::reconcile

@@ -6,23 +6,18 @@
 // does not answer is merged the same way before it is written.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
 #include "reconcile/backoff.h"
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
+#include <unordered_map>
 
 namespace hangar::reconcile {
 
@@ -63,54 +58,49 @@ class EventLog {
   [[nodiscard]] std::size_t pending_count() const { return pending_.size(); }
 
  private:
-  // There are thousands of these: nothing is in them twice.
-  struct Series {
+  // What has been said is remembered by its hash alone: there are thousands of these, and an Event
+  // has a kilobyte. Two with the same hash count as the same, if they are about the same object;
+  // otherwise the server does not find the Event, and a new one begins.
+  using Hash = std::uint64_t;
+  static Hash hash_of(const ObjectReference& regarding, const EventText& text);
+
+  // An Event that the server has.
+  struct Told {
+    WallTime first;             // When; with `number` the end of its name.
+    std::uint64_t used_at = 0;  // Of turn_.
+    std::uint32_t number = 0;
+    std::uint32_t count = 0;
+  };
+  // One that it does not have, or with a lower count.
+  struct Pending {
+    Hash hash = 0;
     ObjectReference regarding;
     EventText text;
-    std::string event_name;
-    std::int64_t count = 0;
-    WallTime first;
+    Told told;
     WallTime last;
-    bool is_stored = false;   // The server has it, with some count.
-    bool is_pending = false;  // In pending_.
+    std::uint32_t written_count = 0;  // Of the document that is being written.
     std::uint32_t try_count = 0;
-  };
-  using SeriesList = std::list<Series>;
-  // What makes two the same.
-  struct Said {
-    std::string_view uid;
-    std::string_view namespace_;
-    std::string_view name;
-    EventType type;
-    std::string_view reason;
-    std::string_view message;
-    auto operator<=>(const Said&) const = default;
-  };
-  static Said said(const ObjectReference& regarding, const EventText& text);
-  struct BySaid {
-    using is_transparent = void;
-    static Said key(const Said& one) { return one; }
-    static Said key(SeriesList::iterator series) { return said(series->regarding, series->text); }
-    bool operator()(const auto& left, const auto& right) const { return key(left) < key(right); }
+    bool is_stored = false;
   };
   struct Allowance {
-    std::string name;  // Of the object: its uid, or what else names it.
     TokenBucket bucket;
+    std::uint64_t used_at = 0;
   };
-  using Allowances = std::list<Allowance>;
 
   [[nodiscard]] bool may_speak(const ObjectReference& regarding, Instant now);
-  [[nodiscard]] json::Value event_of(const Series& series) const;
-  void forget_oldest();
+  [[nodiscard]] static kube::ObjectKey key_of(const Pending& pending);
+  [[nodiscard]] json::Value event_of(const Pending& pending) const;
+  void remember(const Pending& pending);
+  void drop_first();
 
   const std::string component_;
   const std::string instance_;
-  std::uint64_t named_count_ = 0;
-  SeriesList series_;  // The one that was said last is last.
-  std::set<SeriesList::iterator, BySaid> by_said_;
-  std::deque<SeriesList::iterator> pending_;  // To be written, the first one being written maybe.
-  Allowances allowances_;                     // The one that was used last is last.
-  std::map<std::string_view, Allowances::iterator> allowance_of_;
+  std::uint32_t named_count_ = 0;
+  std::uint64_t turn_ = 0;
+  std::list<Pending> pending_;  // The first one is being written, maybe.
+  std::unordered_map<Hash, std::list<Pending>::iterator> pending_of_;
+  std::unordered_map<Hash, Told> told_;
+  std::unordered_map<Hash, Allowance> allowances_;  // By object.
 };
 
 }  // namespace hangar::reconcile

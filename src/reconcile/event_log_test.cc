@@ -160,6 +160,39 @@ TEST(EventLog, ForgetsTheObjectThatWasSilentForLongest) {
   EXPECT_TRUE(say("noisy", "more"));
 }
 
+TEST(EventLog, ForgetsWhatItToldLongestAgo) {
+  Fixture fixture;
+  const auto is_new = [&fixture](const std::string& name) {
+    fixture.say(object(name), "it broke");
+    const bool is_created = fixture.log.next()->is_new;
+    EXPECT_TRUE(fixture.log.on_written({}));
+    return is_created;
+  };
+  ASSERT_TRUE(is_new("early"));
+  for (std::uint32_t count = 0; count < limits::kEventSeriesMax; ++count)
+    ASSERT_TRUE(is_new(std::to_string(count)));
+
+  EXPECT_TRUE(is_new("early"));
+  EXPECT_FALSE(is_new(std::to_string(limits::kEventSeriesMax - 1)));
+}
+
+TEST(EventLog, LetsOthersGoFirstWhenItIsSaidAgainMeanwhile) {
+  Fixture fixture;
+  fixture.say(object("a"), "it broke");
+  fixture.say(object("b"), "it broke");
+  const auto first = fixture.log.next();
+  fixture.say(object("a"), "it broke");
+  ASSERT_TRUE(fixture.log.on_written({}));
+
+  const auto second = fixture.log.next();
+  ASSERT_TRUE(fixture.log.on_written({}));
+  const auto third = fixture.log.next();
+
+  EXPECT_NE(second->key, first->key);
+  EXPECT_EQ(third->key, first->key);
+  EXPECT_EQ(json::int_at(third->document, {"count"}), 2);
+}
+
 TEST(EventLog, StaysWithinItsBoundsWhateverIsSaid) {
   Fixture fixture;
   for (std::uint32_t count = 0; count < 2 * limits::kEventSeriesMax; ++count) {
