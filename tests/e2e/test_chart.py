@@ -320,6 +320,7 @@ def node_flow(cluster):
     eventually(lambda: condition(cluster.get("v1", "Node", "node-0"), "WasmProvisioned").get("status") == "True", "it says so")
     cluster.patch("v1", "Node", "node-0", {"metadata": {"annotations": {"kwasm.sh/kwasm-node": None}}})
     eventually(lambda: "kwasm.sh/kwasm-provisioned" not in cluster.get("v1", "Node", "node-0")["metadata"]["labels"], "the node is not", 90)
+    eventually(lambda: not cluster.list("batch/v1", "Job", NAMESPACE), "its Jobs are gone", 90)
 
 
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
