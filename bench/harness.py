@@ -213,7 +213,7 @@ def cpu_seconds(pid):
 @contextlib.contextmanager
 def peak_memory(pid):
     """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss as sampled
-    every 100 ms (reading it walks all page tables, so more often would be felt)."""
+    every 500 ms (reading it walks all page tables, which is felt)."""
     peaks = {"rss": 0.0, "pss": 0.0}
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
     done = threading.Event()
@@ -222,7 +222,7 @@ def peak_memory(pid):
         while not done.is_set():
             with contextlib.suppress(OSError):
                 peaks["pss"] = max(peaks["pss"], memory(pid)["pss"])
-            done.wait(0.1)
+            done.wait(0.5)
 
     sampler = threading.Thread(target=sample, daemon=True)
     sampler.start()
