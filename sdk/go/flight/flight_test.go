@@ -2,12 +2,16 @@ package flight_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"hangar.dev/sdk/go/flight"
 )
@@ -46,6 +50,48 @@ func TestWriteResources(t *testing.T) {
 				t.Errorf("wrote %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Flights that leave this package for encoding/json, or come from there, keep their output.
+func TestWriteWritesWhatTheStandardLibraryWrites(t *testing.T) {
+	replicas := int32(0)
+	answer := flight.Resources{
+		&appsv1.Deployment{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Name: "<&>\u2028", Labels: map[string]string{"b": "\u00e9", "a": ""}},
+			Spec: appsv1.DeploymentSpec{
+				Replicas: &replicas,
+				Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{
+					MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(0)),
+				}},
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name:      "main",
+					Args:      []string{},
+					Env:       []corev1.EnvVar{{Name: "EMPTY"}},
+					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("100m")}},
+				}}}},
+			},
+		},
+		&corev1.Secret{
+			Data:       map[string][]byte{"key": {0, 255}},
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(1, 0), ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}}},
+		},
+		&custom{},
+		namespace("a"),
+	}
+	var want bytes.Buffer
+	if err := json.NewEncoder(&want).Encode([]flight.Resource(answer)); err != nil {
+		t.Fatal(err)
+	}
+
+	var output bytes.Buffer
+	if err := flight.Write(&output, answer); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := output.String(); got != want.String() {
+		t.Errorf("wrote\n%s\nwant\n%s", got, want.String())
 	}
 }
 

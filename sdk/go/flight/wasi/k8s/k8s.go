@@ -10,8 +10,9 @@
 package k8s
 
 import (
-	"encoding/json"
 	"fmt"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"hangar.dev/sdk/go/flight"
 	"hangar.dev/sdk/go/flight/wasi/internal/host"
