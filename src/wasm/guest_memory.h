@@ -19,6 +19,7 @@ class GuestMemory {
   explicit GuestMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
 
   [[nodiscard]] std::uint64_t size_bytes() const { return bytes_.size(); }
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
   // The bytes at `address`; GuestFault when they do not all lie inside.
   [[nodiscard]] Result<std::span<std::byte>> range(std::uint32_t address,

@@ -1,6 +1,7 @@
 #include "wasm/module.h"
 
 #include "base/limits.h"
+#include "wasm/internal/usual_pages.h"
 #include "wasm/module_header.h"
 
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,7 +82,11 @@ ExternKind kind_of(const wasm_externtype_t* type) {
 
 }  // namespace
 
-Module::Module(Parts parts) : parts_(std::move(parts)) {
+Module::Module(Parts parts)
+    : parts_(std::move(parts)),
+      usual_pages_(parts_.allocation == Allocation::Sleepable
+                       ? nullptr
+                       : std::make_unique<internal::UsualPages>()) {
   wasm_importtype_vec_t imports{};
   wasmtime_module_imports(parts_.code, &imports);
   imports_.reserve(imports.size);

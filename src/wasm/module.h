@@ -18,7 +18,8 @@ class Engine;
 
 namespace internal {
 class CodeFile;
-}
+class UsualPages;
+}  // namespace internal
 
 // Made by CodeCache. Its code is mapped from the cache's file, so that it is shared with other
 // processes and may leave memory when nobody runs it. Immutable: any thread.
@@ -61,6 +62,8 @@ class Module {
   [[nodiscard]] const std::shared_ptr<const internal::CodeFile>& file() const {
     return parts_.file;
   }
+  // Of one that is not Sleepable.
+  [[nodiscard]] internal::UsualPages& usual_pages() const { return *usual_pages_; }
 
  private:
   Parts parts_;
@@ -68,6 +71,7 @@ class Module {
   std::vector<Export> exports_;
   std::uint64_t memory_bytes_min_ = 0;
   std::uint64_t code_bytes_ = 0;
+  std::unique_ptr<internal::UsualPages> usual_pages_;  // Of runs, each from the beginning.
 };
 
 }  // namespace hangar::wasm

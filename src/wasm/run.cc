@@ -11,8 +11,10 @@
 #include "wasm/internal/execution.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
+#include "wasm/internal/usual_pages.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
+#include "wasm/snapshot/written_pages.h"
 
 #include <fmt/format.h>
 #include <wasmtime/extern.h>
@@ -37,6 +39,7 @@ class Run final : public Execution {
   Run(Engine& engine, const Module& module, const HostFunctions& functions, HostState& state,
       std::string entry, RunLimits limits)
       : Execution(engine, module, state),
+        written_pages_(engine.native().written_pages),
         functions_(functions),
         entry_(std::move(entry)),
         limits_(limits) {}
@@ -72,6 +75,7 @@ class Run final : public Execution {
     report_.has_timed_out = !ended && has_timed_out();
     report_.ended = std::move(ended);
     report_.memory_bytes = memory_view().size_bytes();
+    module().usual_pages().learn(written_pages_, memory_view().bytes());
     prepared_.reset();
     store_.reset();
     report_.cpu_time = cpu_time();
@@ -90,7 +94,10 @@ class Run final : public Execution {
     wasmtime_extern_t item;
     if (wasmtime_instance_export_get(context(), &instance_, kMemoryName.data(), kMemoryName.size(),
                                      &item)) {
-      if (item.kind == WASMTIME_EXTERN_MEMORY) set_memory(item.of.memory);
+      if (item.kind == WASMTIME_EXTERN_MEMORY) {
+        set_memory(item.of.memory);
+        module().usual_pages().make_ready(memory_view().bytes());
+      }
       wasmtime_extern_delete(&item);
     }
     const Export* const entry = module().find_export(entry_);
@@ -105,6 +112,7 @@ class Run final : public Execution {
     return {};
   }
 
+  const WrittenPages& written_pages_;
   const HostFunctions& functions_;
   const std::string entry_;
   const RunLimits limits_;

@@ -1,6 +1,7 @@
 #include "wasm/snapshot/page_range.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
 namespace hangar::wasm {
@@ -18,6 +19,17 @@ PageRanges united(const PageRanges& left, const PageRanges& right) {
     } else {
       result.push_back(range);
     }
+  }
+  return result;
+}
+
+PageRanges common(const PageRanges& left, const PageRanges& right) {
+  PageRanges result;
+  for (auto a = left.begin(), b = right.begin(); a != left.end() && b != right.end();) {
+    const std::uint32_t first = std::max(a->first, b->first);
+    const std::uint32_t end = std::min(a->end(), b->end());
+    if (first < end) result.push_back({.first = first, .count = end - first});
+    ++(a->end() < b->end() ? a : b);
   }
   return result;
 }

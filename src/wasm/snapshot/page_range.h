@@ -39,5 +39,7 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
 
 // All pages that are in one of both.
 [[nodiscard]] PageRanges united(const PageRanges& left, const PageRanges& right);
+// All pages that are in both.
+[[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);
 
 }  // namespace hangar::wasm

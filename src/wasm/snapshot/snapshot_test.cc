@@ -158,5 +158,12 @@ TEST(PageRanges, AreUnited) {
   EXPECT_EQ(united({{0, 10}}, {{2, 3}}), (PageRanges{{0, 10}}));
 }
 
+TEST(PageRanges, HaveInCommonWhatIsInBoth) {
+  EXPECT_EQ(common({}, {{1, 2}}), PageRanges{});
+  EXPECT_EQ(common({{1, 2}}, {{3, 4}}), PageRanges{}) << "adjacent";
+  EXPECT_EQ(common({{0, 10}}, {{2, 3}, {7, 1}}), (PageRanges{{2, 3}, {7, 1}}));
+  EXPECT_EQ(common({{1, 4}, {8, 4}}, {{3, 7}, {11, 1}}), (PageRanges{{3, 2}, {8, 2}, {11, 1}}));
+}
+
 }  // namespace
 }  // namespace hangar::wasm
