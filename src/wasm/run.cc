@@ -14,7 +14,6 @@
 #include "wasm/internal/usual_pages.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
-#include "wasm/snapshot/written_pages.h"
 
 #include <fmt/format.h>
 #include <wasmtime/extern.h>
@@ -36,10 +35,11 @@ namespace {
 // An instance that is made, called once, and gone.
 class Run final : public Execution {
  public:
-  Run(Engine& engine, const Module& module, const HostFunctions& functions, HostState& state,
-      std::string entry, RunLimits limits)
-      : Execution(engine, module, state),
-        written_pages_(engine.native().written_pages),
+  Run(Engine& engine, std::shared_ptr<const Module> module, const HostFunctions& functions,
+      HostState& state, std::string entry, RunLimits limits)
+      : Execution(engine, *module, state),
+        native_(engine.native()),
+        code_(std::move(module)),
         functions_(functions),
         entry_(std::move(entry)),
         limits_(limits) {}
@@ -75,10 +75,11 @@ class Run final : public Execution {
     report_.has_timed_out = !ended && has_timed_out();
     report_.ended = std::move(ended);
     report_.memory_bytes = memory_view().size_bytes();
-    module().usual_pages().learn(written_pages_, memory_view().bytes());
+    module().usual_pages().learn(native_.written_pages, memory_view().bytes());
     prepared_.reset();
     store_.reset();
     report_.cpu_time = cpu_time();
+    native_.code.has_run(code_);
   }
 
   Result<> begin_instance() {
@@ -112,7 +113,8 @@ class Run final : public Execution {
     return {};
   }
 
-  const WrittenPages& written_pages_;
+  Engine::Native& native_;
+  const std::shared_ptr<const Module> code_;
   const HostFunctions& functions_;
   const std::string entry_;
   const RunLimits limits_;
@@ -135,11 +137,10 @@ io::Task<RunReport> run(Engine& engine, std::shared_ptr<const Module> module,
   if (stop.stop_requested()) {
     co_return RunReport{.ended = fail(ErrorKind::Cancelled, "the run was stopped")};
   }
-  Run guest(engine, *module, functions, state, std::move(entry), limits);
+  Run guest(engine, std::move(module), functions, state, std::move(entry), limits);
   guest.begin();
   const std::stop_callback on_stop(stop, [&guest] { guest.stop(Run::Stop::Cancelled); });
   co_await guest.wait();
-  engine.native().code.has_run(module);
   co_return guest.take_report();
 }
 

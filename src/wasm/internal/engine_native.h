@@ -91,7 +91,7 @@ struct Engine::Native {
   Ticker ticker;
   ReadyQueue ready;
   io::Semaphore slots;
-  internal::ResidentCode<Module> code;  // Loop thread.
+  internal::ResidentCode<Module> code;
 };
 
 }  // namespace hangar::wasm

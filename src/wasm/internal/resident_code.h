@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace hangar::wasm::internal {
@@ -15,7 +16,8 @@ namespace hangar::wasm::internal {
 
 // Twenty Go flights that are hot would hold some 500 MiB of code, of which each run needs a part,
 // and getting it again from the page cache is cheap. So code is released, of whoever has not run
-// for longest, when there is too much. One thread.
+// for longest, when there is too much. Any thread: the one that a guest ran on does it at once,
+// because a busy loop would come to it when some more have run.
 template <class Module>
 class ResidentCode {
  public:
@@ -25,6 +27,7 @@ class ResidentCode {
 
   // The module has run, and so has pages. Those of others go if that was too much; its own stay.
   void has_run(const std::shared_ptr<const Module>& module) {
+    const std::scoped_lock lock(mutex_);
     // Also forgets modules that are gone.
     recent_.remove_if([&module](const std::weak_ptr<const Module>& other) {
       const auto kept = other.lock();
@@ -45,6 +48,7 @@ class ResidentCode {
   // Code that has run since the last look: at most this part of the bound.
   static constexpr std::uint64_t kMeasurements = 16;
 
+  std::mutex mutex_;
   const std::uint64_t bytes_max_;
   const std::function<std::uint64_t()> measure_;
   std::list<std::weak_ptr<const Module>> recent_;  // With pages; the oldest first.
