@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <variant>
@@ -177,12 +178,20 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   if (next.progress != record_->progress && next.progress.standing == Standing::Halted) {
     log_.warning("the rollout stops", {{"reason", next.progress.message}});
   }
-  const Record before = std::exchange(*record_, parse_record(*answer));
-  for (const std::string& name : record_->slots) {
-    if (record_->has_slot(name) && !before.has_slot(name)) controller_.enqueue({.name = name});
-  }
+  adopt(parse_record(*answer));
   if (!record_->leaving.empty()) controller_.enqueue(rollout_key());
   co_return Outcome{};
+}
+
+// Whoever sees a slot first wakes up the node that it is for, be it on the way to something else: a
+// node that has one and sleeps is not heard of again.
+void NodeController::adopt(Record stored) {
+  ++adopted_count_;
+  const std::optional<Record> before = std::exchange(record_, std::move(stored));
+  for (const std::string& name : record_->slots) {
+    const bool had_slot = before && before->has_slot(name);
+    if (record_->has_slot(name) && !had_slot) controller_.enqueue({.name = name});
+  }
 }
 
 io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
@@ -275,9 +284,11 @@ NodeController::OutcomeTask NodeController::write(NodeView node, WriteState chan
                                                   std::stop_token stop) {
   for (int attempt = 1;; ++attempt) {
     if (change.is_beginning) {
+      const std::uint64_t adopted_before = adopted_count_;
       Record now = HANGAR_CO_TRY(co_await read_record(stop));
       const bool has_slot = now.has_slot(node.name);
-      record_ = std::move(now);
+      // What somebody adopted meanwhile may be newer.
+      if (adopted_count_ == adopted_before) adopt(std::move(now));
       if (!has_slot) {
         controller_.enqueue(rollout_key());
         co_return Outcome{};

@@ -77,6 +77,7 @@ class NodeController {
   // The whole: who has a slot.
   [[nodiscard]] OutcomeTask roll_out(std::stop_token stop);
   [[nodiscard]] io::Task<Result<Record>> read_record(std::stop_token stop);
+  void adopt(Record stored);
   [[nodiscard]] io::Task<Result<Record>> settle_slots(Record record, std::stop_token stop);
   void count_phases();
 
@@ -102,6 +103,7 @@ class NodeController {
   const Log log_;
   Nodes nodes_;
   std::optional<Record> record_;           // As the server confirmed it last. None: not read yet.
+  std::uint64_t adopted_count_ = 0;        // Of record_.
   std::set<std::string> foreign_classes_;  // That were complained about.
   std::unique_ptr<kube::Cache::Subscription> node_watch_;
   std::unique_ptr<kube::Cache::Subscription> job_watch_;

@@ -369,6 +369,19 @@ def test_long_names_of_nodes_are_cut_and_stay_apart(rig, nodes, start):
     eventually(lambda: not jobs(rig), "Jobs of long names are deleted too")
 
 
+def test_many_nodes_that_change_at_once_all_get_on(rig, nodes, start):
+    """Each that begins looks at the record of the rollout, while the rollout changes it for others."""
+    names = [f"crowd-{number}" for number in range(24)]
+    nodes(*names)
+    start("--node-max-unavailable=100%")
+    for name in names:
+        in_phase(rig, name, "Provisioned", 120)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: wish(rig, name, None), names))
+    for name in names:
+        in_phase(rig, name, "", 120)
+
+
 def test_the_published_installer_works_and_cannot_undo(rig, nodes, start):
     nodes("old")
     # What KWasm's operator has left: its label, and its Job.
