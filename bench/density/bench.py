@@ -52,7 +52,7 @@ def run(cluster, scratch, name, count, distinct):
                 seen["hangar_operator_wakes_total"] >= 2 * count
         eventually(all_sleep, "all operators have listed, watch, and sleep", 1200)
         started = time.monotonic() - began
-        asleep = host.settled_memory(3)
+        asleep = host.settled_memory(8)
         disk, page_cache = host.disk_bytes(), host.page_cache_bytes()
 
         before, cpu = host.metrics(), harness.cpu_seconds(pid)
