@@ -284,7 +284,8 @@ TEST(Turnstile, AControllerWithManyKeysDoesNotStarveAnother) {
   Bench bench;
   Turnstile turnstile(bench.loop, 2);
   Controller busy(bench.loop, bench.metrics, Log(),
-                  {.name = "busy", .concurrency = 8, .turnstile = &turnstile}, bench.by_hand());
+                  {.name = "busy", .concurrency = 8, .turnstile = &turnstile, .weight = 1},
+                  bench.by_hand());
   std::size_t other_runs = 0;
   Controller other(bench.loop, bench.metrics, Log(),
                    {.name = "other", .concurrency = 8, .turnstile = &turnstile},

@@ -19,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -112,7 +111,7 @@ Ticker::~Ticker() {
 void Ticker::begin() {
   {
     const std::scoped_lock lock(mutex_);
-    ++running_;
+    if (++running_ > 1) return;
   }
   changed_.notify_one();
 }
@@ -136,30 +135,6 @@ void Ticker::work(const std::stop_token& stop) {
     std::this_thread::sleep_for(kEpochTick);
     tick_();
   }
-}
-
-void ReadyQueue::push(Place place, Step step) {
-  {
-    const std::scoped_lock lock(mutex_);
-    (place == Place::Begun ? begun_ : others_).push_back(std::move(step));
-  }
-  workers_.submit([this] { run_next(); });
-}
-
-bool ReadyQueue::is_contended() const {
-  const std::scoped_lock lock(mutex_);
-  return !begun_.empty() || !others_.empty();
-}
-
-void ReadyQueue::run_next() {
-  Step step;
-  {
-    const std::scoped_lock lock(mutex_);
-    std::deque<Step>& queue = begun_.empty() ? others_ : begun_;
-    step = std::move(queue.front());
-    queue.pop_front();
-  }
-  step();
 }
 
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)

@@ -1,9 +1,10 @@
-// The inside of Engine: wasmtime's engines, the ticker, the queue of guests that can go on.
+// The inside of Engine: wasmtime's engines, the ticker, and what all guests share.
 #pragma once
 
 #include "io/event.h"
 #include "wasm/engine.h"
 #include "wasm/internal/handles.h"
+#include "wasm/internal/ready_queue.h"
 #include "wasm/internal/resident_code.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/memory_slots.h"
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -45,28 +45,6 @@ class Ticker {
   std::jthread thread_;
 };
 
-// Guests that can go on. Those that have begun go first, so that few are half done at a time: each
-// of them holds its memory.
-class ReadyQueue {
- public:
-  enum class Place : std::uint8_t { Begun, New, Yielded };
-  using Step = std::move_only_function<void()>;
-
-  explicit ReadyQueue(io::Workers& workers) : workers_(workers) {}
-
-  void push(Place place, Step step);
-  // Whether somebody waits for a worker.
-  [[nodiscard]] bool is_contended() const;
-
- private:
-  void run_next();
-
-  io::Workers& workers_;
-  mutable std::mutex mutex_;
-  std::deque<Step> begun_;
-  std::deque<Step> others_;  // New ones and those whose slice is over, in order.
-};
-
 struct Engine::Native {
   Native(io::Loop& loop, io::Workers& workers, const Options& options);
 
@@ -89,7 +67,7 @@ struct Engine::Native {
   internal::EngineHandle on_demand;
   internal::EngineHandle sleepable;  // With memories in `memory_slots`.
   Ticker ticker;
-  ReadyQueue ready;
+  internal::ReadyQueue ready;
   io::Semaphore slots;
   internal::ResidentCode<Module> code;
 };

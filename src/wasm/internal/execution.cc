@@ -60,9 +60,13 @@ Execution::Execution(Engine& engine, const Module& module, HostState& state)
       done_(engine.loop()),
       asks_ended_(engine.loop()) {}
 
+void Execution::queue(internal::ReadyQueue::Place place) {
+  engine_.native().ready.push(place, &module_, [this] { step(); });
+}
+
 void Execution::begin() {
   engine_.native().ticker.begin();
-  engine_.native().ready.push(ReadyQueue::Place::New, [this] { step(); });
+  queue(internal::ReadyQueue::Place::New);
 }
 
 void Execution::stop(Stop reason) {
@@ -196,20 +200,22 @@ wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unuse
 void Execution::step() {
   slice_began_ = io::thread_cpu_time();
   const Progress progress = advance();
-  if (progress == Progress::Ended) conclude(outcome());
+  if (progress == Progress::Ended) {
+    conclude(outcome());
+    engine_.native().ticker.end();
+    // The loop may destroy this object from here on.
+    engine_.loop().post([this] { done_.set(true); });
+    return;
+  }
   cpu_before_ = cpu_time();
   switch (progress) {
-    case Progress::Ended: {
-      engine_.native().ticker.end();
-      // The loop may destroy this object from here on.
-      engine_.loop().post([this] { done_.set(true); });
+    case Progress::Ended:
       return;
-    }
     case Progress::Yielded:
-      engine_.native().ready.push(ReadyQueue::Place::Yielded, [this] { step(); });
+      queue(internal::ReadyQueue::Place::Yielded);
       return;
     case Progress::Waiting:
-      if (!suspend()) engine_.native().ready.push(ReadyQueue::Place::Begun, [this] { step(); });
+      if (!suspend()) queue(internal::ReadyQueue::Place::Begun);
       return;
   }
 }
@@ -273,7 +279,7 @@ void Execution::wake() {
     is_woken_ = true;
     if (!std::exchange(is_suspended_, false)) return;
   }
-  engine_.native().ready.push(ReadyQueue::Place::Begun, [this] { step(); });
+  queue(internal::ReadyQueue::Place::Begun);
 }
 
 void Execution::begin_ask(Instant until,

@@ -12,6 +12,7 @@
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/internal/handles.h"
+#include "wasm/internal/ready_queue.h"
 #include "wasm/module.h"
 
 #include <wasmtime/extern.h>
@@ -113,6 +114,9 @@ class Execution {
 
   static wasmtime_error_t* on_epoch(wasmtime_context_t* context, void* unused, std::uint64_t* ticks,
                                     wasmtime_update_deadline_kind_t* kind);
+
+  // Any thread. A worker may have it before this returns.
+  void queue(internal::ReadyQueue::Place place);
 
   // Worker.
   void step();
