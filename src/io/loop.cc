@@ -6,21 +6,29 @@
 #include "io/asio.h"
 #include "io/task.h"
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <sys/eventfd.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace hangar::io {
 
@@ -103,6 +111,49 @@ class DescriptorWatch final : public Loop::Watch {
 
 }  // namespace
 
+// Work from other threads. Asio would take it too, but wakes the loop while it holds the lock that
+// the loop needs first: each answer of a worker would take two more switches of threads.
+struct Loop::Inbox {
+  explicit Inbox(boost::asio::io_context& context_in)
+      : context(context_in), wake(context, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    wait();
+  }
+
+  // Any thread.
+  void push(std::move_only_function<void()> work) {
+    {
+      const std::scoped_lock lock(mutex);
+      waiting.push_back(std::move(work));
+      if (waiting.size() > 1) return;  // Whoever came first has seen to it.
+    }
+    const std::uint64_t one = 1;
+    // Fails only when the counter is full, and then the loop is woken anyway.
+    [[maybe_unused]] const ssize_t written = ::write(wake.native_handle(), &one, sizeof one);
+  }
+
+  void wait() {
+    wake.async_read_some(boost::asio::buffer(&count, sizeof count),
+                         [this](const boost::system::error_code& error, std::size_t /*size*/) {
+                           if (error == boost::asio::error::operation_aborted) return;
+                           wait();
+                           std::vector<std::move_only_function<void()>> arrived;
+                           {
+                             const std::scoped_lock lock(mutex);
+                             arrived.swap(waiting);
+                           }
+                           for (auto& work : arrived)
+                             boost::asio::post(context,
+                                               [work = std::move(work)]() mutable { work(); });
+                         });
+  }
+
+  boost::asio::io_context& context;
+  Descriptor wake;  // An eventfd.
+  std::uint64_t count = 0;
+  std::mutex mutex;
+  std::vector<std::move_only_function<void()>> waiting;
+};
+
 struct Loop::Timer::State {
   explicit State(boost::asio::io_context& context) : timer(context) {}
 
@@ -126,7 +177,7 @@ void Loop::Timer::cancel() {
   state->timer.cancel();
 }
 
-Loop::Loop() : asio_(std::make_unique<Asio>()) {}
+Loop::Loop() : asio_(std::make_unique<Asio>()), inbox_(std::make_unique<Inbox>(asio_->context)) {}
 Loop::~Loop() = default;
 
 void Loop::run() {
@@ -162,6 +213,12 @@ bool Loop::is_current() const {
 }
 
 void Loop::post(std::move_only_function<void()> work) {
+  // Before the first run() nobody waits for it.
+  const std::thread::id thread = asio_->thread;
+  if (thread != std::thread::id() && thread != std::this_thread::get_id()) {
+    inbox_->push(std::move(work));
+    return;
+  }
   boost::asio::post(asio_->context, [work = std::move(work)]() mutable { work(); });
 }
 
@@ -177,10 +234,16 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
   Timer timer;
   timer.state_ = std::make_shared<Timer::State>(asio_->context);
   timer.state_->work = std::move(work);
-  timer.state_->timer.expires_after(delay);
-  timer.state_->timer.async_wait([state = timer.state_](const boost::system::error_code&) {
+  const auto call = [state = timer.state_] {
     if (auto due = std::exchange(state->work, nullptr)) due();
-  });
+  };
+  if (delay <= Duration::zero()) {
+    // Each timer that is the next one to be due sets the system's, which costs more than most work.
+    boost::asio::post(asio_->context, call);
+    return timer;
+  }
+  timer.state_->timer.expires_after(delay);
+  timer.state_->timer.async_wait([call](const boost::system::error_code&) { call(); });
   return timer;
 }
 

@@ -84,7 +84,10 @@ class Loop {
   [[nodiscard]] Asio& asio() { return *asio_; }
 
  private:
+  struct Inbox;
+
   std::unique_ptr<Asio> asio_;
+  std::unique_ptr<Inbox> inbox_;
   std::size_t spawned_count_ = 0;
   std::map<int, std::weak_ptr<Watched>> watched_;
 };

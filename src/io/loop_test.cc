@@ -89,6 +89,34 @@ TEST(Loop, FinishesWhatIsReadyWhenItIsStopped) {
   EXPECT_EQ(order, "x");
 }
 
+TEST(Loop, FinishesWhatOtherThreadsHavePostedWhenItIsStopped) {
+  Loop loop;
+  std::string order;
+
+  loop.post([&] {
+    std::jthread([&] {
+      for (const char name : std::string("abc"))
+        loop.post([&order, name] { order += name; });
+    }).join();
+    loop.stop();
+  });
+  loop.run();
+
+  EXPECT_EQ(order, "abc");
+}
+
+TEST(Loop, DropsWhatOtherThreadsHavePostedWhenItNeverRunsAgain) {
+  const auto held = std::make_shared<int>(0);
+  {
+    Loop loop;
+    loop.post([&] { loop.stop(); });
+    loop.run();
+    std::jthread([&] { loop.post([held] {}); }).join();
+  }
+
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST(Loop, RunUntilEndsWhenItIsStopped) {
   Loop loop;
 

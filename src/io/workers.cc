@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
-#include <stop_token>
 #include <utility>
 
 namespace hangar::io {
@@ -11,13 +10,16 @@ namespace hangar::io {
 Workers::Workers(Loop& loop, std::size_t thread_count) : loop_(loop) {
   threads_.reserve(thread_count);
   for (std::size_t index = 0; index < thread_count; ++index) {
-    threads_.emplace_back([this](const std::stop_token& stop) { work_until_stopped(stop); });
+    threads_.emplace_back([this] { work_until_stopped(); });
   }
 }
 
 Workers::~Workers() {
-  for (std::jthread& thread : threads_)
-    thread.request_stop();
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
   threads_.clear();  // Joins, before the mutex and the queue go.
 }
 
@@ -29,12 +31,13 @@ void Workers::submit(std::move_only_function<void()> work) {
   changed_.notify_one();
 }
 
-void Workers::work_until_stopped(const std::stop_token& stop) {
+void Workers::work_until_stopped() {
   while (true) {
     std::move_only_function<void()> work;
     {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
+      changed_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });
+      if (is_stopping_) return;
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }

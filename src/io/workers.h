@@ -46,11 +46,14 @@ class Workers {
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
 
  private:
-  void work_until_stopped(const std::stop_token& stop);
+  void work_until_stopped();
 
   Loop& loop_;
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  // Not one that takes a stop token: that has a mutex of its own, which a thread that is woken
+  // finds locked.
+  std::condition_variable changed_;
+  bool is_stopping_ = false;
   std::deque<std::move_only_function<void()>> waiting_;
   std::vector<std::jthread> threads_;
 };
