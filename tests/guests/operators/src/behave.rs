@@ -31,7 +31,7 @@
 //!     flood=PATH              GET without end, 100 at a time
 //!
 //!     heap=KIB                holds so much memory more, with bytes that differ
-//!     grow=KIB,MS             the same every MS, for ever; `grown to K KiB`
+//!     grow=KIB,MS,MOST        the same every MS until it is MOST KiB; `grown to K KiB`
 //!     check                   `heap of K KiB is intact`, or a panic
 //!     memory                  takes memory until there is no more, then aborts
 //!     log=COUNT               COUNT lines of 100 bytes, to standard output; for ever if COUNT is 0
@@ -125,11 +125,7 @@ async fn take(name: &str, value: &str) -> Result<(), Error> {
         },
 
         "heap" => hold(number(value)),
-        "grow" => loop {
-            hold(number(first));
-            println!("grown to {} KiB", held());
-            sleep(milliseconds(rest)).await;
-        },
+        "grow" => grow(number(first), rest).await,
         "check" => check(),
         "memory" => loop {
             hold(1024);
@@ -321,6 +317,15 @@ fn hold(kib: usize) {
         let block = heap.len();
         heap.push((0..kib * KIB).map(|index| byte_of(block, index)).collect());
     });
+}
+
+async fn grow(step: usize, rest: &str) {
+    let (period, most) = rest.split_once(',').expect("grow=KIB,MS,MOST");
+    while held() < number(most) {
+        hold(step);
+        println!("grown to {} KiB", held());
+        sleep(milliseconds(period)).await;
+    }
 }
 
 fn held() -> usize {
