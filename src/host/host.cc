@@ -16,6 +16,7 @@
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
+#include "io/idle_heap.h"
 #include "io/loop.h"
 #include "io/signals.h"
 #include "io/task.h"
@@ -37,6 +38,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -49,6 +51,9 @@ namespace hangar::host {
 namespace {
 
 constexpr std::string_view kComponent = "hangar";
+
+// After the last reconcile, before its memory is given back: a burst costs one look.
+constexpr std::chrono::seconds kHeapQuiet{5};
 
 // "<host name>_<pid>": who holds the Lease, for people who look.
 std::string identity() {
@@ -96,6 +101,7 @@ struct Host::Parts {
   MachineParts machine_parts;
 
   reconcile::EventRecorder events;
+  io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
@@ -141,7 +147,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                      metrics, log),
       machine_parts(config, loop, workers, supply),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
-      turnstile(loop, config.max_concurrent_reconciles),
+      heap(loop, kHeapQuiet),
+      turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
       airways({.loop = loop,
                .client = client,
                .cache = cache,

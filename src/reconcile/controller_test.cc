@@ -343,6 +343,27 @@ TEST(Turnstile, LetsEachLaneHaveItsWeightInEachRound) {
   EXPECT_EQ(order.substr(0, 12), "abbbabbbabbb");
 }
 
+TEST(Turnstile, TellsWhenASlotIsFreeUntilItIsGone) {
+  io::Loop loop;
+  std::size_t ended = 0;
+  std::optional<Turnstile> turnstile(std::in_place, loop, 2, [&] { ++ended; });
+  std::vector<Turnstile::Slot> held;
+  const auto lane = turnstile->lane([&](Turnstile::Slot slot) {
+    held.push_back(std::move(slot));
+    return true;
+  });
+  lane->wake();
+  loop.run_until([&] { return held.size() == 2; });
+  EXPECT_EQ(ended, 0U);
+
+  held.pop_back();
+  EXPECT_EQ(ended, 1U);
+
+  turnstile.reset();
+  held.pop_back();
+  EXPECT_EQ(ended, 1U);
+}
+
 TEST(Turnstile, ALaneMayEndWhileItsWorkRuns) {
   io::Loop loop;
   Turnstile turnstile(loop, 1);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,10 +23,12 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
     bool may_have_work = false;
   };
 
-  State(io::Loop& loop_in, std::size_t slots) : loop(loop_in), free(slots) {}
+  State(io::Loop& loop_in, std::size_t slots, std::function<void()> on_end_in)
+      : loop(loop_in), free(slots), on_end(std::move(on_end_in)) {}
 
   void release() {
     ++free;
+    if (on_end) on_end();
     schedule();
   }
 
@@ -80,6 +83,7 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
   std::vector<Entry> entries;
   std::size_t turn = 0;  // Whose turn it is, as a position in entries.
   bool is_scheduled = false;
+  std::function<void()> on_end;  // Null once the turnstile is gone.
 };
 
 Turnstile::Slot::Slot(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -98,12 +102,14 @@ void Turnstile::Lane::wake() {
   if (state_->free > 0) state_->schedule();
 }
 
-Turnstile::Turnstile(io::Loop& loop, std::size_t slots)
-    : state_(std::make_shared<Slot::State>(loop, slots)) {
+Turnstile::Turnstile(io::Loop& loop, std::size_t slots, std::function<void()> on_end)
+    : state_(std::make_shared<Slot::State>(loop, slots, std::move(on_end))) {
   HANGAR_ASSERT(slots > 0, "nothing would ever run");
 }
 
-Turnstile::~Turnstile() = default;
+Turnstile::~Turnstile() {
+  state_->on_end = nullptr;
+}
 
 std::unique_ptr<Turnstile::Lane> Turnstile::lane(Start start, std::uint32_t weight) {
   std::unique_ptr<Lane> lane(new Lane(state_));

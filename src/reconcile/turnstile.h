@@ -49,7 +49,8 @@ class Turnstile {
     std::shared_ptr<Slot::State> state_;
   };
 
-  Turnstile(io::Loop& loop, std::size_t slots);
+  // `on_end`, if any, is called whenever a slot has become free, until the turnstile is gone.
+  Turnstile(io::Loop& loop, std::size_t slots, std::function<void()> on_end = {});
   Turnstile(const Turnstile&) = delete;
   Turnstile& operator=(const Turnstile&) = delete;
   ~Turnstile();

@@ -19,9 +19,6 @@ namespace {
 // seen to go.
 constexpr std::chrono::hours kTidying{1};
 
-// After the last reconcile, before its memory is given back: a burst costs one look.
-constexpr std::chrono::seconds kHeapQuiet{5};
-
 // Of the module that the workflow is pinned to; empty before it has begun.
 std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
@@ -37,7 +34,6 @@ WorkflowController::WorkflowController(const Host& host)
                [this](const kube::ObjectKey& workflow) { controller_.enqueue(workflow); }),
       executor_(host.client, host.discovery, watches_),
       random_(std::random_device()()),
-      heap_(host.loop, kHeapQuiet),
       archive_(
           {.loop = host.loop, .workers = host.workers, .client = host.client, .store = host.store}),
       controller_(host.loop, host.metrics, log_,
@@ -145,7 +141,6 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
       object->to_value(), std::move(stop));
   Result<Outcome> outcome = co_await reconciliation.run();
   watches_.release(key);
-  heap_.used();
   co_return outcome;
 }
 

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
-#include "io/idle_heap.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -87,7 +86,6 @@ class WorkflowController {
   Executor executor_;
   std::mt19937_64 random_;
   bool keeps_ledgers_ = false;  // As Reconciliation::Parts has it.
-  io::IdleHeap heap_;
   ModuleArchive archive_;
   reconcile::Controller controller_;
   reconcile::Controller tidier_;  // Of archive_: by namespace and digest.
