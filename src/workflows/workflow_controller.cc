@@ -145,12 +145,12 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
 }
 
 bool WorkflowController::is_pinned(const ArchivedModule& module) const {
-  const auto pins = [&module](const kube::Object& workflow) {
-    return workflow.key().namespace_ == module.namespace_ && digest_of(workflow) == module.sha256;
-  };
-  return std::ranges::any_of(latest_, [&](const auto& known) { return pins(*known.second); }) ||
-         std::ranges::any_of(subscription_->list(module.namespace_),
-                             [&](const kube::ObjectPtr& workflow) { return pins(*workflow); });
+  // The cache may still have a workflow as it was before the migration that makes us ask.
+  return std::ranges::any_of(subscription_->list(module.namespace_),
+                             [&](const kube::ObjectPtr& cached) {
+                               const kube::ObjectPtr workflow = newest(cached->key());
+                               return workflow && digest_of(*workflow) == module.sha256;
+                             });
 }
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey copy,
