@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <latch>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -95,7 +96,9 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
   Session session(own_->kubeconfig());
   bool killed = false;
   bool back = false;
+  std::latch writing(1);  // Before that all could wait for a connection, and none fail.
   std::thread fault([&] {
+    writing.wait();
     EXPECT_TRUE(own_->kill(Component::ApiServer).has_value());
     session.loop.post([&] { killed = true; });
     EXPECT_TRUE(own_->start_again(Component::ApiServer).has_value());
@@ -106,7 +109,7 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
   std::set<std::string> failed;
   std::vector<io::Task<Result<>>> writers;
   const auto write = [](Session& on, std::string in, int number, const bool& stop,
-                        std::set<std::string>& good,
+                        std::latch& begun, std::set<std::string>& good,
                         std::set<std::string>& bad) -> io::Task<Result<>> {
     int index = 0;
     while (!stop) {
@@ -114,6 +117,7 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
       const auto created = co_await on.client.create(kConfigMaps, config_map(in, name), {}, {});
       if (created) {
         good.insert(name);
+        if (good.size() == 1) begun.count_down();
         continue;
       }
       bad.insert(name);
@@ -123,7 +127,7 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
     co_return Result<>();
   };
   for (int number = 0; number < 10; ++number)
-    writers.push_back(write(session, namespace_, number, back, made, failed));
+    writers.push_back(write(session, namespace_, number, back, writing, made, failed));
 
   session.run_all(std::move(writers));
   fault.join();
