@@ -129,12 +129,14 @@ def restart_apiserver(ring):
 
 # Measuring --------------------------------------------------------------------------------------------
 
+WARM_ROUNDS = 2
+
 
 def measure(ring, processes, rounds, settle_seconds):
     """Figures of one variant whose processes have started."""
     eventually(lambda: processes.alive() or None, "the processes live", 5)
     ring.round(300)  # The first waits until all controllers have listed.
-    for _ in range(2):
+    for _ in range(WARM_ROUNDS):
         ring.round()
     before = processes.cpu_seconds()
     times = [ring.round() for _ in range(rounds)]
@@ -169,12 +171,15 @@ def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
         processes.close()
 
 
-def idle_memory(cluster, ring, directory, cache, settle):
-    """Of a host with one operator, asleep, that never took part in a round."""
-    ring_directory(ring, directory, 1, True)
+def one_operator(cluster, ring, directory, cache, hops, settle):
+    """Memory of a host with one operator, asleep, that took as many hops as all of a ring did: what a host keeps of work done is no operator's."""
+    directory_of_operators(directory, GUEST, 1, True, environment=lambda _: {
+        "IN_NAMESPACE": ring.namespaces[0], "OUT_NAMESPACE": ring.namespaces[-1]})
     processes = Hangar(cluster, directory, cache, "--sleep-after=0s")
     try:
-        eventually(lambda: (processes.metrics_or_none() or {}).get("hangar_operator_suspends_total"), "it sleeps", 120)
+        ring.round(300)
+        for _ in range(hops):
+            ring.round()
         return processes.settled_memory(settle)
     finally:
         processes.close()
@@ -244,7 +249,9 @@ def main():
                      f"{seen[variant]['idle']['anonymous']:.1f} MiB, the API server {seen[variant]['apiserver']['rss']:.0f} MiB")
         bare = 1000 * statistics.median(ring.bare_round() for _ in range(rounds)) / count
         nobody = memory_without_operators(cluster, scratch / "nobody", settle)
-        single = idle_memory(cluster, ring, scratch / "single", cache, settle) if {"asleep", "asleep-shared"} & set(only) else None
+        single = None
+        if {"asleep", "asleep-shared"} & set(only):
+            single = one_operator(cluster, ring, scratch / "single", cache, (rounds + WARM_ROUNDS) * count, settle)
         ring.close()
         fill(report, seen, bare, nobody, single, count)
     finally:

@@ -1,5 +1,6 @@
 #include "gateway/selector.h"
 
+#include "base/dns_name.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -38,22 +39,6 @@ bool is_name(std::string_view text) {
            return is_alphanumeric(character) || character == '-' || character == '_' ||
                   character == '.';
          });
-}
-
-// RFC 1123: lower case labels between dots.
-bool is_dns_subdomain(std::string_view text) {
-  constexpr std::size_t kDomainBytesMax = 253;
-  if (text.empty() || text.size() > kDomainBytesMax) return false;
-  char before = '.';
-  for (const char character : text) {
-    const bool is_letter_or_digit =
-        is_alphanumeric(character) && !(character >= 'A' && character <= 'Z');
-    if (!is_letter_or_digit && character != '-' && character != '.') return false;
-    if (character == '.' && (before == '.' || before == '-')) return false;
-    if (character == '-' && before == '.') return false;
-    before = character;
-  }
-  return before != '.' && before != '-';
 }
 
 bool is_label_key(std::string_view text) {

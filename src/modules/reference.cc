@@ -1,5 +1,6 @@
 #include "modules/reference.h"
 
+#include "base/dns_name.h"
 #include "base/result.h"
 #include "modules/internal/sha256.h"
 
@@ -23,8 +24,6 @@ constexpr std::size_t kReferenceBytesMax = 8192;
 // The distribution specification's bounds.
 constexpr std::size_t kTagBytesMax = 128;
 constexpr std::size_t kRepositoryBytesMax = 255;
-// DNS subdomain names, as Kubernetes' ConfigMaps and their keys have them.
-constexpr std::size_t kNameBytesMax = 253;
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 
@@ -137,15 +136,8 @@ bool is_tag(std::string_view text) {
          });
 }
 
-bool is_dns_subdomain(std::string_view text) {
-  return !text.empty() && text.size() <= kNameBytesMax && is_lower_or_digit(text.front()) &&
-         is_lower_or_digit(text.back()) && std::ranges::all_of(text, [](char letter) {
-           return is_lower_or_digit(letter) || letter == '.' || letter == '-';
-         });
-}
-
 bool is_config_map_key(std::string_view text) {
-  return !text.empty() && text.size() <= kNameBytesMax && text != "." && text != ".." &&
+  return !text.empty() && text.size() <= kDnsNameBytesMax && text != "." && text != ".." &&
          std::ranges::all_of(text, [](char letter) {
            return is_letter_or_digit(letter) || letter == '.' || letter == '-' || letter == '_';
          });

@@ -1,5 +1,7 @@
 #include "nodes/manifests.h"
 
+#include "base/dns_name.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,13 +26,6 @@ json::Value text_or_null(const std::string& text) {
 
 json::Value number_or_null(std::int64_t number) {
   return number == 0 ? json::Value(nullptr) : json::Value(fmt::format("{}", number));
-}
-
-// As an RFC 1123 subdomain; the API server says more about what is wrong with it.
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 253 && std::ranges::all_of(text, [](char one) {
-    return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '-' || one == '.';
-  });
 }
 
 std::int64_t seconds_of(Duration duration) {
@@ -185,7 +180,7 @@ Result<RuntimeClass> parse_runtime_class(std::string_view text) {
   const std::string_view name = text.substr(0, equals);
   const std::string_view handler =
       equals == std::string_view::npos ? name : text.substr(equals + 1);
-  if (!is_name(name) || !is_name(handler)) {
+  if (!is_dns_subdomain(name) || !is_dns_subdomain(handler)) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("\"{}\" is no runtime class: write NAME, or NAME=HANDLER", text));
   }
