@@ -292,6 +292,12 @@ inline constexpr std::chrono::seconds kOperatorSleepRetry{10};
 // How long a guest stays in memory for the answer to a request, which the API server usually gives
 // within milliseconds: less than sleeping and waking up again would cost.
 inline constexpr std::chrono::milliseconds kOperatorAnswerWait{100};
+// Operators that start at once. Each holds a guest, requests and their buffers until it has listed
+// what it watches; a host that starts a thousand together needs three times the heap, and keeps it,
+// for what stays lies between what was needed for a moment. Nor do a thousand lists at once do the
+// API server any good. Who is not done after the wait makes room all the same.
+inline constexpr std::size_t kOperatorStartsMax = 8;
+inline constexpr std::chrono::milliseconds kOperatorStartWait{100};
 // Turns that are under way at once, those that wait for a processor included. Each holds a guest's
 // memory and its answers as text; of those beyond, only pointers wait.
 inline constexpr std::size_t kOperatorTurnsMax = 64;

@@ -51,8 +51,8 @@ void set(CURL* easy, CURLoption option, T value) {
 }
 
 curl_blob to_blob(const std::string& bytes) {
-  // libcurl copies: connections outlive requests.
-  return {.data = const_cast<char*>(bytes.data()), .len = bytes.size(), .flags = CURL_BLOB_COPY};
+  // A connection, which outlives its request, makes copies of its own.
+  return {.data = const_cast<char*>(bytes.data()), .len = bytes.size(), .flags = CURL_BLOB_NOCOPY};
 }
 
 bool is_token(std::string_view text) {
@@ -132,6 +132,8 @@ Result<> Transfer::prepare() {
   set(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
   set(easy, CURLOPT_HTTP09_ALLOWED, 0L);
   set(easy, CURLOPT_PATH_AS_IS, 1L);
+  // The least that libcurl takes. It is held until the answer is there; most bodies are smaller.
+  set(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
   set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(easy, CURLOPT_HEADERDATA, static_cast<void*>(this));

@@ -33,13 +33,24 @@ Task<Result<>> Event::wait(std::stop_token stop) {
 }
 
 Task<Semaphore::Slot> Semaphore::acquire() {
+  co_return *co_await acquire(std::stop_token());  // Which nobody requests.
+}
+
+Task<Result<Semaphore::Slot>> Semaphore::acquire(std::stop_token stop) {
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (free_ > 0) {
     --free_;
-  } else {
-    const OneShot<bool> waiter(loop_);
-    waiting_.push_back(waiter);
-    co_await waiter.wait();  // release() hands its slot over.
+    co_return Slot(*this);
   }
+  const OneShot<bool> waiter(loop_);
+  const auto place = waiting_.insert(waiting_.end(), waiter);
+  const std::stop_callback on_stop(stop, [this, &waiter, place] {
+    if (waiter.is_set()) return;  // It has the slot, and lost its place.
+    waiting_.erase(place);
+    waiter.set(false);
+  });
+  // release() hands its slot over.
+  if (!co_await waiter.wait()) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return Slot(*this);
 }
 

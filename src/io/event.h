@@ -109,6 +109,8 @@ class Semaphore {
   Semaphore(Loop& loop, std::size_t slots) : loop_(loop), free_(slots) {}
 
   [[nodiscard]] Task<Slot> acquire();
+  // Cancelled when a stop is requested first.
+  [[nodiscard]] Task<Result<Slot>> acquire(std::stop_token stop);
 
  private:
   void release();

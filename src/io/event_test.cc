@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -153,6 +155,66 @@ TEST(Semaphore, LetsNoMoreInThanItHasSlotsAndEveryoneInTurn) {
 
   EXPECT_EQ(most, 2);
   EXPECT_EQ(holding, 0);
+}
+
+Task<void> try_hold(Semaphore& semaphore, std::stop_token stop, OneShot<bool> release,
+                    std::optional<bool>& had) {
+  const Result<Semaphore::Slot> slot = co_await semaphore.acquire(std::move(stop));
+  had = slot.has_value();
+  if (slot) co_await release.wait();
+}
+
+TEST(Semaphore, WhoIsStoppedLeavesTheQueueAndTakesNoSlot) {
+  Loop loop;
+  Semaphore semaphore(loop, 1);
+  const OneShot<bool> release(loop);
+  std::array<std::stop_source, 3> stops;
+  std::array<std::optional<bool>, 3> had;
+  for (std::size_t index = 0; index < stops.size(); ++index)
+    loop.spawn(try_hold(semaphore, stops[index].get_token(), release, had[index]));
+  EXPECT_EQ(had[0], true);
+
+  stops[1].request_stop();
+  loop.run_until([&] { return had[1].has_value(); });
+  EXPECT_EQ(had[1], false);
+  EXPECT_EQ(had[2], std::nullopt) << "the slot is not free yet";
+
+  release.set(true);
+  loop.run_until([&] { return loop.spawned_count() == 0; });
+  EXPECT_EQ(had[2], true);
+}
+
+TEST(Semaphore, AStopAfterTheSlotWasHandedOverIsForItsOwner) {
+  Loop loop;
+  Semaphore semaphore(loop, 1);
+  const OneShot<bool> first(loop);
+  const OneShot<bool> second(loop);
+  std::stop_source stop;
+  std::optional<bool> had_first;
+  std::optional<bool> had_second;
+  loop.spawn(try_hold(semaphore, {}, first, had_first));
+  loop.spawn(try_hold(semaphore, stop.get_token(), second, had_second));
+
+  first.set(true);
+  loop.run_until([&] { return loop.spawned_count() == 1; });
+  stop.request_stop();
+  loop.run_until([&] { return had_second.has_value(); });
+  EXPECT_EQ(had_second, true);
+
+  second.set(true);
+  loop.run_until([&] { return loop.spawned_count() == 0; });
+}
+
+TEST(Semaphore, AStopThatWasRequestedBeforeTakesNoSlot) {
+  Loop loop;
+  Semaphore semaphore(loop, 1);
+  const OneShot<bool> release(loop);
+  std::stop_source stop;
+  stop.request_stop();
+  std::optional<bool> had;
+  loop.spawn(try_hold(semaphore, stop.get_token(), release, had));
+  EXPECT_EQ(had, false);
+  EXPECT_EQ(loop.spawned_count(), 0U);
 }
 
 Task<int> number(OneShot<bool> ready, int value) {

@@ -72,7 +72,7 @@ class [[nodiscard]] Task {
   Task& operator=(const Task&) = delete;
   Task& operator=(Task&&) = delete;
   ~Task() {
-    if (handle_) handle_.destroy();
+    if (handle_) end(handle_);
   }
 
   auto operator co_await() && noexcept {
@@ -92,6 +92,10 @@ class [[nodiscard]] Task {
  private:
   friend promise_type;
   explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+
+  // Where a compiler sees a frame's end, clang makes it a part of the frame that awaits it, one for
+  // each place that might: a request's frame would have 17 KB of branches that were not taken.
+  [[gnu::noinline]] static void end(std::coroutine_handle<> handle) { handle.destroy(); }
 
   std::coroutine_handle<promise_type> handle_;
 };

@@ -47,6 +47,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
       metrics_(parts.metrics),
+      starts_(parts.loop, limits::kOperatorStartsMax),
       turns_(parts.loop, limits::kOperatorTurnsMax),
       parts_{.loop = parts.loop,
              .runtime = parts.runtime,
@@ -55,6 +56,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .metrics = metrics_,
              .output = parts.output,
              .log = parts.log,
+             .starts = starts_,
              .turns = turns_,
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
              .on_failure =

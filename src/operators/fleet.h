@@ -80,6 +80,7 @@ class Fleet {
   const Parts fleet_parts_;
   const Listener listener_;
   OperatorMetrics metrics_;
+  io::Semaphore starts_;
   io::Semaphore turns_;
   const RunningOperator::Parts parts_;
   std::map<kube::ObjectKey, std::unique_ptr<RunningOperator>> operators_;

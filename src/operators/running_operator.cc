@@ -187,7 +187,10 @@ void RunningOperator::look() {
   const Life::Step step = life_.next(io::Loop::now());
   if (step.act != Life::Act::Nothing) {
     parts_.loop.spawn(carry_out(step.act));
-  } else if (step.ask_again) {
+    return;
+  }
+  if (!life_.is_busy() && plain_calls_ == 0) starting_.reset();
+  if (step.ask_again) {
     const Duration delay = std::max(Duration::zero(), Duration(*step.ask_again - io::Loop::now()));
     look_timer_ = parts_.loop.after(delay, [this] { look(); });
   }
@@ -208,6 +211,9 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
 }
 
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
+  io::Semaphore::Slot start = HANGAR_CO_TRY(co_await parts_.starts.acquire(stop_.get_token()));
+  starting_.emplace(std::move(start), parts_.loop.after(limits::kOperatorStartWait,
+                                                        [this] { starting_.reset(); }));
   GuestInputs inputs = HANGAR_CO_TRY(co_await read_inputs_(stop_.get_token()));
   kube_runtime::GuestOptions options{.args = {spec_.key.name},
                                      .environment = std::move(inputs.environment),
@@ -359,6 +365,7 @@ void RunningOperator::fail(Error error) {
 
 // With it goes all that was meant for it.
 void RunningOperator::drop_guest() {
+  starting_.reset();
   requests_timer_.cancel();
   waiting_calls_.clear();
   delays_.clear();

@@ -72,7 +72,8 @@ class RunningOperator {
     OperatorMetrics& metrics;
     const OperatorLogs& output;
     Log log;
-    io::Semaphore& turns;  // Of all operators that may be under way at once.
+    io::Semaphore& starts;  // Of all operators that may be starting at once,
+    io::Semaphore& turns;   // and those that may be under way.
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
@@ -151,6 +152,13 @@ class RunningOperator {
   const std::shared_ptr<OperatorSeries> series_;
   Life life_;
   Statistics statistics_;
+
+  // From its place among those that start until it first has nothing to do.
+  struct Starting {
+    io::Semaphore::Slot slot;
+    io::Loop::Timer until;
+  };
+  std::optional<Starting> starting_;
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
   std::map<std::uint64_t, std::unique_ptr<Call>> calls_;
