@@ -14,6 +14,7 @@ import pytest
 
 from cluster import Proxy, condition, eventually, never
 from conftest import control_plane
+from front import Front
 from host import Host
 from operators import (
     EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, phase, send_nonce)
@@ -135,6 +136,44 @@ class TestAway:
         counted = cluster.get(*CONFIG_MAP, "counter", namespace)["data"]["events"]
         assert int(counted) >= 3 + 20, "the writer counted all that came, and could write it in the end"
         assert sum(value for name, value in host.metrics().items() if name.startswith("hangar_cache_relists_total")) > 0
+
+
+class TestSilentServer:
+    """An API server that takes requests and does not answer them."""
+
+    @pytest.fixture
+    def front(self, cluster, tmp_path):
+        front = Front(cluster, tmp_path)
+        yield front
+        front.close()
+
+    @pytest.fixture
+    def host(self, front, tmp_path):
+        host = Host(front.kubeconfig, tmp_path / "host")
+        yield host
+        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+    def test_who_waits_for_its_first_answer_does_not_hold_up_the_others(self, front, host, namespace, operator, get):
+        """More operators than may start at once, none of which gets what it asks for first."""
+        path = f"/api/v1/namespaces/{namespace}/configmaps/asked-for"
+        waiting, answers = [], threading.Event()
+
+        def silent(method, asked):
+            if asked == path:
+                waiting.append(method)
+                answers.wait(60)
+
+        front.fault = silent
+        names = [f"one-{index:02}" for index in range(20)]
+        try:
+            for name in names:
+                operator(name, f"get={path}")
+            eventually(lambda: len(waiting) == len(names), "all of them have asked", 30)
+            assert not answers.is_set()
+        finally:
+            answers.set()
+        for name in names:
+            eventually(lambda: phase(get(name)) == "Completed", f"{name} has its answer", 30)
 
 
 # Snapshots ---------------------------------------------------------------------------------------
