@@ -67,6 +67,8 @@ struct Work {
   Accepts accepts;
   std::shared_ptr<Reply> reply;
 };
+// Handed on: a copy in the frame of every task on the way would be most of what a request takes.
+using WorkPtr = std::unique_ptr<Work>;
 
 Forward forward_of(Work& work) {
   const std::string& method = work.request.method;
@@ -154,10 +156,10 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
         open_count(parts.metrics.gauge("hangar_gateway_watches",
                                        "Watches of guests that are answered from the cache.")) {}
 
-  static io::Task<void> answer(std::shared_ptr<State> self, Work work);
-  static io::Task<void> watch(std::shared_ptr<State> self, Work work);
-  static io::Task<void> read(std::shared_ptr<State> self, Work work);
-  static io::Task<void> forward(std::shared_ptr<State> self, Work work);
+  static io::Task<void> answer(std::shared_ptr<State> self, WorkPtr work);
+  static io::Task<void> watch(std::shared_ptr<State> self, WorkPtr work);
+  static io::Task<void> read(std::shared_ptr<State> self, WorkPtr work);
+  static io::Task<void> forward(std::shared_ptr<State> self, WorkPtr work);
   // The feed for a watch; null when it must be a watch of its own.
   static io::Task<Result<std::shared_ptr<Feed>>> feed_for(std::shared_ptr<State> self,
                                                           RequestTarget target, std::string fields,
@@ -206,28 +208,29 @@ std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request
   auto reply = std::make_shared<Reply>(answer, state_->parts.metrics);
   state_->parts.loop.post(
       [state = state_,
-       work = Work{.identity = identity, .request = std::move(request), .reply = reply}]() mutable {
-        if (!work.reply->is_open()) return;
+       work = std::make_unique<Work>(
+           Work{.identity = identity, .request = std::move(request), .reply = reply})]() mutable {
+        if (!work->reply->is_open()) return;
         state->parts.loop.spawn(State::answer(state, std::move(work)));
       });
   return std::make_unique<Ticket>(std::move(reply));
 }
 
-io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, Work work) {
-  Reply& reply = *work.reply;
-  if (!is_method(work.request.method)) {
+io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work) {
+  Reply& reply = *work->reply;
+  if (!is_method(work->request.method)) {
     co_return reply.refuse({405, "MethodNotAllowed",
                             "the server does not allow this method on the requested resource"});
   }
-  auto target = parse_target(work.request.method, work.request.target);
+  auto target = parse_target(work->request.method, work->request.target);
   if (!target) co_return reply.refuse(bad_request(target.error().message()));
-  work.target = *std::move(target);
-  reply.set_verb(work.target.verb);
-  if (wants_upgrade(work.request.headers, work.target)) {
+  work->target = *std::move(target);
+  reply.set_verb(work->target.verb);
+  if (wants_upgrade(work->request.headers, work->target)) {
     co_return reply.refuse(bad_request("connections that are upgraded are not served here"));
   }
-  work.accepts = read_accept(header_of(work.request.headers, "accept"));
-  switch (work.target.verb) {
+  work->accepts = read_accept(header_of(work->request.headers, "accept"));
+  switch (work->target.verb) {
     case Verb::Watch:
       co_return co_await watch(std::move(self), std::move(work));
     case Verb::Get:
@@ -238,26 +241,26 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, Work work) {
   }
 }
 
-io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, Work work) {
-  kube::Client client = work.identity.user.empty()
+io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
+  kube::Client client = work->identity.user.empty()
                             ? self->parts.client
-                            : self->parts.client.as(std::move(work.identity));
-  Forward made = forward_of(work);
-  co_await pass_on(std::move(client), std::move(made), std::move(work.reply));
+                            : self->parts.client.as(std::move(work->identity));
+  Forward made = forward_of(*work);
+  co_await pass_on(std::move(client), std::move(made), std::move(work->reply));
 }
 
-io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, Work work) {
-  if (work.accepts.json_only.empty()) {
-    co_return work.reply->refuse(
+io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) {
+  if (work->accepts.json_only.empty()) {
+    co_return work->reply->refuse(
         {406, "NotAcceptable", "only the following media types are accepted: application/json"});
   }
-  auto plan = plan_watch(work.target);
-  if (!plan || work.accepts.transformed) {
+  auto plan = plan_watch(work->target);
+  if (!plan || work->accepts.transformed) {
     co_return co_await forward(std::move(self), std::move(work));
   }
-  const std::shared_ptr<Reply> reply = work.reply;
+  const std::shared_ptr<Reply> reply = work->reply;
   const auto allowed =
-      co_await self->authorizer.allows(work.identity, plan->attributes, reply->stop_token());
+      co_await self->authorizer.allows(work->identity, plan->attributes, reply->stop_token());
   if (!reply->is_open()) co_return;
   if (!allowed && allowed.error().kind() != ErrorKind::Denied) {
     co_return reply->refuse(no_answer(allowed.error(), /*is_write=*/false));
@@ -265,7 +268,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, Work work) {
   // A no, and what we may not ask, is for the server to say to the guest itself.
   if (!allowed || !*allowed) co_return co_await forward(std::move(self), std::move(work));
 
-  const auto feed = co_await feed_for(self, work.target, plan->remote_fields, reply->stop_token());
+  const auto feed = co_await feed_for(self, work->target, plan->remote_fields, reply->stop_token());
   if (!reply->is_open()) co_return;
   if (!feed && feed.error().kind() == ErrorKind::Unavailable) {
     co_return reply->refuse(no_answer(feed.error(), /*is_write=*/false));
@@ -274,7 +277,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, Work work) {
   if (!feed) co_return co_await forward(std::move(self), std::move(work));
 
   const auto watching = std::make_shared<Watching>(
-      self->parts.client, *feed, reply, std::move(work.identity), std::move(plan->attributes),
+      self->parts.client, *feed, reply, std::move(work->identity), std::move(plan->attributes),
       std::move(plan->options), self->open_count);
   self->watchings.push_back(watching);
   self->look_after();
@@ -300,14 +303,14 @@ io::Task<Result<std::shared_ptr<Feed>>> Gateway::State::feed_for(std::shared_ptr
   co_return feed;
 }
 
-io::Task<void> Gateway::State::read(std::shared_ptr<State> self, Work work) {
-  const RequestTarget& target = work.target;
+io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
+  const RequestTarget& target = work->target;
   const ReadOptions& asked = target.options;
   // Any state will do, or any that is not older; everything else is the server's to answer.
   const auto version = parse_version(asked.resource_version);
   const bool is_any = asked.resource_version == "0";
   const bool may_be_cached =
-      version && work.accepts.json && !work.accepts.transformed && !asked.is_malformed &&
+      version && work->accepts.json && !work->accepts.transformed && !asked.is_malformed &&
       target.subresource.empty() && asked.continue_token.empty() &&
       (asked.resource_version_match.empty() || asked.resource_version_match == "NotOlderThan") &&
       (is_any || asked.limit == 0);
@@ -327,9 +330,9 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, Work work) {
   if (!fits || *version > feed->history().version()) {
     co_return co_await forward(std::move(self), std::move(work));
   }
-  const std::shared_ptr<Reply> reply = work.reply;
+  const std::shared_ptr<Reply> reply = work->reply;
   const auto allowed = co_await self->authorizer.allows(
-      work.identity, attributes_of(target, *fields), reply->stop_token());
+      work->identity, attributes_of(target, *fields), reply->stop_token());
   if (!reply->is_open()) co_return;
   if (!allowed || !*allowed || !feed->is_ready()) {
     co_return co_await forward(std::move(self), std::move(work));
