@@ -212,8 +212,8 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
 
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   io::Semaphore::Slot start = HANGAR_CO_TRY(co_await parts_.starts.acquire(stop_.get_token()));
-  starting_.emplace(std::move(start), parts_.loop.after(limits::kOperatorStartWait,
-                                                        [this] { starting_.reset(); }));
+  starting_.emplace(std::move(start),
+                    parts_.loop.after(limits::kOperatorStartWait, [this] { starting_.reset(); }));
   GuestInputs inputs = HANGAR_CO_TRY(co_await read_inputs_(stop_.get_token()));
   kube_runtime::GuestOptions options{.args = {spec_.key.name},
                                      .environment = std::move(inputs.environment),
