@@ -3,6 +3,7 @@
 
 #include "kube/object.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,52 +20,69 @@ template <class T>
 class Audience {
  public:
   void add(const kube::ObjectKey& key, std::shared_ptr<T> member) {
-    ids_.emplace(member.get(), next_id_);
-    members_[key].emplace(next_id_++, std::move(member));
+    members_[key].push_back({.id = next_id_++, .who = std::move(member)});
+    ++size_;
   }
 
   void remove(const kube::ObjectKey& key, const T* member) {
-    const auto id = ids_.find(member);
     const auto found = members_.find(key);
-    if (id == ids_.end() || found == members_.end()) return;
-    found->second.erase(id->second);
-    if (found->second.empty()) members_.erase(found);
-    ids_.erase(id);
+    if (found == members_.end()) return;
+    Members& members = found->second;
+    const auto position =
+        std::ranges::find(members, member, [](const Member& one) { return one.who.get(); });
+    if (position == members.end()) return;
+    members.erase(position);
+    --size_;
+    if (members.empty()) members_.erase(found);
   }
 
   // As values: whoever is called may come and go.
   [[nodiscard]] std::vector<std::shared_ptr<T>> concerned_by(const kube::ObjectKey& key) const {
-    std::map<std::uint64_t, std::shared_ptr<T>> found;
+    Members found;
     const auto collect = [&](const kube::ObjectKey& wanted) {
       if (const auto position = members_.find(wanted); position != members_.end()) {
-        found.insert(position->second.begin(), position->second.end());
+        found.insert(found.end(), position->second.begin(), position->second.end());
       }
     };
+    // Four different ones, or fewer: an object may have no namespace.
     collect({});
     collect({"", key.name});
-    collect({key.namespace_, ""});
-    collect(key);
-    std::vector<std::shared_ptr<T>> out;
-    out.reserve(found.size());
-    for (auto& [id, member] : found)
-      out.push_back(std::move(member));
-    return out;
+    if (!key.namespace_.empty()) {
+      collect({key.namespace_, ""});
+      collect(key);
+    }
+    std::ranges::sort(found, {}, &Member::id);
+    return people_of(std::move(found));
   }
 
   [[nodiscard]] std::vector<std::shared_ptr<T>> all() const {
     std::vector<std::shared_ptr<T>> out;
-    out.reserve(ids_.size());
+    out.reserve(size_);
     for (const auto& [key, members] : members_)
-      for (const auto& [id, member] : members)
-        out.push_back(member);
+      for (const Member& member : members)
+        out.push_back(member.who);
     return out;
   }
 
-  [[nodiscard]] std::size_t size() const { return ids_.size(); }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  std::map<kube::ObjectKey, std::map<std::uint64_t, std::shared_ptr<T>>> members_;
-  std::map<const T*, std::uint64_t> ids_;
+  struct Member {
+    std::uint64_t id = 0;
+    std::shared_ptr<T> who;
+  };
+  using Members = std::vector<Member>;  // By id.
+
+  [[nodiscard]] static std::vector<std::shared_ptr<T>> people_of(Members members) {
+    std::vector<std::shared_ptr<T>> out;
+    out.reserve(members.size());
+    for (Member& member : members)
+      out.push_back(std::move(member.who));
+    return out;
+  }
+
+  std::map<kube::ObjectKey, Members> members_;
+  std::size_t size_ = 0;
   std::uint64_t next_id_ = 0;
 };
 

@@ -108,6 +108,7 @@ struct WatchPlan {
   View view;
   std::string remote_fields;
   Attributes attributes;
+  Watching::Beginning beginning;
   Watching::Options options;
 };
 std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
@@ -122,7 +123,7 @@ std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
 
   WatchPlan plan{.remote_fields = fields->remote_terms(),
                  .attributes = attributes_of(target, *fields)};
-  Watching::Options& options = plan.options;
+  Watching::Beginning& beginning = plan.beginning;
   const bool is_any = asked.resource_version.empty() || asked.resource_version == "0";
   const auto version = parse_version(asked.resource_version);
   if (!is_any && !version) return std::nullopt;
@@ -131,18 +132,18 @@ std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
     if (!*asked.send_initial_events || asked.resource_version_match != "NotOlderThan") {
       return std::nullopt;
     }
-    options.sends_initial_events = true;
-    options.not_older_than = version;
+    beginning.sends_initial_events = true;
+    beginning.not_older_than = version;
   } else {
     if (!asked.resource_version_match.empty()) return std::nullopt;
-    if (!is_any) options.seen = version;
+    if (!is_any) beginning.seen = version;
   }
   if (asked.timeout_seconds && *asked.timeout_seconds > 0) {
-    options.timeout = std::chrono::seconds(
+    beginning.timeout = std::chrono::seconds(
         std::min<std::int64_t>(*asked.timeout_seconds, std::chrono::seconds(kTimeoutMax).count()));
   }
-  options.wants_bookmarks = asked.allow_watch_bookmarks;
-  options.view = View(target.namespace_, *std::move(labels), *std::move(fields));
+  plan.options = {.view = View(target.namespace_, *std::move(labels), *std::move(fields)),
+                  .wants_bookmarks = asked.allow_watch_bookmarks};
   return plan;
 }
 
@@ -281,7 +282,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
       std::move(plan->options), self->open_count);
   self->watchings.push_back(watching);
   self->look_after();
-  co_await Watching::begin(watching);
+  co_await Watching::begin(watching, plan->beginning);
 }
 
 io::Task<Result<std::shared_ptr<Feed>>> Gateway::State::feed_for(std::shared_ptr<State> self,

@@ -29,14 +29,16 @@ namespace hangar::gateway {
 
 using Source = Reply::Source;
 
-Watching::Watching(kube::Client client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
-                   kube::Identity identity, Attributes attributes, Options options,
-                   Gauge& open_count)
-    : client_(std::move(client)),
+Watching::Watching(const kube::Client& client, std::shared_ptr<Feed> feed,
+                   std::shared_ptr<Reply> reply, kube::Identity identity, Attributes attributes,
+                   Options options, Gauge& open_count)
+    : client_(client),
       feed_(std::move(feed)),
       reply_(std::move(reply)),
       identity_(std::move(identity)),
-      attributes_(std::move(attributes)),
+      is_of_namespace_(!attributes.namespace_.empty()),
+      label_selector_(std::move(attributes.label_selector)),
+      field_selector_(std::move(attributes.field_selector)),
       options_(std::move(options)),
       open_count_(open_count) {
   open_count_.add(1);
@@ -46,26 +48,25 @@ Watching::~Watching() {
   open_count_.add(-1);
 }
 
-io::Task<void> Watching::begin(std::shared_ptr<Watching> self) {
+io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginning) {
   const std::weak_ptr<Watching> weak = self;
   self->reply_->on_close([weak] {
     if (const auto alive = weak.lock()) alive->stop_looking();
   });
-  if (self->options_.timeout) {
-    self->timeout_ = self->client_.loop().after(*self->options_.timeout, [weak] {
+  if (beginning.timeout) {
+    self->timeout_ = self->client_.loop().after(*beginning.timeout, [weak] {
       if (const auto alive = weak.lock()) alive->end();
     });
   }
-  if (self->options_.seen) co_return co_await resume(self, *self->options_.seen);
+  if (beginning.seen) co_return co_await resume(self, *beginning.seen);
 
   const std::uint64_t version = self->feed_->history().version();
-  const bool is_new_enough =
-      !self->options_.sends_initial_events ||
-      (self->options_.not_older_than && *self->options_.not_older_than <= version);
+  const bool is_new_enough = !beginning.sends_initial_events ||
+                             (beginning.not_older_than && *beginning.not_older_than <= version);
   if (!is_new_enough) co_return co_await begin_with_newest(self);
   self->open();
   self->give_all(self->feed_->objects(self->view()));
-  if (self->options_.sends_initial_events) self->give_initial_end(version);
+  if (beginning.sends_initial_events) self->give_initial_end(version);
   self->attach(version);
 }
 
@@ -201,8 +202,20 @@ void Watching::stop_looking() {
 
 kube::ListOptions Watching::selection() const {
   return {.namespace_ = view().namespace_(),
-          .label_selector = attributes_.label_selector,
-          .field_selector = attributes_.field_selector};
+          .label_selector = label_selector_,
+          .field_selector = field_selector_};
+}
+
+Attributes Watching::attributes() const {
+  const kube::Resource& resource = feed_->scope().resource;
+  return {.verb = std::string(name_of(Verb::Watch)),
+          .group = resource.group,
+          .version = resource.version,
+          .resource = resource.plural,
+          .namespace_ = is_of_namespace_ ? view().namespace_() : std::string(),
+          .name = view().name(),
+          .label_selector = label_selector_,
+          .field_selector = field_selector_};
 }
 
 }  // namespace hangar::gateway

@@ -29,28 +29,30 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
  public:
   struct Options {
     View view;
-    // Where to begin; nothing: with what exists now.
+    bool wants_bookmarks = false;
+  };
+  struct Beginning {
+    // Nothing: with what exists now.
     std::optional<std::uint64_t> seen;
     // What exists comes first, at least as new as this (nothing: as new as the server has it), then
     // a bookmark that says so.
     bool sends_initial_events = false;
     std::optional<std::uint64_t> not_older_than;
-    bool wants_bookmarks = false;
     std::optional<Duration> timeout;
   };
 
-  // `client` asks as the host. The identity and the attributes are what this watch was authorised
-  // by, and is authorised by again.
-  Watching(kube::Client client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
+  // `client` asks as the host, and outlives this. The identity and the attributes are what this
+  // watch was authorised by, and is authorised by again.
+  Watching(const kube::Client& client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
            kube::Identity identity, Attributes attributes, Options options, Gauge& open_count);
   ~Watching() override;
 
   // Until the watch is attached to its feed, or over.
-  static io::Task<void> begin(std::shared_ptr<Watching> self);
+  static io::Task<void> begin(std::shared_ptr<Watching> self, Beginning beginning);
 
   [[nodiscard]] bool is_open() const { return reply_->is_open(); }
   [[nodiscard]] const kube::Identity& identity() const { return identity_; }
-  [[nodiscard]] const Attributes& attributes() const { return attributes_; }
+  [[nodiscard]] Attributes attributes() const;
   // In order: the guest may watch again, if it may.
   void end();
 
@@ -79,11 +81,14 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
   // What is seen of the collection, at one version.
   [[nodiscard]] kube::ListOptions selection() const;
 
-  const kube::Client client_;
+  const kube::Client& client_;
   const std::shared_ptr<Feed> feed_;
   const std::shared_ptr<Reply> reply_;
   const kube::Identity identity_;
-  const Attributes attributes_;
+  // Of the attributes, what the feed and the view do not say: thousands of these lie in one host.
+  const bool is_of_namespace_;
+  const std::string label_selector_;
+  const std::string field_selector_;
   const Options options_;
   Gauge& open_count_;
   std::uint64_t told_ = 0;  // By the last bookmark.

@@ -32,6 +32,7 @@
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
 #include "reconcile/turnstile.h"
+#include "wasm/engine.h"
 #include "workflows/workflow_controller.h"
 
 #include <fmt/format.h>
@@ -147,7 +148,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                      metrics, log),
       machine_parts(config, loop, workers, supply),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
-      heap(loop, kHeapQuiet),
+      heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
       airways({.loop = loop,
                .client = client,

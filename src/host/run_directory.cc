@@ -37,12 +37,14 @@ namespace {
 
 constexpr std::string_view kConfigFile = "wasm_config.yaml";
 
-std::vector<std::string> environment_of(const operators::Operator& spec) {
-  std::vector<std::string> environment;
+// All of it stands in the configuration.
+io::Task<Result<operators::GuestInputs>> read_inputs(const operators::Operator& spec,
+                                                     std::stop_token /*stop*/) {
+  operators::GuestInputs inputs;
   for (const operators::EnvironmentEntry& entry : spec.environment) {
-    environment.push_back(entry.name + "=" + entry.value);
+    inputs.environment.push_back(entry.name + "=" + entry.value);
   }
-  return environment;
+  co_return inputs;
 }
 
 // In the order in which parts are built; they are destroyed in reverse.
@@ -69,6 +71,7 @@ class Session {
                 .snapshots = *parts_.snapshots,
                 .metrics = metrics_,
                 .output = parts_.output,
+                .read_inputs = read_inputs,
                 .log = log,
                 .memory_budget_bytes = config.operator_memory_bytes},
                {.on_change = [](const operators::RunningOperator&) {},
@@ -102,15 +105,9 @@ class Session {
         end(std::move(module).error().in(spec.key.name));
         co_return;
       }
-      operators::GuestInputs inputs{.environment = environment_of(spec)};
-      co_await fleet_.run(std::move(spec), *std::move(module), {},
-                          [inputs = std::move(inputs)](std::stop_token) { return given(inputs); });
+      co_await fleet_.run(std::move(spec), *std::move(module), {});
     }
     log_.info("all operators run", {{"count", fleet_.size()}});
-  }
-
-  static io::Task<Result<operators::GuestInputs>> given(operators::GuestInputs inputs) {
-    co_return inputs;
   }
 
   void end(std::optional<Error> why) {

@@ -3,8 +3,6 @@
 #include "base/time.h"
 #include "io/loop.h"
 
-#include <malloc.h>
-
 #include <functional>
 #include <utility>
 
@@ -12,8 +10,6 @@ namespace hangar::io {
 
 IdleHeap::IdleHeap(Loop& loop, Duration quiet, std::function<void()> give_back)
     : loop_(loop), quiet_(quiet), give_back_(std::move(give_back)) {}
-
-IdleHeap::IdleHeap(Loop& loop, Duration quiet) : IdleHeap(loop, quiet, [] { ::malloc_trim(0); }) {}
 
 void IdleHeap::used() {
   used_at_ = Loop::now();

@@ -15,9 +15,7 @@ namespace hangar::io {
 // Loop thread.
 class IdleHeap {
  public:
-  // `give_back`: malloc_trim, for whoever is no test.
   IdleHeap(Loop& loop, Duration quiet, std::function<void()> give_back);
-  IdleHeap(Loop& loop, Duration quiet);
   IdleHeap(const IdleHeap&) = delete;
   IdleHeap& operator=(const IdleHeap&) = delete;
 

@@ -170,7 +170,7 @@ Loop::Timer& Loop::Timer::operator=(Timer&& other) noexcept {
 }
 
 void Loop::Timer::cancel() {
-  const auto state = std::exchange(state_, nullptr);
+  const auto state = std::exchange(state_, {}).lock();
   if (!state) return;
   // The handler may be queued already: it looks whether it is still wanted.
   state->work = nullptr;
@@ -231,10 +231,12 @@ std::size_t Loop::spawned_count() const {
 }
 
 Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
+  // Not make_shared: who keeps a timer that is over would keep its memory.
+  const std::shared_ptr<Timer::State> state(new Timer::State(asio_->context));
+  state->work = std::move(work);
   Timer timer;
-  timer.state_ = std::make_shared<Timer::State>(asio_->context);
-  timer.state_->work = std::move(work);
-  const auto call = [state = timer.state_] {
+  timer.state_ = state;
+  const auto call = [state] {
     if (auto due = std::exchange(state->work, nullptr)) due();
   };
   if (delay <= Duration::zero()) {
@@ -242,8 +244,8 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
     boost::asio::post(asio_->context, call);
     return timer;
   }
-  timer.state_->timer.expires_after(delay);
-  timer.state_->timer.async_wait([call](const boost::system::error_code&) { call(); });
+  state->timer.expires_after(delay);
+  state->timer.async_wait([call](const boost::system::error_code&) { call(); });
   return timer;
 }
 

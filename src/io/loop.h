@@ -58,7 +58,7 @@ class Loop {
    private:
     friend class Loop;
     struct State;
-    std::shared_ptr<State> state_;  // Shared with the pending handler.
+    std::weak_ptr<State> state_;  // The pending handler's: nothing is left once it was called.
   };
   [[nodiscard]] Timer after(Duration delay, std::move_only_function<void()> work);
 

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "json/value.h"
 #include "kube/internal/skim.h"
 
@@ -11,7 +12,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -199,16 +199,12 @@ struct ObjectBuilder {
     // `{`, type, the rest up to the cut, the rest after it.
     const std::size_t cut_begin =
         cut.empty() ? text.size() : static_cast<std::size_t>(cut.data() - text.data());
-    auto bytes = std::make_unique_for_overwrite<char[]>(size);
-    char* at = bytes.get();
-    const auto put = [&at](std::string_view part) {
-      std::memcpy(at, part.data(), part.size());
-      at += part.size();
-    };
-    put(text.substr(0, 1));
-    put(type);
-    put(text.substr(1, cut_begin - 1));
-    put(text.substr(cut_begin + cut.size()));
+    const auto object = std::allocate_shared<Made>(slots::Allocator<Made>());
+    object->bytes_.reserve(size);
+    object->bytes_ += text.substr(0, 1);
+    object->bytes_ += type;
+    object->bytes_ += text.substr(1, cut_begin - 1);
+    object->bytes_ += text.substr(cut_begin + cut.size());
 
     // Where a view into `text` lies in the copy.
     const auto moved = [&](std::string_view view) {
@@ -217,9 +213,6 @@ struct ObjectBuilder {
       return Object::Span{static_cast<std::uint32_t>(offset + type.size()),
                           static_cast<std::uint32_t>(view.size())};
     };
-    const auto object = std::make_shared<Made>();
-    object->bytes_ = std::move(bytes);
-    object->size_ = static_cast<std::uint32_t>(size);
     object->key_ = {std::move(skimmed.namespace_), std::move(skimmed.name)};
     object->generation_ = skimmed.generation;
     object->being_deleted_ = skimmed.being_deleted;
@@ -265,8 +258,10 @@ std::size_t Object::size_bytes() const {
     return text.capacity() > kWithinString ? text.capacity() + 1 : 0;
   };
   constexpr std::size_t kSharedCounts = 16;
-  return sizeof(Object) + kSharedCounts + size_ + heap(key_.namespace_) + heap(key_.name) +
-         owner_uids_.capacity() * sizeof(std::string_view);
+  return slots::slot_size(sizeof(Object) + kSharedCounts) +
+         slots::slot_size(bytes_.capacity() + 1) +
+         slots::slot_size(owner_uids_.capacity() * sizeof(std::string_view)) +
+         heap(key_.namespace_) + heap(key_.name);
 }
 
 std::string_view label_of(const json::Value& object, std::string_view key) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/slots.h"
 #include "json/value.h"
 
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,13 +92,13 @@ class Object {
   [[nodiscard]] std::int64_t generation() const { return generation_; }
   [[nodiscard]] bool is_being_deleted() const { return being_deleted_; }
   // uids of the owners, sorted, as views into bytes().
-  [[nodiscard]] const std::vector<std::string_view>& owner_uids() const { return owner_uids_; }
+  [[nodiscard]] std::span<const std::string_view> owner_uids() const { return owner_uids_; }
 
   // Compact JSON.
-  [[nodiscard]] std::string_view bytes() const { return {bytes_.get(), size_}; }
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
   // Parsed anew at each call.
   [[nodiscard]] json::Value to_value() const;
-  // Heap bytes it holds, for accounting.
+  // Bytes of memory it holds, for accounting.
   [[nodiscard]] std::size_t size_bytes() const;
 
  private:
@@ -113,10 +115,9 @@ class Object {
   }
 
   ObjectKey key_;
-  std::vector<std::string_view> owner_uids_;
-  std::unique_ptr<const char[]> bytes_;
+  std::vector<std::string_view, slots::Allocator<std::string_view>> owner_uids_;
+  std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> bytes_;
   std::int64_t generation_ = 0;
-  std::uint32_t size_ = 0;
   Span uid_;
   Span resource_version_;
   bool being_deleted_ = false;

@@ -153,11 +153,12 @@ void ModuleStore::load_index(const Log& log) {
 
 void ModuleStore::put(const std::string& key, Resolution resolution) {
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
-    entries_.erase(found->second);
+    const Entries::iterator entry = found->second;
     by_key_.erase(found);
+    entries_.erase(entry);
   }
   entries_.emplace_front(key, std::move(resolution));
-  by_key_[key] = entries_.begin();
+  by_key_[entries_.front().first] = entries_.begin();
   while (entries_.size() > bounds_.references) {
     by_key_.erase(entries_.back().first);
     entries_.pop_back();

@@ -86,9 +86,10 @@ class ModuleStore {
 
   const std::filesystem::path directory_;
   const Bounds bounds_;
-  mutable std::mutex mutex_;                         // For all below.
-  Entries entries_;                                  // The most recently used first.
-  std::map<std::string, Entries::iterator> by_key_;  // Each entry of the list, once.
+  mutable std::mutex mutex_;  // For all below.
+  Entries entries_;           // The most recently used first.
+  // Each entry of the list, once, by its own key.
+  std::map<std::string_view, Entries::iterator> by_key_;
   std::mutex disk_mutex_;  // Index and trimming: one at a time. Taken before mutex_.
 };
 

@@ -1,9 +1,8 @@
 #include "operators/fleet.h"
 
 #include "base/assert.h"
+#include "wasm/engine.h"
 #include "wasm/snapshot/snapshot.h"
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,6 +54,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .snapshots = parts.snapshots,
              .metrics = metrics_,
              .output = parts.output,
+             .read_inputs = fleet_parts_.read_inputs,
              .log = parts.log,
              .starts = starts_,
              .turns = turns_,
@@ -80,21 +80,20 @@ Fleet::~Fleet() {
   HANGAR_ASSERT(operators_.empty(), "a fleet is stopped before it is destroyed");
 }
 
-io::Task<void> Fleet::run(Operator spec, OperatorModule module, kube::Identity identity,
-                          ReadInputs read_inputs) {
+io::Task<void> Fleet::run(Operator spec, OperatorModule module, kube::Identity identity) {
   co_await remove(spec.key);
   const kube::ObjectKey key = spec.key;
-  auto& entry = operators_[key];
-  entry = std::make_unique<RunningOperator>(parts_, std::move(spec), std::move(module),
-                                            std::move(identity), std::move(read_inputs),
-                                            series_.take());
-  entry->start();
+  std::unique_ptr<RunningOperator>& running = operators_[key].running;
+  running = std::make_unique<RunningOperator>(parts_, std::move(spec), std::move(module),
+                                              std::move(identity), series_.take());
+  running->start();
 }
 
 io::Task<void> Fleet::remove(kube::ObjectKey key) {
   const auto found = operators_.find(key);
   if (found == operators_.end()) co_return;
-  const std::unique_ptr<RunningOperator> removed = std::move(found->second);
+  const std::unique_ptr<RunningOperator> removed = std::move(found->second.running);
+  disk_bytes_ -= found->second.disk_bytes;
   operators_.erase(found);
   co_await removed->stop();
   on_change(*removed);
@@ -107,24 +106,27 @@ io::Task<void> Fleet::stop() {
 
 const RunningOperator* Fleet::find(const kube::ObjectKey& key) const {
   const auto found = operators_.find(key);
-  return found == operators_.end() ? nullptr : found->second.get();
+  return found == operators_.end() ? nullptr : found->second.running.get();
 }
 
 void Fleet::on_change(RunningOperator& changed) {
-  const auto account = [&changed](auto& counted, std::uint64_t& sum, std::uint64_t bytes) {
-    if (const auto known = counted.find(&changed); known != counted.end()) {
-      sum -= known->second;
-      counted.erase(known);
-    }
-    if (bytes == 0) return;
-    counted.emplace(&changed, bytes);
-    sum += bytes;
-  };
-  account(resident_, resident_bytes_, changed.resident_bytes());
-  account(on_disk_, disk_bytes_, changed.disk_bytes());
+  if (const auto known = resident_.find(&changed); known != resident_.end()) {
+    resident_bytes_ -= known->second;
+    resident_.erase(known);
+  }
+  if (const std::uint64_t bytes = changed.resident_bytes(); bytes > 0) {
+    resident_.emplace(&changed, bytes);
+    resident_bytes_ += bytes;
+  }
+  const auto found = operators_.find(changed.spec().key);
+  const bool is_present = found != operators_.end() && found->second.running.get() == &changed;
+  if (is_present) {
+    disk_bytes_ -= std::exchange(found->second.disk_bytes, changed.disk_bytes());
+    disk_bytes_ += found->second.disk_bytes;
+  }
   make_room();
   if (!resident_.contains(&changed)) give_back_later();
-  if (operators_.contains(changed.spec().key)) listener_.on_change(changed);
+  if (is_present) listener_.on_change(changed);
 }
 
 // What a wake takes besides the guest's memory (answers, JSON, buffers) is freed in small pieces
@@ -142,7 +144,7 @@ void Fleet::give_back_later() {
     } else {
       wasm::drop_snapshot_spares();
     }
-    ::malloc_trim(0);
+    wasm::trim_heaps();
   });
 }
 
@@ -151,7 +153,8 @@ void Fleet::collect(Metrics::Families& families) const {
   // No name of an operator.
   OperatorReading others{
       .controller = "(others)", .series = series_.shared().get(), .operators = 0};
-  for (const auto& [key, running] : operators_) {
+  for (const auto& [key, entry] : operators_) {
+    const std::unique_ptr<RunningOperator>& running = entry.running;
     if (!running) continue;
     const bool is_own = &running->series() != others.series;
     OperatorReading own{

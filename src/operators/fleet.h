@@ -46,6 +46,7 @@ class Fleet {
     wasm::SnapshotStore& snapshots;
     Metrics& metrics;
     const OperatorLogs& output;
+    ReadInputs read_inputs;
     Log log;
     // Of the memory of guests that could sleep; zero: none.
     std::uint64_t memory_budget_bytes = 0;
@@ -61,8 +62,7 @@ class Fleet {
 
   // Starts an operator, in place of the one of its key: which has ended before the new one begins,
   // so that the two never act at once.
-  [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module, kube::Identity identity,
-                                   ReadInputs read_inputs);
+  [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module, kube::Identity identity);
   // Ends it and frees what it held. Nothing where there is none.
   [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
   [[nodiscard]] io::Task<void> stop();
@@ -83,10 +83,13 @@ class Fleet {
   io::Semaphore starts_;
   io::Semaphore turns_;
   const RunningOperator::Parts parts_;
-  std::map<kube::ObjectKey, std::unique_ptr<RunningOperator>> operators_;
+  struct Entry {
+    std::unique_ptr<RunningOperator> running;
+    std::uint64_t disk_bytes = 0;  // As what it was counted.
+  };
+  std::map<kube::ObjectKey, Entry> operators_;
   // Those that are in memory, with what they were counted as.
   std::map<RunningOperator*, std::uint64_t> resident_;
-  std::map<RunningOperator*, std::uint64_t> on_disk_;
   std::uint64_t resident_bytes_ = 0;
   std::uint64_t disk_bytes_ = 0;
   io::Loop::Timer give_back_timer_;

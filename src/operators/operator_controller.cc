@@ -83,7 +83,7 @@ io::Task<Result<json::Value>> read_source(kube::Client client, std::string names
 }
 
 // From the operator's own namespace only. Values never become part of a message.
-io::Task<Result<GuestInputs>> read_inputs(kube::Client client, Operator spec,
+io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& spec,
                                           std::stop_token stop) {
   GuestInputs inputs;
   for (const EnvironmentEntry& entry : spec.environment) {
@@ -182,7 +182,7 @@ void put_figures(json::Value& status, const RunningOperator& running) {
   const RunningOperator::Statistics& figures = running.statistics();
   const OperatorModule& module = running.module();
   status.as_object()["phase"] = name_of(running.life().phase());
-  json::Object source{{"sha256", module.sha256}, {"resolved", module.resolved}};
+  json::Object source{{"sha256", module.code->digest().to_hex()}, {"resolved", module.resolved}};
   if (module.code->obstacle()) source["staysResidentBecause"] = *module.code->obstacle();
   status.as_object()["module"] = std::move(source);
   status.as_object()["residentBytes"] = running.resident_bytes();
@@ -213,6 +213,10 @@ OperatorController::OperatorController(const Host& host)
               .snapshots = host.snapshots,
               .metrics = host.metrics,
               .output = host.output,
+              .read_inputs =
+                  [this](const Operator& spec, std::stop_token stop) {
+                    return read_inputs(host_.client, spec, std::move(stop));
+                  },
               .log = log_,
               .memory_budget_bytes = host.memory_budget_bytes},
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
@@ -270,16 +274,15 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   OperatorModule module = HANGAR_CO_TRY(co_await host_.modules.prepare(
       {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}, stop));
   if (memory.uid == spec.uid && memory.generation == spec.generation &&
-      memory.sha256 == module.sha256) {
+      memory.module == module.code->digest()) {
     co_return Result<>();
   }
   memory.uid = spec.uid;
   memory.generation = spec.generation;
-  memory.sha256 = module.sha256;
+  memory.module = module.code->digest();
   memory.has_sleep_problem = false;
   kube::Identity identity = kube::service_account(spec.key.namespace_, spec.service_account);
-  ReadInputs inputs = inputs_of(spec);
-  co_await fleet_.run(std::move(spec), std::move(module), std::move(identity), std::move(inputs));
+  co_await fleet_.run(std::move(spec), std::move(module), std::move(identity));
   co_return Result<>();
 }
 
@@ -289,11 +292,6 @@ void OperatorController::follow_module(const Operator& spec) {
       reference ? std::get_if<modules::ConfigMapSource>(&reference->source()) : nullptr;
   if (source == nullptr) return module_watches_.release(spec.key);
   module_watches_.follow(spec.key, {.namespace_ = source->namespace_name, .name = source->name});
-}
-
-ReadInputs OperatorController::inputs_of(const Operator& spec) const {
-  return [client = host_.client, spec = std::make_shared<const Operator>(spec)](
-             std::stop_token stop) { return read_inputs(client, *spec, std::move(stop)); };
 }
 
 io::Task<Result<>> OperatorController::write_status(const json::Value& manifest, Memory& memory,

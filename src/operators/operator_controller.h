@@ -24,6 +24,7 @@
 #include "operators/operator_modules.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
+#include "wasm/digest.h"
 
 #include <cstdint>
 #include <map>
@@ -68,12 +69,12 @@ class OperatorController {
  private:
   // What the host remembers of one Operator between reconciles.
   struct Memory {
-    std::int64_t generation = 0;     // Of what runs.
-    std::string uid;                 // The same.
-    std::string sha256;              // The same.
-    std::optional<Phase> written;    // By the last write of the status.
-    std::string last_problem;        // For which an Event was recorded.
-    bool has_sleep_problem = false;  // An Event said so.
+    std::int64_t generation = 0;         // Of what runs.
+    std::string uid;                     // The same.
+    std::optional<wasm::Digest> module;  // The same.
+    std::optional<Phase> written;        // By the last write of the status.
+    std::string last_problem;            // For which an Event was recorded.
+    bool has_sleep_problem = false;      // An Event said so.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
@@ -84,7 +85,6 @@ class OperatorController {
                                                 const Result<>& established, std::stop_token stop);
   // Hears of it when the ConfigMap that the module is in changes.
   void follow_module(const Operator& spec);
-  [[nodiscard]] ReadInputs inputs_of(const Operator& spec) const;
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
   // As an Event, once when it begins and once when it is over; whether it did either.

@@ -11,55 +11,56 @@ namespace hangar::operators {
 
 io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
                                                           std::stop_token stop) {
-  std::erase_if(by_sha256_, [](const auto& entry) {
-    return entry.second.use_count() == 1 && entry.second->code.expired();
+  std::erase_if(known_, [](const auto& entry) {
+    return entry.second.making == nullptr && entry.second.code.expired();
   });
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
   const std::string display = reference.display();
-  const std::string key = (source.insecure ? "insecure:" : "") + reference.key();
+  const wasm::Digest key = wasm::Digest::of((source.insecure ? "insecure:" : "") + reference.key());
   modules::FetchOptions options{.expected_sha256 = std::move(source.sha256),
                                 .insecure = source.insecure};
-  std::shared_ptr<const wasm::SleepableModule> known;  // Held until we know whether it is the one.
-  if (const auto seen = sha256_of_.find(key); seen != sha256_of_.end()) {
-    if (const auto shared = by_sha256_.find(seen->second); shared != by_sha256_.end()) {
-      known = shared->second->code.lock();
-      if (known) options.have_sha256 = seen->second;
+  std::shared_ptr<const wasm::SleepableModule> present;  // Held until we know if it is the one.
+  if (const auto seen = digest_of_.find(key); seen != digest_of_.end()) {
+    if (const auto known = known_.find(seen->second); known != known_.end()) {
+      present = known->second.code.lock();
+      if (present) options.have_sha256 = seen->second.to_hex();
     }
   }
   modules::Fetched fetched =
       HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
-  sha256_of_[key] = fetched.sha256;
-  if (fetched.is_unchanged) {
-    co_return OperatorModule{
-        .code = std::move(known), .sha256 = fetched.sha256, .resolved = fetched.resolved};
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(fetched.sha256));
+  digest_of_.insert_or_assign(key, digest);
+  if (!fetched.is_unchanged) {
+    Result<std::shared_ptr<const wasm::SleepableModule>> made = co_await make(
+        digest, std::make_shared<const std::string>(std::move(fetched.wasm)), std::move(stop));
+    if (!made) {
+      co_return std::unexpected(Error(made.error()).in(fmt::format("module {}", display)));
+    }
+    present = *std::move(made);
   }
+  co_return OperatorModule{.code = std::move(present), .resolved = std::move(fetched.resolved)};
+}
 
-  auto& entry = by_sha256_[fetched.sha256];
-  if (!entry) entry = std::make_shared<Shared>(parts_.loop);
-  const std::shared_ptr<Shared> shared = entry;
-  const io::Semaphore::Slot slot = co_await shared->making.acquire();
-  std::shared_ptr<const wasm::SleepableModule> code = shared->code.lock();
-  if (!code) {
-    const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(fetched.sha256));
-    Result<std::shared_ptr<const wasm::SleepableModule>> loaded =
-        co_await wasm::SleepableModule::load(
-            parts_.code_cache, digest, std::make_shared<const std::string>(std::move(fetched.wasm)),
-            parts_.image_directory, stop);
-    Result<> checked;
-    if (loaded) {
-      checked = co_await check(**loaded);
-    } else {
-      checked = std::unexpected(loaded.error());
-    }
-    if (!checked) {
-      co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
-    }
-    code = *std::move(loaded);
-    shared->code = code;
+io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> OperatorModules::make(
+    wasm::Digest digest, std::shared_ptr<const std::string> bytes, std::stop_token stop) {
+  if (known_[digest].making == nullptr) {
+    known_[digest].making = std::make_shared<io::Semaphore>(parts_.loop, 1);
   }
-  co_return OperatorModule{.code = std::move(code),
-                           .sha256 = std::move(fetched.sha256),
-                           .resolved = std::move(fetched.resolved)};
+  const std::shared_ptr<io::Semaphore> making = known_[digest].making;
+  const io::Semaphore::Slot slot = co_await making->acquire();
+  std::shared_ptr<const wasm::SleepableModule> code = known_[digest].code.lock();
+  if (code) co_return code;
+  Result<std::shared_ptr<const wasm::SleepableModule>> loaded =
+      co_await wasm::SleepableModule::load(parts_.code_cache, digest, std::move(bytes),
+                                           parts_.image_directory, std::move(stop));
+  Result<> checked;
+  if (loaded) checked = co_await check(**loaded);
+  Known& known = known_[digest];
+  if (loaded && checked) known.code = *loaded;
+  // Ours and the map's: nobody else waits for it.
+  if (making.use_count() == 2) known.making.reset();
+  if (!checked) co_return std::unexpected(std::move(checked).error());
+  co_return loaded;
 }
 
 io::Task<Result<>> OperatorModules::check(const wasm::SleepableModule& module) const {

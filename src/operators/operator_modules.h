@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "modules/fetcher.h"
 #include "wasm/code_cache.h"
+#include "wasm/digest.h"
 #include "wasm/snapshot/sleepable_module.h"
 
 #include <filesystem>
@@ -26,8 +27,7 @@ struct ModuleSource {
 };
 
 struct OperatorModule {
-  std::shared_ptr<const wasm::SleepableModule> code;
-  std::string sha256;    // Of the module as its author made it, hex.
+  std::shared_ptr<const wasm::SleepableModule> code;  // Its digest: as its author made it.
   std::string resolved;  // The reference, pinned by digest where that can be.
 };
 
@@ -50,18 +50,19 @@ class OperatorModules {
   [[nodiscard]] io::Task<Result<OperatorModule>> prepare(ModuleSource source, std::stop_token stop);
 
  private:
-  struct Shared {
-    explicit Shared(io::Loop& loop) : making(loop, 1) {}
-    io::Semaphore making;
+  struct Known {
     std::weak_ptr<const wasm::SleepableModule> code;
+    std::shared_ptr<io::Semaphore> making;  // Null while nobody makes it.
   };
 
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> make(
+      wasm::Digest digest, std::shared_ptr<const std::string> bytes, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> check(const wasm::SleepableModule& module) const;
 
   const Parts parts_;
-  std::map<std::string, std::shared_ptr<Shared>> by_sha256_;
-  // By the reference's key: what it was when it was last looked at.
-  std::map<std::string, std::string> sha256_of_;
+  std::map<wasm::Digest, Known> known_;
+  // By the digest of the reference's key: what it was when it was last looked at.
+  std::map<wasm::Digest, wasm::Digest> digest_of_;
 };
 
 }  // namespace hangar::operators

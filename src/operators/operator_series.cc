@@ -21,14 +21,6 @@ double seconds_of(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Guests choose their methods; the label is one of these.
-std::string_view known_method(std::string_view method) {
-  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "POST", "PUT",    "PATCH",
-                                                      "DELETE", "HEAD", "OPTIONS"};
-  const auto* const found = std::ranges::find(kKnown, method);
-  return found == kKnown.end() ? "other" : *found;
-}
-
 MetricLabels of_controller(const OperatorReading& reading) {
   return {{"controller", reading.controller}};
 }
@@ -120,6 +112,13 @@ Histogram::Snapshot SlimHistogram::snapshot() const {
 
 OperatorSeries::OperatorSeries() : turn_seconds(turn_bounds()), queue_seconds(queue_bounds()) {}
 
+std::string_view known_method(std::string_view method) {
+  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "POST", "PUT",    "PATCH",
+                                                      "DELETE", "HEAD", "OPTIONS"};
+  const auto* const found = std::ranges::find(kKnown, method);
+  return found == kKnown.end() ? "other" : *found;
+}
+
 void OperatorSeries::answered(std::string_view method, int code) {
   method = known_method(method);
   const auto is_same = [&](const Answers& known) {
@@ -132,7 +131,7 @@ void OperatorSeries::answered(std::string_view method, int code) {
     found = std::ranges::find_if(answers, is_same);
   }
   if (found == answers.end()) {
-    answers.push_back({.method = std::string(method), .code = code, .count = 0});
+    answers.push_back({.method = method, .code = code, .count = 0});
     found = std::prev(answers.end());
   }
   ++found->count;
@@ -180,7 +179,7 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
                       {"controller", controller},
                       // The requests that hangar itself makes have the API server's.
                       {"host", "gateway"},
-                      {"method", answers.method}},
+                      {"method", std::string(answers.method)}},
            .value = number(answers.count)});
     }
   }

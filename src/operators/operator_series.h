@@ -34,6 +34,9 @@ class SlimHistogram {
   double sum_ = 0;
 };
 
+// Guests choose their methods; what is shown is one of HTTP's, or "other". For ever valid.
+[[nodiscard]] std::string_view known_method(std::string_view method);
+
 // What has happened to one operator since the host has run it, or to several that share one. Loop
 // thread.
 struct OperatorSeries {
@@ -58,8 +61,8 @@ struct OperatorSeries {
   SlimHistogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
 
   struct Answers {
-    std::string method;  // Both "other" when there are too many kinds.
-    int code = 0;
+    std::string_view method;  // As known_method() has it; "other" when there are too many kinds.
+    int code = 0;             // Zero then.
     std::uint64_t count = 0;
   };
   std::vector<Answers> answers;

@@ -74,7 +74,7 @@ class RunningOperator::Call final : public gateway::Answer {
   void detach() { owner_ = nullptr; }
 
   void begin(kube_runtime::HttpRequest request) {
-    method_ = request.method;
+    method_ = known_method(request.method);
     exchange_ = owner_->parts_.gateway.begin(owner_->identity_,
                                              {.method = std::move(request.method),
                                               .target = std::move(request.uri),
@@ -119,20 +119,18 @@ class RunningOperator::Call final : public gateway::Answer {
   RunningOperator* owner_;
   const std::uint64_t id_;
   const bool is_stream_;
-  std::string method_;
+  std::string_view method_ = "other";
   std::string body_;                     // Of a call that is no stream.
   std::optional<std::string> bookmark_;  // Held back while the guest sleeps.
   std::unique_ptr<gateway::Exchange> exchange_;
 };
 
 RunningOperator::RunningOperator(const Parts& parts, Operator spec, OperatorModule module,
-                                 kube::Identity identity, ReadInputs read_inputs,
-                                 std::shared_ptr<OperatorSeries> series)
+                                 kube::Identity identity, std::shared_ptr<OperatorSeries> series)
     : parts_(parts),
       spec_(std::move(spec)),
       module_(std::move(module)),
       identity_(std::move(identity)),
-      read_inputs_(std::move(read_inputs)),
       series_(std::move(series)),
       life_(life_options(spec_.sleep, *module_.code)),
       requests_(request_rate(spec_.limits)) {}
@@ -210,11 +208,15 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
   parts_.on_change(*this);
 }
 
-io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
+io::Task<Result<>> RunningOperator::wait_to_start() {
   io::Semaphore::Slot start = HANGAR_CO_TRY(co_await parts_.starts.acquire(stop_.get_token()));
   starting_.emplace(std::move(start),
                     parts_.loop.after(limits::kOperatorStartWait, [this] { starting_.reset(); }));
-  GuestInputs inputs = HANGAR_CO_TRY(co_await read_inputs_(stop_.get_token()));
+  co_return Result<>();
+}
+
+io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
+  GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec_, stop_.get_token()));
   kube_runtime::GuestOptions options{.args = {spec_.key.name},
                                      .environment = std::move(inputs.environment),
                                      .files = std::move(inputs.files),
@@ -229,19 +231,17 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
 }
 
 io::Task<void> RunningOperator::take_turn(Life::Act act) {
-  const Instant began = io::Loop::now();
   if (act == Life::Act::Start) {
     if (life_.start_count() > 1) ++series_->restarts;
     drop_guest();
-    Result<TurnOutcome> outcome = co_await first_turn();
-    const Duration took = io::Loop::now() - began;
-    if (!outcome) {
-      on_outcome({.ended = std::unexpected(std::move(outcome).error())}, took);
-    } else {
-      on_outcome(*std::move(outcome), took);
-    }
+    const Result<> waited = co_await wait_to_start();
+    const Instant began = io::Loop::now();
+    Result<TurnOutcome> outcome = waited ? co_await first_turn() : std::unexpected(waited.error());
+    if (!outcome) outcome = TurnOutcome{.ended = std::unexpected(outcome.error())};
+    on_outcome(*std::move(outcome), io::Loop::now() - began);
     co_return;
   }
+  const Instant began = io::Loop::now();
   const Instant arrived = first_arrival_.value_or(began);
   const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
   const Instant turn_began = io::Loop::now();

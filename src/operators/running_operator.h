@@ -42,7 +42,9 @@ struct GuestInputs {
   std::vector<std::string> environment;      // "NAME=value".
   std::map<std::string, std::string> files;  // Path to content.
 };
-using ReadInputs = std::function<io::Task<Result<GuestInputs>>(std::stop_token)>;
+// The spec lives until the task has ended.
+using ReadInputs =
+    std::function<io::Task<Result<GuestInputs>>(const Operator& spec, std::stop_token)>;
 
 // Of all operators together.
 struct OperatorMetrics {
@@ -71,6 +73,7 @@ class RunningOperator {
     wasm::SnapshotStore& snapshots;
     OperatorMetrics& metrics;
     const OperatorLogs& output;
+    const ReadInputs& read_inputs;
     Log log;
     io::Semaphore& starts;  // Of all operators that may be starting at once,
     io::Semaphore& turns;   // and those that may be under way.
@@ -82,7 +85,7 @@ class RunningOperator {
   };
   // `series`: where it counts what happens to it alone; others may share them.
   RunningOperator(const Parts& parts, Operator spec, OperatorModule module, kube::Identity identity,
-                  ReadInputs read_inputs, std::shared_ptr<OperatorSeries> series);
+                  std::shared_ptr<OperatorSeries> series);
   RunningOperator(const RunningOperator&) = delete;
   RunningOperator& operator=(const RunningOperator&) = delete;
   ~RunningOperator();  // Stopped.
@@ -132,6 +135,8 @@ class RunningOperator {
   void look_later();
   [[nodiscard]] io::Task<void> carry_out(Life::Act act);
   [[nodiscard]] io::Task<void> take_turn(Life::Act act);
+  // Until it has its place among those that start.
+  [[nodiscard]] io::Task<Result<>> wait_to_start();
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
@@ -148,7 +153,6 @@ class RunningOperator {
   const Operator spec_;
   const OperatorModule module_;
   const kube::Identity identity_;
-  const ReadInputs read_inputs_;
   const std::shared_ptr<OperatorSeries> series_;
   Life life_;
   Statistics statistics_;

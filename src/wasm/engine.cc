@@ -11,6 +11,7 @@
 #include "wasm/snapshot/memory_slots.h"
 #include "wasm/snapshot/written_pages.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <wasm.h>
 #include <wasmtime/async.h>
@@ -34,7 +35,24 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 }
 #endif
 
+// third_party/wasmtime/runtime.
+extern "C" {
+extern const bool hangar_wasmtime_has_own_heap;
+// Sanitizers are to see what wasmtime allocates, too.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+const bool hangar_wasmtime_has_own_heap = false;
+#else
+const bool hangar_wasmtime_has_own_heap = true;
+#endif
+void hangar_wasmtime_trim_heap();
+}
+
 namespace hangar::wasm {
+
+void trim_heaps() {
+  ::malloc_trim(0);
+  hangar_wasmtime_trim_heap();
+}
 
 namespace {
 

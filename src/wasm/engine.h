@@ -51,4 +51,8 @@ class Engine {
   std::unique_ptr<Native> native_;
 };
 
+// Gives what is free in the host's heap and in wasmtime's own back to the system. Takes some
+// milliseconds; any thread.
+void trim_heaps();
+
 }  // namespace hangar::wasm

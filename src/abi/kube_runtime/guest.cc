@@ -214,7 +214,7 @@ struct Guest::Native {
   Native(const Runtime& runtime_in, std::shared_ptr<const wasm::SleepableModule> module_in,
          GuestOptions options)
       : runtime(runtime_in), module(std::move(module_in)), cpu_time_max(options.cpu_time_max) {
-    options_fine = check_strings(options);
+    Result<> checked = check_strings(options);
     // Most have none, and share that.
     static const auto no_files = std::make_shared<const wasm::wasi::FileTree>();
     std::shared_ptr<const wasm::wasi::FileTree> files = no_files;
@@ -222,10 +222,11 @@ struct Guest::Native {
       Result<wasm::wasi::FileTree> tree = wasm::wasi::FileTree::of(std::move(options.files));
       if (tree) {
         files = std::make_shared<const wasm::wasi::FileTree>(*std::move(tree));
-      } else if (options_fine) {
-        options_fine = std::unexpected(std::move(tree).error());
+      } else if (checked) {
+        checked = std::unexpected(std::move(tree).error());
       }
     }
+    if (!checked) wrong_options = std::make_unique<const Error>(std::move(checked).error());
     state = std::make_unique<State>(std::move(files), options.output_bytes_max);
     state->arguments = std::move(options.args);
     state->environment = std::move(options.environment);
@@ -269,7 +270,7 @@ struct Guest::Native {
   const Runtime& runtime;
   const std::shared_ptr<const wasm::SleepableModule> module;
   const Duration cpu_time_max;
-  Result<> options_fine;
+  std::unique_ptr<const Error> wrong_options;  // Mostly null.
   bool has_started = false;
   bool is_woken = false;  // Its module says how.
   bool is_gone = false;
@@ -288,9 +289,9 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
   HANGAR_ASSERT(!native.has_started, "a guest is started once");
   native.has_started = true;
   const Result<std::shared_ptr<const wasm::Module>> code = co_await native.module->code();
-  Result<> fine = !native.options_fine ? native.options_fine
-                  : !code              ? std::unexpected(code.error())
-                                       : native.runtime.check(**code);
+  Result<> fine = native.wrong_options != nullptr ? std::unexpected(*native.wrong_options)
+                  : !code                         ? std::unexpected(code.error())
+                                                  : native.runtime.check(**code);
   if (!fine) {
     native.is_gone = true;
     co_return TurnOutcome{.ended = std::move(fine)};

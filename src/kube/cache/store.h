@@ -5,6 +5,7 @@
 // bytes); the indexes by owner and by label are made when they are first asked for, then kept.
 #pragma once
 
+#include "base/slots.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
 
@@ -48,7 +49,7 @@ class Store {
   [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key, std::string_view value);
 
   [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
-  // Heap bytes of objects and nodes; the indexes are left out.
+  // Bytes of memory of objects and nodes; the indexes are left out.
   [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
 
  private:
@@ -66,7 +67,7 @@ class Store {
     static KeyView view(const ObjectPtr& object) { return view(object.get()); }
     bool operator()(const auto& left, const auto& right) const { return view(left) < view(right); }
   };
-  using Objects = std::set<ObjectPtr, ByKey>;
+  using Objects = std::set<ObjectPtr, ByKey, slots::Allocator<ObjectPtr>>;
   // Value (uid, label value) to objects in objects_.
   using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
 

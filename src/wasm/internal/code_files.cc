@@ -170,6 +170,15 @@ Result<> publish(const fs::path& temporary, const std::string& key) {
   return {};
 }
 
+namespace {
+
+// Not make_shared: who only remembers that there was a module (CodeCache) would keep its memory.
+std::shared_ptr<const Module> share(Module::Parts parts) {
+  return std::shared_ptr<const Module>(new Module(std::move(parts)));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Digest& digest,
                                                  Module::Allocation allocation,
                                                  const fs::path& entry) {
@@ -193,7 +202,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
     if (native.pooled != nullptr) {
       if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file->descriptor())) {
         parts.code = module->release();
-        return std::make_shared<const Module>(parts);
+        return share(parts);
       }
     }
     parts.allocation = Module::Allocation::OnDemand;
@@ -202,7 +211,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
   if (!module) return discard(entry, "native code is refused: " + module.error().message());
   parts.code = module->release();
   if (parts.allocation == Module::Allocation::Sleepable) parts.file = file;
-  return std::make_shared<const Module>(std::move(parts));
+  return share(std::move(parts));
 }
 
 Result<std::shared_ptr<const Module>> load_again(const Engine& engine, const Digest& digest,
@@ -214,10 +223,10 @@ Result<std::shared_ptr<const Module>> load_again(const Engine& engine, const Dig
     return fail(ErrorKind::Unavailable,
                 "native code cannot be loaded again: " + module.error().message());
   }
-  return std::make_shared<const Module>(Module::Parts{.digest = digest,
-                                                      .allocation = kAllocation,
-                                                      .code = module->release(),
-                                                      .file = std::move(file)});
+  return share({.digest = digest,
+                .allocation = kAllocation,
+                .code = module->release(),
+                .file = std::move(file)});
 }
 
 void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept) {

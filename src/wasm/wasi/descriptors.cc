@@ -444,9 +444,10 @@ Status path_symlink(HostCall call, std::uint32_t, std::uint32_t, std::uint32_t n
 
 }  // namespace
 
-Process::Process(std::shared_ptr<const FileTree> files)
-    : files_(std::move(files)),
-      descriptors_({{.kind = Kind::Stdin}, {.kind = Kind::Stdout}, {.kind = Kind::Stderr}}) {
+Process::Process(std::shared_ptr<const FileTree> files) : files_(std::move(files)) {
+  descriptors_.reserve(4);
+  for (const Kind kind : {Kind::Stdin, Kind::Stdout, Kind::Stderr})
+    descriptors_.push_back({.kind = kind});
   if (files_ != nullptr) {
     descriptors_.push_back({.kind = Kind::Directory, .is_presented = true});
   }

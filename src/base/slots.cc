@@ -1,0 +1,200 @@
+#include "base/slots.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+
+// Sanitizers see each use after its end only when everything is an allocation of its own.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HANGAR_SLOTS_ARE_ALLOCATIONS 1
+#else
+#define HANGAR_SLOTS_ARE_ALLOCATIONS 0
+#endif
+
+namespace hangar::slots {
+
+namespace {
+
+// Small enough that some slots of each size cost little, large enough that the system's calls do.
+constexpr std::size_t kSlabBytes = std::size_t{64} << 10U;
+
+// Sizes in steps that waste a sixteenth at most, from some size on. What is larger than the last is
+// the heap's.
+struct Steps {
+  std::size_t up_to;
+  std::size_t step;
+};
+constexpr std::array kSteps = {Steps{.up_to = 256, .step = 16}, Steps{.up_to = 2048, .step = 64},
+                               Steps{.up_to = 8192, .step = 256}};
+constexpr std::size_t kSlotBytesMax = kSteps.back().up_to;
+constexpr std::size_t kSizeCount = 256 / 16 + (2048 - 256) / 64 + (8192 - 2048) / 256;
+
+constexpr std::size_t index_of(std::size_t size) {
+  std::size_t index = 0;
+  std::size_t from = 0;
+  for (const auto& [up_to, step] : kSteps) {
+    if (size <= up_to) return index + (size - from + step - 1) / step - 1;
+    index += (up_to - from) / step;
+    from = up_to;
+  }
+  return index;
+}
+static_assert(index_of(1) == 0 && index_of(16) == 0 && index_of(17) == 1);
+static_assert(index_of(256) == 15 && index_of(257) == 16 && index_of(320) == 16);
+static_assert(index_of(kSlotBytesMax) == kSizeCount - 1);
+
+constexpr std::size_t rounded(std::size_t size) {
+  std::size_t from = 0;
+  for (const auto& [up_to, step] : kSteps) {
+    if (size <= up_to) return from + (size - from + step - 1) / step * step;
+    from = up_to;
+  }
+  return size;
+}
+
+std::atomic<std::size_t> mapped_bytes = 0;
+
+// The beginning of its 64 KiB, which are aligned to their size: a slot's slab is found by its
+// address.
+struct alignas(16) Slab {
+  struct FreeSlot {
+    FreeSlot* next;
+  };
+
+  Slab* next = nullptr;  // Among those of its size with room.
+  Slab* previous = nullptr;
+  FreeSlot* freed = nullptr;
+  std::uint32_t used = 0;
+  std::uint32_t untouched = sizeof(Slab);  // Where slots begin that nobody ever had.
+
+  static Slab* of(void* slot) {
+    return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(slot) & ~(kSlabBytes - 1));
+  }
+  static Slab* map();
+  // False when the system has no room for the two mappings that are left of one.
+  bool unmap();
+
+  [[nodiscard]] bool has_room(std::size_t size) const {
+    return freed != nullptr || untouched + size <= kSlabBytes;
+  }
+  void* take(std::size_t size) {
+    ++used;
+    if (freed != nullptr) return std::exchange(freed, freed->next);
+    void* const slot = reinterpret_cast<std::byte*>(this) + untouched;
+    untouched += static_cast<std::uint32_t>(size);
+    return slot;
+  }
+  void give_back(void* slot) {
+    --used;
+    freed = new (slot) FreeSlot{freed};
+  }
+};
+
+Slab* Slab::map() {
+  // Twice as much has an aligned slab in it somewhere.
+  void* const mapping =
+      ::mmap(nullptr, 2 * kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  auto* const begin = static_cast<std::byte*>(mapping);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) & (kSlabBytes - 1);
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + kSlabBytes, kSlabBytes - before);
+  // One huge page for a few objects is what slabs are there to avoid.
+  ::madvise(begin + before, kSlabBytes, MADV_NOHUGEPAGE);
+  mapped_bytes += kSlabBytes;
+  return new (begin + before) Slab;
+}
+
+bool Slab::unmap() {
+  if (::munmap(this, kSlabBytes) != 0) return false;
+  mapped_bytes -= kSlabBytes;
+  return true;
+}
+
+// The slabs of one size.
+class Shelf {
+ public:
+  void* take(std::size_t size) {
+    const std::scoped_lock lock(mutex_);
+    if (with_room_ == nullptr) put_in_front(Slab::map());
+    Slab* const slab = with_room_;
+    void* const slot = slab->take(size);
+    if (!slab->has_room(size)) remove(slab);
+    return slot;
+  }
+
+  void give_back(void* slot, std::size_t size) {
+    const std::scoped_lock lock(mutex_);
+    Slab* const slab = Slab::of(slot);
+    const bool had_room = slab->has_room(size);
+    slab->give_back(slot);
+    // Behind the first, which is filled up before others are begun again.
+    if (!had_room) put_second(slab);
+    // The last one with room stays: the next object would only map it again.
+    const bool is_only_one = with_room_ == slab && slab->next == nullptr;
+    if (slab->used == 0 && !is_only_one) {
+      remove(slab);
+      if (!slab->unmap()) put_second(slab);
+    }
+  }
+
+ private:
+  void put_in_front(Slab* slab) {
+    slab->next = with_room_;
+    if (with_room_ != nullptr) with_room_->previous = slab;
+    with_room_ = slab;
+  }
+  void put_second(Slab* slab) {
+    if (with_room_ == nullptr) return put_in_front(slab);
+    slab->previous = with_room_;
+    slab->next = with_room_->next;
+    if (slab->next != nullptr) slab->next->previous = slab;
+    with_room_->next = slab;
+  }
+  void remove(Slab* slab) {
+    (slab->previous != nullptr ? slab->previous->next : with_room_) = slab->next;
+    if (slab->next != nullptr) slab->next->previous = slab->previous;
+    slab->next = slab->previous = nullptr;
+  }
+
+  std::mutex mutex_;
+  Slab* with_room_ = nullptr;
+};
+
+// Never destroyed: what is static elsewhere may give back slots until the very end.
+std::array<Shelf, kSizeCount>& shelves() {
+  static auto* const all = new std::array<Shelf, kSizeCount>;
+  return *all;
+}
+
+bool is_allocation(std::size_t size) {
+  return HANGAR_SLOTS_ARE_ALLOCATIONS != 0 || size == 0 || size > kSlotBytesMax;
+}
+
+}  // namespace
+
+void* take(std::size_t size) {
+  if (is_allocation(size)) return ::operator new(size);
+  return shelves()[index_of(size)].take(rounded(size));
+}
+
+void give_back(void* slot, std::size_t size) noexcept {
+  if (is_allocation(size)) return ::operator delete(slot);
+  shelves()[index_of(size)].give_back(slot, rounded(size));
+}
+
+std::size_t slot_size(std::size_t size) {
+  return rounded(size);
+}
+
+std::size_t slab_bytes() {
+  return mapped_bytes;
+}
+
+}  // namespace hangar::slots
