@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -70,8 +71,9 @@ class Bench {
     fmt::print(
         "{{\"seconds\":{},\"cpu_seconds\":{},\"heap_bytes\":{},\"objects\":{},\"cache_bytes\":{}}}"
         "\n",
-        took.count(), cpu_seconds() - cpu, ::mallinfo2().uordblks + ::mallinfo2().hblkhd,
-        statistics.objects, statistics.bytes);
+        took.count(), cpu_seconds() - cpu,
+        ::mallinfo2().uordblks + ::mallinfo2().hblkhd + slots::slab_bytes(), statistics.objects,
+        statistics.bytes);
     std::fflush(stdout);
     return {};
   }

@@ -51,13 +51,13 @@ class Sizes:
 # The step alone ---------------------------------------------------------------------------------------
 
 
-def steps(sizes, options, scratch, placed=()):
-    """Rounds of both, in turns. `placed` is the command that theirs are given to."""
+def steps(sizes, options, scratch, placed=(), machines=1):
+    """Rounds of both, in turns, with so many machines at a time. `placed` is the command that theirs are given to."""
     bundle = workflows.built("database_provisioner.js")
     events = HERE / "events.jsonl"
-    hangar = harness.Conversation([*placed, options.machine, bundle, events, scratch, "1"])
+    hangar = harness.Conversation([*placed, options.machine, bundle, events, scratch, machines])
     peer = harness.Conversation([*placed, options.peer, f"-module={workflows.built('provisioner_handle_event.wasm')}",
-                                 f"-state={HERE / 'first_state.json'}", f"-events={events}"])
+                                 f"-state={HERE / 'first_state.json'}", f"-events={events}", f"-workers={machines}"])
     with hangar, peer:
         hangar.ask("load")  # Compiles the engine, once for all machines.
         peer.ask("load")
@@ -80,6 +80,10 @@ def measure_steps(report, sizes, options, scratch):
     progress("the step alone, on one core")
     on_one, _ = steps(sizes, options, scratch / "step-on-one", ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))])
 
+    cores = len(os.sched_getaffinity(0))
+    progress(f"the step alone, {cores} machines at a time")
+    on_all, _ = steps(sizes, options, scratch / "step-on-all", machines=cores)
+
     def add(figure, unit, rounds, value, target=None):
         report.add(figure, unit, *([value(answer) for answer in rounds[name]] for name in ("hangar", "peer")), PEER, target)
     add("the step alone: CPU", "ms", seen, lambda answer: 1000 * answer["cpu_seconds"] / answer["steps"], at_most_of_peer(0.1))
@@ -87,6 +91,7 @@ def measure_steps(report, sizes, options, scratch):
         add(f"the step alone{where}: time, median", "ms", rounds, lambda answer: answer["median_ms"], at_most_of_peer(0.1))
         add(f"the step alone{where}: time, p99", "ms", rounds, lambda answer: answer["p99_ms"])
     add("the step alone: steps a second and core", "1/s", seen, lambda answer: answer["steps"] / answer["cpu_seconds"])
+    add("the step alone, all cores busy: time a step", "ms", on_all, lambda answer: 1000 * answer["seconds"] / answer["steps"], at_most_of_peer(0.1))
     report.add("first step of a machine from its bytes, compiled before", "ms", first, target=at_most(50))
 
 

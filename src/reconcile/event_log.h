@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/slots.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -14,10 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace hangar::reconcile {
 
@@ -99,8 +102,12 @@ class EventLog {
   std::uint64_t turn_ = 0;
   std::list<Pending> pending_;  // The first one is being written, maybe.
   std::unordered_map<Hash, std::list<Pending>::iterator> pending_of_;
-  std::unordered_map<Hash, Told> told_;
-  std::unordered_map<Hash, Allowance> allowances_;  // By object.
+  // One for each object that was ever spoken of, for long.
+  template <class T>
+  using Kept = std::unordered_map<Hash, T, std::hash<Hash>, std::equal_to<Hash>,
+                                  slots::Allocator<std::pair<const Hash, T>>>;
+  Kept<Told> told_;
+  Kept<Allowance> allowances_;  // By object.
 };
 
 }  // namespace hangar::reconcile

@@ -184,7 +184,8 @@ TEST(Store, AddsLittleToTheBytesOfAnObject) {
   const std::size_t used = in_use() - before;
   const std::size_t overhead = (used - json_bytes) / kCount;
 
-  EXPECT_LE(overhead, 300U) << "bytes for each object";
+  // The end of each slot included, and of each slab.
+  EXPECT_LE(overhead, 340U) << "bytes for each object";
   const double accounted = static_cast<double>(store.size_bytes()) / static_cast<double>(used);
   EXPECT_GT(accounted, 0.9);
   EXPECT_LT(accounted, 1.1);
