@@ -33,30 +33,30 @@ struct Steps {
 constexpr std::array kSteps = {Steps{.up_to = 256, .step = 16}, Steps{.up_to = 2048, .step = 64},
                                Steps{.up_to = 8192, .step = 256}};
 constexpr std::size_t kSlotBytesMax = kSteps.back().up_to;
-constexpr std::size_t kSizeCount = 256 / 16 + (2048 - 256) / 64 + (8192 - 2048) / 256;
 
-constexpr std::size_t index_of(std::size_t size) {
+struct SlotSize {
+  std::size_t index = 0;  // Among all sizes of slots.
+  std::size_t bytes = 0;
+};
+
+// The smallest that `size` fits into; of what is the heap's, `size` itself.
+constexpr SlotSize slot_for(std::size_t size) {
   std::size_t index = 0;
   std::size_t from = 0;
   for (const auto& [up_to, step] : kSteps) {
-    if (size <= up_to) return index + (size - from + step - 1) / step - 1;
+    if (size <= up_to) {
+      const std::size_t steps = (size - from + step - 1) / step;
+      return {.index = index + steps - 1, .bytes = from + steps * step};
+    }
     index += (up_to - from) / step;
     from = up_to;
   }
-  return index;
+  return {.index = index, .bytes = size};
 }
-static_assert(index_of(1) == 0 && index_of(16) == 0 && index_of(17) == 1);
-static_assert(index_of(256) == 15 && index_of(257) == 16 && index_of(320) == 16);
-static_assert(index_of(kSlotBytesMax) == kSizeCount - 1);
-
-constexpr std::size_t rounded(std::size_t size) {
-  std::size_t from = 0;
-  for (const auto& [up_to, step] : kSteps) {
-    if (size <= up_to) return from + (size - from + step - 1) / step * step;
-    from = up_to;
-  }
-  return size;
-}
+constexpr std::size_t kSizeCount = slot_for(kSlotBytesMax).index + 1;
+static_assert(slot_for(1).index == 0 && slot_for(16).index == 0 && slot_for(17).index == 1);
+static_assert(slot_for(256).index == 15 && slot_for(257).index == 16 && slot_for(320).index == 16);
+static_assert(kSizeCount == 256 / 16 + (2048 - 256) / 64 + (8192 - 2048) / 256);
 
 std::atomic<std::size_t> mapped_bytes = 0;
 
@@ -181,16 +181,18 @@ bool is_allocation(std::size_t size) {
 
 void* take(std::size_t size) {
   if (is_allocation(size)) return ::operator new(size);
-  return shelves()[index_of(size)].take(rounded(size));
+  const SlotSize slot = slot_for(size);
+  return shelves()[slot.index].take(slot.bytes);
 }
 
 void give_back(void* slot, std::size_t size) noexcept {
   if (is_allocation(size)) return ::operator delete(slot);
-  shelves()[index_of(size)].give_back(slot, rounded(size));
+  const SlotSize sized = slot_for(size);
+  shelves()[sized.index].give_back(slot, sized.bytes);
 }
 
 std::size_t slot_size(std::size_t size) {
-  return rounded(size);
+  return slot_for(size).bytes;
 }
 
 std::size_t slab_bytes() {
