@@ -229,7 +229,7 @@ struct ObjectBuilder {
     return object;
   }
 
-  // Lets make_shared reach the private constructor.
+  // Lets allocate_shared reach the private constructor.
   struct Made final : Object {};
 };
 

@@ -12,7 +12,7 @@ namespace hangar::operators {
 io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
                                                           std::stop_token stop) {
   std::erase_if(known_, [](const auto& entry) {
-    return entry.second.making == nullptr && entry.second.code.expired();
+    return entry.second.making.expired() && entry.second.code.expired();
   });
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
   const std::string display = reference.display();
@@ -43,10 +43,11 @@ io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
 
 io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> OperatorModules::make(
     wasm::Digest digest, std::shared_ptr<const std::string> bytes, std::stop_token stop) {
-  if (known_[digest].making == nullptr) {
-    known_[digest].making = std::make_shared<io::Semaphore>(parts_.loop, 1);
+  std::shared_ptr<io::Semaphore> making = known_[digest].making.lock();
+  if (making == nullptr) {
+    making = std::make_shared<io::Semaphore>(parts_.loop, 1);
+    known_[digest].making = making;
   }
-  const std::shared_ptr<io::Semaphore> making = known_[digest].making;
   const io::Semaphore::Slot slot = co_await making->acquire();
   std::shared_ptr<const wasm::SleepableModule> code = known_[digest].code.lock();
   if (code) co_return code;
@@ -55,10 +56,7 @@ io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> OperatorModules::
                                            parts_.image_directory, std::move(stop));
   Result<> checked;
   if (loaded) checked = co_await check(**loaded);
-  Known& known = known_[digest];
-  if (loaded && checked) known.code = *loaded;
-  // Ours and the map's: nobody else waits for it.
-  if (making.use_count() == 2) known.making.reset();
+  if (loaded && checked) known_[digest].code = *loaded;
   if (!checked) co_return std::unexpected(std::move(checked).error());
   co_return loaded;
 }

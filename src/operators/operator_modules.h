@@ -52,7 +52,7 @@ class OperatorModules {
  private:
   struct Known {
     std::weak_ptr<const wasm::SleepableModule> code;
-    std::shared_ptr<io::Semaphore> making;  // Null while nobody makes it.
+    std::weak_ptr<io::Semaphore> making;  // Of those who make it, or wait for who does.
   };
 
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> make(
