@@ -249,9 +249,13 @@ Result<> show(const Step& step, MachineOutput output, const PrintMachine& print)
 
 void keep_timers(const Step& step, std::map<std::string, Timer>& timers) {
   for (const std::string& id : step.timers_cancelled)
-    timers.erase(id);
-  for (const Timer& timer : step.timers_started)
-    timers[timer.id] = timer;
+    std::erase_if(timers, [&id](const auto& entry) { return entry.second.id == id; });
+  for (const Timer& timer : step.timers_started) {
+    std::string name = timer.id;
+    for (int number = 2; !timer.replaces && timers.contains(name); ++number)
+      name = fmt::format("{}#{}", timer.id, number);
+    timers[name] = timer;
+  }
 }
 
 // The same life again and again, without a word.

@@ -467,7 +467,7 @@ json::Value failure_event(const PendingAction& action, std::string_view reason,
 std::string signal_id(const Owner& owner, const PendingAction& action) {
   const auto micros =
       std::chrono::duration_cast<std::chrono::microseconds>(action.requested_at.time_since_epoch());
-  return fmt::format("{:016}.{}.{}", micros.count(), owner.uid, action.id);
+  return fmt::format("{:016}.{:06}.{}", micros.count(), action.id, owner.uid);
 }
 
 }  // namespace hangar::workflows

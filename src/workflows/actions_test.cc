@@ -210,6 +210,11 @@ TEST(Signals, OfOtherWorkflowsSortByTheTimeOfAsking) {
   EXPECT_LE(signal_id(other, later).size(), 63U);
 }
 
+TEST(Signals, OfOneStepSortByTheOrderOfAsking) {
+  EXPECT_LT(signal_id(kOwner, action("SEND", "{}", 9)),
+            signal_id(kOwner, action("SEND", "{}", 10)));
+}
+
 TEST(Signals, AreObjectsWithATypeOrWords) {
   EXPECT_TRUE(parse_event("APPROVE"));
   EXPECT_TRUE(parse_event(R"( {"type":"APPROVE"} )"));

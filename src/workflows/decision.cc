@@ -14,6 +14,7 @@ namespace hangar::workflows {
 
 namespace {
 
+using abi::statemachine::Delay;
 using abi::statemachine::Step;
 
 // Of an error in the outbox; conditions have room for more, and there may be many actions.
@@ -27,6 +28,11 @@ constexpr std::string_view kStateTimerPrefix = "timeout:";
 std::string shortened(std::string text) {
   if (text.size() > kErrorBytesMax) text.resize(valid_utf8_prefix(text.substr(0, kErrorBytesMax)));
   return text;
+}
+
+bool is_same(const OwnedResource& one, const OwnedResource& other) {
+  return one.api_version == other.api_version && one.kind == other.kind &&
+         one.namespace_ == other.namespace_ && one.name == other.name;
 }
 
 // Waits only look: once nobody can be told what they found, they are nothing.
@@ -87,6 +93,7 @@ std::optional<WallTime> Decision::next_due(WallTime now) const {
 
 Result<> Decision::on_started(const Step& step, Revision revision, std::string run, WallTime now) {
   HANGAR_TRY(check_step(step, ledger_));
+  HANGAR_TRY(check_resources(step));
   ledger_.sha256 = std::move(revision.sha256);
   ledger_.resolved = std::move(revision.resolved);
   ledger_.run = std::move(run);
@@ -112,6 +119,7 @@ Result<> Decision::on_decided(const Step& step, WallTime now) {
     return {};
   }
   HANGAR_TRY(check_step(step, ledger_));
+  HANGAR_TRY(check_resources(step));
   const QueuedEvent event = take_event();
   enter(step, &event, now);
   return {};
@@ -137,8 +145,10 @@ void Decision::on_ignored(QueuedEvent event) {
     is_dirty_ = true;
     return;
   }
+  // An action's may have a name that the machine chose (onError).
   const bool is_failure =
-      type == kFailure && (event.origin == Origin::Action || event.origin == Origin::Timeout);
+      (event.origin == Origin::Action && json::find(event.body, {"reason"}) != nullptr) ||
+      (event.origin == Origin::Timeout && type == kFailure);
   if (is_failure) {
     ledger_.failure = shortened(std::string(message));
     is_dirty_ = true;
@@ -200,18 +210,52 @@ void Decision::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
   }
 }
 
-// Before the action is carried out, so that DELETE_RESOURCES finds what a crash left half known.
-void Decision::add_resource(const PendingAction& action) {
+std::optional<OwnedResource> Decision::new_resource(const PendingAction& action) const {
   const Result<ActionPlan> plan = plan_action(owner(), action);
   std::optional<OwnedResource> resource = plan ? resource_of(*plan) : std::nullopt;
-  if (!resource) return;
-  const bool is_known = std::ranges::any_of(ledger_.resources, [&](const OwnedResource& known) {
-    return known.api_version == resource->api_version && known.kind == resource->kind &&
-           known.namespace_ == resource->namespace_ && known.name == resource->name;
-  });
-  if (!is_known && ledger_.resources.size() < limits::kWorkflowResourcesMax) {
-    ledger_.resources.push_back(*std::move(resource));
+  const auto is_it = [&resource](const OwnedResource& known) { return is_same(known, *resource); };
+  if (resource && std::ranges::any_of(ledger_.resources, is_it)) return std::nullopt;
+  return resource;
+}
+
+// None that is there may be forgotten, or DELETE_RESOURCES would leave it behind.
+Result<> Decision::check_resources(const Step& step) const {
+  const auto is_there = [](const OwnedResource& resource) { return resource.seen != kSeenDeleted; };
+  std::vector<OwnedResource> added;
+  for (const abi::statemachine::Action& wanted : step.actions) {
+    std::optional<OwnedResource> resource = new_resource(
+        {.id = ledger_.next_action, .type = wanted.type, .params = *json::parse(wanted.params)});
+    if (!resource) continue;
+    const auto is_it = [&resource](const OwnedResource& one) { return is_same(one, *resource); };
+    if (std::ranges::none_of(added, is_it)) added.push_back(*std::move(resource));
   }
+  const std::size_t count =
+      added.size() + static_cast<std::size_t>(std::ranges::count_if(ledger_.resources, is_there));
+  if (added.empty() || count <= limits::kWorkflowResourcesMax) return {};
+  return fail(ErrorKind::LimitExceeded,
+              fmt::format("the machine's actions make objects: {} with those that are there, a "
+                          "workflow has at most {}",
+                          count, limits::kWorkflowResourcesMax));
+}
+
+// Before the action is carried out, so that DELETE_RESOURCES finds what a crash left half known.
+void Decision::add_resource(const PendingAction& action) {
+  std::optional<OwnedResource> resource = new_resource(action);
+  if (!resource) return;
+  if (ledger_.resources.size() >= limits::kWorkflowResourcesMax) {
+    const auto gone = std::ranges::find(ledger_.resources, kSeenDeleted, &OwnedResource::seen);
+    if (gone != ledger_.resources.end()) ledger_.resources.erase(gone);
+  }
+  ledger_.resources.push_back(*std::move(resource));
+}
+
+bool Decision::is_being_deleted(const OwnedResource& resource) const {
+  return std::ranges::any_of(ledger_.outbox, [&](const PendingAction& action) {
+    if (kind_of(action.type) != ActionKind::Delete) return false;
+    const Result<ActionPlan> plan = plan_action(owner(), action);
+    return plan && plan->gvk.api_version() == resource.api_version &&
+           plan->gvk.kind == resource.kind && plan->key.name == resource.name;
+  });
 }
 
 void Decision::set_timers(const Step& step, WallTime now) {
@@ -223,7 +267,7 @@ void Decision::set_timers(const Step& step, WallTime now) {
   for (const std::string& id : step.timers_cancelled)
     cancel(id);
   for (const abi::statemachine::Timer& timer : step.timers_started) {
-    cancel(timer.id);
+    if (timer.replaces) cancel(timer.id);
     ledger_.timers.push_back({.id = timer.id,
                               .origin = Origin::Timer,
                               .due = now + std::chrono::duration_cast<WallTime::duration>(
@@ -300,11 +344,20 @@ void Decision::receive(Origin origin, json::Value event) {
   if (origin != Origin::Change) is_dirty_ = true;
 }
 
+bool Decision::has_room_for(const json::Value& event) const {
+  if (ledger_.inbox.empty()) return true;
+  if (ledger_.inbox.size() >= limits::kWorkflowInboxMax) return false;
+  std::size_t bytes = json::dump(event).size();
+  for (const QueuedEvent& queued : ledger_.inbox)
+    bytes += json::dump(queued.body).size();
+  return bytes <= limits::kWorkflowInboxBytesMax;
+}
+
 void Decision::take_due_timers(WallTime now) {
-  while (ledger_.inbox.size() < limits::kWorkflowInboxMax) {
+  while (true) {
     // Of several due at once, the one that was started first.
     const auto first = std::ranges::min_element(ledger_.timers, {}, &RunningTimer::due);
-    if (first == ledger_.timers.end() || first->due > now) return;
+    if (first == ledger_.timers.end() || first->due > now || !has_room_for(first->event)) return;
     RunningTimer timer = std::move(*first);
     ledger_.timers.erase(first);
     receive(timer.origin, std::move(timer.event));
@@ -313,7 +366,7 @@ void Decision::take_due_timers(WallTime now) {
 
 bool Decision::on_signal(std::string id, json::Value event) {
   if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
-  if (ledger_.inbox.size() >= limits::kWorkflowInboxMax) return false;
+  if (!has_room_for(event)) return false;
   refuse_signal(std::move(id));
   if (!ledger_.is_finished()) receive(Origin::Signal, std::move(event));
   return true;
@@ -328,7 +381,9 @@ void Decision::refuse_signal(std::string id) {
 }
 
 void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
-  if (ledger_.is_finished() || ledger_.inbox.size() >= limits::kWorkflowInboxMax) return;
+  if (ledger_.is_finished() || !has_room_for(event)) return;
+  // That the action is done says it.
+  if (seen == kSeenDeleted && is_being_deleted(ledger_.resources[resource])) return;
   ledger_.resources[resource].seen = std::move(seen);
   receive(Origin::Change, std::move(event));
 }
@@ -353,6 +408,10 @@ void Decision::acknowledge(std::int64_t id, json::Value event) {
 }
 
 void Decision::on_done(std::int64_t id, json::Value event) {
+  const PendingAction* const action = ledger_.find_action(id);
+  if (action != nullptr && kind_of(action->type) == ActionKind::Delete) {
+    on_made(event, std::string(kSeenDeleted));
+  }
   acknowledge(id, std::move(event));
 }
 
@@ -444,6 +503,39 @@ void Decision::adopt(Revision revision, std::string_view value, std::string run,
     ledger_.resolved = std::move(revision.resolved);
   }
   is_dirty_ = true;
+}
+
+std::vector<Delay> Decision::missing_delays(const std::vector<Delay>& delays) const {
+  std::vector<Delay> missing;
+  for (const Delay& delay : delays) {
+    const bool is_running = std::ranges::any_of(ledger_.timers, [&](const RunningTimer& timer) {
+      return timer.origin == Origin::Timer && type_of(timer.event) == delay.event;
+    });
+    const bool is_over = std::ranges::any_of(ledger_.inbox, [&](const QueuedEvent& event) {
+      return type_of(event.body) == delay.event;
+    });
+    if (!is_running && !is_over) missing.push_back(delay);
+  }
+  return missing;
+}
+
+void Decision::take_delays(const std::vector<Delay>& delays, WallTime since) {
+  if (ledger_.is_finished()) return;
+  const auto is_strange = [&delays](const RunningTimer& timer) {
+    const std::string_view type = type_of(timer.event);
+    return timer.origin == Origin::Timer && type.starts_with(abi::statemachine::kDelayPrefix) &&
+           std::ranges::find(delays, type, &Delay::event) == delays.end();
+  };
+  if (std::erase_if(ledger_.timers, is_strange) > 0) is_dirty_ = true;
+  for (const Delay& delay : missing_delays(delays)) {
+    if (!delay.duration) continue;
+    ledger_.timers.push_back(
+        {.id = delay.event,
+         .origin = Origin::Timer,
+         .due = since + std::chrono::duration_cast<WallTime::duration>(*delay.duration),
+         .event = json::Object{{"type", delay.event}}});
+    is_dirty_ = true;
+  }
 }
 
 }  // namespace hangar::workflows

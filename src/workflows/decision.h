@@ -13,6 +13,7 @@
 // What is not written is lost with the process, and found out again.
 #pragma once
 
+#include "abi/statemachine/delays.h"
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -103,7 +104,7 @@ class Decision {
   void refuse_signal(std::string id);
   // `seen`: what the resource is remembered by from now on.
   void on_change(std::size_t resource, std::string seen, json::Value event);
-  // The object that `event` is about was made: in this version, which is no news.
+  // What `event` says of an object is all there is to say of it in that version, or of its end.
   void on_made(const json::Value& event, std::string seen);
 
   // Those that are not wanted any more, after DELETE_RESOURCES.
@@ -114,6 +115,13 @@ class Decision {
   void on_migrated(Migration migration, std::optional<Revision> revision);
   // The state that somebody else wrote is one that the machine knows.
   void adopt(Revision revision, std::string_view value, std::string run, WallTime now);
+  // Of the delays that the machine has where it is now, those that entering its states there has
+  // not started: it is another machine than the one that entered them, or nobody did.
+  [[nodiscard]] std::vector<abi::statemachine::Delay> missing_delays(
+      const std::vector<abi::statemachine::Delay>& delays) const;
+  // Starts those that are missing, as of `since`, where it is known how long they are; drops those
+  // that run and are none of the machine's.
+  void take_delays(const std::vector<abi::statemachine::Delay>& delays, WallTime since);
 
   // What happened since the decision began, for people.
   struct Transition {
@@ -136,9 +144,16 @@ class Decision {
   void finish(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void on_ignored(QueuedEvent event);
   void receive(Origin origin, json::Value event);
+  // Whether the inbox may grow by it.
+  [[nodiscard]] bool has_room_for(const json::Value& event) const;
   void take_due_timers(WallTime now);
   void acknowledge(std::int64_t id, json::Value event);
+  // The object that the action makes, if the ledger does not know it.
+  [[nodiscard]] std::optional<OwnedResource> new_resource(const PendingAction& action) const;
+  [[nodiscard]] Result<> check_resources(const abi::statemachine::Step& step) const;
   void add_resource(const PendingAction& action);
+  // Whether the machine has asked for its end.
+  [[nodiscard]] bool is_being_deleted(const OwnedResource& resource) const;
   [[nodiscard]] QueuedEvent take_event();
   [[nodiscard]] std::optional<WallTime> next_due(WallTime now) const;
   void trim();

@@ -384,6 +384,48 @@ TEST(Decision, StartsADelayAnewWhenItsStateIsEnteredAgain) {
   EXPECT_EQ(decision.ledger().timers[0].due, kNow + minutes(6));
 }
 
+TEST(Decision, LetsEachOfSeveralDelayedEventsOfOneTypeArrive) {
+  Step ticking = step_to("a");
+  ticking.timers_started = {
+      {.id = "TICK", .delay = minutes(1), .event = R"({"type":"TICK","n":1})", .replaces = false},
+      {.id = "TICK", .delay = minutes(2), .event = R"({"type":"TICK","n":2})", .replaces = false}};
+  Decision decision = begun(ticking);
+  ASSERT_THAT(decision.ledger().timers, SizeIs(2));
+
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow + minutes(1))));
+  EXPECT_EQ(json::int_at(decision.event().body, {"n"}), 1);
+  Step left = step_to("b");
+  left.timers_cancelled = {"TICK"};
+  decide(decision, left, kNow + minutes(1));
+  EXPECT_THAT(decision.ledger().timers, IsEmpty());
+}
+
+TEST(Decision, TakesTheDelaysOfAnotherMachine) {
+  Step waiting = step_to("soaking");
+  waiting.timers_started = {
+      {.id = "xstate.after.8000.m.soaking",
+       .delay = seconds(8),
+       .event = R"({"type":"xstate.after.8000.m.soaking"})"},
+      {.id = "reminder", .delay = minutes(1), .event = R"({"type":"REMIND"})"}};
+  Decision decision = begun(waiting);
+
+  const abi::statemachine::Delay shorter{.event = "xstate.after.2000.m.soaking",
+                                         .duration = seconds(2)};
+  const abi::statemachine::Delay named{.event = "xstate.after.long.m.soaking", .duration = {}};
+  EXPECT_THAT(decision.missing_delays({shorter, named}), ElementsAre(shorter, named));
+  decision.take_delays({shorter, named}, kNow);
+
+  ASSERT_THAT(decision.ledger().timers, SizeIs(2));
+  EXPECT_EQ(decision.ledger().timers[0].id, "reminder") << "none that a state has";
+  EXPECT_EQ(decision.ledger().timers[1].id, shorter.event);
+  EXPECT_EQ(decision.ledger().timers[1].due, kNow + seconds(2));
+  EXPECT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+  EXPECT_THAT(decision.missing_delays({shorter}), IsEmpty());
+  decision.take_delays({shorter}, kNow);
+  EXPECT_TRUE(std::holds_alternative<Decision::Wait>(decision.next(kNow))) << "as before";
+}
+
 TEST(Decision, TurnsATimeoutThatTheStateDoesNotKnowIntoAFailure) {
   Rules with = rules();
   with.state_timeouts["slow"] = minutes(1);
@@ -465,6 +507,79 @@ TEST(Decision, RefusesAnAnswerThatALedgerDoesNotHold) {
   }
 }
 
+TEST(Decision, LeavesSignalsWhereTheyAreOnceTheInboxIsFull) {
+  Decision decision = begun(step_to("a"));
+  decision.on_stuck();
+  const std::string text(60 * limits::kKiB, 'x');
+  std::size_t taken = 0;
+  while (
+      decision.on_signal(fmt::format("{}", taken), json::Object{{"type", "DATA"}, {"text", text}}))
+    ++taken;
+  EXPECT_EQ(taken, limits::kWorkflowInboxBytesMax / (60 * limits::kKiB));
+  EXPECT_THAT(decision.ledger().signals, SizeIs(taken)) << "it is not remembered either";
+}
+
+TEST(Decision, KnowsAFailureByAnyName) {
+  Step asking = step_to("a", {{"EMIT", R"({"reason":"R","onError":"BROKEN"})"}});
+  Decision decision = begun(asking);
+  EXPECT_FALSE(decision.on_failed(1, {.reason = "Forbidden", .message = "no", .is_final = true}, {},
+                                  0, kNow));
+  ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow)));
+  EXPECT_EQ(type_of(decision.event().body), "BROKEN");
+  ASSERT_TRUE(decision.on_decided({.state = asking.state, .is_handled = false}, kNow));
+  EXPECT_EQ(decision.ledger().failure, "no");
+}
+
+TEST(Decision, TellsOfADeletionOnce) {
+  const std::string object = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}})";
+  Decision decision = begun(step_to("a", {{"APPLY", R"({"manifest":)" + object + "}"}}));
+  ASSERT_THAT(decision.ledger().resources, SizeIs(1));
+  const json::Value about =
+      json::Object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"resourceName", "c"}};
+  decision.on_made(about, "7");
+  json::Value made = about;
+  made.as_object()["type"] = "K8S_RESOURCE_CREATED";
+  decision.on_done(1, made);
+  decide(decision,
+         step_to("b", {{"DELETE", R"({"apiVersion":"v1","kind":"ConfigMap","name":"c"})"}}));
+  decision.on_written();
+
+  json::Value deleted = about;
+  deleted.as_object()["type"] = "K8S_RESOURCE_DELETED";
+  decision.on_change(0, std::string(kSeenDeleted), deleted);
+  EXPECT_THAT(decision.ledger().inbox, IsEmpty()) << "that the action is done will say it";
+  decision.on_done(2, deleted);
+  EXPECT_THAT(decision.ledger().inbox, SizeIs(1));
+  EXPECT_EQ(decision.ledger().resources[0].seen, kSeenDeleted) << "watches have nothing to tell";
+}
+
+TEST(Decision, ForgetsNoObjectThatIsThere) {
+  Ledger full = begun(step_to("a")).ledger();
+  full.inbox.push_back({.origin = Origin::Signal, .body = json::Object{{"type", "MORE"}}});
+  for (std::size_t i = 0; i < limits::kWorkflowResourcesMax; ++i) {
+    full.resources.push_back({.api_version = "v1",
+                              .kind = "ConfigMap",
+                              .namespace_ = "team",
+                              .name = fmt::format("c{}", i),
+                              .seen = "7"});
+  }
+  const auto applying = [](std::string_view name) {
+    return step_to("a", {{"APPLY", fmt::format(R"({{"manifest":{{"apiVersion":"v1","kind":)"
+                                               R"("ConfigMap","metadata":{{"name":"{}"}}}}}})",
+                                               name)}});
+  };
+  EXPECT_TRUE(Decision(full, rules()).on_decided(applying("c0"), kNow)) << "one that is known";
+  const Result<> refused = Decision(full, rules()).on_decided(applying("new"), kNow);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+
+  full.resources[3].seen = std::string(kSeenDeleted);
+  Decision decision(full, rules());
+  ASSERT_TRUE(decision.on_decided(applying("new"), kNow)) << "in place of one that is gone";
+  EXPECT_THAT(decision.ledger().resources, SizeIs(limits::kWorkflowResourcesMax));
+  EXPECT_EQ(decision.ledger().resources[3].name, "c4");
+}
+
 TEST(Decision, BoundsTheHistory) {
   Rules with = rules();
   with.history_max = 3;
@@ -534,18 +649,22 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
     const char* status;
     const char* message;
   };
-  for (const Case& one :
-       {Case{R"({"state":"garbage"})", "status.state"}, Case{R"({"state":7})", "status.state"},
-        Case{R"({"transitions":3})", "status.state: is missing"},
-        Case{R"({"state":"{}","transitions":1})", "status.run: is missing"},
-        Case{R"({"state":"{}","outbox":"x"})", "status.outbox"},
-        Case{
-            R"({"state":"{}","outbox":[{"id":3,"type":"A","requestedAt":"2026-04-08T12:00:00Z"}]})",
+  for (
+      const Case& one :
+      {Case{R"({"state":"garbage"})", "status.state"}, Case{R"({"state":7})", "status.state"},
+       Case{R"({"transitions":3})", "status.state: is missing"},
+       Case{R"({"state":"{}","transitions":1})", "status.run: is missing"},
+       Case{R"({"state":"{}","outbox":"x"})", "status.outbox"},
+       Case{R"({"state":"{}","outbox":[{"id":3,"type":"A","requestedAt":"2026-04-08T12:00:00Z"}]})",
             "status.outbox[0].id"},
-        Case{R"({"state":"{}","inbox":[{"event":{}}]})", "status.inbox[0].event"},
-        Case{R"({"state":"{}","timers":[{"id":"t","due":"soon","event":{"type":"A"}}]})",
-             "status.timers[0].due"},
-        Case{R"({"state":"{}","history":[{"origin":"Nobody"}]})", "status.history[0]"}}) {
+       Case{R"({"state":"{}","inbox":[{"event":{}}]})", "status.inbox[0].event"},
+       Case{R"({"state":"{}","timers":[{"id":"t","due":"soon","event":{"type":"A"}}]})",
+            "status.timers[0].due"},
+       Case{R"({"state":"{}","history":[{"origin":"Nobody"}]})", "status.history[0]"},
+       Case{
+           R"({"state":"{}","run":"r","startedAt":"2026-04-08T12:00:00Z","revision":{"sha256":"a"},"nextAction":3,
+                "history":[{"origin":"Host","time":"2026-04-08T12:00:00Z","sequence":1,"actions":["APPLY#2","EMIT#3"]}]})",
+           "status.nextAction: is 3, and there was an action #3"}}) {
     SCOPED_TRACE(one.status);
     const json::Value status = *json::parse(one.status);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace hangar::workflows {
@@ -182,7 +183,21 @@ Result<> parse_state(const Fields& status, Ledger& ledger) {
   return {};
 }
 
-// What can only be if somebody took a part of the status away.
+// The highest id in the history ("CREATE_PVC#3").
+std::int64_t last_action(const Ledger& ledger) {
+  std::int64_t last = 0;
+  for (const HistoryEntry& entry : ledger.history) {
+    for (const std::string& action : entry.actions) {
+      const std::string_view id = std::string_view(action).substr(action.rfind('#') + 1);
+      std::int64_t number = 0;
+      std::from_chars(id.data(), id.data() + id.size(), number);
+      last = std::max(last, number);
+    }
+  }
+  return last;
+}
+
+// What can only be if somebody took a part of the status away, or put it back.
 Result<> check_whole(const Ledger& ledger) {
   const auto missing = [](std::string_view what) {
     return fail(ErrorKind::InvalidInput, fmt::format("status.{}: is missing", what));
@@ -197,6 +212,11 @@ Result<> check_whole(const Ledger& ledger) {
   if (ledger.run.empty() && !has_past) return {};
   if (ledger.run.empty() || !ledger.started_at) return missing("run");
   if (ledger.sha256.empty()) return missing("revision.sha256");
+  if (const std::int64_t last = last_action(ledger); ledger.next_action <= last) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("status.nextAction: is {}, and there was an action #{} already",
+                            ledger.next_action, last));
+  }
   return {};
 }
 

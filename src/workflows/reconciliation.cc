@@ -67,7 +67,7 @@ Reconciliation::Reading Reconciliation::read(const json::Value& manifest) {
   if (Result<Ledger> ledger = parse_ledger(json::find(manifest, {"status"}))) {
     reading.ledger = *std::move(ledger);
   } else if (!reading.problem) {
-    reading.problem = {.reason = "StatusInvalid",
+    reading.problem = {.reason = std::string(kStatusInvalid),
                        .message = fmt::format("{}: {}", ledger.error().message(),
                                               advice_for_status(kube::key_of(manifest)))};
   }

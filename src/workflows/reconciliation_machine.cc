@@ -1,4 +1,5 @@
 // The part of a Reconciliation that has to do with its machine.
+#include "abi/statemachine/delays.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"
@@ -10,6 +11,9 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +25,17 @@ namespace {
 
 // An event that means nothing: whether a machine answers it says whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
+
+// The delays of a machine where it is. None that can be known: it is not one that tells its states.
+io::Task<std::optional<std::vector<abi::statemachine::Delay>>> delays_in(
+    std::shared_ptr<abi::statemachine::Machine> machine, std::string value, std::stop_token stop) {
+  const Result<std::string> definition = co_await machine->definition(std::move(stop));
+  if (!definition) co_return std::nullopt;
+  Result<std::vector<abi::statemachine::Delay>> delays =
+      abi::statemachine::delays_of(*definition, value);
+  if (!delays) co_return std::nullopt;
+  co_return *std::move(delays);
+}
 
 // A word that no earlier run of an object had.
 std::string run_of(WallTime now) {
@@ -244,7 +259,7 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   if (!step) {
     decision_.on_stuck();
     problem_ = Problem{
-        .reason = "StatusInvalid",
+        .reason = std::string(kStatusInvalid),
         .message = fmt::format("status.state was edited, and the machine does not know it ({}): {}",
                                step.error().message(), advice_for_status(key_))};
     retry_ = Error(ErrorKind::InvalidInput, step.error().message());
@@ -253,6 +268,10 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   if (decision_.ledger().sha256.empty()) HANGAR_CO_TRY(co_await keep_module(revision_.sha256));
   const WallTime now = io::Loop::wall_now();
   decision_.adopt(revision_, step->is_handled ? std::string() : step->value, run_of(now), now);
+  if (const auto delays =
+          co_await delays_in(machine_, value_json(decision_.ledger().value), stop_)) {
+    decision_.take_delays(*delays, now);
+  }
   co_return Result<>();
 }
 
@@ -287,6 +306,17 @@ io::Task<Result<>> Reconciliation::migrate() {
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
+  const auto delays = co_await delays_in(module->machine, value_json(ledger.value), stop_);
+  if (delays) {
+    for (const abi::statemachine::Delay& delay : decision_.missing_delays(*delays)) {
+      if (delay.duration) continue;
+      refuse(
+          fmt::format("the state {} has the delay {} in the machine of sha256:{}, which only "
+                      "entering it can start: migrate in another state",
+                      ledger.value, delay.event, module->sha256));
+      co_return Result<>();
+    }
+  }
   HANGAR_CO_TRY(co_await keep_module(module->sha256));
   const std::string message = fmt::format("from sha256:{} to sha256:{} in state {}", ledger.sha256,
                                           module->sha256, ledger.value);
@@ -295,6 +325,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   revision_ = {.sha256 = module->sha256, .resolved = module->resolved};
   if (ledger.sha256 != module->sha256) unpinned_ = ledger.sha256;
   decision_.on_migrated({.request = request, .is_done = true, .message = message}, revision_);
+  if (delays) decision_.take_delays(*delays, ledger.entered_at.value_or(io::Loop::wall_now()));
   // What the old machine could not do is tried with the new one.
   problem_.reset();
   retry_.reset();

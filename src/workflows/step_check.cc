@@ -14,6 +14,9 @@ namespace hangar::workflows {
 
 namespace {
 
+// Of all delayed events: with what else a status holds at most it stays below what etcd takes.
+constexpr std::size_t kTimerBytesMax = 64 * limits::kKiB;
+
 std::unexpected<Error> too_much(std::string_view what, std::uint64_t has, std::uint64_t max) {
   return fail(
       ErrorKind::LimitExceeded,
@@ -66,12 +69,19 @@ Result<> check_step(const abi::statemachine::Step& step, const Ledger& ledger) {
   if (timers > limits::kWorkflowTimersMax) {
     return too_much("delays that have not ended", timers, limits::kWorkflowTimersMax);
   }
+  std::size_t timer_bytes = 0;
+  for (const RunningTimer& timer : ledger.timers)
+    timer_bytes += size_of(timer.event);
   for (const abi::statemachine::Timer& timer : step.timers_started) {
+    timer_bytes += timer.event.size();
     const Result<json::Value> event = json::parse(timer.event);
     if (!event || type_of(*event).empty()) return wrong("a delayed event must have a type");
     if (timer.delay > Duration(limits::kWorkflowDelayMax)) {
       return wrong("a delay must be shorter than ten years");
     }
+  }
+  if (timer_bytes > kTimerBytesMax) {
+    return too_much("delayed events have bytes", timer_bytes, kTimerBytesMax);
   }
   return {};
 }

@@ -34,8 +34,8 @@ std::optional<Problem> problem_of(const Ledger& ledger) {
     return Problem{
         .reason = "FailureIgnored",
         .message = fmt::format(
-            "the state {} does not know FAILURE, and an action failed: {}. Give the machine a "
-            "transition for it and migrate, or send an event that the state knows",
+            "an action failed, and the state {} does not know the event that says so: {}. Give the "
+            "machine a transition for it and migrate, or send an event that the state knows",
             ledger.value, ledger.failure)};
   }
   return std::nullopt;
@@ -102,6 +102,10 @@ void put_conditions(json::Value& status, const Ledger& ledger,
                     .status = ConditionStatus::False,
                     .reason = "AtWork",
                     .message = "nothing keeps the workflow from going on"};
+  if (own && own->reason == kStatusInvalid && !ledger.has_begun()) {
+    ready.reason = own->reason;
+    ready.message = "the status cannot be read";
+  }
   if (own && own->is_waiting) {
     progressing.status = ConditionStatus::True;
     progressing.reason = own->reason;

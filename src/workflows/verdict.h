@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace hangar::workflows {
+
+// The reason of a Problem: somebody has edited the status into what it cannot be.
+inline constexpr std::string_view kStatusInvalid = "StatusInvalid";
 
 // What keeps a workflow from going on.
 struct Problem {

@@ -400,6 +400,21 @@ def test_a_workflow_keeps_its_machine_until_it_is_asked_to_migrate(cluster, name
     reaches(cluster, namespace, "old", "aborted")
 
 
+def test_a_migration_takes_the_delays_of_the_new_machine(cluster, namespace, flow, status):
+    original = bundle(ROLLOUT)
+    patient = original.replace('200: "released"', '6e5: "released"')
+    assert patient != original
+    flow("mild", ROLLOUT, input={"soakMilliseconds": 1})
+    workflows.module(cluster, namespace, "rollout", patient)
+    flow("soaked", ROLLOUT, input={"soakMilliseconds": 1})
+    signal(cluster, namespace, "soaked", "1", "DRAINED")
+    reaches(cluster, namespace, "soaked", "verifying")
+
+    workflows.module(cluster, namespace, "rollout", original)
+    cluster.patch(*WORKFLOW, "soaked", {"metadata": {"annotations": {"workflows.example.com/migrate": "now"}}}, namespace)
+    reaches(cluster, namespace, "soaked", "released")
+
+
 # What people see --------------------------------------------------------------------------------------------
 
 

@@ -134,7 +134,7 @@
       const transition = {target: targets.map((target) => '#' + target.id)};
       if (guard) transition.guard = guard;
       if (delay !== undefined) {
-        ((drawn.after ??= {})[delay] ??= []).push(transition);
+        ((drawn.after ??= {})[delay] ??= []).push({...transition, event});
       } else if (event === '') {
         (drawn.always ??= []).push(transition);
       } else {

@@ -78,7 +78,9 @@ class Reader {
     return add_asked(std::string(name), member(*action, "params"));
   }
 
-  Result<> start_timer(std::string id, const json::Value* delay, const json::Value* event) {
+  // `id` is empty: the event's type.
+  Result<> start_timer(std::string id, const json::Value* delay, const json::Value* event,
+                       bool replaces) {
     const json::Object* const object = event != nullptr ? event->if_object() : nullptr;
     if (object == nullptr || text_member(*object, "type").empty()) {
       return no_answer(fmt::format("timer {} has no event with a type", id));
@@ -93,11 +95,12 @@ class Reader {
       return no_answer(fmt::format("timer {} has a delay of more than ten years", id));
     }
     if (id.empty()) id = text_member(*object, "type");
-    forget_started(id);
+    if (replaces) forget_started(id);
     step_.timers_started.push_back(
         {.id = std::move(id),
          .delay = std::chrono::duration_cast<Duration>(Milliseconds(std::max(0.0, *milliseconds))),
-         .event = json::dump(*event)});
+         .event = json::dump(*event),
+         .replaces = replaces});
     return {};
   }
 
@@ -144,7 +147,13 @@ class Reader {
                         bounded(json::dump(*to))));
       }
       const json::Value now = 0;
-      return start_timer(text_member(said, "id"), has_delay ? delay : &now, member(said, "event"));
+      const json::Value* const event = member(said, "event");
+      const std::string id = text_member(said, "id");
+      // Version 4 calls a delayed event that was given no id by its type, version 5 by nothing:
+      // each of them arrives.
+      const bool is_named =
+          !id.empty() && (event == nullptr || id != json::string_at(*event, {"type"}));
+      return start_timer(id, has_delay ? delay : &now, event, is_named);
     }
     if (type == "xstate.start" || type == "xstate.spawnChild" || type == "xstate.invoke") {
       const json::Value* const activity = member(said, "activity");
@@ -261,7 +270,7 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
     const json::Object* const object = timer.if_object();
     if (object == nullptr) return no_answer("timersStarted has something that is no object");
     HANGAR_TRY(reader.start_timer(text_member(*object, "id"), member(*object, "delay"),
-                                  member(*object, "event")));
+                                  member(*object, "event"), /*replaces=*/true));
   }
   return {};
 }

@@ -32,9 +32,10 @@ struct Action {
 // XState's `after` and delayed raise/sendTo(self): an event that the machine wants to get later.
 // The host keeps it (deadline in the status), since XState loses it when a state is restored.
 struct Timer {
-  std::string id;  // Of its kind only one runs; starting it again replaces it.
+  std::string id;  // What cancels it.
   Duration delay{};
-  std::string event;  // A JSON object with a `type`.
+  std::string event;     // A JSON object with a `type`.
+  bool replaces = true;  // Those of the same id that run already.
 };
 
 // What one event did.
@@ -87,8 +88,8 @@ class Machine {
                                                     std::stop_token stop) = 0;
 
   // The machine as JSON for drawing: {"id", "initial", "states": {name: {"type", "on": {event:
-  // [{"target"}]}, "after", "states", ...}}} as XState writes a definition. NotFound for shapes
-  // that cannot tell.
+  // [{"target"}]}, "after", "states", ...}}} as XState writes a definition; delayed transitions
+  // have their "event", too (delays.h). NotFound for shapes that cannot tell.
   [[nodiscard]] virtual io::Task<Result<std::string>> definition(std::stop_token stop) = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "abi/statemachine/runtime.h"
 
+#include "abi/statemachine/delays.h"
 #include "abi/statemachine/machine.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -254,6 +255,22 @@ TEST_P(EverythingTest, TurnsDelaysIntoTimers) {
   EXPECT_EQ(step(*machine, resumed, event).value, R"("failed")");
 }
 
+TEST_P(EverythingTest, TellsTheDelaysOfWhereItIs) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step idle = start(*machine);
+  const Step working = send(*machine, idle, "START");
+  const Result<std::string> definition = rig->await(machine->definition({}));
+  ASSERT_TRUE(definition) << definition.error().message();
+
+  EXPECT_THAT(delays_of(*definition, idle.value).value(), IsEmpty());
+  const std::optional<Duration> duration =
+      is_4() ? std::optional<Duration>(milliseconds(60'000)) : std::nullopt;
+  EXPECT_THAT(delays_of(*definition, working.value).value(),
+              ElementsAre(Delay{.event = timeout(), .duration = duration}))
+      << "as entering it has started them";
+}
+
 TEST_P(EverythingTest, TakesTransitionsWithoutEventsAtOnce) {
   const auto machine = load_it();
   ASSERT_NE(machine, nullptr);
@@ -298,7 +315,7 @@ TEST_P(EverythingTest, CanBeDrawn) {
             R"([{"target":["#everything.working"]}])");
   EXPECT_EQ(json::dump(
                 *json::find(definition, {"states", "working", "after", is_4() ? "60000" : "long"})),
-            R"([{"target":["#everything.failed"]}])");
+            R"([{"target":["#everything.failed"],"event":")" + timeout() + R"("}])");
   EXPECT_EQ(json::dump(*json::find(definition, {"states", "resumed", "always"})),
             R"([{"target":["#everything.working"]}])");
 }
