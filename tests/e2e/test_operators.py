@@ -134,6 +134,37 @@ def test_a_module_in_a_config_map_is_replaced_as_soon_as_it_changes(cluster, hos
         eventually(lambda: logs(host, name, namespace) == "", "it is gone")
 
 
+def test_a_swap_of_the_module_misses_no_event(cluster, host, namespace, operator):
+    allow(cluster, namespace, *EVERYTHING)
+    module = pathlib.Path(operators.flight("operator_behave").removeprefix("file://")).read_bytes()
+
+    def content(number):
+        section = b"\x03was" + bytes([number])  # A custom section: another module that does the same.
+        return {"binaryData": {"module": base64.b64encode(module + bytes([0, len(section)]) + section).decode()}}
+
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code", "namespace": namespace}, **content(0)})
+    operator("watcher", f"watch={namespace}", module={"configMap": {"name": "code"}}, sleep={"after": "0s"})
+    eventually(lambda: any(line.startswith("listed") for line in lines(host, "watcher", namespace)), "it has listed", 60)
+    made = 0
+    for swap in range(1, 6):
+        cluster.patch("v1", "ConfigMap", "code", content(swap), namespace)
+        began = len([line for line in lines(host, "watcher", namespace) if line.startswith("listed")])
+        while len([line for line in lines(host, "watcher", namespace) if line.startswith("listed")]) == began:
+            create_config_map(cluster, f"made-{made}", namespace)
+            made += 1
+            assert made < 2000, "it is never swapped"
+    create_config_map(cluster, "last", namespace)
+    eventually(lambda: "changed last" in lines(host, "watcher", namespace), "the last is heard of")
+
+    said = lines(host, "watcher", namespace)
+    listed = max(at for at, line in enumerate(said) if line.startswith("listed"))
+    heard = {line.removeprefix("changed ") for line in said[listed:] if line.startswith("changed ")}
+    others = len(cluster.list("v1", "ConfigMap", namespace)) - made - 1
+    known = int(said[listed].removeprefix("listed "))
+    unheard = [f"made-{number}" for number in range(made) if f"made-{number}" not in heard]
+    assert known >= others + len(unheard), f"{known} were there when it listed: {unheard} are neither among them nor heard of"
+
+
 def test_a_module_that_cannot_be_had_leaves_what_runs_alone(cluster, host, namespace, operator, get):
     operator("steady", "tick=100")
     eventually(lambda: "tick 2" in lines(host, "steady", namespace), "it ticks", 60)
