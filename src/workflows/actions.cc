@@ -5,6 +5,7 @@
 #include "workflows/workflow.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -336,6 +337,15 @@ Result<RetryPolicy> retry_policy_of(const json::Value& params) {
   }
   const json::Object& object = member->get_object();
   const Fields retry(object, "params.retry");
+  // A misspelled one would be a default that nobody wanted.
+  constexpr std::array<std::string_view, 6> kMembers{"attempts", "initialInterval", "maxInterval",
+                                                     "factor",   "jitter",          "nonRetryable"};
+  for (const auto& entry : object) {
+    if (std::ranges::find(kMembers, std::string_view(entry.key())) != kMembers.end()) continue;
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{}: is not known; known are {}", retry.name(entry.key()),
+                            fmt::join(kMembers, ", ")));
+  }
   constexpr std::int64_t kAttemptsMax = 1000;
   if (retry.has("attempts")) {
     const std::int64_t attempts = HANGAR_TRY(retry.integer("attempts"));

@@ -67,7 +67,7 @@ struct RetryPolicy {
   // Names of error kinds and the API server's reasons that no repetition mends.
   std::vector<std::string> non_retryable = {"InvalidInput"};
 };
-// In params.retry. InvalidInput naming the field.
+// In params.retry. InvalidInput naming the field, also one that is not known.
 [[nodiscard]] Result<RetryPolicy> retry_policy_of(const json::Value& params);
 // How long an action may take, retries included.
 [[nodiscard]] Result<Duration> timeout_of(std::string_view type, const json::Value& params);

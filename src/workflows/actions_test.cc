@@ -133,6 +133,8 @@ TEST(Actions, SaysWhatIsWrongWithParams) {
            Case{"EMIT", R"({"reason":"x","retry":{"attempts":0}})", "params.retry.attempts"},
            Case{"EMIT", R"({"reason":"x","retry":{"factor":0.5}})", "params.retry.factor"},
            Case{"EMIT", R"({"reason":"x","retry":7})", "params.retry"},
+           Case{"EMIT", R"({"reason":"x","retry":{"attempt":3}})",
+                "params.retry.attempt: is not known; known are attempts, initialInterval"},
        }) {
     SCOPED_TRACE(std::string(one.type) + one.params);
 
