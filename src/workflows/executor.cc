@@ -30,6 +30,23 @@ bool is_owned(const json::Value& object, const Owner& owner) {
   return kube::label_of(object, kUidLabel) == owner.uid;
 }
 
+bool is_being_deleted(const json::Value& object) {
+  return !json::string_at(object, {"metadata", "deletionTimestamp"}).empty();
+}
+
+// A Job that an earlier action made: it does not run again by being applied.
+bool is_earlier_job(const Assignment& task, const json::Value& live) {
+  return task.plan.kind == ActionKind::RunJob && is_owned(live, task.owner) &&
+         !has_been_done(live, task.owner, task.action.id);
+}
+
+// What was made by an action that has not ended.
+bool is_needed(const Assignment& task, const json::Value& live) {
+  const std::string_view mark = kube::annotation_of(live, action_annotation(task.owner));
+  return std::ranges::any_of(
+      task.others, [&](std::int64_t other) { return mark == action_mark(task.owner, other); });
+}
+
 void add_owner_reference(json::Value& manifest, const Owner& owner) {
   json::Array references;
   if (const json::Array* const given = json::array_at(manifest, {"metadata", "ownerReferences"})) {
@@ -155,6 +172,33 @@ io::Task<Result<Ended>> Executor::carry_out(Assignment task, std::stop_token sto
   co_return fail(ErrorKind::InvalidInput, "unknown action");
 }
 
+io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Place place,
+                                                     std::stop_token stop) {
+  const kube::Client client = acting_for(*task);
+  const auto is_in_the_way = [task](const std::optional<json::Value>& live) {
+    return live && !has_been_done(*live, task->owner, task->action.id) &&
+           (is_being_deleted(*live) || is_earlier_job(*task, *live));
+  };
+  std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+  if (!is_in_the_way(live)) co_return Clearing{.live = std::move(live)};
+
+  HANGAR_CO_TRY(co_await watch(task, place, stop));
+  live = HANGAR_CO_TRY(co_await look(client, place, stop));
+  if (live && !is_being_deleted(*live) && is_earlier_job(*task, *live)) {
+    if (is_needed(*task, *live)) {
+      co_return Clearing{.waits = waits(place, "an earlier action of that name has not ended")};
+    }
+    // By its uid: whoever comes a second time, after a crash, does not delete the next one.
+    pass(CrashPoint::BeforeEffect);
+    HANGAR_CO_TRY(co_await remove_uid(
+        client, place, std::string(json::string_at(*live, {"metadata", "uid"})), stop));
+    pass(CrashPoint::EffectDone);
+    live = HANGAR_CO_TRY(co_await look(client, place, stop));
+  }
+  if (is_in_the_way(live)) co_return Clearing{.waits = waits(place, "it is being deleted")};
+  co_return Clearing{.live = std::move(live)};
+}
+
 // A name that the machine chose may be somebody else's object: it is looked at first.
 io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_token stop) {
   const kube::Client client = acting_for(task);
@@ -163,7 +207,9 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
                             json::find(task.action.params, {"manifest"}) == nullptr;
   bool is_ours = true;
   if (!task.is_fresh || !is_name_ours) {
-    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    const Clearing clearing = HANGAR_CO_TRY(co_await clear(&task, place, stop));
+    if (clearing.waits) co_return *clearing.waits;
+    const std::optional<json::Value>& live = clearing.live;
     is_ours = !live || is_owned(*live, task.owner);
     if (live && has_been_done(*live, task.owner, task.action.id)) {
       (void)watches_.watch_made(place.resource);
@@ -224,14 +270,21 @@ io::Task<Result<Ended>> Executor::remove(Assignment task, Place place, std::stop
     co_return Pinned{.uid = std::string(json::string_at(*live, {"metadata", "uid"}))};
   }
   pass(CrashPoint::BeforeEffect);
-  const Result<json::Value> removed = co_await client.remove(
-      place.resource, place.key,
-      {.propagation = kube::Propagation::Background, .uid = task.action.target}, stop);
+  const Result<> removed = co_await remove_uid(client, place, task.action.target, stop);
   pass(CrashPoint::EffectDone);
+  if (!removed) co_return std::unexpected(removed.error());
+  co_return done(task);
+}
+
+io::Task<Result<>> Executor::remove_uid(kube::Client client, Place place, std::string uid,
+                                        std::stop_token stop) {
+  const Result<json::Value> removed = co_await client.remove(
+      std::move(place.resource), std::move(place.key),
+      {.propagation = kube::Propagation::Background, .uid = std::move(uid)}, std::move(stop));
   const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
                        removed.error().kind() == ErrorKind::Conflict;
   if (!is_gone) co_return std::unexpected(removed.error());
-  co_return done(task);
+  co_return Result<>();
 }
 
 io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedResource resource,
@@ -251,15 +304,9 @@ io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedR
   }
   if (!live) co_return std::unexpected(std::move(live).error());
   if (!*live || !is_owned(**live, owner)) co_return Result<>();
-  const Result<json::Value> removed =
-      co_await client.remove(place->resource, place->key,
-                             {.propagation = kube::Propagation::Background,
-                              .uid = std::string(json::string_at(**live, {"metadata", "uid"}))},
-                             stop);
-  const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
-                       removed.error().kind() == ErrorKind::Conflict;
-  if (!is_gone) co_return std::unexpected(removed.error());
-  co_return Result<>();
+  co_return co_await remove_uid(std::move(client), *std::move(place),
+                                std::string(json::string_at(**live, {"metadata", "uid"})),
+                                std::move(stop));
 }
 
 io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {

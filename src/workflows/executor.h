@@ -16,6 +16,7 @@
 #include "workflows/ledger.h"
 #include "workflows/watches.h"
 
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -32,6 +33,7 @@ struct Assignment {
   ActionPlan plan;
   bool is_fresh = false;                 // As Decision::Execute has it.
   std::vector<OwnedResource> resources;  // Of the workflow.
+  std::vector<std::int64_t> others;      // Its other actions that have not ended.
 };
 
 class Executor {
@@ -66,9 +68,20 @@ class Executor {
 
  private:
   [[nodiscard]] io::Task<Result<Ended>> carry_out(Assignment task, std::stop_token stop);
+  // What bears the name of what is to be made, once nothing is in the way: an object that is being
+  // deleted is waited for, and a Job of an earlier action is deleted. `task` outlives it.
+  struct Clearing {
+    std::optional<json::Value> live = {};
+    std::optional<Waits> waits = {};
+  };
+  [[nodiscard]] io::Task<Result<Clearing>> clear(const Assignment* task, Place place,
+                                                 std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> apply(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> patch(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove(Assignment task, Place place, std::stop_token stop);
+  // That object and no later one of the same name, if it is still there.
+  [[nodiscard]] io::Task<Result<>> remove_uid(kube::Client client, Place place, std::string uid,
+                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_one(kube::Client client, Owner owner,
                                               OwnedResource resource, std::stop_token stop);

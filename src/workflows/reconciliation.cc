@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -149,13 +150,18 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   const RetryPolicy policy = plan->retry;
   const ActionKind kind = plan->kind;
   if (kind == ActionKind::DeleteResources) decision_.abandon_before(action.id);
+  std::vector<std::int64_t> others;
+  for (const PendingAction& other : ledger.outbox) {
+    if (other.id != action.id) others.push_back(other.id);
+  }
   const Executor::Ended ended =
       HANGAR_CO_TRY(co_await parts_.executor.execute({.owner = owner,
                                                       .service_account = workflow_.service_account,
                                                       .action = action,
                                                       .plan = *std::move(plan),
                                                       .is_fresh = next.is_fresh,
-                                                      .resources = ledger.resources},
+                                                      .resources = ledger.resources,
+                                                      .others = std::move(others)},
                                                      stop_));
   const WallTime now = io::Loop::wall_now();
   if (const auto* const done = std::get_if<Executor::Done>(&ended)) {

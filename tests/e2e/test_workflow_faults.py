@@ -83,6 +83,7 @@ def test_a_host_killed_between_two_steps_repeats_nothing_and_loses_nothing(rig, 
          {"type": "SEND", "params": {"workflow": "listener", "event": "GREETING"}}],
         [{"type": "DELETE", "params": target}],
         [made("one")],
+        [{"type": "RUN_JOB", "params": {"name": "job", "image": "busybox", "command": ["true"]}}],
     ]
     config_maps = Seen(rig, "v1", "ConfigMap", namespace)
     jobs = Seen(rig, "batch/v1", "Job", namespace)
@@ -115,14 +116,15 @@ def test_a_host_killed_between_two_steps_repeats_nothing_and_loses_nothing(rig, 
     told = [event for event in state(one)["context"]["seen"] if not event.startswith(("change: ", "S"))]
     assert [event.split(" ")[0] for event in told] == [
         "PROVISION", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_CREATED", "K8S_RESOURCE_PATCHED", "JOB_SUCCEEDED",
-        "EVENT_EMITTED", "EVENT_SENT", "K8S_RESOURCE_DELETED", "K8S_RESOURCE_CREATED"], told
+        "EVENT_EMITTED", "EVENT_SENT", "K8S_RESOURCE_DELETED", "K8S_RESOURCE_CREATED", "JOB_SUCCEEDED"], told
     assert [event for event in state(one)["context"]["seen"] if event.startswith("S")] == ["S0", "S1", "S2"]
     assert heard.count("GREETING") == 1, heard
     # What the API server says was done.
     eventually(lambda: config_maps.of("one").count("ADDED") == 2, "the watch has come so far")
     assert config_maps.of("one") == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
     assert config_maps.of("two") == ["ADDED"]
-    assert jobs.of("job", "ADDED", "DELETED") == ["ADDED"]
+    eventually(lambda: jobs.of("job").count("ADDED") == 2, "the watch has come so far")
+    assert jobs.of("job", "ADDED", "DELETED") == ["ADDED", "DELETED", "ADDED"]
     noted = collections.Counter(manifest["metadata"]["name"] for _, manifest in emitted.events if manifest["reason"] == "Noted")
     assert list(noted.values()) == [1], noted
     asked = [action for entry in one["history"] for action in entry.get("actions", [])]

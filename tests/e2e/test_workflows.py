@@ -157,6 +157,68 @@ def test_every_action_of_the_catalogue_does_what_it_says(cluster, namespace, flo
         eventually(lambda: cluster.get(*kind, name, namespace) is None, f"{name} is gone")
 
 
+# What keeps an object that is deleted until somebody lets go of it.
+HELD = {"finalizers": ["tests.example.com/hold"]}
+
+
+def job(name, command, **metadata):
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **metadata}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox", "command": [command]}]}}}}
+
+
+def let_go_once_deleted(cluster, kind, name, namespace):
+    """The object as it was, once it is being deleted."""
+    def is_deleted():
+        one = cluster.get(*kind, name, namespace)
+        return one if one and "deletionTimestamp" in one["metadata"] else None
+    one = eventually(is_deleted, f"{name} is being deleted", 60)
+    cluster.patch(*kind, name, {"metadata": {"finalizers": None}}, namespace)
+    return one
+
+
+def test_a_job_of_the_same_name_runs_again(cluster, namespace, flow):
+    flow("twice", input={"rounds": [[{"type": "RUN_JOB", "params": {"manifest": job("job", command, **HELD)}}] for command in ("one", "two")]})
+    first = let_go_once_deleted(cluster, JOB, "job", namespace)
+
+    one = reaches(cluster, namespace, "twice", "done", 90)
+
+    assert [event for event in seen(one) if event.startswith("JOB_")] == ["JOB_SUCCEEDED job"] * 2
+    second = cluster.get(*JOB, "job", namespace)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"] and second["status"]["succeeded"] == 1
+    assert second["spec"]["template"]["spec"]["containers"][0]["command"] == ["two"]
+
+    flow("other", input={"rounds": [[{"type": "RUN_JOB", "params": {"manifest": job("job", "three")}}]]})
+    one = reaches(cluster, namespace, "other", "failed")
+    assert "not this workflow's" in seen(one)[-1]
+    assert cluster.get(*JOB, "job", namespace)["metadata"]["uid"] == second["metadata"]["uid"], "somebody else's Job stays"
+    cluster.patch(*JOB, "job", {"metadata": {"finalizers": None}}, namespace)
+
+
+def test_two_jobs_of_the_same_name_at_once_run_one_after_the_other(cluster, namespace, flow):
+    flow("both", input={"rounds": [[{"type": "RUN_JOB", "params": {"manifest": job("job", command)}} for command in ("one", "two")]]})
+
+    one = reaches(cluster, namespace, "both", "done", 90)
+
+    assert [event for event in seen(one) if event.startswith("JOB_")] == ["JOB_SUCCEEDED job"] * 2
+    assert cluster.get(*JOB, "job", namespace)["spec"]["template"]["spec"]["containers"][0]["command"] == ["two"]
+
+
+def test_an_object_that_is_being_deleted_is_made_anew(cluster, namespace, flow, status):
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "held"}
+    held = {**config_map("held", made="first"), "metadata": {"name": "held", **HELD}}
+    flow("anew", input={"rounds": [
+        [{"type": "APPLY", "params": {"manifest": held}}], [{"type": "DELETE", "params": target}], [apply_action("held")]]})
+    eventually(lambda: [action["type"] for action in status("anew").get("outbox", [])] == ["APPLY"] and
+               "K8S_RESOURCE_DELETED held" in seen(status("anew")), "DELETE does not wait until it is gone", 60)
+    never(lambda: not status("anew").get("outbox"), "it counts as applied", 0.5)
+
+    first = let_go_once_deleted(cluster, CONFIG_MAP, "held", namespace)
+
+    reaches(cluster, namespace, "anew", "done")
+    second = cluster.get(*CONFIG_MAP, "held", namespace)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"] and second["data"] == {"made": "yes"}
+
+
 @pytest.mark.parametrize("retry, attempts", [
     ({"attempts": 3, "initialInterval": "50ms", "maxInterval": "50ms", "factor": 1, "jitter": 0}, 3),
     ({"attempts": 5, "initialInterval": "50ms", "nonRetryable": ["NotFound", "Invalid", "InvalidInput", "Denied", "Forbidden"]}, 1),
