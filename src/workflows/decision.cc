@@ -415,10 +415,17 @@ void Decision::on_done(std::int64_t id, json::Value event) {
   acknowledge(id, std::move(event));
 }
 
-bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now) {
-  const PendingAction* const action = ledger_.find_action(id);
+bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now,
+                          std::string_view problem) {
+  PendingAction* const action = ledger_.find_action(id);
   if (action == nullptr) return true;
   if (!action->deadline || now < *action->deadline) {
+    std::string told = shortened(std::string(problem));
+    // A problem that is over is not told any longer; why an attempt failed is.
+    if (told != action->last_error && (!told.empty() || action->attempts == 0)) {
+      action->last_error = std::move(told);
+      is_dirty_ = true;
+    }
     parked_.insert(id);
     return true;
   }

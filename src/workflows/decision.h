@@ -81,9 +81,10 @@ class Decision {
 
   // The action has ended well; its event is `event`.
   void on_done(std::int64_t id, json::Value event);
-  // It waits for the cluster; `what`, for people, is what for. False: it has waited for too long,
-  // and failed.
-  bool on_waiting(std::int64_t id, std::string_view what, WallTime now);
+  // It waits for the cluster; `what`, for people, is what for, and `problem` why that may take
+  // longer than it has to. False: it has waited for too long, and failed.
+  bool on_waiting(std::int64_t id, std::string_view what, WallTime now,
+                  std::string_view problem = {});
   // The object that it is about is the one with this uid: to be written before it goes on.
   void on_pinned(std::int64_t id, std::string target);
   struct Failure {

@@ -319,6 +319,23 @@ TEST(Decision, WaitsNoLongerThanTheActionsTimeout) {
             "RUN_HEALTH_CHECK waited for 1m in vain: Deployment team/db: 0 of 1");
 }
 
+TEST(Decision, WritesWhatHindersAWaitOnceAndThatItIsOver) {
+  Decision decision =
+      begun(step_to("a", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db","timeout":"1m"})"}}));
+  ASSERT_TRUE(std::holds_alternative<Decision::Execute>(decision.next(kNow)));
+
+  EXPECT_TRUE(decision.on_waiting(1, "0 of 1", kNow, "nobody may watch"));
+  EXPECT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  EXPECT_EQ(decision.ledger().outbox.at(0).last_error, "nobody may watch");
+  decision.on_written();
+  EXPECT_TRUE(decision.on_waiting(1, "0 of 1", kNow, "nobody may watch"));
+  EXPECT_TRUE(std::holds_alternative<Decision::Wait>(decision.next(kNow)));
+
+  EXPECT_TRUE(decision.on_waiting(1, "0 of 1", kNow));
+  EXPECT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  EXPECT_EQ(decision.ledger().outbox.at(0).last_error, "");
+}
+
 TEST(Decision, WritesNothingForAnEventThatMeansNothing) {
   Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
   ASSERT_THAT(decision.ledger().resources, SizeIs(1));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ranges>
 #include <string_view>
 #include <utility>
@@ -71,8 +72,33 @@ Executor::Done done(const Assignment& task) {
   return {.event = about(task, done_event(task.action))};
 }
 
-Executor::Waits waits(const Executor::Place& place, std::string_view unmet) {
-  return {.what = fmt::format("{} {}: {}", place.resource.kind, place.key.to_string(), unmet)};
+// Of what nobody tells of.
+constexpr std::chrono::seconds kLookAgain{15};
+
+// `unwatched`: why no change will be told.
+Executor::Waits waits(const Executor::Place& place, std::string_view unmet,
+                      const std::optional<Error>& unwatched) {
+  Executor::Waits waits{
+      .what = fmt::format("{} {}: {}", place.resource.kind, place.key.to_string(), unmet)};
+  if (unwatched) waits.look_again = kLookAgain;
+  // Other errors pass.
+  if (unwatched && unwatched->kind() == ErrorKind::Denied) {
+    const kube::Resource& resource = place.resource;
+    waits.problem = fmt::format(
+        "the host may not watch {}{}{} ({}): it is looked at every {}; give the host that right "
+        "(rbac.workflowResources of the chart)",
+        resource.plural, resource.group.empty() ? "" : ".", resource.group, unwatched->message(),
+        to_go_duration(kLookAgain));
+  }
+  return waits;
+}
+
+// A CustomResourceDefinition that appears tells nobody.
+Executor::Waits waits_for_kind(const Error& not_served) {
+  return {.what = "its kind is not served",
+          .look_again = kLookAgain,
+          .problem = fmt::format("{}: it is looked for every {}", not_served.message(),
+                                 to_go_duration(kLookAgain))};
 }
 
 // What is not met yet; empty when all is.
@@ -147,7 +173,12 @@ io::Task<Result<Ended>> Executor::carry_out(Assignment task, std::stop_token sto
   if (task.plan.kind == ActionKind::DeleteResources) {
     co_return co_await remove_made(std::move(task), std::move(stop));
   }
-  Place place = HANGAR_CO_TRY(co_await find(task.plan.gvk, task.plan.key, stop));
+  Result<Place> found = co_await find(task.plan.gvk, task.plan.key, stop);
+  if (!found && found.error().kind() == ErrorKind::NotFound &&
+      task.plan.kind == ActionKind::WaitFor) {
+    co_return waits_for_kind(found.error());
+  }
+  Place place = HANGAR_CO_TRY(std::move(found));
   switch (task.plan.kind) {
     case ActionKind::CreatePvc:
     case ActionKind::CreateDeployment:
@@ -182,11 +213,12 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
   std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
   if (!is_in_the_way(live)) co_return Clearing{.live = std::move(live)};
 
-  HANGAR_CO_TRY(co_await watch(task, place, stop));
+  const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(task, place, stop));
   live = HANGAR_CO_TRY(co_await look(client, place, stop));
   if (live && !is_being_deleted(*live) && is_earlier_job(*task, *live)) {
     if (is_needed(*task, *live)) {
-      co_return Clearing{.waits = waits(place, "an earlier action of that name has not ended")};
+      co_return Clearing{
+          .waits = waits(place, "an earlier action of that name has not ended", unwatched)};
     }
     // By its uid: whoever comes a second time, after a crash, does not delete the next one.
     pass(CrashPoint::BeforeEffect);
@@ -195,7 +227,9 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
     pass(CrashPoint::EffectDone);
     live = HANGAR_CO_TRY(co_await look(client, place, stop));
   }
-  if (is_in_the_way(live)) co_return Clearing{.waits = waits(place, "it is being deleted")};
+  if (is_in_the_way(live)) {
+    co_return Clearing{.waits = waits(place, "it is being deleted", unwatched)};
+  }
   co_return Clearing{.live = std::move(live)};
 }
 
@@ -326,7 +360,8 @@ io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token s
 }
 
 // Before it is looked at. The workflow's own objects are watched for all workflows together.
-io::Task<Result<>> Executor::watch(const Assignment* task, Place place, std::stop_token stop) {
+io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, Place place,
+                                                       std::stop_token stop) {
   const bool is_own = std::ranges::any_of(task->resources, [&](const OwnedResource& resource) {
     return resource.name == place.key.name && resource.kind == place.resource.kind &&
            resource.namespace_ == place.key.namespace_;
@@ -338,34 +373,35 @@ io::Task<Result<>> Executor::watch(const Assignment* task, Place place, std::sto
     }
     const kube::ObjectPtr made =
         synced ? watches_.watch_made(place.resource).get(place.key) : nullptr;
-    if (made && is_owned(made->to_value(), task->owner)) co_return Result<>();
+    if (made && is_owned(made->to_value(), task->owner)) {
+      co_return watches_.watch_made(place.resource).last_error();
+    }
   }
-  watches_.watch_object(task->owner.key, place.resource, place.key);
-  co_return Result<>();
+  co_return watches_.watch_object(task->owner.key, place.resource, place.key);
 }
 
 io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::stop_token stop) {
-  HANGAR_CO_TRY(co_await watch(&task, place, stop));
+  const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(&task, place, stop));
   const std::optional<json::Value> live =
       HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));
   if (task.plan.kind == ActionKind::RunHealthCheck) {
     if (!live) {
-      co_return final_failure("NotFound",
-                              fmt::format("there is no Deployment {}", place.key.to_string()));
+      co_return fail(ErrorKind::NotFound,
+                     fmt::format("there is no Deployment {}", place.key.to_string()));
     }
     const reconcile::Readiness health = reconcile::workload_readiness("Deployment", *live);
-    if (!health.is_ready()) co_return waits(place, health.why);
+    if (!health.is_ready()) co_return waits(place, health.why, unwatched);
     Executor::Done healthy = done(task);
     healthy.event.as_object()["deploymentName"] = task.plan.key.name;
     co_return healthy;
   }
   if (task.plan.wish.is_gone) {
-    if (live) co_return waits(place, "it is still there");
+    if (live) co_return waits(place, "it is still there", unwatched);
     co_return done(task);
   }
-  if (!live) co_return waits(place, "there is none");
+  if (!live) co_return waits(place, "there is none", unwatched);
   if (const std::string why = unmet(task.plan.wish, *live); !why.empty()) {
-    co_return waits(place, why);
+    co_return waits(place, why, unwatched);
   }
   co_return done(task);
 }
@@ -381,7 +417,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
     // Once it is known, a Job that is gone is not made again.
     co_return Pinned{.uid = std::string(json::string_at(*job, {"metadata", "uid"}))};
   }
-  HANGAR_CO_TRY(co_await watch(&task, place, stop));
+  const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(&task, place, stop));
   const std::optional<json::Value> job =
       HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));
   if (!job || json::string_at(*job, {"metadata", "uid"}) != task.action.target) {
@@ -396,7 +432,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
                                  condition == nullptr ? std::string_view()
                                                       : json::string_at(*condition, {"message"})));
   }
-  if (!readiness.is_ready()) co_return waits(place, "it has not ended");
+  if (!readiness.is_ready()) co_return waits(place, "it has not ended", unwatched);
   co_return done(task);
 }
 

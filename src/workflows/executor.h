@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
@@ -49,6 +50,9 @@ class Executor {
   };
   struct Waits {
     std::string what = {};  // For people: which object, and what it is not yet.
+    // Nobody tells when that changes: it is looked at again after so long.
+    std::optional<Duration> look_again = {};
+    std::string problem = {};  // For people: why nobody tells.
   };
   struct Pinned {
     std::string uid;
@@ -85,8 +89,9 @@ class Executor {
   [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_one(kube::Client client, Owner owner,
                                               OwnedResource resource, std::stop_token stop);
-  // `task` outlives it.
-  [[nodiscard]] io::Task<Result<>> watch(const Assignment* task, Place place, std::stop_token stop);
+  // Why it cannot be watched, if so. `task` outlives it.
+  [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
+                                                             std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> wait_for(Assignment task, Place place,
                                                  std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> run_job(Assignment task, Place place, std::stop_token stop);

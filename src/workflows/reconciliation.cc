@@ -102,7 +102,8 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
       // The conditions may have changed although the ledger did not.
       HANGAR_CO_TRY(co_await write());
       HANGAR_CO_TRY(co_await remove_signals());
-      const std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
+      std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
+      if (look_again_) until = until ? std::min(*until, *look_again_) : *look_again_;
       // Deadlines go on although the machine cannot decide.
       const bool is_terminal = retry_ && retry_->kind() == ErrorKind::InvalidInput;
       if (retry_ && !(is_terminal && until)) co_return std::unexpected(*retry_);
@@ -172,8 +173,11 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   } else if (const auto* const pinned = std::get_if<Executor::Pinned>(&ended)) {
     decision_.on_pinned(action.id, pinned->uid);
   } else if (const auto* const waits = std::get_if<Executor::Waits>(&ended)) {
-    if (!decision_.on_waiting(action.id, waits->what, now)) {
+    if (!decision_.on_waiting(action.id, waits->what, now, waits->problem)) {
       action_failed(action, "timed out: " + waits->what, now);
+    } else if (waits->look_again) {
+      const WallTime due = now + std::chrono::duration_cast<WallTime::duration>(*waits->look_again);
+      look_again_ = look_again_ ? std::min(*look_again_, due) : due;
     }
   } else {
     const auto& failure = std::get<Decision::Failure>(ended);

@@ -128,6 +128,9 @@ class Reconciliation {
       unpinned_;  // The digest that it was pinned to before a migration, until that is written.
   std::optional<Problem> problem_;
   std::optional<Error> retry_;  // Why it is to be tried again although nothing happens.
+  // When to look again at what an action waits for, if nobody tells earlier. Not in the ledger:
+  // looking costs no write.
+  std::optional<WallTime> look_again_;
 };
 
 // How to repair a status that somebody broke.

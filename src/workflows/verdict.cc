@@ -74,6 +74,12 @@ Condition progress_of(const Ledger& ledger) {
     condition.reason = "Acting";
     condition.message =
         fmt::format("in state {}, carrying out {}", ledger.value, fmt::join(actions, ", "));
+    const auto hindered = std::ranges::find_if(
+        ledger.outbox, [](const PendingAction& action) { return !action.last_error.empty(); });
+    if (hindered != ledger.outbox.end()) {
+      condition.message +=
+          fmt::format("; {}#{}: {}", hindered->type, hindered->id, hindered->last_error);
+    }
   } else if (ledger.is_finished()) {
     condition.status = ConditionStatus::False;
     condition.reason = "Finished";

@@ -74,6 +74,14 @@ TEST_F(VerdictTest, ActionsThatAreCarriedOutAreNamed) {
   EXPECT_THAT(said("Progressing").message, HasSubstr("CREATE_PVC#3, EMIT#4"));
 }
 
+TEST_F(VerdictTest, WhatHindersAnActionThatWaitsIsTold) {
+  ledger_.outbox = {action(3, "WAIT_FOR"), action(4, "RUN_JOB")};
+  ledger_.outbox[1].last_error = "the host may not watch jobs.batch";
+  EXPECT_EQ(said("Progressing").reason, "Acting");
+  EXPECT_THAT(said("Progressing").message,
+              HasSubstr("WAIT_FOR#3, RUN_JOB#4; RUN_JOB#4: the host may not watch jobs.batch"));
+}
+
 TEST_F(VerdictTest, AnActionThatFailedIsToldWhileItIsTriedAgain) {
   ledger_.outbox = {action(3, "CREATE_PVC")};
   ledger_.outbox[0].attempts = 2;

@@ -4,6 +4,7 @@
 #include "workflows/actions.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::workflows {
@@ -24,24 +25,39 @@ kube::Cache::Subscription& Watches::watch_made(const kube::Resource& resource) {
   return *subscription;
 }
 
-void Watches::watch_object(const kube::ObjectKey& workflow, const kube::Resource& resource,
-                           const kube::ObjectKey& object) {
+std::optional<Error> Watches::watch_object(const kube::ObjectKey& workflow,
+                                           const kube::Resource& resource,
+                                           const kube::ObjectKey& object) {
   const ObjectRef ref{resource, object};
   held_[workflow][ref] = true;
   Watched& watched = objects_[ref];
   watched.holders.insert(workflow);
-  if (watched.subscription) return;
-  watched.subscription =
-      cache_.subscribe({.resource = resource,
-                        .namespace_ = object.namespace_,
-                        .field_selector = "metadata.name=" + object.name,
-                        .detail = kube::Detail::Metadata},
-                       {.on_delta = [this, ref](const kube::Delta&) {
-                         const auto found = objects_.find(ref);
-                         if (found == objects_.end()) return;
-                         for (const kube::ObjectKey& holder : found->second.holders)
-                           on_change_(holder);
-                       }});
+  if (!watched.subscription) {
+    watched.subscription =
+        cache_.subscribe({.resource = resource,
+                          .namespace_ = object.namespace_,
+                          .field_selector = "metadata.name=" + object.name,
+                          .detail = kube::Detail::Metadata},
+                         {.on_delta = [this, ref](const kube::Delta&) { tell_holders(ref); },
+                          .on_failed =
+                              [this, ref](const Error&) {
+                                const auto found = objects_.find(ref);
+                                if (found == objects_.end()) return;
+                                // It fails again and again.
+                                if (std::exchange(found->second.is_failing, true)) return;
+                                tell_holders(ref);
+                              }});
+  }
+  std::optional<Error> error = watched.subscription->last_error();
+  watched.is_failing = error.has_value();
+  return error;
+}
+
+void Watches::tell_holders(const ObjectRef& object) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end()) return;
+  for (const kube::ObjectKey& holder : found->second.holders)
+    on_change_(holder);
 }
 
 void Watches::begin(const kube::ObjectKey& workflow) {

@@ -6,12 +6,14 @@
 // only.
 #pragma once
 
+#include "base/result.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -29,9 +31,10 @@ class Watches {
   // From now on, changes of workflows' objects of that kind are told. The subscription stays.
   kube::Cache::Subscription& watch_made(const kube::Resource& resource);
 
-  // A change of the object is told to `workflow`, also that it appears; until release().
-  void watch_object(const kube::ObjectKey& workflow, const kube::Resource& resource,
-                    const kube::ObjectKey& object);
+  // A change of the object is told to `workflow`, also that it appears; until release(). Why it
+  // cannot be watched, while it cannot; when that begins later, `workflow` is told too.
+  std::optional<Error> watch_object(const kube::ObjectKey& workflow, const kube::Resource& resource,
+                                    const kube::ObjectKey& object);
   // Lets go of all objects that `workflow` waits for but those that it asked for since begin().
   void begin(const kube::ObjectKey& workflow);
   void release(const kube::ObjectKey& workflow);
@@ -41,7 +44,9 @@ class Watches {
   struct Watched {
     std::unique_ptr<kube::Cache::Subscription> subscription;
     std::set<kube::ObjectKey> holders;  // Workflows.
+    bool is_failing = false;            // So the holders were told.
   };
+  void tell_holders(const ObjectRef& object);
   void drop(const kube::ObjectKey& workflow, const ObjectRef& object);
 
   kube::Cache& cache_;

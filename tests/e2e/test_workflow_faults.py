@@ -1,6 +1,7 @@
 """Hosts that end in the middle of a workflow: nothing is done twice, nothing is lost, and delays go on."""
 import base64
 import collections
+import contextlib
 import gzip
 import json
 import pathlib
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 import workflows
-from cluster import ROOT, ApiError, eventually, never
+from cluster import ROOT, ApiError, condition, eventually, never
 from conftest import control_plane
 from host import Host
 from operators import events_of
@@ -275,32 +276,60 @@ def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
     assert "put it back" in message and "migrate" in message
 
 
-def test_a_host_that_may_not_keep_copies_says_so_and_goes_on(rig, namespace, tmp_path):
+@contextlib.contextmanager
+def a_host_with_few_rights(rig, namespace, directory, *rules):
+    """One that may watch workflows and read their modules, and what `rules` say."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "host", "namespace": namespace}}
     rights = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": namespace}, "rules": [
         {"apiGroups": ["workflows.example.com"], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["configmaps", "events", "serviceaccounts"], "verbs": ["*"]}]}
+        {"apiGroups": [""], "resources": ["configmaps", "events", "serviceaccounts"], "verbs": ["*"]}, *rules]}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": namespace},
                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace},
                "subjects": [{"kind": "ServiceAccount", "name": "host", "namespace": namespace}]}
     rig.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, rights, binding]}))
     config = yaml.safe_load(pathlib.Path(rig.kubeconfig).read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": rig.kubectl("create", "token", "host", "-n", namespace).strip()}}]
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
 
-    host = Host(tmp_path / "kubeconfig", tmp_path / "host", "--features=workflows")
+    host = Host(directory / "kubeconfig", directory / "host", "--features=workflows")
     try:
+        yield host
+    finally:
+        assert host.stop() == 0
+        rig.kubectl("delete", "clusterrole,clusterrolebinding", namespace)
+
+
+def test_a_host_that_may_not_keep_copies_says_so_and_goes_on(rig, namespace, tmp_path):
+    with a_host_with_few_rights(rig, namespace, tmp_path):
         rig.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
         waits(rig, namespace, "it")
         (event,) = eventually(lambda: [event for event in events_of(rig, "it", namespace) if event["reason"] == "ModuleNotKept"], "it is told")
         signal(rig, namespace, "it", "1", "ABORT")
         reaches(rig, namespace, "it", "aborted")
-    finally:
-        assert host.stop() == 0
-        rig.kubectl("delete", "clusterrole,clusterrolebinding", namespace)
 
     assert "controllerrevisions" in event["message"] and "cache" in event["message"], event["message"]
     assert copies(rig, namespace) == []
+
+
+def test_a_host_that_may_not_watch_what_a_workflow_waits_for_says_so_and_looks_again(rig, namespace, tmp_path):
+    held = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": {"suspend": True, "template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}}}}
+    copies_too = {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": ["*"]}
+    with a_host_with_few_rights(rig, namespace, tmp_path, copies_too):
+        rig.create(workflows.workflow("it", namespace, "conductor", input={"rounds": [[{"type": "RUN_JOB", "params": {"manifest": held}}]]}))
+
+        def told():
+            message = condition(rig.get(*WORKFLOW, "it", namespace), "Progressing").get("message", "")
+            return message if "rbac.workflowResources" in message else None
+        message = eventually(told, "people are told", 60)
+        assert "RUN_JOB#1: the host may not watch jobs.batch" in message and "forbidden" in message, message
+        (action,) = workflows.status(rig, namespace, "it")["outbox"]
+        assert not action.get("attempts") and action["lastError"] in message, action
+
+        rig.patch("batch/v1", "Job", "job", {"spec": {"suspend": False}}, namespace)
+        one = reaches(rig, namespace, "it", "done")
+
+    assert [event for event in state(one)["context"]["seen"] if event.startswith("JOB_")] == ["JOB_SUCCEEDED job"]
 
 
 def test_a_copy_stays_for_as_long_as_a_workflow_needs_it(rig, namespace, directory):

@@ -8,6 +8,7 @@ import pytest
 
 import workflows
 from cluster import ROOT, ApiError, condition, eventually, never
+from conftest import serves
 from operators import events_of
 from workflows import CONDUCTOR, CONFIG_MAP, PROVISIONER, ROLLOUT, WORKFLOW, bundle, built, hangar, reaches, signal, stalls, state
 
@@ -122,6 +123,42 @@ def test_a_health_check_that_fails_says_so_to_the_machine(cluster, namespace, fl
 
     assert seen(one)[-1].startswith("FAILURE (1) RUN_HEALTH_CHECK waited for")
     assert f"Deployment {namespace}/never: " in seen(one)[-1] and "replicas" in seen(one)[-1], "it says what was waited for"
+
+
+def test_a_health_check_of_a_deployment_that_is_not_there_yet_is_tried_again(cluster, namespace, flow, status):
+    retry = {"attempts": 1000, "initialInterval": "50ms", "factor": 1}
+    flow("early", input={"rounds": [[{"type": "RUN_HEALTH_CHECK", "params": {"deploymentName": "late", "retry": retry}}]]})
+    eventually(lambda: "there is no Deployment" in (status("early").get("outbox") or [{}])[0].get("lastError", ""), "it says what is missing", 60)
+
+    labels = {"app": "late"}
+    cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "late", "namespace": namespace}, "spec": {
+        "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {
+            "containers": [{"name": "main", "image": "postgres:13"}]}}}})
+
+    one = reaches(cluster, namespace, "early", "done")
+    assert seen(one)[-1] == "HEALTH_CHECK_PASSED late"
+
+
+def test_a_kind_that_is_not_served_yet_is_waited_for(cluster, namespace, unique, flow, status):
+    group = f"{unique}.example.com"
+    flow("early", input={"rounds": [[{"type": "WAIT_FOR", "params": {
+        "apiVersion": f"{group}/v1", "kind": "Late", "name": "it", "retry": {"attempts": 1}}}]]})
+    (action,) = eventually(lambda: [action for action in status("early").get("outbox", []) if action.get("lastError")], "it is told", 60)
+    assert f'no matches for kind "Late" in version "{group}/v1"' in action["lastError"] and not action.get("attempts")
+    assert action["lastError"] in condition(cluster.get(*WORKFLOW, "early", namespace), "Progressing")["message"]
+
+    workflows.allow(cluster, namespace, (group, "lates"))
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"lates.{group}"}, "spec": {
+        "group": group, "scope": "Namespaced", "names": {"kind": "Late", "plural": "lates"}, "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
+    try:
+        eventually(lambda: serves(cluster, f"/apis/{group}/v1/namespaces/{namespace}/lates"), "the API server serves it")
+        late = {"apiVersion": f"{group}/v1", "kind": "Late", "metadata": {"name": "it", "namespace": namespace}}
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(late))
+        reaches(cluster, namespace, "early", "done")
+    finally:
+        cluster.kubectl("delete", "crd", f"lates.{group}")
 
 
 # The catalogue ----------------------------------------------------------------------------------------
