@@ -325,13 +325,15 @@ int show_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags)
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text =
+  const Result<host::ShownWorkflow> shown =
       host::show_workflow(*config, flags.workflow,
                           flags.output == "mermaid" ? host::Drawing::Mermaid : host::Drawing::Tree,
                           Log(*sink, "workflow"));
-  if (!text) return report(text.error(), kFailed);
-  fmt::print("{}", *text);
-  return kDone;
+  if (!shown) return report(shown.error(), kFailed);
+  fmt::print("{}", shown->text);
+  if (!shown->trouble) return kDone;
+  std::fflush(stdout);  // The error comes last, also where both go to one file.
+  return report(*shown->trouble, kFailed);
 }
 
 int signal_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags) {

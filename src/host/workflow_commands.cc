@@ -1,11 +1,11 @@
 #include "host/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
-#include "base/time.h"
 #include "host/cluster_session.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
 #include "host/workflow_parts.h"
+#include "host/workflow_report.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
@@ -18,15 +18,15 @@
 #include "workflows/workflow.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stop_token>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::host {
 
@@ -58,59 +58,58 @@ io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
   co_return co_await module->machine->definition(stop);
 }
 
-std::string header_of(const json::Value& manifest, const workflows::Ledger& ledger) {
-  std::string text =
-      fmt::format("{}: {}{}\n", kube::key_of(manifest).to_string(),
-                  ledger.has_begun() ? ledger.value : std::string("not begun"),
-                  ledger.entered_at ? " since " + to_rfc3339(*ledger.entered_at) : std::string());
-  if (const json::Array* const conditions = json::array_at(manifest, {"status", "conditions"})) {
-    for (const json::Value& condition : *conditions) {
-      fmt::format_to(std::back_inserter(text), "{:<12} {:<6} {}: {}\n",
-                     json::string_at(condition, {"type"}), json::string_at(condition, {"status"}),
-                     json::string_at(condition, {"reason"}),
-                     json::string_at(condition, {"message"}));
-    }
-  }
-  return text;
+kube::Resource event_resource() {
+  return {.version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
 }
 
-std::string history_of(const workflows::Ledger& ledger) {
-  std::string text;
-  for (const workflows::HistoryEntry& entry : ledger.history) {
-    fmt::format_to(std::back_inserter(text), "{:>4}  {}  {} -> {}{}{}\n", entry.sequence,
-                   to_rfc3339(entry.time), entry.from.empty() ? "(start)" : entry.from, entry.to,
-                   entry.event.empty() ? "" : " on " + entry.event,
-                   entry.actions.empty()
-                       ? std::string()
-                       : fmt::format(", asks for {}", fmt::join(entry.actions, ", ")));
-  }
-  for (const workflows::RunningTimer& timer : ledger.timers) {
-    fmt::format_to(std::back_inserter(text), "   at {}  {}\n", to_rfc3339(timer.due),
-                   workflows::type_of(timer.event));
-  }
-  return text;
+// What is wrong with a workflow is said in Events too, and why an action failed only there.
+io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& client,
+                                                          const json::Value& manifest) {
+  kube::ListOptions options{
+      .namespace_ = kube::key_of(manifest).namespace_,
+      .field_selector = fmt::format("involvedObject.uid={},type=Warning",
+                                    json::string_at(manifest, {"metadata", "uid"}))};
+  const kube::List list =
+      HANGAR_CO_TRY(co_await client.list(event_resource(), std::move(options), std::stop_token()));
+  std::vector<json::Value> events;
+  events.reserve(list.items.size());
+  for (const kube::ObjectPtr& event : list.items)
+    events.push_back(event->to_value());
+  co_return events;
 }
 
-io::Task<Result<std::string>> show(const kube::Client& client, workflows::MachineModules& modules,
-                                   workflows::ModuleArchive& archive, kube::ObjectKey key,
-                                   Drawing drawing) {
-  const json::Value manifest = HANGAR_CO_TRY(
+io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::MachineModules& modules,
+                                     workflows::ModuleArchive& archive, kube::ObjectKey key,
+                                     Drawing drawing) {
+  json::Value manifest = HANGAR_CO_TRY(
       co_await client.get(workflows::workflow_resource(), std::move(key), std::stop_token()));
-  const workflows::Workflow workflow = HANGAR_CO_TRY(workflows::parse_workflow(manifest));
-  const workflows::Ledger ledger =
-      HANGAR_CO_TRY(workflows::parse_ledger(json::find(manifest, {"status"})));
-  const std::string value = workflows::value_json(ledger.value);
-  const Result<std::string> definition = co_await definition_of(modules, archive, workflow, ledger);
-  if (drawing == Drawing::Mermaid) {
-    if (!definition) co_return std::unexpected(definition.error());
-    co_return abi::statemachine::draw_mermaid(*definition, value);
+  const Result<workflows::Workflow> workflow = workflows::parse_workflow(manifest);
+  Result<workflows::Ledger> ledger = workflows::parse_ledger(json::find(manifest, {"status"}));
+  std::optional<Error> trouble;
+  if (!workflow) trouble = workflow.error();
+  if (!ledger) trouble = ledger.error();
+  if (trouble && drawing == Drawing::Mermaid) co_return std::unexpected(*std::move(trouble));
+
+  Result<std::string> drawn = std::string();
+  if (trouble) {
+    drawn = std::unexpected(*trouble);
+  } else {
+    drawn = co_await definition_of(modules, archive, *workflow, *ledger);
   }
-  const Result<std::string> tree = definition
-                                       ? abi::statemachine::draw_tree(*definition, value)
-                                       : Result<std::string>(std::unexpected(definition.error()));
-  const std::string drawn =
-      tree ? *tree : fmt::format("(no drawing: {})\n", tree.error().message());
-  co_return fmt::format("{}\n{}\n{}", header_of(manifest, ledger), drawn, history_of(ledger));
+  if (drawn) {
+    const std::string value = workflows::value_json(ledger->value);
+    drawn = drawing == Drawing::Mermaid ? abi::statemachine::draw_mermaid(*drawn, value)
+                                        : abi::statemachine::draw_tree(*drawn, value);
+  }
+  if (drawing == Drawing::Mermaid) {
+    co_return ShownWorkflow{.text = HANGAR_CO_TRY(std::move(drawn))};
+  }
+  Result<std::vector<json::Value>> warnings = co_await warnings_about(client, manifest);
+  co_return ShownWorkflow{.text = report_on({.manifest = std::move(manifest),
+                                             .ledger = std::move(ledger),
+                                             .drawing = std::move(drawn),
+                                             .warnings = std::move(warnings)}),
+                          .trouble = std::move(trouble)};
 }
 
 // Later than all that were made before, by whoever has about the same time.
@@ -147,8 +146,8 @@ io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey
 
 }  // namespace
 
-Result<std::string> show_workflow(const Config& config, WorkflowName workflow, Drawing drawing,
-                                  const Log& log) {
+Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow, Drawing drawing,
+                                    const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
   kube::Login login = HANGAR_TRY(find_login(resolved));
   ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log));

@@ -6,6 +6,7 @@
 #include "host/config.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace hangar::host {
@@ -17,11 +18,17 @@ struct WorkflowName {
 
 enum class Drawing : std::uint8_t { Tree, Mermaid };
 
-// The workflow's machine with its current state, its conditions and its last transitions. The
-// machine is loaded as a host would load it; where it cannot be had or cannot be drawn, a line says
-// why instead.
-[[nodiscard]] Result<std::string> show_workflow(const Config& config, WorkflowName workflow,
-                                                Drawing drawing, const Log& log);
+struct ShownWorkflow {
+  std::string text;
+  std::optional<Error> trouble;  // What keeps the text from being all of it.
+};
+
+// The workflow's machine with its current state, its conditions, its last transitions, what is
+// under way and the latest warnings about it. The machine is loaded as a host would load it; where
+// it cannot be had or cannot be drawn, a line says why instead. So does one for Events that may not
+// be read. InvalidInput for a drawing as Mermaid of what cannot be read; otherwise that is trouble.
+[[nodiscard]] Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
+                                                  Drawing drawing, const Log& log);
 
 struct WorkflowSignal {
   std::string event;  // {"type": ...} or only the type.

@@ -80,7 +80,9 @@ def test_the_tutorials_workflow_gets_stuck_without_rights_and_goes_on(cluster, h
     cluster.create(workflows.workflow("orders", namespace, "backup"))
 
     reaches(cluster, namespace, "orders", "stuck")
-    eventually(lambda: "BackupStuck" in [event["reason"] for event in events_of(cluster, "orders", namespace)], "people are told")
+    eventually(lambda: {"BackupStuck", "ActionFailed"} <= {event["reason"] for event in events_of(cluster, "orders", namespace)}, "people are told")
+    shown = hangar(cluster, host, "workflow", "show", "orders", "-n", namespace)
+    assert re.search("ActionFailed: RUN_JOB#.*forbidden", shown.stdout), shown.stdout + shown.stderr
     workflows.allow(cluster, namespace)
     assert hangar(cluster, host, "workflow", "signal", "orders", "RETRY", "-n", namespace).returncode == 0
 

@@ -545,6 +545,22 @@ def test_show_draws_the_machine_and_where_it_is(cluster, host, namespace, flow, 
         assert word in mermaid.stdout, mermaid.stdout
 
 
+def test_show_says_what_is_under_way_and_why_an_action_failed(cluster, host, namespace, flow, status):
+    """The account may not make Secrets."""
+    secret = {"type": "APPLY", "params": {"manifest": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "refused"}},
+                                          "retry": {"attempts": 1}}}
+    flow("it", input={"rounds": [[secret, *FOR_EVER]]})
+    eventually(lambda: status("it").get("value") == "failed", "it has failed", 60)
+    eventually(lambda: "ActionFailed" in [event["reason"] for event in events_of(cluster, "it", namespace)], "people are told")
+
+    shown = hangar(cluster, host, "workflow", "show", "it", "-n", namespace)
+
+    assert shown.returncode == 0, shown.stderr
+    under_way, warnings = shown.stdout.split("Under way:")[1].split("Latest warnings:")
+    assert "WAIT_FOR#2  since" in under_way, shown.stdout
+    assert "ActionFailed: APPLY#1: " in warnings and "forbidden" in warnings, shown.stdout
+
+
 def test_the_metrics_count_what_happened(cluster, host, namespace, flow):
     def total(name):
         return sum(value for key, value in host.metrics().items() if key.split("{")[0] == name)
@@ -660,7 +676,7 @@ def test_the_schema_refuses_what_cannot_be(cluster, namespace, spec):
     {"outbox": [{"id": 99, "type": "APPLY", "requestedAt": "2026-01-01T00:00:00Z"}]},
     {"timers": [{"id": "x", "due": "tomorrow", "event": {"type": "X"}}]},
 ], ids=["state-not-json", "unknown-state", "state-removed", "action-of-nobody", "wrong-time"])
-def test_a_status_edited_to_nonsense_stalls_and_says_how_to_repair_it(cluster, namespace, flow, status, nonsense):
+def test_a_status_edited_to_nonsense_stalls_and_says_how_to_repair_it(cluster, host, namespace, flow, status, nonsense):
     flow("it", ROLLOUT, input={"soakMilliseconds": 600000})
     eventually(lambda: status("it").get("timers"), "it waits", 60)
     kept = status("it")
@@ -669,6 +685,11 @@ def test_a_status_edited_to_nonsense_stalls_and_says_how_to_repair_it(cluster, n
 
     message = stalls(cluster, namespace, "it", "status")
     assert "repair" in message.lower() or "restore" in message.lower() or "remove" in message.lower(), message
+    shown = hangar(cluster, host, "workflow", "show", "it", "-n", namespace)
+    assert f"StatusInvalid: {message}" in shown.stdout, shown.stdout + shown.stderr
+    # A state that only the machine does not know is no obstacle to showing all of it.
+    is_readable = "nowhere" in (nonsense.get("state") or "")
+    assert shown.returncode == (0 if is_readable else 1) and is_readable != ("hangar: status." in shown.stderr), shown.stderr
     cluster.patch(*WORKFLOW, "it", {"status": {key: kept.get(key) for key in nonsense}}, namespace, "status")
     eventually(lambda: condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled").get("status") == "False", "it is repaired")
     signal(cluster, namespace, "it", "1", "ABORT")

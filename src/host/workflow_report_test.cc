@@ -1,0 +1,105 @@
+#include "host/workflow_report.h"
+
+#include "base/result.h"
+#include "json/value.h"
+#include "workflows/ledger.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::host {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+json::Value workflow_with(std::string_view status) {
+  return *json::parse(fmt::format(
+      R"({{"metadata": {{"name": "orders", "namespace": "team"}}, "status": {}}})", status));
+}
+
+WorkflowFindings findings_of(json::Value manifest) {
+  Result<workflows::Ledger> ledger = workflows::parse_ledger(json::find(manifest, {"status"}));
+  return {.manifest = std::move(manifest),
+          .ledger = std::move(ledger),
+          .drawing = "the drawing\n",
+          .warnings = std::vector<json::Value>()};
+}
+
+json::Value warning(std::string_view time, std::string_view reason, int count = 1) {
+  return json::Object{
+      {"lastTimestamp", time}, {"reason", reason}, {"message", "it is so"}, {"count", count}};
+}
+
+TEST(WorkflowReport, HasTheConditionsOfAStatusThatCannotBeRead) {
+  const WorkflowFindings findings = findings_of(workflow_with(
+      R"({"state": "not JSON", "value": "dumping", "enteredAt": "2026-04-08T12:00:00.5Z",
+          "conditions": [{"type": "Stalled", "status": "True", "reason": "StatusInvalid",
+                          "message": "put back what was there"}]})"));
+  ASSERT_FALSE(findings.ledger);
+
+  const std::string text = report_on(findings);
+
+  EXPECT_THAT(text, HasSubstr("team/orders: dumping since 2026-04-08T12:00:00Z\n"));
+  EXPECT_THAT(text, HasSubstr("Stalled      True   StatusInvalid: put back what was there\n"));
+  EXPECT_THAT(text, Not(HasSubstr("drawing")));
+}
+
+TEST(WorkflowReport, ListsWhatIsUnderWayAndWhatItFailedOf) {
+  const WorkflowFindings findings = findings_of(workflow_with(
+      R"({"state": "{}", "value": "dumping", "run": "r", "startedAt": "2026-04-08T12:00:00Z",
+          "revision": {"sha256": "aa"}, "nextAction": 9,
+          "outbox": [{"id": 7, "type": "RUN_JOB", "requestedAt": "2026-04-08T12:00:00Z",
+                      "attempts": 2, "notBefore": "2026-04-08T12:00:09Z",
+                      "deadline": "2026-04-08T12:30:00Z", "lastError": "jobs are forbidden"},
+                     {"id": 8, "type": "WAIT_FOR", "requestedAt": "2026-04-08T12:00:01Z"}],
+          "timers": [{"id": "a", "origin": "Timer", "due": "2026-04-08T13:00:00Z",
+                      "event": {"type": "xstate.after.1"}}]})"));
+  ASSERT_TRUE(findings.ledger) << findings.ledger.error().message();
+
+  EXPECT_THAT(report_on(findings),
+              HasSubstr("\nUnder way:\n"
+                        "      RUN_JOB#7  since 2026-04-08T12:00:00Z, failed 2 times, again at "
+                        "2026-04-08T12:00:09Z, until 2026-04-08T12:30:00Z: jobs are forbidden\n"
+                        "      WAIT_FOR#8  since 2026-04-08T12:00:01Z\n"
+                        "      at 2026-04-08T13:00:00Z  xstate.after.1\n"));
+}
+
+TEST(WorkflowReport, SaysNothingOfWhatIsNotThere) {
+  WorkflowFindings findings = findings_of(workflow_with("{}"));
+  findings.drawing = fail(ErrorKind::NotFound, "no module");
+
+  EXPECT_EQ(report_on(findings), "team/orders: not begun\n\n(no drawing: no module)\n\n");
+}
+
+TEST(WorkflowReport, EndsWithTheLatestWarningsOldestFirst) {
+  WorkflowFindings findings = findings_of(workflow_with("{}"));
+  findings.warnings->push_back(warning("2026-04-08T12:00:02Z", "Last", 3));
+  findings.warnings->push_back(warning("2026-04-08T12:00:00Z", "TooOld"));
+  findings.warnings->push_back(warning("2026-04-08T12:00:01.5Z", "First"));
+  for (int more = 0; more < 8; ++more)
+    findings.warnings->push_back(warning("2026-04-08T12:00:01.7Z", "Between"));
+
+  const std::string text = report_on(findings);
+
+  EXPECT_THAT(text, HasSubstr("\nLatest warnings:\n"
+                              "      2026-04-08T12:00:01Z  First: it is so\n"));
+  EXPECT_TRUE(text.ends_with("      2026-04-08T12:00:02Z  Last (3 times): it is so\n")) << text;
+  EXPECT_THAT(text, Not(HasSubstr("TooOld")));
+}
+
+TEST(WorkflowReport, SaysThatEventsMayNotBeRead) {
+  WorkflowFindings findings = findings_of(workflow_with("{}"));
+  findings.warnings = fail(ErrorKind::Denied, "events is forbidden");
+
+  EXPECT_THAT(report_on(findings), HasSubstr("\n(no Events: events is forbidden)\n"));
+}
+
+}  // namespace
+}  // namespace hangar::host
