@@ -1,6 +1,7 @@
 #include "host/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
+#include "base/time.h"
 #include "host/cluster_session.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
@@ -133,8 +134,26 @@ Result<json::Value> event_of(const WorkflowSignal& signal) {
   return event;
 }
 
+// Conflict when the workflow has ended: the host would take the event, and nothing would come of
+// it.
+io::Task<Result<>> check_not_ended(const kube::Client& client, kube::ObjectKey key) {
+  const Result<json::Value> manifest =
+      co_await client.get(workflows::workflow_resource(), key, std::stop_token());
+  // Who may patch it and not read it may signal.
+  if (!manifest && manifest.error().kind() == ErrorKind::Denied) co_return Result<>();
+  if (!manifest) co_return std::unexpected(manifest.error());
+  const std::string_view finished = json::string_at(*manifest, {"status", "finishedAt"});
+  if (finished.empty()) co_return Result<>();
+  const Result<WallTime> time = parse_rfc3339(finished);
+  co_return fail(ErrorKind::Conflict,
+                 fmt::format("{} ended in state {} at {} and takes no more events", key.to_string(),
+                             json::string_at(*manifest, {"status", "value"}),
+                             time ? to_rfc3339(*time) : std::string(finished)));
+}
+
 io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey key,
                                      std::string id, json::Value event) {
+  HANGAR_CO_TRY(co_await check_not_ended(client, key));
   json::Object annotations;
   annotations[std::string(workflows::kSignalPrefix) + id] = json::dump(event);
   HANGAR_CO_TRY(co_await client.patch(

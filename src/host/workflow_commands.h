@@ -36,7 +36,8 @@ struct WorkflowSignal {
   std::string id;     // Sent twice, it counts once. Empty: a new one, later than all before.
 };
 
-// Returns the id. InvalidInput for what is no event, NotFound when there is no such workflow.
+// Returns the id. InvalidInput for what is no event, NotFound when there is no such workflow,
+// Conflict when it has ended; then nothing is written. One that ends meanwhile drops the event.
 [[nodiscard]] Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,
                                                   WorkflowSignal signal, const Log& log);
 

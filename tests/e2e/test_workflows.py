@@ -308,6 +308,21 @@ def test_signals_come_in_order_and_once(cluster, host, namespace, flow, status):
         *(f"S{number}" for number in range(20)), "AGAIN", "BY_HAND", "WITH_DATA x"]
 
 
+def test_a_signal_to_a_workflow_that_has_ended_is_refused_and_not_written(cluster, host, namespace, flow, status):
+    flow("over", input={"rounds": [[apply_action("first")]]})
+    one = reaches(cluster, namespace, "over", "done")
+    before = cluster.get(*WORKFLOW, "over", namespace)["metadata"]
+
+    late = hangar(cluster, host, "workflow", "signal", "over", "RETRY", "-n", namespace)
+    nobody = hangar(cluster, host, "workflow", "signal", "nobody", "RETRY", "-n", namespace)
+
+    assert late.returncode == 1 and late.stdout == "", late.stdout
+    assert f"{namespace}/over ended in state done at {one['finishedAt'][:19]}" in late.stderr, late.stderr
+    after = cluster.get(*WORKFLOW, "over", namespace)["metadata"]
+    assert after.get("annotations") == before.get("annotations") and not status("over").get("signals")
+    assert nobody.returncode == 1 and nobody.stdout == "" and "not found" in nobody.stderr, nobody.stderr
+
+
 def test_changes_of_what_it_owns_are_events(cluster, namespace, flow, status):
     flow("watching", input={"rounds": [[apply_action("owned")], FOR_EVER]})
     eventually(lambda: [action["type"] for action in status("watching").get("outbox", [])] == ["WAIT_FOR"], "it waits", 60)
