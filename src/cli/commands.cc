@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "base/dns_name.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -104,6 +105,27 @@ Result<std::string> read_input(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
+// For --name and the like, whose value goes into a manifest: why it cannot be an object's name, or
+// nothing. An empty one is as none.
+std::string check_object_name(const std::string& name) {
+  if (name.empty() || is_dns_subdomain(name)) return {};
+  return fmt::format(
+      "must be a name such as my-app.v1: lower case letters, digits, '-' and '.', at most {}, each "
+      "part between dots beginning and ending with a letter or digit",
+      kDnsNameBytesMax);
+}
+
+// Namespaces are names without dots, and shorter (RFC 1123 labels).
+std::string check_namespace(const std::string& name) {
+  constexpr std::size_t kBytesMax = 63;
+  if (name.empty()) return {};
+  if (is_dns_subdomain(name) && name.size() <= kBytesMax && !name.contains('.')) return {};
+  return fmt::format(
+      "must be a namespace such as my-team: lower case letters, digits and '-', at most {}, "
+      "beginning and ending with a letter or digit",
+      kBytesMax);
+}
+
 struct FlightFlags {
   host::RunFlightOptions options;
   std::string input_path = "-";
@@ -117,8 +139,10 @@ void add_flight_flags(CLI::App& command, FlightFlags& flags) {
   command.add_option("ARGS", options.args, "arguments of the flight, behind --");
   command.add_option("-f,--file", flags.input_path, "the custom resource (default: stdin)");
   command.add_option("--release", options.release, "release name (default: the resource's own)");
-  command.add_option("--release-namespace", options.namespace_,
-                     "release namespace (default: the resource's)");
+  command
+      .add_option("--release-namespace", options.namespace_,
+                  "release namespace (default: the resource's)")
+      ->check(check_namespace);
   command.add_option("--checksum", options.checksum, "sha256 that the module must have");
   command.add_flag("--insecure", options.insecure, "allow plain http, and https unverified");
   command.add_flag("--cluster-access", options.cluster_access, "answer lookups from the cluster");
@@ -291,8 +315,10 @@ void add_build_machine_flags(CLI::App& command, host::BuildMachineOptions& optio
       ->required();
   command.add_option("--entry", options.project.entry,
                      "file to begin with (default: src/index.ts, ...)");
-  command.add_option("--name", options.name, "of the ConfigMap (default: the directory's)");
-  command.add_option("-n", options.namespace_, "namespace of the ConfigMap");
+  command.add_option("--name", options.name, "of the ConfigMap (default: the directory's)")
+      ->check(check_object_name);
+  command.add_option("-n", options.namespace_, "namespace of the ConfigMap")
+      ->check(check_namespace);
 }
 
 int build_machine(const SettingFlags& setting_flags, const host::BuildMachineOptions& options) {

@@ -1,5 +1,6 @@
 #include "host/build_machine.h"
 
+#include "base/dns_name.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -112,6 +113,7 @@ std::string object_name(const fs::path& directory) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '-';
   }
   name.erase(0, name.find_first_not_of('-'));
+  name.resize(std::min(name.size(), kDnsNameBytesMax));
   name.erase(name.find_last_not_of('-') + 1);
   return name.empty() ? "machine" : name;
 }

@@ -43,7 +43,10 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
 
 @pytest.mark.parametrize("arguments, says", [
     ([], "subcommand"), (["fly"], "subcommand"), (["host", "--no-such-flag"], "no-such-flag"), (["host", "--log-level=loud"], "debug, info, warning, error"),
-    (["host", "--config=/no/such/file"], "/no/such/file"), (["run-flight"], "MODULE")])
+    (["host", "--config=/no/such/file"], "/no/such/file"), (["run-flight"], "MODULE"),
+    *((["machine", "build", ".", f"--name={name}"], "--name: must be a name") for name in ("Bad_Name", "-a", "a..b", "a" * 254)),
+    *((["machine", "build", ".", "-n", name], "-n: must be a namespace") for name in ("Bad", "a.b", "a" * 64)),
+    (["run-flight", "module", "--release-namespace=Bad"], "--release-namespace: must be a namespace")])
 def test_a_wrong_command_line_is_exit_code_2_and_says_why(arguments, says):
     done = hangar(*arguments)
 

@@ -53,6 +53,17 @@ def test_the_tutorials_machine_runs_without_a_cluster(host, folder):
     assert told[:3] == ["idle", "dumping", "RUN_JOB"] and "failing" in told and told[-1] == "done", done.stdout
 
 
+def test_a_config_map_is_named_after_its_directory_as_far_as_a_name_goes(host, tmp_path):
+    folder = tmp_path / ("My_" + "b" * 249 + "-cd")
+    folder.mkdir()
+    (folder / "index.js").write_text("export const handle_event = (state, event) => '{\"newState\": \"on\"}';")
+
+    built = command_line(host, folder, "machine", "build", ".")
+
+    assert built.returncode == 0, built.stderr
+    assert f"name: my-{'b' * 249}\n" in built.stdout, built.stdout
+
+
 def test_the_tutorials_workflow_runs_in_a_cluster(cluster, host, namespace, folder):
     built = command_line(host, folder, "machine", "build", ".", "--name=backup")
     assert built.returncode == 0, built.stderr
