@@ -1,7 +1,10 @@
 #include "host/workflow_report.h"
 
+#include "base/result.h"
 #include "base/time.h"
+#include "json/value.h"
 #include "kube/object.h"
+#include "workflows/ledger.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::host {
 
