@@ -251,7 +251,8 @@ void Decision::add_resource(const PendingAction& action) {
 
 bool Decision::is_being_deleted(const OwnedResource& resource) const {
   return std::ranges::any_of(ledger_.outbox, [&](const PendingAction& action) {
-    if (kind_of(action.type) != ActionKind::Delete) return false;
+    const std::optional<ActionKind> kind = kind_of(action.type);
+    if (kind != ActionKind::Delete && kind != ActionKind::RunJob) return false;
     const Result<ActionPlan> plan = plan_action(owner(), action);
     return plan && plan->gvk.api_version() == resource.api_version &&
            plan->gvk.kind == resource.kind && plan->key.name == resource.name;
@@ -277,7 +278,6 @@ void Decision::set_timers(const Step& step, WallTime now) {
 }
 
 void Decision::set_timeouts(std::string_view before, WallTime now) {
-  if (rules_.state_timeouts.empty()) return;
   const std::vector<std::string> left = active_states(before);
   const std::vector<std::string> entered = active_states(ledger_.value);
   const auto is_in = [](const std::vector<std::string>& states, std::string_view state) {

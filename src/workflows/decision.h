@@ -153,7 +153,7 @@ class Decision {
   [[nodiscard]] std::optional<OwnedResource> new_resource(const PendingAction& action) const;
   [[nodiscard]] Result<> check_resources(const abi::statemachine::Step& step) const;
   void add_resource(const PendingAction& action);
-  // Whether the machine has asked for its end.
+  // Whether the machine has asked for its end, or for another Job in its place.
   [[nodiscard]] bool is_being_deleted(const OwnedResource& resource) const;
   [[nodiscard]] QueuedEvent take_event();
   [[nodiscard]] std::optional<WallTime> next_due(WallTime now) const;

@@ -471,6 +471,19 @@ TEST(Decision, ForgetsTheTimeoutOfAStateThatWasLeft) {
   EXPECT_EQ(decision.ledger().timers[0].due, kNow + minutes(10));
 }
 
+TEST(Decision, ForgetsTheTimeoutOfAStateAlsoWhenNoStateHasOneAnyMore) {
+  Rules with = rules();
+  with.state_timeouts["slow"] = minutes(1);
+  Ledger ledger = begun(step_to("slow"), with).ledger();
+  ASSERT_THAT(ledger.timers, SizeIs(1));
+  ledger.inbox.push_back({.origin = Origin::Signal, .body = json::Object{{"type", "GO"}}});
+
+  Decision decision(ledger, rules());
+  decide(decision, step_to("fast"));
+
+  EXPECT_THAT(decision.ledger().timers, IsEmpty());
+}
+
 TEST(Decision, KeepsTheEventWhenTheMachineCannotDecide) {
   Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
   decision.on_done(1, json::Object{{"type", "DONE"}});
@@ -568,6 +581,22 @@ TEST(Decision, TellsOfADeletionOnce) {
   decision.on_done(2, deleted);
   EXPECT_THAT(decision.ledger().inbox, SizeIs(1));
   EXPECT_EQ(decision.ledger().resources[0].seen, kSeenDeleted) << "watches have nothing to tell";
+}
+
+TEST(Decision, TellsNoEndOfAJobThatAnotherReplaces) {
+  const std::vector<Action> nightly = {{"RUN_JOB", R"({"name":"nightly","image":"busybox"})"}};
+  Decision decision = begun(step_to("a", nightly));
+  const json::Value job =
+      json::Object{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"resourceName", "nightly"}};
+  decision.on_made(job, "7");
+  decision.on_done(1, json::Object{{"type", "JOB_SUCCEEDED"}});
+  decide(decision, step_to("b", nightly));
+  decision.on_written();
+
+  decision.on_change(0, std::string(kSeenDeleted), job);
+
+  EXPECT_THAT(decision.ledger().inbox, IsEmpty());
+  EXPECT_EQ(decision.ledger().resources[0].seen, "7");
 }
 
 TEST(Decision, ForgetsNoObjectThatIsThere) {
