@@ -107,7 +107,8 @@ class RunningOperator::Call final : public gateway::Answer {
   void on_end() override {
     if (owner_ == nullptr) return;
     if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(body_)));
-    owner_->arrive(id_, End{});
+    // The body may have been too much: then nobody is interested any more.
+    if (owner_ != nullptr) owner_->arrive(id_, End{});
   }
 
   [[nodiscard]] bool is_stream() const { return is_stream_; }

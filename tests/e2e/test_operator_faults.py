@@ -176,6 +176,34 @@ class TestSilentServer:
             eventually(lambda: phase(get(name)) == "Completed", f"{name} has its answer", 30)
 
 
+# Answers -----------------------------------------------------------------------------------------
+
+
+def test_who_asks_for_more_than_may_wait_for_it_ends_alone(cluster, host, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    for index in range(3):
+        create_config_map(cluster, f"large-{index}", namespace, a="x" * 1_000_000)
+    operator("neighbour", f"watch={namespace}", sleep={"policy": "Never"})
+    eventually(lambda: "listed 3" in lines(host, "neighbour", namespace), "the neighbour has listed", 60)
+    # From here on there is a watch that lists can be answered from: all of them at once.
+    create_config_map(cluster, "before", namespace)
+    eventually(lambda: "changed before" in lines(host, "neighbour", namespace), "the neighbour watches")
+
+    operator("greedy", f"requests=200,/api/v1/namespaces/{namespace}/configmaps?resourceVersion=0", "wait",
+             limits={"requestsPerSecond": 1000})
+
+    eventually(lambda: (get("greedy").get("status", {}).get("restarts") or 0) >= 2, "it is started again, and again", 60)
+    assert host.process.poll() is None, f"one operator ended the host:\n{host.tail()}"
+    assert "of answers wait for the guest" in get("greedy")["status"]["lastError"]
+    eventually(lambda: phase(get("greedy")) == "BackOff", "it waits before it is started again", 60)
+    event = eventually(lambda: [one for one in events_of(cluster, "greedy", namespace) if one["reason"] == "GuestFailed"],
+                       "an Event says that it failed")[0]
+    assert event["type"] == "Warning" and "of answers wait for the guest" in event["message"]
+    create_config_map(cluster, "after", namespace)
+    eventually(lambda: "changed after" in lines(host, "neighbour", namespace), "the neighbour goes on")
+    assert get("neighbour")["status"]["restarts"] == 0
+
+
 # Snapshots ---------------------------------------------------------------------------------------
 
 
