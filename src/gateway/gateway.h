@@ -55,6 +55,9 @@ class Answer {
   Answer& operator=(const Answer&) = delete;
   virtual ~Answer() = default;
 
+  // How much of an answer that comes as a whole is here already; before on_head, any number of
+  // times.
+  virtual void on_progress(std::uint64_t /*bytes*/) {}
   virtual void on_head(int status, http::Headers headers) = 0;
   virtual void on_piece(Piece piece) = 0;
   // A bookmark line: only the resourceVersion moves. Not worth waking anybody for; the last one

@@ -6,11 +6,16 @@
 #include "gateway/request_target.h"
 #include "http/client.h"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
 
 namespace hangar::gateway {
+
+void Reply::progress(std::uint64_t bytes) {
+  if (is_open()) answer_->on_progress(bytes);
+}
 
 void Reply::head(int status, http::Headers headers, Source source) {
   if (!is_open() || std::exchange(has_head_, true)) return;

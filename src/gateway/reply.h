@@ -32,6 +32,7 @@ class Reply {
 
   // Where the answer is from, for the metrics.
   enum class Source : std::uint8_t { Cache, Upstream };
+  void progress(std::uint64_t bytes);
   void head(int status, http::Headers headers, Source source);
   void head_json(int status, Source source);
   void piece(Piece piece);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ void give_line(Reply& reply, std::string line) {
 }
 
 io::Task<Result<>> pass_whole(const kube::Client& client, kube::RawRequest request, Reply& reply) {
+  request.on_progress = [&reply](std::uint64_t bytes) { reply.progress(bytes); };
   http::Response response =
       HANGAR_CO_TRY(co_await client.send(std::move(request), reply.stop_token()));
   reply.head(response.status, worth_passing_on(response.headers), Source::Upstream);

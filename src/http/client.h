@@ -58,6 +58,9 @@ struct Request {
   std::chrono::milliseconds idle_timeout{0};
   // Zero: limits::kResponseBytesMax for send(), no limit for stream().
   std::uint64_t response_bytes_max = 0;
+  // How much of the body send() has collected, whenever that changes; from the beginning again when
+  // the request is repeated. Inside of the transfer: it may request the stop, no more.
+  std::function<void(std::uint64_t bytes)> on_progress;
   // Redirects followed: never from https to http, and the headers Authorization and Cookie do not
   // go to another host.
   int redirects_max = 0;

@@ -259,7 +259,8 @@ bool Transfer::take_body(std::string_view bytes) {
   }
   if (!handler_) {
     response_.body += bytes;
-    return true;
+    if (request_.on_progress) request_.on_progress(body_bytes_);
+    return !failure_;
   }
   if (auto result = handler_->on_bytes(bytes); !result) fail_with(std::move(result).error());
   return !failure_;

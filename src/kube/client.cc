@@ -146,6 +146,7 @@ struct Call {
   std::string content_type = "application/json";
   std::string accept = "application/json";
   Identity identity = {};
+  std::function<void(std::uint64_t bytes)> on_progress = {};
 };
 
 }  // namespace
@@ -185,7 +186,8 @@ struct Client::Shared {
                       .headers = grant.headers,
                       .body = call.body,
                       .transport = grant.transport,
-                      .total_timeout = limits::kRequestMax};
+                      .total_timeout = limits::kRequestMax,
+                      .on_progress = call.on_progress};
     out.headers.emplace_back("Accept", call.accept);
     out.headers.emplace_back("User-Agent", "hangar/" HANGAR_VERSION);
     if (!call.body.empty()) out.headers.emplace_back("Content-Type", call.content_type);
@@ -612,6 +614,7 @@ Result<Call> raw_call(RawRequest request, const Identity& identity) {
   call.body = std::move(request.body);
   call.accept = std::move(request.accept);
   call.content_type = std::move(request.content_type);
+  call.on_progress = std::move(request.on_progress);
   return call;
 }
 

@@ -87,6 +87,8 @@ struct RawRequest {
   std::string accept = "application/json";
   std::string content_type = "application/json";  // Of the body, where there is one.
   std::string body = {};
+  // Of send(): http::Request::on_progress.
+  std::function<void(std::uint64_t bytes)> on_progress = {};
 };
 
 // ErrorKind of a Status answer: 400/422 InvalidInput, 401/403 Denied, 404 NotFound, 409 Conflict

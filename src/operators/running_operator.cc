@@ -83,6 +83,11 @@ class RunningOperator::Call final : public gateway::Answer {
                                              *this);
   }
 
+  void on_progress(std::uint64_t bytes) override {
+    if (owner_ == nullptr) return;
+    set_under_way(bytes);
+    owner_->check_answers();
+  }
   void on_head(int status, http::Headers headers) override {
     if (owner_ == nullptr) return;
     owner_->series_->answered(method_, status);
@@ -93,11 +98,17 @@ class RunningOperator::Call final : public gateway::Answer {
     if (is_stream_) {
       // A bookmark stands behind what came before it, and means nothing behind what came later.
       bookmark_.reset();
+      set_under_way(0);
       owner_->arrive(id_, std::move(piece));
       return;
     }
-    body_ += gateway::text_of(piece);
-    if (body_.size() > limits::kGuestAnswersBytesMax) owner_->overflow();
+    if (auto* const text = std::get_if<std::string>(&piece); text != nullptr && body_.empty()) {
+      body_ = std::move(*text);  // All of it usually, and large.
+    } else {
+      body_ += gateway::text_of(piece);
+    }
+    set_under_way(body_.size());
+    owner_->check_answers();
   }
   void on_bookmark(std::string line) override {
     if (owner_ == nullptr || !is_stream_) return;
@@ -106,6 +117,7 @@ class RunningOperator::Call final : public gateway::Answer {
   }
   void on_end() override {
     if (owner_ == nullptr) return;
+    set_under_way(0);
     if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(body_)));
     // The body may have been too much: then nobody is interested any more.
     if (owner_ != nullptr) owner_->arrive(id_, End{});
@@ -117,10 +129,17 @@ class RunningOperator::Call final : public gateway::Answer {
   }
 
  private:
+  // With an owner.
+  void set_under_way(std::uint64_t bytes) {
+    owner_->under_way_bytes_ += bytes;
+    owner_->under_way_bytes_ -= std::exchange(under_way_, bytes);
+  }
+
   RunningOperator* owner_;
   const std::uint64_t id_;
   const bool is_stream_;
   std::string_view method_ = "other";
+  std::uint64_t under_way_ = 0;          // Of the owner's under_way_bytes_.
   std::string body_;                     // Of a call that is no stream.
   std::optional<std::string> bookmark_;  // Held back while the guest sleeps.
   std::unique_ptr<gateway::Exchange> exchange_;
@@ -341,8 +360,9 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   }
   std::ranges::move(outcome.calls, std::back_inserter(waiting_calls_));
   // Nothing is under way: nothing will ever wake it.
-  const bool is_done = outcome.exit_code || (calls_.empty() && delays_.empty() &&
-                                             waiting_calls_.empty() && arrivals_.empty());
+  const bool is_done =
+      outcome.exit_code || (!is_overflowing_ && calls_.empty() && delays_.empty() &&
+                            waiting_calls_.empty() && arrivals_.empty());
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
   if (life_.phase() == Phase::Running) {
     begin_calls();
@@ -367,19 +387,24 @@ void RunningOperator::fail(Error error) {
 // With it goes all that was meant for it.
 void RunningOperator::drop_guest() {
   starting_.reset();
+  drop_answers();
+  is_overflowing_ = false;
+  guest_.reset();
+}
+
+void RunningOperator::drop_answers() {
   requests_timer_.cancel();
   waiting_calls_.clear();
   delays_.clear();
   arrivals_.clear();
   arrivals_bytes_ = 0;
+  under_way_bytes_ = 0;
   first_arrival_.reset();
-  is_overflowing_ = false;
   plain_calls_ = 0;
   for (const auto& [id, call] : calls_)
     call->detach();
   // Later: one of them may be who called us.
   if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
-  guest_.reset();
 }
 
 void RunningOperator::begin_calls() {
@@ -408,10 +433,16 @@ void RunningOperator::begin_calls() {
 // The guest does not take what it asked for: it starts anew, without it.
 void RunningOperator::overflow() {
   if (std::exchange(is_overflowing_, true)) return;
+  // At once: its turn, if it is in one, may be long.
+  drop_answers();
   fail({ErrorKind::LimitExceeded,
         fmt::format("more than {} MiB of answers wait for the guest; it should ask for less at a "
                     "time (limit, selectors)",
                     limits::kGuestAnswersBytesMax / limits::kMiB)});
+}
+
+void RunningOperator::check_answers() {
+  if (arrivals_bytes_ + under_way_bytes_ > limits::kGuestAnswersBytesMax) overflow();
 }
 
 void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what) {
@@ -419,10 +450,8 @@ void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece
   if (const auto* const piece = std::get_if<gateway::Piece>(&what)) {
     arrivals_bytes_ += size_of(*piece);
   }
-  if (arrivals_bytes_ > limits::kGuestAnswersBytesMax) {
-    overflow();
-    return;
-  }
+  check_answers();
+  if (!guest_ || is_overflowing_) return;
   if (!first_arrival_) first_arrival_ = io::Loop::now();
   arrivals_.push_back({.id = id, .what = std::move(what)});
   // The head of a plain answer alone is nothing that the guest can use.

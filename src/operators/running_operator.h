@@ -144,6 +144,10 @@ class RunningOperator {
   void fail(Error error);
   void overflow();
   void drop_guest();
+  // All that was meant for the guest.
+  void drop_answers();
+  // Of what waits and what is under way. Beyond what may be, it overflows.
+  void check_answers();
 
   void begin_calls();
   void arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what);
@@ -170,6 +174,7 @@ class RunningOperator {
   std::map<std::uint64_t, io::Loop::Timer> delays_;
   std::vector<Arrival> arrivals_;
   std::size_t arrivals_bytes_ = 0;
+  std::size_t under_way_bytes_ = 0;  // Of answers that are not all here yet.
   bool is_overflowing_ = false;
   std::optional<Instant> first_arrival_;
   // Held back by the rate limit.

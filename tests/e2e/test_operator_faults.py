@@ -204,6 +204,42 @@ def test_who_asks_for_more_than_may_wait_for_it_ends_alone(cluster, host, namesp
     assert get("neighbour")["status"]["restarts"] == 0
 
 
+def memory_of(host, key):
+    """In MiB."""
+    status = pathlib.Path(f"/proc/{host.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{key}:")) / 1024
+
+
+class TestLargeAnswers:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        """A host of its own: what it once needed at most is what this is about."""
+        host = Host(cluster.kubeconfig, tmp_path / "host")
+        yield host
+        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+    def test_what_is_under_way_to_a_guest_is_bounded_as_what_waits_for_it(self, cluster, host, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        for index in range(58):
+            create_config_map(cluster, f"large-{index:02}", namespace, a="x" * 1_000_000)
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        # Nearly all that may wait, but of one answer.
+        operator("modest", f"requests=1,{path}")
+        eventually(lambda: "requests: 1 of 200" in lines(host, "modest", namespace), "one large answer comes through", 60)
+        assert get("modest")["status"].get("restarts", 0) == 0
+        cluster.delete(*OPERATOR, "modest", namespace)
+        host.stop()
+        host.start()
+        before = memory_of(host, "VmRSS")
+
+        # Of 20 MB each, none of them the cache's.
+        operator("greedy", f"requests=30,{path}?limit=20", "wait", limits={"requestsPerSecond": 1000})
+
+        eventually(lambda: get("greedy").get("status", {}).get("lastError"), "it fails", 60)
+        assert "of answers wait for the guest" in get("greedy")["status"]["lastError"]
+        assert memory_of(host, "VmHWM") - before < 256
+
+
 # Snapshots ---------------------------------------------------------------------------------------
 
 
