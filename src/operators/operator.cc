@@ -5,8 +5,10 @@
 #include "json/yaml.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -161,8 +163,27 @@ Result<std::vector<std::string>> parse_args(const Fields& spec) {
   return args;
 }
 
+// What a document has besides would be ignored: it is a slip, or meant for an Operator.
+Result<> check_wasm_document(const json::Object& document) {
+  constexpr std::array<std::string_view, 4> kKnown = {"name", "wasm", "env", "args"};
+  for (const auto& member : document) {
+    if (std::ranges::find(kKnown, std::string_view(member.key())) == kKnown.end()) {
+      return invalid(fmt::format("{}: is not known here; a document has {}",
+                                 std::string_view(member.key()), fmt::join(kKnown, ", ")));
+    }
+  }
+  const Fields fields(document, "");
+  for (const Fields& item : HANGAR_TRY(fields.objects("env"))) {
+    if (!item.has("valueFrom")) continue;
+    return invalid(fmt::format("{}: {} cannot come from a cluster object here; give its value",
+                               item.name("valueFrom"), HANGAR_TRY(item.required_text("name"))));
+  }
+  return {};
+}
+
 Result<Operator> parse_wasm_document(const json::Value& document, std::string_view directory) {
   if (!document.is_object()) return invalid("must be an object with name and wasm");
+  HANGAR_TRY(check_wasm_document(document.get_object()));
   const Fields fields(document.get_object(), "");
   Operator result;
   result.key.name = HANGAR_TRY(fields.required_text("name"));

@@ -130,6 +130,13 @@ TEST(ParseWasmConfig, NamesTheDocumentThatIsWrong) {
       {"{name: a, wasm: b}\n---\n{name: a, wasm: b}\n", "document 2: name: there is another"},
       {"{name: ../a, wasm: b}\n", "document 1: name: must be a name"},
       {"{name: a, wasm: b, env: [{value: c}]}\n", "document 1: env[0].name: is required"},
+      {"{name: a, wasm: b}\n---\n{name: c, wasm: b, env: [{name: LOG, value: info}, {name: TOKEN, "
+       "valueFrom: {secretKeyRef: {name: s, key: k}}}]}\n",
+       "document 2: env[1].valueFrom: TOKEN cannot come from a cluster object here; give its "
+       "value"},
+      {"{name: a, wasm: b, arg: [c]}\n",
+       "document 1: arg: is not known here; a document has name, wasm, env, args"},
+      {"{name: a, wasm: b, limits: {memory: 1Mi}}\n", "document 1: limits: is not known here"},
   };
   for (const auto& [yaml, message] : cases) {
     const auto parsed = parse_wasm_config(yaml, "/dir", {});
