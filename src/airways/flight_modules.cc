@@ -14,9 +14,7 @@
 #include "wasm/module.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <expected>
@@ -25,7 +23,6 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace hangar::airways {
 
@@ -75,13 +72,7 @@ io::Task<void> FlightModules::remember(std::string key, FlightModule module) {
 }
 
 io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::stop_token stop) {
-  const bool is_allowed = parts_.allow_list.empty() ||
-                          std::ranges::any_of(parts_.allow_list, [&](const std::string& glob) {
-                            return ::fnmatch(glob.c_str(), source.url.c_str(), FNM_PATHNAME) == 0;
-                          });
-  if (!is_allowed) {
-    co_return fail(ErrorKind::InvalidInput, fmt::format("module \"{}\" not allowed", source.url));
-  }
+  HANGAR_CO_TRY(parts_.allow_list.check(source.url));
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.url));
   const std::string display = reference.display();
   const std::string key = (source.insecure ? "insecure:" : "") + reference.key();

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "modules/allow_list.h"
 #include "modules/fetcher.h"
 #include "wasm/code_cache.h"
 #include "wasm/module.h"
@@ -16,7 +17,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 namespace hangar::airways {
 
@@ -44,8 +44,7 @@ class FlightModules {
     modules::Fetcher& fetcher;
     wasm::CodeCache& code_cache;
     const abi::flight::Runtime& runtime;
-    // Globs as Go's path.Match reads them (`*` stops at a slash); empty: every URL.
-    std::vector<std::string> allow_list;
+    modules::AllowList allow_list;
     // What was prepared before is remembered here, so that a host which starts again need not read
     // every module to find out that it has its code. Empty: not remembered.
     std::filesystem::path index_file = {};

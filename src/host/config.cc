@@ -162,10 +162,13 @@ std::vector<Setting> general_settings() {
        .help = "private directory for modules and compiled code (default: ~/.cache/hangar/modules)",
        .set = text_into(&Config::module_cache_dir)},
       {.name = "module-allow-list",
-       .help = "globs of module URLs that Airways may name, by comma (default: every URL)",
+       .help =
+           "globs of module URLs that Airways, Operators and StatefulWorkflows may name, by comma "
+           "(default: every URL)",
        .set = list_into(&Config::module_allow_list)},
       {.name = "allow-file-modules",
-       .help = "Airways may name modules that are files of this machine (default false)",
+       .help = "Airways, Operators and StatefulWorkflows may name modules that are files of this "
+               "machine (default false)",
        .set = flag_into(&Config::allow_file_modules),
        .is_switch = true},
       {.name = "operator-memory-budget",

@@ -58,7 +58,7 @@ struct Config {
   std::uint32_t max_concurrent_reconciles = 32;
   std::uint32_t guest_threads = 0;                  // Zero: one a core.
   std::filesystem::path module_cache_dir = {};      // Empty: below the user's cache directory.
-  bool allow_file_modules = false;                  // Airways may name files of this machine.
+  bool allow_file_modules = false;                  // Modules may be files of this machine.
   std::uint64_t operator_memory_bytes = 0;          // Of guests that could sleep; zero: no budget.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
   std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.

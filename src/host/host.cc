@@ -142,7 +142,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                       .fetcher = supply.fetcher,
                       .code_cache = supply.code_cache,
                       .runtime = flights,
-                      .allow_list = config.module_allow_list,
+                      .allow_list = modules::AllowList(config.module_allow_list),
                       .index_file = config.module_cache_dir / "flights.json"}),
       operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
                      metrics, log),

@@ -43,7 +43,8 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .fetcher = supply.fetcher,
                .code_cache = supply.code_cache,
                .runtime = runtime,
-               .image_directory = snapshot_directory(config)}),
+               .image_directory = snapshot_directory(config),
+               .allow_list = modules::AllowList(config.module_allow_list)}),
       output(operator_log_directory(config)) {}
 
 }  // namespace hangar::host

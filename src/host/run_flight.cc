@@ -160,12 +160,13 @@ class Session {
                         config_maps ? &*config_maps : nullptr, FileModules::Allowed, log_);
     HANGAR_CO_TRY(supply.code_cache.open());
     const abi::flight::Runtime runtime(supply.engine);
-    airways::FlightModules flight_modules({.loop = loop_,
-                                           .workers = workers_,
-                                           .fetcher = supply.fetcher,
-                                           .code_cache = supply.code_cache,
-                                           .runtime = runtime,
-                                           .allow_list = config_.module_allow_list});
+    airways::FlightModules flight_modules(
+        {.loop = loop_,
+         .workers = workers_,
+         .fetcher = supply.fetcher,
+         .code_cache = supply.code_cache,
+         .runtime = runtime,
+         .allow_list = modules::AllowList(config_.module_allow_list)});
     const airways::FlightModule module = HANGAR_CO_TRY(co_await flight_modules.prepare(
         {.url = options_.module, .checksum = options_.checksum, .insecure = options_.insecure},
         stop_));

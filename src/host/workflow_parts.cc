@@ -19,6 +19,7 @@ MachineParts::MachineParts(const Config& config, io::Loop& loop, io::Workers& wo
                .workers = workers,
                .fetcher = supply.fetcher,
                .store = *supply.store,
-               .runtime = runtime}) {}
+               .runtime = runtime,
+               .allow_list = modules::AllowList(config.module_allow_list)}) {}
 
 }  // namespace hangar::host

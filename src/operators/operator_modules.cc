@@ -14,6 +14,7 @@ io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
   std::erase_if(known_, [](const auto& entry) {
     return entry.second.making.expired() && entry.second.code.expired();
   });
+  HANGAR_CO_TRY(parts_.allow_list.check(source.reference));
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
   const std::string display = reference.display();
   const wasm::Digest key = wasm::Digest::of((source.insecure ? "insecure:" : "") + reference.key());

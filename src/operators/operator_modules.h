@@ -7,6 +7,7 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "modules/allow_list.h"
 #include "modules/fetcher.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
@@ -41,12 +42,13 @@ class OperatorModules {
     wasm::CodeCache& code_cache;
     const abi::kube_runtime::Runtime& runtime;
     std::filesystem::path image_directory;  // Of images that instances share.
+    modules::AllowList allow_list = {};
   };
   explicit OperatorModules(Parts parts) : parts_(std::move(parts)) {}
 
   // Resolves the source anew (a tag may have moved). What is in use already is not read again.
-  // Errors, for the operator's status: InvalidInput (not Wasm, another contract, wrong checksum),
-  // NotFound, Denied, Unavailable, LimitExceeded, Cancelled.
+  // Errors, for the operator's status: InvalidInput (not Wasm, another contract, wrong checksum,
+  // not allowed), NotFound, Denied, Unavailable, LimitExceeded, Cancelled.
   [[nodiscard]] io::Task<Result<OperatorModule>> prepare(ModuleSource source, std::stop_token stop);
 
  private:

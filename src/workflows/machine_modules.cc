@@ -43,6 +43,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 io::Task<Result<MachineModule>> MachineModules::prepare(MachineSource source,
                                                         std::stop_token stop) {
   const ModuleSource& wanted = source.module;
+  HANGAR_CO_TRY(parts_.allow_list.check(wanted.reference));
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(wanted.reference));
   const std::string doing = fmt::format("module {}", reference.display());
   const std::string key = key_of(reference, wanted.insecure);
@@ -98,6 +99,7 @@ io::Task<Result<MachineModules::Candidate>> MachineModules::with_plugin(Candidat
                                                                         ModuleSource plugin,
                                                                         bool may_be_stale,
                                                                         std::stop_token stop) {
+  HANGAR_CO_TRY(parts_.allow_list.check(plugin.reference));
   modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(plugin.reference));
   const std::string key = key_of(reference, plugin.insecure);
   modules::FetchOptions options{.expected_sha256 = std::move(plugin.sha256),

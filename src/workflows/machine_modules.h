@@ -13,6 +13,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "modules/allow_list.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
 
@@ -65,16 +66,17 @@ class MachineModules {
     modules::ModuleStore& store;  // The fetcher's.
     abi::statemachine::Runtime& runtime;
     abi::statemachine::MachineLimits limits = {};
+    modules::AllowList allow_list = {};
   };
-  explicit MachineModules(Parts parts) : parts_(parts) {}
+  explicit MachineModules(Parts parts) : parts_(std::move(parts)) {}
   MachineModules(const MachineModules&) = delete;
   MachineModules& operator=(const MachineModules&) = delete;
 
   // Resolves the source anew (a tag may have moved, a ConfigMap may have been edited). What is
   // loaded already is neither read nor loaded again. Errors, for the workflow's status, each naming
   // the reference: InvalidInput (neither a module nor a bundle, another contract, a syntax error,
-  // wrong checksum, a plugin that does not fit), NotFound (no such ConfigMap, key, tag), Denied,
-  // GuestFault (threw while it was loaded), LimitExceeded, Unavailable, Cancelled.
+  // wrong checksum, not allowed, a plugin that does not fit), NotFound (no such ConfigMap, key,
+  // tag), Denied, GuestFault (threw while it was loaded), LimitExceeded, Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<MachineModule>> prepare(MachineSource source, std::stop_token stop);
 
   // The machine with that digest, from memory or from the store of fetched modules. NotFound when

@@ -8,6 +8,7 @@
 #include "http/client.h"
 #include "io/file.h"
 #include "io/task.h"
+#include "modules/allow_list.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
@@ -163,6 +164,23 @@ TEST_F(MachineModulesTest, SaysWhenAPinnedMachineIsGone) {
   EXPECT_EQ(changed.error().kind(), ErrorKind::InvalidInput);
 }
 
+TEST_F(MachineModulesTest, LoadsOnlyWhatIsAllowed) {
+  config_map_.set(named("a"));
+  parts_.allow_list = modules::AllowList({"configmap://team/*"});
+  MachineModules restricted(parts_);
+
+  const auto allowed =
+      rig->await(restricted.prepare({.module = {.reference = "configmap://team/machine"}}, {}));
+  const auto refused =
+      rig->await(restricted.prepare({.module = {.reference = "configmap://others/machine"}}, {}));
+
+  EXPECT_TRUE(allowed.has_value()) << allowed.error().message();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(refused.error().message(), "module \"configmap://others/machine\" not allowed");
+  EXPECT_EQ(config_map_.reads, 1);
+}
+
 // --- Modules with a plugin ---
 
 std::string guest(const std::string& name) {
@@ -236,6 +254,19 @@ TEST_F(MachineModulesTest, SaysWhichPluginIsMissingAndWhereItGoes) {
       {{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("machine_named")}});
   expect_error(kPlugged, ErrorKind::InvalidInput,
                {"the function javy-default-plugin-v4.cabi_realloc", "does not export"});
+}
+
+TEST_F(MachineModulesTest, TakesOnlyAPluginThatIsAllowed) {
+  config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
+  parts_.allow_list = modules::AllowList({"configmap://team/machine"});
+  MachineModules restricted(parts_);
+
+  const auto refused = rig->await(restricted.prepare(kPlugged, {}));
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("module \"configmap://team/machine/plugin.wasm\" not allowed"));
 }
 
 TEST_F(MachineModulesTest, AsksForNoPluginThatIsNotNeeded) {

@@ -1,0 +1,25 @@
+#include "modules/allow_list.h"
+
+#include "base/result.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace hangar::modules {
+
+Result<> AllowList::check(std::string_view reference) const {
+  if (globs_.empty()) return {};
+  const std::string text(reference);
+  const bool is_allowed = std::ranges::any_of(globs_, [&text](const std::string& glob) {
+    return ::fnmatch(glob.c_str(), text.c_str(), FNM_PATHNAME) == 0;
+  });
+  // fnmatch() sees nothing behind a null byte.
+  if (is_allowed && !text.contains('\0')) return {};
+  return fail(ErrorKind::InvalidInput, fmt::format("module \"{}\" not allowed", reference));
+}
+
+}  // namespace hangar::modules
