@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import operators
+from airways import flight
 from cluster import ROOT, ApiError, condition, eventually, never
 from host import BINARY, Host, free_port
 from kubelet import Kubelet
@@ -452,7 +453,25 @@ def test_a_directory_that_is_wrong_is_named(cluster, tmp_path):
     assert "wasm_config.yaml" in attempt(None)
     assert "document 1: name: is required" in attempt("wasm: ./a.wasm\n")
     assert "document 2: name: there is another" in attempt("{name: a, wasm: b}\n---\n{name: a, wasm: b}\n")
+    assert "document 1: env[0].valueFrom: A " in attempt("{name: a, wasm: b, env: [{name: A, valueFrom: {}}]}\n")
     assert "a: " in attempt("{name: a, wasm: ./none.wasm}\n")
+
+
+def test_only_modules_that_the_list_allows_are_run(cluster, tmp_path, namespace):
+    url = flight(operators.BEHAVE)
+    host = Host(cluster.kubeconfig, tmp_path / "host", f"--module-allow-list=https://example.com/*,{url}")
+    try:
+        cluster.create(operators.manifest("allowed", namespace, "print=up", "wait", "--", "tick=3600000"))
+        cluster.create(operators.manifest("refused", namespace, wasm=operators.RING))
+        eventually(lambda: "up" in lines(host, "allowed", namespace), "what is allowed runs", 60)
+        eventually(lambda: condition(cluster.get(*OPERATOR, "refused", namespace), "Stalled").get("status") == "True",
+                   "what is not allowed does not run", 60)
+        told = condition(cluster.get(*OPERATOR, "refused", namespace), "Stalled")
+        assert told["message"] == f'module "{flight(operators.RING)}" not allowed'
+    finally:
+        for name in ("allowed", "refused"):
+            cluster.delete(*OPERATOR, name, namespace)
+        host.stop()
 
 
 def test_a_memory_budget_puts_the_idle_to_sleep(cluster, tmp_path, namespace):
