@@ -108,6 +108,23 @@ int set_socket_options(void* /*data*/, curl_socket_t socket, curlsocktype /*purp
   return CURL_SOCKOPT_OK;
 }
 
+// libcurl says how long it tried ("after 13 ms"): the same failure would be another text each time.
+std::string without_time(std::string_view said) {
+  constexpr std::string_view kAfter = " after ";
+  std::string text(said);
+  const std::size_t begin = text.find(kAfter);
+  if (begin == std::string::npos) return text;
+  const std::size_t number = begin + kAfter.size();
+  const std::size_t unit = text.find_first_not_of("0123456789", number);
+  if (unit == std::string::npos || unit == number) return text;
+  for (const std::string_view name : {" milliseconds", " ms"}) {
+    if (std::string_view(text).substr(unit).starts_with(name)) {
+      return text.erase(begin, unit + name.size() - begin);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Transfer::Transfer(io::Loop& loop, Request request, std::optional<Client::StreamHandler> handler)
@@ -407,7 +424,7 @@ void Transfer::set_limits() {
 Error Transfer::to_error(CURLcode code) const {
   const std::string_view said(error_text_.data());
   std::string message =
-      fmt::format("{}: {}", shown_, said.empty() ? curl_easy_strerror(code) : said);
+      fmt::format("{}: {}", shown_, without_time(said.empty() ? curl_easy_strerror(code) : said));
   if (code == CURLE_TOO_MANY_REDIRECTS) return {ErrorKind::LimitExceeded, std::move(message)};
   if (!has_begun() && redirects_ == 0) message += kNeverSent;
   return {ErrorKind::Unavailable, std::move(message)};
