@@ -183,6 +183,8 @@ TEST_F(FlightTest, MemoryEndsAtItsLimit) {
 TEST_F(FlightTest, MemoryThatIsTooLargeFromTheStartIsALimit) {
   expect_error("memory_at_start", ErrorKind::LimitExceeded, "64 MiB of memory at its start",
                {.memory_bytes_max = 63 * limits::kMiB});
+  expect_error("memory_at_start", ErrorKind::LimitExceeded, "its limit is 64 KiB",
+               {.memory_bytes_max = 64 * limits::kKiB});
   expect_exit("memory_at_start", 0, {.memory_bytes_max = 64 * limits::kMiB});
   expect_error("hidden_memory_at_start", ErrorKind::LimitExceeded, "memory",
                {.memory_bytes_max = 63 * limits::kMiB});

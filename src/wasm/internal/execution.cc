@@ -51,6 +51,13 @@ constexpr std::string_view kMemoryName = "memory";
 // were it shorter, all that wait would begin before the first has ended, each with its memory.
 constexpr std::chrono::milliseconds kSlice{100};
 
+// A limit may be less than a MiB.
+std::string size_text(std::uint64_t bytes) {
+  if (bytes % limits::kMiB == 0) return fmt::format("{} MiB", bytes / limits::kMiB);
+  if (bytes % limits::kKiB == 0) return fmt::format("{} KiB", bytes / limits::kKiB);
+  return fmt::format("{} bytes", bytes);
+}
+
 }  // namespace
 
 Execution::Execution(Engine& engine, const Module& module, HostState& state)
@@ -133,10 +140,9 @@ void Execution::spawn_ask(std::move_only_function<io::Task<void>(std::stop_token
 
 Result<internal::StoreHandle> Execution::make_store(std::uint64_t memory_bytes_max) {
   if (module_.memory_bytes_min() > memory_bytes_max) {
-    return fail(
-        ErrorKind::LimitExceeded,
-        fmt::format("the module has {} MiB of memory at its start, its limit is {} MiB",
-                    module_.memory_bytes_min() / limits::kMiB, memory_bytes_max / limits::kMiB));
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the module has {} of memory at its start, its limit is {}",
+                            size_text(module_.memory_bytes_min()), size_text(memory_bytes_max)));
   }
   internal::StoreHandle store(
       wasmtime_store_new(engine_.native().engine(module_.allocation()), this, nullptr));
