@@ -48,7 +48,7 @@ struct OperatorLimits {
   std::uint64_t memory_bytes = 64 * limits::kMiB;
   Duration cpu_time_per_wake = limits::kGuestCallMax;
   double requests_per_second = 50;                            // Over time; twice as many at once.
-  std::uint64_t log_bytes = limits::kOperatorOutputBytesMax;  // Of one wake.
+  std::uint64_t log_bytes = limits::kOperatorOutputBytesMax;  // Of one wake, and a second.
 };
 
 struct Operator {

@@ -83,7 +83,7 @@ Result<> OperatorLogs::append(const kube::ObjectKey& key, std::string_view text)
 }
 
 Result<std::string> OperatorLogs::read(const kube::ObjectKey& key) const {
-  // One turn's output is appended at once, whatever the bound.
+  // One turn's output is appended at once, whatever the bound: OutputAllowance's burst.
   constexpr std::uint64_t kFileBytesMax =
       limits::kOperatorLogBytesMax + 8 * limits::kOperatorOutputBytesMax;
   const std::filesystem::path path = path_of(key);

@@ -153,7 +153,8 @@ RunningOperator::RunningOperator(const Parts& parts, Operator spec, OperatorModu
       identity_(std::move(identity)),
       series_(std::move(series)),
       life_(life_options(spec_.sleep, *module_.code)),
-      requests_(request_rate(spec_.limits)) {}
+      requests_(request_rate(spec_.limits)),
+      output_(spec_.limits.log_bytes) {}
 
 RunningOperator::~RunningOperator() {
   *is_alive_ = false;
@@ -315,21 +316,36 @@ io::Task<void> RunningOperator::fall_asleep() {
 }
 
 void RunningOperator::keep_output(const TurnOutcome& outcome) {
-  const WallTime now = io::Loop::wall_now();
+  const Instant now = io::Loop::now();
+  const WallTime time = io::Loop::wall_now();
   std::string text;
-  const auto keep = [&](std::string_view stream, const std::string& line) {
+  const auto keep = [&](const OperatorLogs::Line& line) {
     parts_.log.info("output", {{"namespace", spec_.key.namespace_},
                                {"name", spec_.key.name},
-                               {"stream", std::string(stream)},
-                               {"text", line}});
-    text += OperatorLogs::format({.time = now, .stream = stream, .text = line});
+                               {"stream", std::string(line.stream)},
+                               {"text", std::string(line.text)}});
+    text += OperatorLogs::format(line);
   };
-  for (const kube_runtime::OutputLine& line : outcome.output) {
-    keep(line.stream == kube_runtime::OutputStream::Stderr ? "stderr" : "stdout", line.text);
+  for (const kube_runtime::OutputLine& printed : outcome.output) {
+    const bool is_error = printed.stream == kube_runtime::OutputStream::Stderr;
+    const OperatorLogs::Line line{
+        .time = time, .stream = is_error ? "stderr" : "stdout", .text = printed.text};
+    if (output_.take(OperatorLogs::format(line).size(), now)) {
+      keep(line);
+    } else {
+      output_.drop(printed.text.size() + 1);
+    }
   }
-  if (outcome.output_dropped_bytes > 0) {
-    keep("stderr", fmt::format("[{} more bytes of this wake were dropped: limits.logBytes]",
-                               outcome.output_dropped_bytes));
+  output_.drop(outcome.output_dropped_bytes);
+  if (const std::optional<std::uint64_t> dropped = output_.tell_dropped(now)) {
+    const std::string told = fmt::format("[{} more bytes were dropped: limits.logBytes]", *dropped);
+    keep({.time = time, .stream = "stderr", .text = told});
+  }
+  // The guest may never print again.
+  if (output_.has_untold()) {
+    output_timer_ = parts_.loop.after(std::chrono::seconds(1), [this] {
+      if (!stop_.stop_requested()) keep_output({});
+    });
   }
   if (text.empty()) return;
   if (const Result<> kept = parts_.output.append(spec_.key, text); !kept) {

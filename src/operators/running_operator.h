@@ -21,6 +21,7 @@
 #include "operators/operator_log.h"
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
+#include "operators/output_allowance.h"
 #include "reconcile/backoff.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -181,6 +182,9 @@ class RunningOperator {
   std::vector<abi::kube_runtime::HttpCall> waiting_calls_;
   reconcile::TokenBucket requests_;
   io::Loop::Timer requests_timer_;
+
+  OutputAllowance output_;
+  io::Loop::Timer output_timer_;  // While there is something to tell about it.
 
   io::Loop::Timer look_timer_;
   bool will_look_ = false;

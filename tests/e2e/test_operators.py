@@ -338,7 +338,7 @@ def test_a_guest_gets_no_more_memory_than_its_limit(namespace, operator, get):
 
 def test_a_flood_of_output_is_cut(host, namespace, operator):
     operator("chatty", "log=100000", "wait", limits={"logBytes": "8Ki"})
-    eventually(lambda: any("more bytes of this wake were dropped" in line for line in lines(host, "chatty", namespace)),
+    eventually(lambda: any("more bytes were dropped" in line for line in lines(host, "chatty", namespace)),
                "it was cut", 60)
     assert len(logs(host, "chatty", namespace)) < 64 * 1024
 

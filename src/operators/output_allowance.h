@@ -1,0 +1,38 @@
+// How much a guest may print over time. A turn's output has a bound of its own, but a guest may
+// take as many turns as it likes; what it prints goes to the host's log, which all operators share.
+#pragma once
+
+#include "base/time.h"
+#include "reconcile/backoff.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace hangar::operators {
+
+class OutputAllowance {
+ public:
+  // So much over time, and four times that at once.
+  explicit OutputAllowance(std::uint64_t bytes_per_second);
+
+  // Whether a line is kept. `line_bytes` is what it takes as `hangar logs` prints it, so that a
+  // flood of short lines is one too.
+  [[nodiscard]] bool take(std::size_t line_bytes, Instant now);
+
+  // The guest printed so much that is not kept.
+  void drop(std::uint64_t bytes) { dropped_bytes_ += bytes; }
+  // How much that is since the last answer. Answers once a second, or the line that says it would
+  // be a flood of its own; has_untold() while there is something to ask for again.
+  [[nodiscard]] std::optional<std::uint64_t> tell_dropped(Instant now);
+  [[nodiscard]] bool has_untold() const { return dropped_bytes_ > 0; }
+
+ private:
+  const double bytes_per_second_;
+  double bytes_;  // Left to print; negative: owed for the last line that was kept.
+  Instant refilled_at_;
+  reconcile::TokenBucket tells_{{.per_second = 1, .burst = 1}};
+  std::uint64_t dropped_bytes_ = 0;
+};
+
+}  // namespace hangar::operators
