@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hangar::operators {
 
@@ -234,11 +235,22 @@ OperatorController::~OperatorController() = default;
 void OperatorController::start() {
   controller_.start();
   subscription_ = host_.cache.subscribe(
-      {.resource = operator_resource()}, {.on_delta = [this](const kube::Delta& delta) {
-        const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
-                                    delta.object->generation() == delta.previous->generation();
-        if (!is_status_only) controller_.enqueue(delta.object->key());
-      }});
+      {.resource = operator_resource()},
+      {.on_delta =
+           [this](const kube::Delta& delta) {
+             const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
+                                         delta.object->generation() == delta.previous->generation();
+             if (!is_status_only) controller_.enqueue(delta.object->key());
+           },
+       .on_synced = [this] { forget_output(); }});
+}
+
+// Of Operators that were deleted while no host looked.
+void OperatorController::forget_output() {
+  std::vector<kube::ObjectKey> keys;
+  for (const kube::ObjectPtr& object : subscription_->list())
+    keys.push_back(object->key());
+  host_.output.remove_others(keys);
 }
 
 io::Task<void> OperatorController::stop() {
@@ -276,6 +288,10 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   if (memory.uid == spec.uid && memory.generation == spec.generation &&
       memory.module == module.code->digest()) {
     co_return Result<>();
+  }
+  if (memory.uid != spec.uid) {
+    co_await fleet_.remove(spec.key);  // Another of the same name.
+    host_.output.begin({.key = spec.key, .uid = spec.uid});
   }
   memory.uid = spec.uid;
   memory.generation = spec.generation;

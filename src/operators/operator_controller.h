@@ -83,6 +83,7 @@ class OperatorController {
                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
                                                 const Result<>& established, std::stop_token stop);
+  void forget_output();
   // Hears of it when the ConfigMap that the module is in changes.
   void follow_module(const Operator& spec);
   void on_change(const RunningOperator& changed);

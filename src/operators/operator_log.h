@@ -1,7 +1,9 @@
 // What guests print, kept on disk for `hangar logs`: one private file an operator, and the one
 // before it, each of limits::kOperatorLogBytesMax at most. They outlive the process.
 //
-// A line is "2026-04-08T12:00:00.123456Z stderr what was printed".
+// A line is "2026-04-08T12:00:00.123456Z stderr what was printed". Before them each file names the
+// Operator by its uid: one that is made later under the same name must not show what another
+// printed.
 #pragma once
 
 #include "base/result.h"
@@ -9,6 +11,7 @@
 #include "kube/object.h"
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,13 +29,21 @@ class OperatorLogs {
   };
   [[nodiscard]] static std::string format(const Line& line);
 
+  struct Owner {
+    kube::ObjectKey key;
+    std::string uid = {};  // Empty: of `hangar run`.
+  };
+  // Forgets what another of the same name printed. Blocking, as below.
+  void begin(const Owner& owner) const;
   // Blocking, for microseconds: it goes to the system's cache. `text` is whole lines.
-  [[nodiscard]] Result<> append(const kube::ObjectKey& key, std::string_view text) const;
+  [[nodiscard]] Result<> append(const Owner& owner, std::string_view text) const;
 
   // Oldest first. NotFound when nothing is kept of that operator.
   [[nodiscard]] Result<std::string> read(const kube::ObjectKey& key) const;
 
   void remove(const kube::ObjectKey& key) const;
+  // Of all Operators but these. What `hangar run` keeps stays.
+  void remove_others(std::span<const kube::ObjectKey> keys) const;
 
  private:
   [[nodiscard]] std::filesystem::path path_of(const kube::ObjectKey& key) const;

@@ -8,7 +8,9 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace hangar::operators {
 namespace {
@@ -34,8 +36,8 @@ class OperatorLogsTest : public testing::Test {
 
 TEST_F(OperatorLogsTest, GivesBackWhatWasPrintedInOrder) {
   const OperatorLogs logs(directory_);
-  ASSERT_TRUE(logs.append(kKey, "one\n").has_value());
-  ASSERT_TRUE(logs.append(kKey, "two\nthree\n").has_value());
+  ASSERT_TRUE(logs.append({.key = kKey, .uid = "one"}, "one\n").has_value());
+  ASSERT_TRUE(logs.append({.key = kKey, .uid = "one"}, "two\nthree\n").has_value());
 
   EXPECT_EQ(logs.read(kKey).value(), "one\ntwo\nthree\n");
 }
@@ -44,8 +46,8 @@ TEST_F(OperatorLogsTest, KeepsTheNewestWithinABound) {
   const OperatorLogs logs(directory_);
   const std::string line(1023, 'x');
   for (int i = 0; i < 1000; ++i)
-    ASSERT_TRUE(logs.append(kKey, line + "\n").has_value());
-  ASSERT_TRUE(logs.append(kKey, "the last\n").has_value());
+    ASSERT_TRUE(logs.append({.key = kKey, .uid = "one"}, line + "\n").has_value());
+  ASSERT_TRUE(logs.append({.key = kKey, .uid = "one"}, "the last\n").has_value());
 
   const std::string text = logs.read(kKey).value();
   EXPECT_THAT(text, EndsWith("the last\n"));
@@ -62,10 +64,75 @@ TEST_F(OperatorLogsTest, NamesWhoHasPrintedNothing) {
 
 TEST_F(OperatorLogsTest, ForgetsWhatIsRemoved) {
   const OperatorLogs logs(directory_);
-  ASSERT_TRUE(logs.append(kKey, "one\n").has_value());
+  ASSERT_TRUE(logs.append({.key = kKey, .uid = "one"}, "one\n").has_value());
   logs.remove(kKey);
 
   EXPECT_FALSE(logs.read(kKey).has_value());
+}
+
+TEST_F(OperatorLogsTest, ForgetsWhatAnotherOfTheSameNamePrinted) {
+  const OperatorLogs logs(directory_);
+  const OperatorLogs::Owner first{.key = kKey, .uid = "one"};
+  const OperatorLogs::Owner second{.key = kKey, .uid = "two"};
+  logs.begin(first);
+  // So much that both files are there.
+  const std::string secret = std::string(limits::kOperatorLogBytesMax, 's') + "\n";
+  ASSERT_TRUE(logs.append(first, secret).has_value());
+  ASSERT_TRUE(logs.append(first, "late\n").has_value());
+  logs.begin(first);
+  EXPECT_EQ(logs.read(kKey).value(), secret + "late\n");
+
+  logs.begin(second);
+
+  EXPECT_FALSE(logs.read(kKey).has_value());
+  ASSERT_TRUE(logs.append(second, "mine\n").has_value());
+  EXPECT_EQ(logs.read(kKey).value(), "mine\n");
+}
+
+TEST_F(OperatorLogsTest, ForgetsWhoIsNotThereAnyMore) {
+  const OperatorLogs logs(directory_);
+  const kube::ObjectKey gone{.namespace_ = "team", .name = "gone"};
+  const kube::ObjectKey of_run{.name = "ring"};
+  for (const kube::ObjectKey& key : {kKey, gone, of_run}) {
+    const std::string much = std::string(limits::kOperatorLogBytesMax, 'x') + "\n";
+    ASSERT_TRUE(logs.append({.key = key}, much).has_value());
+    ASSERT_TRUE(logs.append({.key = key}, "more\n").has_value());
+  }
+
+  logs.remove_others(std::vector{kKey});
+
+  EXPECT_TRUE(logs.read(kKey).has_value());
+  EXPECT_TRUE(logs.read(of_run).has_value());
+  EXPECT_FALSE(logs.read(gone).has_value());
+}
+
+TEST_F(OperatorLogsTest, KeepsLongNamesApart) {
+  const OperatorLogs logs(directory_);
+  kube::ObjectKey one{.namespace_ = std::string(63, 'n'), .name = std::string(253, 'x')};
+  kube::ObjectKey two = one;
+  two.name.back() = 'y';
+  const std::string much = std::string(limits::kOperatorLogBytesMax, 'x') + "\n";
+  ASSERT_TRUE(logs.append({.key = one}, much).has_value());
+  ASSERT_TRUE(logs.append({.key = one}, "one\n").has_value());
+  ASSERT_TRUE(logs.append({.key = two}, "two\n").has_value());
+  logs.remove_others(std::vector{one, two});
+
+  EXPECT_EQ(logs.read(one).value(), much + "one\n");
+  EXPECT_EQ(logs.read(two).value(), "two\n");
+}
+
+TEST(OperatorLogLine, CannotCommandATerminal) {
+  const auto text_of = [](std::string_view text) {
+    return OperatorLogs::format({.stream = "stderr", .text = text}).substr(35);
+  };
+  EXPECT_EQ(text_of("a\xc2\x9b"
+                    "31m"),
+            "a\\xc2\\x9b31m\n");
+  EXPECT_EQ(text_of("\x9b"
+                    "31m"),
+            "\\x9b31m\n");
+  EXPECT_EQ(text_of("\xe2\x82\xac \xc3\x9b \xf0\x9f\x9b\x91\xc2\xa0."),
+            "\xe2\x82\xac \xc3\x9b \xf0\x9f\x9b\x91\xc2\xa0.\n");
 }
 
 TEST(OperatorLogLine, CannotForgeAnother) {

@@ -348,7 +348,8 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
     });
   }
   if (text.empty()) return;
-  if (const Result<> kept = parts_.output.append(spec_.key, text); !kept) {
+  if (const Result<> kept = parts_.output.append({.key = spec_.key, .uid = spec_.uid}, text);
+      !kept) {
     parts_.log.warning("output is not kept", {{"error", kept.error().message()}});
   }
 }
