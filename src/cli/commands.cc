@@ -22,12 +22,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <initializer_list>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -53,9 +55,11 @@ int report(const Error& error, int code) {
 // environment over the file.
 class SettingFlags {
  public:
-  explicit SettingFlags(CLI::App& command) {
+  // Without the settings `left_out`, whose flags the command needs for itself.
+  explicit SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out = {}) {
     command.add_option("--config", file_, "YAML file of settings, keys as logLevel");
     for (const host::Setting& setting : host::settings()) {
+      if (std::ranges::find(left_out, setting.name) != left_out.end()) continue;
       auto& given = given_.emplace_back(&setting, "");
       const std::string flag = fmt::format("--{}", setting.name);
       const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
@@ -209,13 +213,14 @@ int run_directory(const SettingFlags& setting_flags, const RunFlags& flags) {
 struct LogsFlags {
   std::string name;
   std::string namespace_;
-  std::size_t tail = 0;
+  std::optional<std::size_t> tail;
   bool follow = false;
 };
 
 void add_logs_flags(CLI::App& command, LogsFlags& flags) {
   command.add_option("NAME", flags.name, "the operator")->required();
-  command.add_option("-n", flags.namespace_, "its namespace (none: an operator of hangar run)");
+  command.add_option("-n,--namespace", flags.namespace_,
+                     "its namespace (default: an operator of hangar run, else the kubeconfig's)");
   command.add_option("--tail", flags.tail, "only so many of the last lines");
   command.add_flag("-f,--follow", flags.follow, "go on with what it prints from now on");
 }
@@ -223,17 +228,25 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  const host::OperatorLogsOptions options{.namespace_ = flags.namespace_,
-                                          .name = flags.name,
-                                          .tail_lines = flags.tail,
-                                          .follow = flags.follow};
+  host::OperatorLogsOptions options{.namespace_ = flags.namespace_,
+                                    .name = flags.name,
+                                    .tail_lines = flags.tail,
+                                    .follow = flags.follow};
   const auto print = [](std::string_view text) {
     fmt::print("{}", text);
     return std::fflush(stdout) == 0;
   };
+  const auto is_elsewhere = [](const Result<>& ended) {
+    return !ended && ended.error().kind() == ErrorKind::NotFound;
+  };
   Result<> ended = host::print_operator_logs(*config, options, print);
-  // Not here, then. Operators without a namespace are those of `hangar run` and in no cluster.
-  if (!ended && ended.error().kind() == ErrorKind::NotFound && !flags.namespace_.empty()) {
+  if (is_elsewhere(ended) && options.namespace_.empty()) {
+    Result<std::string> namespace_ = host::kubeconfig_namespace(*config);
+    if (!namespace_) return report(ended.error(), kFailed);
+    options.namespace_ = *std::move(namespace_);
+    ended = host::print_operator_logs(*config, options, print);
+  }
+  if (is_elsewhere(ended)) {
     const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
     ended = host::print_pod_logs(*config, options, print, Log(*sink, "logs"));
   }
@@ -402,7 +415,8 @@ int run(int argc, char** argv) {
 
   CLI::App* const logs_command = app.add_subcommand(
       "logs", "print what an operator printed last, on the host's machine or from its pod's log");
-  const SettingFlags logs_settings(*logs_command);
+  // The Lease is of no interest to it, and its namespace is the operator's.
+  const SettingFlags logs_settings(*logs_command, {"namespace", "leader-elect"});
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 

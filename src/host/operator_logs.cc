@@ -25,16 +25,6 @@ std::string_view last_lines(std::string_view text, std::size_t count) {
   return text.substr(begin);
 }
 
-// What `now` has beyond `before`, although lines leave at its beginning.
-std::string_view news(std::string_view before, std::string_view now) {
-  if (before.empty()) return now;
-  const std::size_t last_line = before.rfind('\n', before.size() - 2);
-  const std::string_view tail = before.substr(last_line == std::string_view::npos ? 0 : last_line);
-  if (now.starts_with(before)) return now.substr(before.size());
-  const std::size_t found = now.rfind(tail);
-  return found == std::string_view::npos ? now : now.substr(found + tail.size());
-}
-
 }  // namespace
 
 Result<> print_operator_logs(const Config& config, OperatorLogsOptions options,
@@ -46,12 +36,17 @@ Result<> print_operator_logs(const Config& config, OperatorLogsOptions options,
   if (key.name.find('/') != std::string::npos || key.namespace_.find('/') != std::string::npos) {
     return fail(ErrorKind::InvalidInput, "a name has no slashes; the namespace goes to -n");
   }
-  std::string text = HANGAR_TRY(logs.read(key));
-  if (!print(options.tail_lines == 0 ? text : last_lines(text, options.tail_lines))) return {};
+  const auto read = [&]() -> Result<std::string> {
+    Result<std::string> kept = logs.read(key);
+    const bool is_silent = !kept && kept.error().kind() == ErrorKind::NotFound;
+    return is_silent && options.is_known ? std::string() : std::move(kept);
+  };
+  std::string text = HANGAR_TRY(read());
+  if (!print(options.tail_lines ? last_lines(text, *options.tail_lines) : text)) return {};
   while (options.follow) {
     std::this_thread::sleep_for(kFollowInterval);
-    std::string now = HANGAR_TRY(logs.read(key));
-    const std::string_view added = news(text, now);
+    std::string now = HANGAR_TRY(read());
+    const std::string added = operators::OperatorLogs::added(text, now);
     if (!added.empty() && !print(added)) return {};
     text = std::move(now);
   }

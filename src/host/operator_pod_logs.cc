@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "host/cluster_session.h"
+#include "host/operator_parts.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -70,16 +72,22 @@ class PodLogs {
         follow_(options.follow),
         print_(print) {}
 
-  // Refers to this.
+  // "namespace/name", or empty: no host says it. All of these refer to this.
+  [[nodiscard]] io::Task<Result<std::string>> pod_of_operator() {
+    const json::Value found = HANGAR_CO_TRY(
+        co_await client_.get(operators::operator_resource(), key_, stop_.get_token()));
+    co_return std::string(json::string_at(found, {"status", "pod"}));
+  }
+
   [[nodiscard]] io::Task<Result<>> run() {
     const kube::ObjectKey pod = HANGAR_CO_TRY(co_await find_pod());
     HANGAR_CO_TRY(co_await read(pod, /*follow=*/false));
     for (const std::string& line : tail_)
       give(line);
-    if (!has_printed_ && !follow_) {
+    if (!last_ && !follow_) {
       co_return fail(ErrorKind::NotFound,
-                     fmt::format("the log of pod {} has no output of {}; it is there when the host "
-                                 "logs JSON at level info",
+                     fmt::format("the log of pod {} has nothing of a host; output of {} is there "
+                                 "when the host logs JSON at level info",
                                  pod.to_string(), key_.to_string()));
     }
     tail_.clear();
@@ -98,9 +106,7 @@ class PodLogs {
 
  private:
   io::Task<Result<kube::ObjectKey>> find_pod() {
-    const json::Value found = HANGAR_CO_TRY(
-        co_await client_.get(operators::operator_resource(), key_, stop_.get_token()));
-    const std::string_view pod = json::string_at(found, {"status", "pod"});
+    const std::string pod = HANGAR_CO_TRY(co_await pod_of_operator());
     const std::size_t slash = pod.find('/');
     if (slash == std::string_view::npos) {
       co_return fail(ErrorKind::NotFound,
@@ -108,8 +114,7 @@ class PodLogs {
                                  "machine hangar logs needs no pod",
                                  key_.to_string()));
     }
-    co_return kube::ObjectKey{.namespace_ = std::string(pod.substr(0, slash)),
-                              .name = std::string(pod.substr(slash + 1))};
+    co_return kube::ObjectKey{.namespace_ = pod.substr(0, slash), .name = pod.substr(slash + 1)};
   }
 
   // All of it, or what came after the last line that was seen.
@@ -163,25 +168,23 @@ class PodLogs {
     }
     last_ = std::move(read);
     if (!last_->output) return;
-    if (is_telling_ || tail_lines_ == 0) return give(*last_->output);
+    if (is_telling_ || !tail_lines_) return give(*last_->output);
     tail_.push_back(*last_->output);
-    if (tail_.size() > tail_lines_) tail_.pop_front();
+    if (tail_.size() > *tail_lines_) tail_.pop_front();
   }
 
   void give(std::string_view line) {
-    has_printed_ = true;
     if (!stop_.stop_requested() && !print_(line)) stop_.request_stop();
   }
 
   const kube::Client& client_;
   const kube::ObjectKey key_;
-  const std::size_t tail_lines_;
+  const std::optional<std::size_t> tail_lines_;
   const bool follow_;
   const std::function<bool(std::string_view)>& print_;
 
   std::deque<std::string> tail_;  // Until all that there is has been read.
   bool is_telling_ = false;
-  bool has_printed_ = false;
   bool is_skipping_ = false;
   std::optional<HostLine> last_;  // That was read, whatever it was about.
   std::stop_source stop_;         // Nobody reads what is printed.
@@ -189,11 +192,23 @@ class PodLogs {
 
 }  // namespace
 
+Result<std::string> kubeconfig_namespace(const Config& config) {
+  kube::Login login = HANGAR_TRY(find_login(config));
+  return login.namespace_.empty() ? "default" : std::move(login.namespace_);
+}
+
 Result<> print_pod_logs(const Config& config, OperatorLogsOptions options,
                         const std::function<bool(std::string_view)>& print, const Log& log) {
+  const Config resolved = HANGAR_TRY(resolve(config));
   kube::Login login = HANGAR_TRY(find_login(config));
   ClusterSession session(std::move(login), log);
-  PodLogs logs(session.client, std::move(options), print);
+  PodLogs logs(session.client, options, print);
+  const std::string pod = HANGAR_TRY(session.run(logs.pod_of_operator()));
+  // Where a host has been, and in its own pod, what it keeps is here.
+  if (pod == resolved.pod && std::filesystem::exists(operator_log_directory(resolved))) {
+    options.is_known = true;
+    return print_operator_logs(config, std::move(options), print);
+  }
   return session.run(logs.run());
 }
 

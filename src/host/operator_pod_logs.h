@@ -11,12 +11,17 @@
 #include "host/operator_logs.h"
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace hangar::host {
 
-// As print_operator_logs. NotFound also when no host says in which pod it runs the operator
-// (--pod), or its pod is gone; Denied.
+// Where kubectl would look: the kubeconfig's, else "default".
+[[nodiscard]] Result<std::string> kubeconfig_namespace(const Config& config);
+
+// As print_operator_logs, of an Operator that exists: one that has printed nothing is no error.
+// NotFound when there is no such Operator, no host says in which pod it runs it (--pod), or its pod
+// is gone; Denied.
 [[nodiscard]] Result<> print_pod_logs(const Config& config, OperatorLogsOptions options,
                                       const std::function<bool(std::string_view)>& print,
                                       const Log& log);

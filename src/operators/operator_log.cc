@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -62,6 +63,12 @@ bool begins_with(const std::filesystem::path& path, std::string_view bytes) {
          ::read(file.number(), begin.data(), begin.size()) ==
              static_cast<::ssize_t>(begin.size()) &&
          begin == bytes;
+}
+
+// Zero: there is none.
+std::uint64_t inode_of(const std::filesystem::path& path) {
+  struct ::stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
 // Kubernetes' names have neither '/' nor '_'. That of `hangar run` has no namespace.
@@ -153,8 +160,16 @@ Result<std::string> OperatorLogs::read(const kube::ObjectKey& key) const {
   constexpr std::uint64_t kFileBytesMax =
       limits::kOperatorLogBytesMax + 8 * limits::kOperatorOutputBytesMax;
   const std::filesystem::path path = path_of(key);
-  Result<std::string> before = io::read_file(previous_of(path), kFileBytesMax);
-  Result<std::string> now = io::read_file(path, kFileBytesMax);
+  // A file that becomes the previous one between the two would be in neither.
+  const std::filesystem::path previous = previous_of(path);
+  Result<std::string> before;
+  Result<std::string> now;
+  std::uint64_t seen = 0;
+  do {
+    seen = inode_of(previous);
+    before = io::read_file(previous, kFileBytesMax);
+    now = io::read_file(path, kFileBytesMax);
+  } while (seen != inode_of(previous));
   if (!before && !now) {
     return fail(ErrorKind::NotFound,
                 fmt::format("no output of {} is kept in {}; it has printed nothing yet, or another "
@@ -162,6 +177,17 @@ Result<std::string> OperatorLogs::read(const kube::ObjectKey& key) const {
                             key.to_string(), directory_.string()));
   }
   return fmt::format("{}{}", without_header(before.value_or("")), without_header(now.value_or("")));
+}
+
+std::string OperatorLogs::added(std::string_view before, std::string_view now) {
+  if (now.starts_with(before)) return std::string(now.substr(before.size()));
+  // Lines leave at the beginning: from the last one that was seen, or else nothing is known.
+  const std::size_t end = before.find_last_not_of('\n');
+  const std::size_t line_end = before.rfind('\n', end == std::string_view::npos ? 0 : end);
+  const std::string_view last = before.substr(line_end == std::string_view::npos ? 0 : line_end);
+  const std::size_t found = now.rfind(last);
+  if (found != std::string_view::npos) return std::string(now.substr(found + last.size()));
+  return fmt::format("[output was lost here: more came at once than is kept]\n{}", now);
 }
 
 void OperatorLogs::remove(const kube::ObjectKey& key) const {

@@ -41,6 +41,10 @@ class OperatorLogs {
   // Oldest first. NotFound when nothing is kept of that operator.
   [[nodiscard]] Result<std::string> read(const kube::ObjectKey& key) const;
 
+  // What `now` has that `before` had not, of two readings one after the other. Begins with a line
+  // that says so when what came in between is not kept any more.
+  [[nodiscard]] static std::string added(std::string_view before, std::string_view now);
+
   void remove(const kube::ObjectKey& key) const;
   // Of all Operators but these. What `hangar run` keeps stays.
   void remove_others(std::span<const kube::ObjectKey> keys) const;

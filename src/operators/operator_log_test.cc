@@ -121,6 +121,18 @@ TEST_F(OperatorLogsTest, KeepsLongNamesApart) {
   EXPECT_EQ(logs.read(two).value(), "two\n");
 }
 
+TEST(OperatorLogAdded, IsWhatCameSince) {
+  EXPECT_EQ(OperatorLogs::added("", "1 a\n"), "1 a\n");
+  EXPECT_EQ(OperatorLogs::added("1 a\n", "1 a\n2 b\n"), "2 b\n");
+  EXPECT_EQ(OperatorLogs::added("1 a\n2 b\n", "1 a\n2 b\n"), "");
+  EXPECT_EQ(OperatorLogs::added("1 a\n2 b\n3 c\n", "2 b\n3 c\n4 d\n"), "4 d\n");
+}
+
+TEST(OperatorLogAdded, SaysWhenLinesWereLost) {
+  EXPECT_EQ(OperatorLogs::added("1 a\n2 b\n", "5 e\n6 f\n"),
+            "[output was lost here: more came at once than is kept]\n5 e\n6 f\n");
+}
+
 TEST(OperatorLogLine, CannotCommandATerminal) {
   const auto text_of = [](std::string_view text) {
     return OperatorLogs::format({.stream = "stderr", .text = text}).substr(35);

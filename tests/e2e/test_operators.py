@@ -191,6 +191,42 @@ def texts(printed):
     return [line.split(" ", 2)[2] for line in printed.splitlines()]
 
 
+def test_logs_finds_an_operator_and_knows_a_silent_one(cluster, host, namespace, operator, get, tmp_path):
+    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
+    for context in config["contexts"]:
+        context["context"]["namespace"] = namespace
+    kubeconfig = tmp_path / "kubeconfig.yaml"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    # As in the host's own pod.
+    here = [f"--kubeconfig={kubeconfig}", f"--module-cache-dir={host.directory / 'cache'}", f"--pod={'/'.join(operators.HOST_POD)}"]
+
+    def run(*arguments):
+        return subprocess.run([str(BINARY), "logs", *arguments, *here], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+
+    operator("talks", "print=one", "print=two", "wait")
+    operator("silent", "wait")
+    eventually(lambda: lines(host, "talks", namespace) == ["one", "two"], "it has printed", 60)
+    eventually(lambda: get("silent").get("status", {}).get("pod"), "its status says where the host is", 60)
+    for arguments in (["-n", namespace], ["--namespace", namespace], []):
+        done = run("talks", *arguments)
+        assert done.returncode == 0 and texts(done.stdout) == ["one", "two"], (arguments, done.stderr)
+    done = run("talks", "--tail=0")
+    assert done.returncode == 0 and done.stdout == ""
+    done = run("silent")
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    done = run("nobody")
+    assert done.returncode == 1 and "nobody" in done.stderr
+    assert "leader-elect" not in subprocess.run([str(BINARY), "logs", "--help"], stdout=subprocess.PIPE, text=True).stdout
+
+    follower = subprocess.Popen([str(BINARY), "logs", "silent", "-f", *here], stdout=subprocess.PIPE, text=True)
+    try:
+        cluster.patch(*OPERATOR, "silent", {"spec": {"args": ["print=at last", "wait"]}}, namespace)
+        assert texts(follower.stdout.readline()) == ["at last"]
+    finally:
+        follower.terminate()
+        follower.wait()
+
+
 def test_what_an_operator_prints_can_be_read_from_anywhere(cluster, host, namespace, operator, get, tmp_path):
     operator("talks", "print=one", "print=two", "tick=200", sleep={"after": "0s"})
     operator("other", "print=mine", "wait")
