@@ -17,7 +17,7 @@ from conftest import control_plane
 from front import Front
 from host import Host
 from operators import (
-    EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, phase, send_nonce)
+    EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, phase, send_nonce)
 
 CONFIG_MAP = ("v1", "ConfigMap")
 SEED = int(os.environ.get("HANGAR_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -403,6 +403,32 @@ class TestFullDisk:
 
 
 # The host ----------------------------------------------------------------------------------------
+
+
+class TestStopped:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        host = Host(cluster.kubeconfig, tmp_path / "host")
+        yield host
+        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+
+    def test_output_of_who_was_deleted_meanwhile_goes(self, cluster, host, namespace, operator):
+        names = ["gone", "again", "n" * 240]
+        for name in [*names, "stays"]:
+            operator(name, f"print=secret of {name}", "wait")
+        for name in [*names, "stays"]:
+            eventually(lambda: lines(host, name, namespace) == [f"secret of {name}"], f"{name} has printed", 60)
+        assert host.stop() == 0
+
+        for name in names:
+            cluster.delete(*OPERATOR, name, namespace)
+            eventually(lambda: cluster.get(*OPERATOR, name, namespace) is None, f"{name} is gone")
+        operator("again", "wait")
+        host.start()
+
+        for name in names:
+            eventually(lambda: logs(host, name, namespace) == "", f"nothing of {name} is kept", 60)
+        assert lines(host, "stays", namespace)[0] == "secret of stays"
 
 
 class Witness(threading.Thread):
