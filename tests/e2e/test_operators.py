@@ -366,10 +366,36 @@ def test_a_guest_that_fails_is_started_again_and_named(cluster, host, namespace,
     assert warnings and warnings[0]["type"] == "Warning"
 
 
-def test_a_guest_gets_no_more_memory_than_its_limit(namespace, operator, get):
-    operator("greedy", "memory", limits={"memory": "16Mi"})
+def test_a_guest_gets_no_more_memory_than_its_limit(host, namespace, operator, get):
+    operator("modest", "heap=8192", "print=got it", "wait", limits={"memory": "16Mi"})
+    operator("allowed", "heap=32768", "print=got it", "wait", limits={"memory": "64Mi"})
+    operator("greedy", "heap=32768", "print=got it", "wait", limits={"memory": "16Mi"})
+    for name in ("modest", "allowed"):
+        eventually(lambda: "got it" in lines(host, name, namespace), f"{name} gets what it asks for", 60)
     eventually(lambda: get("greedy").get("status", {}).get("lastError"), "it failed", 60)
-    assert phase(get("greedy")) in ("BackOff", "Starting", "Running")
+    assert "got it" not in lines(host, "greedy", namespace)
+
+
+def test_a_module_that_cannot_sleep_stays_and_its_status_says_why(namespace, operator, get, tmp_path):
+    source = tmp_path / "drops_elements.wat"
+    source.write_text("""(module
+      (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+      (memory (export "memory") 1)
+      (table 2 funcref)
+      (func $f)
+      (elem $e func $f)
+      (func (export "_start") (elem.drop $e) (drop (call $delay (i64.const -1))))
+      (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+      (func (export "wakeup") (param i64 i32 i32 i32)))""")
+    module = tmp_path / "drops_elements.wasm"
+    subprocess.run(["wat2wasm", str(source), "-o", str(module)], check=True)
+    operator("stays", module={"url": str(module)}, sleep={"after": "0s"})
+    eventually(lambda: condition(get("stays"), "Ready").get("status") == "True", "it is at work", 60)
+    one = get("stays")
+    assert phase(one) == "Running"
+    assert "elem.drop" in one["status"]["module"]["staysResidentBecause"]
+    assert condition(one, "CanSleep")["status"] == "False" and condition(one, "CanSleep")["reason"] == "Module"
+    assert "elem.drop" in condition(one, "CanSleep")["message"]
 
 
 def test_a_flood_of_output_is_cut(host, namespace, operator):
