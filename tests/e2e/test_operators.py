@@ -1,5 +1,6 @@
 """Operators: long-running controllers, seen from outside."""
 import base64
+import json
 import pathlib
 import subprocess
 import time
@@ -403,6 +404,19 @@ def test_a_flood_of_output_is_cut(host, namespace, operator):
     eventually(lambda: any("more bytes were dropped" in line for line in lines(host, "chatty", namespace)),
                "it was cut", 60)
     assert len(logs(host, "chatty", namespace)) < 64 * 1024
+
+
+def test_a_flood_over_many_wakes_is_cut(host, namespace, operator, get, tmp_path):
+    module = tmp_path / "flood.wasm"
+    subprocess.run(["wat2wasm", str(ROOT / "tests/guests/kube_runtime_log_flood.wat"), "-o", str(module)], check=True)
+    began = time.monotonic()
+    operator("flood", module={"url": str(module)}, limits={"logBytes": "1Ki"})
+    eventually(lambda: get("flood").get("status", {}).get("wakes", 0) >= 100, "it has had many turns", 90)
+    told = [json.loads(line) for line in host.log.read_text().splitlines() if '"output"' in line and namespace in line]
+    kept = [line["text"] for line in told if "more bytes were dropped" not in line["text"]]
+    # A burst, what came in since, and the last line.
+    assert sum(map(len, kept)) <= 1024 * (4 + time.monotonic() - began + 1)
+    assert kept and len(told) > len(kept), "it says that it was cut"
 
 
 def test_requests_are_limited(cluster, host, namespace, operator):
