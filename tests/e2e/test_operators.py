@@ -16,6 +16,7 @@ from kubelet import Kubelet
 from operators import (
     EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, nonce, phase, send_nonce, send_round)
 
+
 @pytest.fixture
 def get(cluster, namespace):
     return lambda name: cluster.get(*OPERATOR, name, namespace)
@@ -59,6 +60,23 @@ def test_a_sleeping_operator_wakes_for_its_own_delays(host, namespace, operator)
 def test_memory_is_what_it_was_after_sleep(host, namespace, operator):
     operator("keeper", "heap=512", "sleep=300", "check", "sleep=300", "check", "exit=0", sleep={"after": "0s"})
     eventually(lambda: lines(host, "keeper", namespace).count("heap of 512 KiB is intact") == 2, "both checks")
+
+
+def test_an_operator_of_the_cpp_sdk_keeps_a_copy_up_to_date(cluster, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    operator("mirror", wasm="label_mirror", env=[{"name": "NAMESPACE", "value": namespace}], sleep={"after": "0s"})
+    source = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "source", "namespace": namespace, "labels": {"mirror-to": "copy"}}, "data": {"step": "1"}}
+    cluster.create(source)
+
+    def is_copied(step):
+        copy = cluster.get("v1", "ConfigMap", "copy", namespace)
+        return copy is not None and copy["data"] == {"step": step} and copy["metadata"]["annotations"]["mirror-of"] == "source"
+
+    eventually(lambda: is_copied("1"), "there is a copy", 60)
+    eventually(lambda: phase(get("mirror")) == "Asleep", "it sleeps", 30)
+    cluster.patch("v1", "ConfigMap", "source", {"data": {"step": "2"}}, namespace)
+    eventually(lambda: is_copied("2"), "the copy has what is new")
 
 
 def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get):
