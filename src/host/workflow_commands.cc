@@ -11,6 +11,7 @@
 #include "io/workers.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
@@ -59,10 +60,6 @@ io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
   co_return co_await module->machine->definition(stop);
 }
 
-kube::Resource event_resource() {
-  return {.version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
-}
-
 // What is wrong with a workflow is said in Events too, and why an action failed only there.
 io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& client,
                                                           const json::Value& manifest) {
@@ -70,8 +67,8 @@ io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& cl
       .namespace_ = kube::key_of(manifest).namespace_,
       .field_selector = fmt::format("involvedObject.uid={},type=Warning",
                                     json::string_at(manifest, {"metadata", "uid"}))};
-  const kube::List list =
-      HANGAR_CO_TRY(co_await client.list(event_resource(), std::move(options), std::stop_token()));
+  const kube::List list = HANGAR_CO_TRY(
+      co_await client.list(kube::event_resource(), std::move(options), std::stop_token()));
   std::vector<json::Value> events;
   events.reserve(list.items.size());
   for (const kube::ObjectPtr& event : list.items)

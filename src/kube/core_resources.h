@@ -8,6 +8,9 @@ namespace hangar::kube {
 [[nodiscard]] inline Resource config_map_resource() {
   return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
 }
+[[nodiscard]] inline Resource event_resource() {
+  return {.version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
+}
 [[nodiscard]] inline Resource pod_resource() {
   return {.version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true};
 }

@@ -7,6 +7,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "reconcile/event_log.h"
 
@@ -26,10 +27,6 @@ constexpr std::chrono::seconds kFlushMax{2};
 
 // Between two tries while the server does not answer; the client has tried several times by then.
 constexpr std::chrono::seconds kRetryPause{5};
-
-kube::Resource event_resource() {
-  return {.group = "", .version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
-}
 
 }  // namespace
 
@@ -65,9 +62,9 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   io::Task<Result<>> write_one(EventLog::Write write, std::stop_token stop_in) {
     if (write.is_new) {
       HANGAR_CO_TRY(
-          co_await client.create(event_resource(), std::move(write.document), {}, stop_in));
+          co_await client.create(kube::event_resource(), std::move(write.document), {}, stop_in));
     } else {
-      HANGAR_CO_TRY(co_await client.patch(event_resource(), std::move(write.key),
+      HANGAR_CO_TRY(co_await client.patch(kube::event_resource(), std::move(write.key),
                                           kube::PatchType::Merge, std::move(write.document), {},
                                           stop_in));
     }
