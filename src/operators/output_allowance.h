@@ -28,9 +28,7 @@ class OutputAllowance {
   [[nodiscard]] bool has_untold() const { return dropped_bytes_ > 0; }
 
  private:
-  const double bytes_per_second_;
-  double bytes_;  // Left to print; negative: owed for the last line that was kept.
-  Instant refilled_at_;
+  reconcile::TokenBucket bytes_;
   reconcile::TokenBucket tells_{{.per_second = 1, .burst = 1}};
   std::uint64_t dropped_bytes_ = 0;
 };

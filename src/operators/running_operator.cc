@@ -319,19 +319,20 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
   const Instant now = io::Loop::now();
   const WallTime time = io::Loop::wall_now();
   std::string text;
-  const auto keep = [&](const OperatorLogs::Line& line) {
+  const auto keep = [&](const OperatorLogs::Line& line, std::string_view formatted) {
     parts_.log.info("output", {{"namespace", spec_.key.namespace_},
                                {"name", spec_.key.name},
                                {"stream", std::string(line.stream)},
                                {"text", std::string(line.text)}});
-    text += OperatorLogs::format(line);
+    text += formatted;
   };
   for (const kube_runtime::OutputLine& printed : outcome.output) {
     const bool is_error = printed.stream == kube_runtime::OutputStream::Stderr;
     const OperatorLogs::Line line{
         .time = time, .stream = is_error ? "stderr" : "stdout", .text = printed.text};
-    if (output_.take(OperatorLogs::format(line).size(), now)) {
-      keep(line);
+    if (const std::string formatted = OperatorLogs::format(line);
+        output_.take(formatted.size(), now)) {
+      keep(line, formatted);
     } else {
       output_.drop(printed.text.size() + 1);
     }
@@ -339,7 +340,8 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
   output_.drop(outcome.output_dropped_bytes);
   if (const std::optional<std::uint64_t> dropped = output_.tell_dropped(now)) {
     const std::string told = fmt::format("[{} more bytes were dropped: limits.logBytes]", *dropped);
-    keep({.time = time, .stream = "stderr", .text = told});
+    const OperatorLogs::Line line{.time = time, .stream = "stderr", .text = told};
+    keep(line, OperatorLogs::format(line));
   }
   // The guest may never print again.
   if (output_.has_untold()) {

@@ -38,10 +38,10 @@ std::uint32_t Backoff::failure_count(const kube::ObjectKey& key) const {
   return position == failures_.end() ? 0 : position->second;
 }
 
-bool TokenBucket::try_take(Instant now) {
+bool TokenBucket::try_take(Instant now, double count) {
   refill(now);
   if (tokens_ < 1) return false;
-  tokens_ -= 1;
+  tokens_ -= count;
   return true;
 }
 

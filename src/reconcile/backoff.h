@@ -46,8 +46,9 @@ class TokenBucket {
   };
   explicit TokenBucket(Options options) : options_(options), tokens_(options.burst) {}
 
-  // Takes a token if there is one.
-  [[nodiscard]] bool try_take(Instant now);
+  // Takes `count` tokens if there is one: what more it is than there are is owed, so that no count
+  // is too large for the burst.
+  [[nodiscard]] bool try_take(Instant now, double count = 1);
   // Takes one in any case, and returns how long its owner waits until it exists.
   [[nodiscard]] Duration reserve(Instant now);
 
@@ -55,7 +56,7 @@ class TokenBucket {
   void refill(Instant now);
 
   Options options_;
-  double tokens_;  // Negative: reserved ahead.
+  double tokens_;  // Negative: reserved ahead, or owed.
   Instant refilled_at_;
 };
 
