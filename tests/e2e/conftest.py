@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import host as host_module  # noqa: E402
 import operators  # noqa: E402
 from cluster import ROOT, ApiError, Cluster, eventually, is_ready  # noqa: E402
-from host import Host  # noqa: E402
+from host import Host, to_its_end  # noqa: E402
 
 _names = itertools.count(1)
 
@@ -93,9 +93,7 @@ def cluster():
 @pytest.fixture(scope="session")
 def shared_host(cluster, tmp_path_factory):
     """One host for the tests that do it no harm."""
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"), env={"HANGAR_POD": "/".join(operators.HOST_POD)})
-    yield host
-    assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+    yield from to_its_end(Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"), env={"HANGAR_POD": "/".join(operators.HOST_POD)}))
 
 
 @pytest.fixture

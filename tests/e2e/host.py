@@ -111,3 +111,9 @@ class Host:
 
     def tail(self, lines=40):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def to_its_end(host):
+    """For a fixture to yield from: the host, which has to end cleanly behind its tests."""
+    yield host
+    assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"

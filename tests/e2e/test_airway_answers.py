@@ -11,7 +11,7 @@ from airways import flight, instance
 from cluster import eventually, is_ready
 from conftest import control_plane
 from front import Front, status
-from host import Host
+from host import Host, to_its_end
 
 GROUP = "answers.hangar.dev"
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
@@ -36,9 +36,7 @@ def front(cluster, tmp_path):
 @pytest.fixture
 def host(front, tmp_path):
     """A host that reaches the API server through `front` only."""
-    host = Host(front.kubeconfig, tmp_path / "host")
-    yield host
-    assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+    yield from to_its_end(Host(front.kubeconfig, tmp_path / "host"))
 
 
 @pytest.fixture

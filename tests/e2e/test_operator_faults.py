@@ -15,7 +15,7 @@ import pytest
 from cluster import Proxy, condition, eventually, never
 from conftest import control_plane
 from front import Front
-from host import Host
+from host import Host, to_its_end
 from operators import (
     EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, phase, send_nonce)
 
@@ -34,9 +34,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def gentle_host(cluster, tmp_path_factory):
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"))
-    yield host
-    assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+    yield from to_its_end(Host(cluster.kubeconfig, tmp_path_factory.mktemp("host")))
 
 
 @pytest.fixture
@@ -149,9 +147,7 @@ class TestSilentServer:
 
     @pytest.fixture
     def host(self, front, tmp_path):
-        host = Host(front.kubeconfig, tmp_path / "host")
-        yield host
-        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+        yield from to_its_end(Host(front.kubeconfig, tmp_path / "host"))
 
     def test_who_waits_for_its_first_answer_does_not_hold_up_the_others(self, front, host, namespace, operator, get):
         """More operators than may start at once, none of which gets what it asks for first."""
@@ -214,9 +210,7 @@ class TestLargeAnswers:
     @pytest.fixture
     def host(self, cluster, tmp_path):
         """A host of its own: what it once needed at most is what this is about."""
-        host = Host(cluster.kubeconfig, tmp_path / "host")
-        yield host
-        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host"))
 
     def test_what_is_under_way_to_a_guest_is_bounded_as_what_waits_for_it(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)
@@ -347,9 +341,7 @@ class TestFullDisk:
         snapshots.mkdir(parents=True, mode=0o700)
         (tmp_path / "host/cache").chmod(0o700)
         mount = f'mount -t tmpfs -o size=1m,mode=0700 snapshots "{snapshots}" && exec "$@"'
-        host = Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"))
-        yield host
-        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
 
     def test_who_finds_no_room_to_sleep_stays_and_says_so(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)
@@ -408,9 +400,7 @@ class TestFullDisk:
 class TestStopped:
     @pytest.fixture
     def host(self, cluster, tmp_path):
-        host = Host(cluster.kubeconfig, tmp_path / "host")
-        yield host
-        assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host"))
 
     def test_output_of_who_was_deleted_meanwhile_goes(self, cluster, host, namespace, operator):
         names = ["gone", "again", "n" * 240]
