@@ -78,7 +78,7 @@ class Session {
                 .on_failure =
                     [this](const operators::RunningOperator& failed, const Error& error) {
                       log_.warning("a guest failed",
-                                   {{"name", failed.spec().key.name}, {"error", error.message()}});
+                                   {{"name", failed.key().name}, {"error", error.message()}});
                     }}),
         endpoints_(loop_, metrics_, log.named("ops")) {
     ops::add_process_metrics(metrics_);
@@ -105,7 +105,7 @@ class Session {
         end(std::move(module).error().in(spec.key.name));
         co_return;
       }
-      co_await fleet_.run(std::move(spec), *std::move(module), {});
+      co_await fleet_.run(std::move(spec), *std::move(module));
     }
     log_.info("all operators run", {{"count", fleet_.size()}});
   }

@@ -58,6 +58,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .log = parts.log,
              .starts = starts_,
              .turns = turns_,
+             .series = series_,
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
              .on_failure =
                  [this](RunningOperator& failed, const Error& error) {
@@ -73,27 +74,30 @@ Fleet::Fleet(const Parts& parts, Listener listener)
   parts.metrics.gauge_read("hangar_operator_resident_bytes", "memory of all guests",
                            [this] { return static_cast<double>(resident_bytes_); });
   parts.metrics.gauge_read("hangar_operator_disk_bytes", "snapshots of all sleeping guests",
-                           [this] { return static_cast<double>(disk_bytes_); });
+                           [this] {
+                             double bytes = 0;
+                             for (const auto& running : operators_)
+                               bytes += static_cast<double>(running->disk_bytes());
+                             return bytes;
+                           });
 }
 
 Fleet::~Fleet() {
   HANGAR_ASSERT(operators_.empty(), "a fleet is stopped before it is destroyed");
 }
 
-io::Task<void> Fleet::run(Operator spec, OperatorModule module, kube::Identity identity) {
+io::Task<void> Fleet::run(Operator spec, OperatorModule module) {
   co_await remove(spec.key);
-  const kube::ObjectKey key = spec.key;
-  std::unique_ptr<RunningOperator>& running = operators_[key].running;
-  running = std::make_unique<RunningOperator>(parts_, std::move(spec), std::move(module),
-                                              std::move(identity), series_.take());
-  running->start();
+  const auto [running, is_new] = operators_.insert(std::allocate_shared<RunningOperator>(
+      slots::Allocator<RunningOperator>(), parts_, spec, std::move(module)));
+  HANGAR_ASSERT(is_new, "an operator is run by one task at a time");
+  (*running)->start();
 }
 
 io::Task<void> Fleet::remove(kube::ObjectKey key) {
   const auto found = operators_.find(key);
   if (found == operators_.end()) co_return;
-  const std::unique_ptr<RunningOperator> removed = std::move(found->second.running);
-  disk_bytes_ -= found->second.disk_bytes;
+  const std::shared_ptr<RunningOperator> removed = *found;
   operators_.erase(found);
   co_await removed->stop();
   on_change(*removed);
@@ -101,12 +105,12 @@ io::Task<void> Fleet::remove(kube::ObjectKey key) {
 
 io::Task<void> Fleet::stop() {
   while (!operators_.empty())
-    co_await remove(operators_.begin()->first);
+    co_await remove((*operators_.begin())->key());
 }
 
 const RunningOperator* Fleet::find(const kube::ObjectKey& key) const {
   const auto found = operators_.find(key);
-  return found == operators_.end() ? nullptr : found->second.running.get();
+  return found == operators_.end() ? nullptr : found->get();
 }
 
 void Fleet::on_change(RunningOperator& changed) {
@@ -118,15 +122,9 @@ void Fleet::on_change(RunningOperator& changed) {
     resident_.emplace(&changed, bytes);
     resident_bytes_ += bytes;
   }
-  const auto found = operators_.find(changed.spec().key);
-  const bool is_present = found != operators_.end() && found->second.running.get() == &changed;
-  if (is_present) {
-    disk_bytes_ -= std::exchange(found->second.disk_bytes, changed.disk_bytes());
-    disk_bytes_ += found->second.disk_bytes;
-  }
   make_room();
   if (!resident_.contains(&changed)) give_back_later();
-  if (is_present) listener_.on_change(changed);
+  if (find(changed.key()) == &changed) listener_.on_change(changed);
 }
 
 // What a wake takes besides the guest's memory (answers, JSON, buffers) is freed in small pieces
@@ -151,14 +149,15 @@ void Fleet::give_back_later() {
 void Fleet::collect(Metrics::Families& families) const {
   std::vector<OperatorReading> readings;
   // No name of an operator.
-  OperatorReading others{
-      .controller = "(others)", .series = series_.shared().get(), .operators = 0};
-  for (const auto& [key, entry] : operators_) {
-    const std::unique_ptr<RunningOperator>& running = entry.running;
-    if (!running) continue;
-    const bool is_own = &running->series() != others.series;
-    OperatorReading own{
-        .controller = controller_label(key), .series = &running->series(), .operators = 0};
+  OperatorReading others{.controller = "(others)", .series = series_.shared(), .operators = 0};
+  for (const std::shared_ptr<RunningOperator>& running : operators_) {
+    const bool is_own = running->series().is_own();
+    OperatorReading own;
+    if (is_own) {
+      own = {.controller = controller_label(running->key()),
+             .series = running->series().read(),
+             .operators = 0};
+    }
     OperatorReading& reading = is_own ? own : others;
     reading.resident_bytes += running->resident_bytes();
     reading.disk_bytes += running->disk_bytes();

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "base/time.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -18,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -62,7 +64,7 @@ class Fleet {
 
   // Starts an operator, in place of the one of its key: which has ended before the new one begins,
   // so that the two never act at once.
-  [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module, kube::Identity identity);
+  [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module);
   // Ends it and frees what it held. Nothing where there is none.
   [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
   [[nodiscard]] io::Task<void> stop();
@@ -82,20 +84,28 @@ class Fleet {
   OperatorMetrics metrics_;
   io::Semaphore starts_;
   io::Semaphore turns_;
+  OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   const RunningOperator::Parts parts_;
-  struct Entry {
-    std::unique_ptr<RunningOperator> running;
-    std::uint64_t disk_bytes = 0;  // As what it was counted.
+  // By their keys.
+  struct ByKey {
+    using is_transparent = void;
+    static const kube::ObjectKey& key_of(const kube::ObjectKey& key) { return key; }
+    static const kube::ObjectKey& key_of(const std::shared_ptr<RunningOperator>& running) {
+      return running->key();
+    }
+    bool operator()(const auto& left, const auto& right) const {
+      return key_of(left) < key_of(right);
+    }
   };
-  std::map<kube::ObjectKey, Entry> operators_;
+  std::set<std::shared_ptr<RunningOperator>, ByKey,
+           slots::Allocator<std::shared_ptr<RunningOperator>>>
+      operators_;
   // Those that are in memory, with what they were counted as.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
-  std::uint64_t disk_bytes_ = 0;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
   bool has_left_ = false;  // Somebody has, since the timer was set.
-  OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   const std::unique_ptr<Metrics::Collection> collection_;
 };
 

@@ -28,6 +28,8 @@ struct EnvironmentEntry {
   std::string object;  // Name of the ConfigMap or Secret.
   std::string key;
   bool is_optional = false;
+
+  friend bool operator==(const EnvironmentEntry&, const EnvironmentEntry&) = default;
 };
 
 // Every key of a ConfigMap or Secret as a file "<path>/<key>".
@@ -36,12 +38,16 @@ struct FileEntry {
   bool is_secret = false;
   std::string object;
   bool is_optional = false;
+
+  friend bool operator==(const FileEntry&, const FileEntry&) = default;
 };
 
 struct SleepPolicy {
   enum class Kind : std::uint8_t { Idle, Never };
   Kind kind = Kind::Idle;
   Duration after = std::chrono::seconds(1);  // Without anything to do.
+
+  friend bool operator==(const SleepPolicy&, const SleepPolicy&) = default;
 };
 
 struct OperatorLimits {
@@ -49,6 +55,8 @@ struct OperatorLimits {
   Duration cpu_time_per_wake = limits::kGuestCallMax;
   double requests_per_second = 50;                            // Over time; twice as many at once.
   std::uint64_t log_bytes = limits::kOperatorOutputBytesMax;  // Of one wake, and a second.
+
+  friend bool operator==(const OperatorLimits&, const OperatorLimits&) = default;
 };
 
 struct Operator {
@@ -62,9 +70,11 @@ struct Operator {
   std::vector<std::string> args;
   std::vector<EnvironmentEntry> environment;
   std::vector<FileEntry> files;
-  std::string service_account = "default";
+  std::string service_account = "default";  // Of its namespace; empty: it acts as the host itself.
   OperatorLimits limits;
   SleepPolicy sleep;
+
+  friend bool operator==(const Operator&, const Operator&) = default;
 };
 
 // InvalidInput naming the field. What the API server's schema refuses is refused here too: a host

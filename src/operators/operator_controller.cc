@@ -160,7 +160,7 @@ Condition ready_of(const RunningOperator& running) {
 Condition sleep_of(const RunningOperator& running) {
   Condition condition{.type = std::string(kCanSleep), .status = ConditionStatus::False};
   const std::string& problem = running.statistics().sleep_problem;
-  if (const auto& obstacle = running.module().code->obstacle()) {
+  if (const auto& obstacle = running.module().obstacle()) {
     condition.reason = "Module";
     condition.message = "the module " + *obstacle;
   } else if (running.spec().sleep.kind == SleepPolicy::Kind::Never) {
@@ -181,10 +181,10 @@ Condition sleep_of(const RunningOperator& running) {
 
 void put_figures(json::Value& status, const RunningOperator& running) {
   const RunningOperator::Statistics& figures = running.statistics();
-  const OperatorModule& module = running.module();
+  const wasm::SleepableModule& module = running.module();
   status.as_object()["phase"] = name_of(running.life().phase());
-  json::Object source{{"sha256", module.code->digest().to_hex()}, {"resolved", module.resolved}};
-  if (module.code->obstacle()) source["staysResidentBecause"] = *module.code->obstacle();
+  json::Object source{{"sha256", module.digest().to_hex()}, {"resolved", running.resolved()}};
+  if (module.obstacle()) source["staysResidentBecause"] = *module.obstacle();
   status.as_object()["module"] = std::move(source);
   status.as_object()["residentBytes"] = running.resident_bytes();
   status.as_object()["resident"] = readable(running.resident_bytes());
@@ -297,8 +297,7 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   memory.generation = spec.generation;
   memory.module = module.code->digest();
   memory.has_sleep_problem = false;
-  kube::Identity identity = kube::service_account(spec.key.namespace_, spec.service_account);
-  co_await fleet_.run(std::move(spec), std::move(module), std::move(identity));
+  co_await fleet_.run(std::move(spec), std::move(module));
   co_return Result<>();
 }
 
@@ -375,7 +374,7 @@ Duration OperatorController::status_interval() const {
 
 // Falling asleep and waking up is told in the course of time, everything else at once.
 void OperatorController::on_change(const RunningOperator& changed) {
-  const auto found = memory_.find(changed.spec().key);
+  const auto found = memory_.find(changed.key());
   if (found == memory_.end()) return;
   const auto is_at_work = [](Phase phase) {
     return phase == Phase::Running || phase == Phase::Asleep;
@@ -386,9 +385,9 @@ void OperatorController::on_change(const RunningOperator& changed) {
       (found->second.written != phase &&
        !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase)));
   if (is_news) {
-    controller_.enqueue(changed.spec().key);
+    controller_.enqueue(changed.key());
   } else {
-    controller_.enqueue_after(changed.spec().key, status_interval());
+    controller_.enqueue_after(changed.key(), status_interval());
   }
 }
 
@@ -408,8 +407,8 @@ bool OperatorController::tell_sleep_problem(const RunningOperator& changed, Memo
 }
 
 void OperatorController::on_failure(const RunningOperator& failed, const Error& error) {
-  log_.warning("a guest failed", {{"namespace", failed.spec().key.namespace_},
-                                  {"name", failed.spec().key.name},
+  log_.warning("a guest failed", {{"namespace", failed.key().namespace_},
+                                  {"name", failed.key().name},
                                   {"error", error.message()}});
   record(
       failed,
@@ -418,7 +417,7 @@ void OperatorController::on_failure(const RunningOperator& failed, const Error& 
 
 void OperatorController::record(const RunningOperator& about, reconcile::EventText text) {
   const kube::ObjectPtr object =
-      subscription_ ? subscription_->get(about.spec().key) : kube::ObjectPtr();
+      subscription_ ? subscription_->get(about.key()) : kube::ObjectPtr();
   if (object) host_.events.record(object->to_value(), std::move(text));
 }
 

@@ -39,6 +39,25 @@ std::span<const double> queue_bounds() {
   return bounds;
 }
 
+// In the order of KnownMethod, all but the last.
+constexpr std::array<std::string_view, 7> kMethodNames = {"GET",    "POST", "PUT",    "PATCH",
+                                                          "DELETE", "HEAD", "OPTIONS"};
+
+std::string_view name_of(KnownMethod method) {
+  return method == KnownMethod::Other ? "other" : kMethodNames[static_cast<std::size_t>(method)];
+}
+
+template <class Archive, class Series>
+void visit(Archive& archive, Series& series) {
+  archive(series.turns_succeeded, series.failures, series.traps, series.restarts, series.wakes,
+          series.events, series.events_coalesced, series.resumes, series.suspends,
+          series.resume_time, series.suspend_time, series.cpu_time);
+  series.turn_seconds.visit(archive);
+  series.queue_seconds.visit(archive);
+  archive.each(series.answers,
+               [&](auto& answers) { archive(answers.method, answers.code, answers.count); });
+}
+
 // A family with one value for each operator.
 struct OneEach {
   const char* name;
@@ -56,9 +75,9 @@ using Reading = const OperatorReading&;
 
 constexpr auto kOneEach = std::to_array<OneEach>({
     {"controller_runtime_reconcile_errors_total", "Reconciles that failed, by controller.",
-     Type::Counter, of_controller, [](Reading of) { return number(of.series->failures); }},
+     Type::Counter, of_controller, [](Reading of) { return number(of.series.failures); }},
     {"controller_runtime_reconcile_panics_total", "Reconciles that ended in a trap of the guest.",
-     Type::Counter, of_controller, [](Reading of) { return number(of.series->traps); }},
+     Type::Counter, of_controller, [](Reading of) { return number(of.series.traps); }},
     {"controller_runtime_active_workers", "Reconciles that run now.", Type::Gauge, of_controller,
      [](Reading of) { return number(of.turns_under_way); }},
     {"controller_runtime_max_concurrent_reconciles", "Reconciles that may run at once.",
@@ -66,24 +85,24 @@ constexpr auto kOneEach = std::to_array<OneEach>({
     {"workqueue_depth", "Keys that wait.", Type::Gauge, of_queue,
      [](Reading of) { return number(of.events_waiting); }},
     {"workqueue_adds_total", "Keys that were added.", Type::Counter, of_queue,
-     [](Reading of) { return number(of.series->events); }},
+     [](Reading of) { return number(of.series.events); }},
     {"workqueue_retries_total", "Keys that were added again because they failed.", Type::Counter,
-     of_queue, [](Reading of) { return number(of.series->restarts); }},
+     of_queue, [](Reading of) { return number(of.series.restarts); }},
     {"hangar_controller_wakes_total", "Turns of an operator's guest after its first.",
-     Type::Counter, of_controller, [](Reading of) { return number(of.series->wakes); }},
+     Type::Counter, of_controller, [](Reading of) { return number(of.series.wakes); }},
     {"hangar_controller_events_coalesced_total",
      "Events that an operator's guest was handed in the same wake as another.", Type::Counter,
-     of_controller, [](Reading of) { return number(of.series->events_coalesced); }},
+     of_controller, [](Reading of) { return number(of.series.events_coalesced); }},
     {"hangar_controller_resumes_total", "Wakes of a guest that had left memory.", Type::Counter,
-     of_controller, [](Reading of) { return number(of.series->resumes); }},
+     of_controller, [](Reading of) { return number(of.series.resumes); }},
     {"hangar_controller_resume_seconds_total", "What bringing a guest back has taken.",
-     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series->resume_time); }},
+     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series.resume_time); }},
     {"hangar_controller_suspends_total", "How often a guest went to sleep.", Type::Counter,
-     of_controller, [](Reading of) { return number(of.series->suspends); }},
+     of_controller, [](Reading of) { return number(of.series.suspends); }},
     {"hangar_controller_suspend_seconds_total", "What putting a guest to sleep has taken.",
-     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series->suspend_time); }},
+     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series.suspend_time); }},
     {"hangar_controller_cpu_seconds_total", "Processor time of an operator's guest.", Type::Counter,
-     of_controller, [](Reading of) { return seconds_of(of.series->cpu_time); }},
+     of_controller, [](Reading of) { return seconds_of(of.series.cpu_time); }},
     {"hangar_controller_resident_bytes", "Memory of an operator's guest; none while it sleeps.",
      Type::Gauge, of_controller, [](Reading of) { return number(of.resident_bytes); }},
     {"hangar_controller_disk_bytes", "Snapshot of an operator's sleeping guest.", Type::Gauge,
@@ -112,21 +131,18 @@ Histogram::Snapshot SlimHistogram::snapshot() const {
 
 OperatorSeries::OperatorSeries() : turn_seconds(turn_bounds()), queue_seconds(queue_bounds()) {}
 
-std::string_view known_method(std::string_view method) {
-  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "POST", "PUT",    "PATCH",
-                                                      "DELETE", "HEAD", "OPTIONS"};
-  const auto* const found = std::ranges::find(kKnown, method);
-  return found == kKnown.end() ? "other" : *found;
+KnownMethod known_method(std::string_view method) {
+  const auto* const found = std::ranges::find(kMethodNames, method);
+  return static_cast<KnownMethod>(found - kMethodNames.begin());
 }
 
-void OperatorSeries::answered(std::string_view method, int code) {
-  method = known_method(method);
+void OperatorSeries::answered(KnownMethod method, int code) {
   const auto is_same = [&](const Answers& known) {
     return known.code == code && known.method == method;
   };
   auto found = std::ranges::find_if(answers, is_same);
   if (found == answers.end() && answers.size() + 1 >= limits::kOperatorAnswerKindsMax) {
-    method = "other";
+    method = KnownMethod::Other;
     code = 0;
     found = std::ranges::find_if(answers, is_same);
   }
@@ -162,7 +178,7 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
       "Number of HTTP requests, partitioned by status code, method, and host.", Type::Counter);
   for (const OperatorReading& reading : readings) {
     const std::string& controller = reading.controller;
-    const OperatorSeries& series = *reading.series;
+    const OperatorSeries& series = reading.series;
     reconciles.samples.push_back({.labels = {{"controller", controller}, {"result", "error"}},
                                   .value = number(series.failures)});
     reconciles.samples.push_back({.labels = {{"controller", controller}, {"result", "success"}},
@@ -179,24 +195,45 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
                       {"controller", controller},
                       // The requests that hangar itself makes have the API server's.
                       {"host", "gateway"},
-                      {"method", std::string(answers.method)}},
+                      {"method", std::string(name_of(answers.method))}},
            .value = number(answers.count)});
     }
   }
 }
 
-OperatorSeriesPool::OperatorSeriesPool(std::size_t own_max)
-    : own_max_(own_max),
-      own_count_(std::make_shared<std::size_t>(0)),
-      shared_(std::make_shared<OperatorSeries>()) {}
+OperatorSeriesAccount::~OperatorSeriesAccount() {
+  if (is_own_) --pool_.own_count_;
+}
 
-std::shared_ptr<OperatorSeries> OperatorSeriesPool::take() {
-  if (*own_count_ >= own_max_) return shared_;
-  ++*own_count_;
-  return {new OperatorSeries, [count = own_count_](OperatorSeries* series) {
-            --*count;
-            delete series;
-          }};
+OperatorSeries& OperatorSeriesAccount::series() {
+  if (!is_own_) return pool_.shared_;
+  if (!open_) open_ = std::make_unique<OperatorSeries>(read());
+  return *open_;
+}
+
+void OperatorSeriesAccount::rest() {
+  if (!open_) return;
+  Packer packer;
+  visit(packer, std::as_const(*open_));
+  packed_ = packer.bytes();
+  open_.reset();
+}
+
+OperatorSeries OperatorSeriesAccount::read() const {
+  if (!is_own_) return pool_.shared_;
+  if (open_) return *open_;
+  OperatorSeries series;
+  if (!packed_.empty()) {
+    Unpacker unpacker(packed_);
+    visit(unpacker, series);
+  }
+  return series;
+}
+
+OperatorSeriesAccount OperatorSeriesPool::take() {
+  const bool is_own = own_count_ < own_max_;
+  if (is_own) ++own_count_;
+  return {*this, is_own};
 }
 
 }  // namespace hangar::operators

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/time.h"
 #include "kube/object.h"
+#include "operators/packing.h"
 
 #include <array>
 #include <cstddef>
@@ -28,14 +29,23 @@ class SlimHistogram {
   void observe(double value);
   [[nodiscard]] Histogram::Snapshot snapshot() const;
 
+  // What it has counted, for a Packer or an Unpacker.
+  template <class Archive>
+  void visit(this auto& self, Archive& archive) {
+    for (auto& count : self.counts_)
+      archive(count);
+    archive(self.sum_);
+  }
+
  private:
   std::span<const double> bounds_;
   std::array<std::uint64_t, 16> counts_{};  // Of these as many as there are bounds, and one.
   double sum_ = 0;
 };
 
-// Guests choose their methods; what is shown is one of HTTP's, or "other". For ever valid.
-[[nodiscard]] std::string_view known_method(std::string_view method);
+// Guests choose their methods; what is shown is one of HTTP's, or "other".
+enum class KnownMethod : std::uint8_t { Get, Post, Put, Patch, Delete, Head, Options, Other };
+[[nodiscard]] KnownMethod known_method(std::string_view method);
 
 // What has happened to one operator since the host has run it, or to several that share one. Loop
 // thread.
@@ -43,7 +53,7 @@ struct OperatorSeries {
   OperatorSeries();
 
   // One answer of the API server, as the operator's guest got it.
-  void answered(std::string_view method, int code);
+  void answered(KnownMethod method, int code);
 
   std::uint64_t turns_succeeded = 0;
   std::uint64_t failures = 0;  // Turns that failed, and whatever else ended a guest.
@@ -61,8 +71,8 @@ struct OperatorSeries {
   SlimHistogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
 
   struct Answers {
-    std::string_view method;  // As known_method() has it; "other" when there are too many kinds.
-    int code = 0;             // Zero then.
+    KnownMethod method = KnownMethod::Other;  // This when there are too many kinds,
+    int code = 0;                             // and this zero.
     std::uint64_t count = 0;
   };
   std::vector<Answers> answers;
@@ -71,7 +81,7 @@ struct OperatorSeries {
 // One operator at the moment of a scrape.
 struct OperatorReading {
   std::string controller;  // The label.
-  const OperatorSeries* series = nullptr;
+  OperatorSeries series;
   std::uint64_t resident_bytes = 0;
   std::uint64_t disk_bytes = 0;
   std::uint64_t events_waiting = 0;
@@ -85,20 +95,49 @@ struct OperatorReading {
 // All series of `readings`.
 void add_series(Metrics::Families& families, std::span<const OperatorReading> readings);
 
+class OperatorSeriesPool;
+
+// The series that one operator's are counted in: its own, or those that it shares with others.
+// Loop thread.
+class OperatorSeriesAccount {
+ public:
+  OperatorSeriesAccount(const OperatorSeriesAccount&) = delete;
+  OperatorSeriesAccount& operator=(const OperatorSeriesAccount&) = delete;
+  ~OperatorSeriesAccount();
+
+  [[nodiscard]] OperatorSeries& series();
+  // Nothing is to be counted for a while: its own take some ten bytes until series() is asked for.
+  void rest();
+
+  [[nodiscard]] bool is_own() const { return is_own_; }
+  [[nodiscard]] OperatorSeries read() const;
+
+ private:
+  friend class OperatorSeriesPool;
+  OperatorSeriesAccount(OperatorSeriesPool& pool, bool is_own) : pool_(pool), is_own_(is_own) {}
+
+  OperatorSeriesPool& pool_;
+  const bool is_own_;
+  std::unique_ptr<OperatorSeries> open_;  // Of its own, while they are not packed.
+  PackedBytes packed_;                    // Empty: nothing was counted.
+};
+
 // Who has series of its own: the first kOperatorSeriesMax that ask. The others share one, so that
 // there are never more. Loop thread.
 class OperatorSeriesPool {
  public:
-  explicit OperatorSeriesPool(std::size_t own_max);
+  explicit OperatorSeriesPool(std::size_t own_max) : own_max_(own_max) {}
 
-  // Counted as its own until the result is dropped.
-  [[nodiscard]] std::shared_ptr<OperatorSeries> take();
-  [[nodiscard]] const std::shared_ptr<OperatorSeries>& shared() const { return shared_; }
+  // The pool outlives it.
+  [[nodiscard]] OperatorSeriesAccount take();
+  [[nodiscard]] const OperatorSeries& shared() const { return shared_; }
 
  private:
+  friend class OperatorSeriesAccount;
+
   const std::size_t own_max_;
-  const std::shared_ptr<std::size_t> own_count_;  // Who has one may outlive this.
-  const std::shared_ptr<OperatorSeries> shared_;
+  std::size_t own_count_ = 0;
+  OperatorSeries shared_;
 };
 
 }  // namespace hangar::operators

@@ -61,11 +61,11 @@ TEST_F(OperatorSeriesTest, AnOperatorHasWhatAControllerInAContainerWouldExpose) 
   series.resumes = 4;
   series.resume_time = std::chrono::milliseconds(500);
   series.turn_seconds.observe(0.002);
-  series.answered("GET", 200);
-  series.answered("GET", 200);
-  series.answered("PUT", 409);
+  series.answered(KnownMethod::Get, 200);
+  series.answered(KnownMethod::Get, 200);
+  series.answered(KnownMethod::Put, 409);
   readings_ = {{.controller = controller_label({"shop", "prices"}),
-                .series = &series,
+                .series = series,
                 .resident_bytes = 4096,
                 .disk_bytes = 300,
                 .events_waiting = 7,
@@ -102,7 +102,7 @@ TEST_F(OperatorSeriesTest, TheFamiliesAreSharedWithThoseOfTheHostsOwnControllers
   metrics_.counter("controller_runtime_reconcile_errors_total", "", {{"controller", "airway"}})
       .add(3);
   OperatorSeries series;
-  readings_ = {{.controller = "shop/prices", .series = &series}};
+  readings_ = {{.controller = "shop/prices", .series = series}};
 
   const std::vector<std::string> lines = scrape(metrics_);
   EXPECT_THAT(lines, Contains("controller_runtime_reconcile_errors_total{controller=airway} 3"));
@@ -113,8 +113,8 @@ TEST_F(OperatorSeriesTest, TheFamiliesAreSharedWithThoseOfTheHostsOwnControllers
 
 TEST_F(OperatorSeriesTest, NothingIsLeftOfAnOperatorThatIsGone) {
   OperatorSeries series;
-  series.answered("GET", 200);
-  readings_ = {{.controller = "shop/prices", .series = &series}};
+  series.answered(KnownMethod::Get, 200);
+  readings_ = {{.controller = "shop/prices", .series = series}};
   ASSERT_THAT(scrape(metrics_), Not(IsEmpty()));
 
   readings_.clear();
@@ -124,28 +124,72 @@ TEST_F(OperatorSeriesTest, NothingIsLeftOfAnOperatorThatIsGone) {
 TEST(OperatorSeries, AGuestCannotMakeMoreSeriesThanTheBound) {
   OperatorSeries series;
   for (int code = 100; code < 600; ++code)
-    series.answered(fmt::format("METHOD{}", code), code);
+    series.answered(known_method(fmt::format("METHOD{}", code)), code);
 
   EXPECT_THAT(series.answers, SizeIs(limits::kOperatorAnswerKindsMax));
-  EXPECT_THAT(series.answers, Each(testing::Field(&OperatorSeries::Answers::method, "other")));
+  EXPECT_THAT(series.answers,
+              Each(testing::Field(&OperatorSeries::Answers::method, KnownMethod::Other)));
   std::uint64_t sum = 0;
   for (const OperatorSeries::Answers& answers : series.answers)
     sum += answers.count;
   EXPECT_EQ(sum, 500);
 }
 
+TEST(KnownMethod, AnythingElseIsOther) {
+  EXPECT_EQ(known_method("GET"), KnownMethod::Get);
+  EXPECT_EQ(known_method("OPTIONS"), KnownMethod::Options);
+  EXPECT_EQ(known_method("get"), KnownMethod::Other);
+  EXPECT_EQ(known_method(""), KnownMethod::Other);
+}
+
 TEST(OperatorSeriesPool, TheFirstHaveTheirOwnAndTheOthersShareOne) {
   OperatorSeriesPool pool(2);
-  auto first = pool.take();
-  const auto second = pool.take();
-  const auto third = pool.take();
-  EXPECT_NE(first, second);
-  EXPECT_NE(first, pool.shared());
-  EXPECT_EQ(third, pool.shared());
-  EXPECT_EQ(pool.take(), pool.shared());
+  {
+    OperatorSeriesAccount first = pool.take();
+    OperatorSeriesAccount second = pool.take();
+    OperatorSeriesAccount third = pool.take();
+    EXPECT_NE(&first.series(), &second.series());
+    EXPECT_NE(&first.series(), &pool.shared());
+    EXPECT_EQ(&third.series(), &pool.shared());
+    EXPECT_FALSE(pool.take().is_own());
+  }
+  EXPECT_TRUE(pool.take().is_own()) << "what is gone makes room for another";
+}
 
-  first.reset();
-  EXPECT_NE(pool.take(), pool.shared()) << "what is gone makes room for another";
+TEST_F(OperatorSeriesTest, NothingIsLostWhileAnOperatorRests) {
+  OperatorSeriesPool pool(1);
+  OperatorSeriesAccount account = pool.take();
+  const auto count_up = [](OperatorSeries& series) {
+    std::uint64_t number = 1;
+    for (std::uint64_t* const each :
+         {&series.turns_succeeded, &series.failures, &series.traps, &series.restarts, &series.wakes,
+          &series.events, &series.events_coalesced, &series.resumes, &series.suspends}) {
+      *each += number;
+      number *= 100;
+    }
+    for (Duration* const each : {&series.resume_time, &series.suspend_time, &series.cpu_time})
+      *each += std::chrono::milliseconds(number++);
+    series.turn_seconds.observe(0.002);
+    series.turn_seconds.observe(1000);
+    series.queue_seconds.observe(0.1);
+    series.answered(KnownMethod::Get, 200);
+    series.answered(KnownMethod::Other, 0);
+  };
+  OperatorSeries expected;
+  const auto readings = [](const OperatorSeries& series) {
+    return std::vector<OperatorReading>{{.controller = "shop/prices", .series = series}};
+  };
+  for (int round = 0; round < 2; ++round) {
+    count_up(account.series());
+    count_up(expected);
+    account.rest();
+    account.rest();
+    readings_ = readings(account.read());
+    const std::vector<std::string> lines = scrape(metrics_);
+    readings_ = readings(expected);
+    EXPECT_EQ(lines, scrape(metrics_));
+    EXPECT_EQ(account.read().turn_seconds.snapshot().sum, expected.turn_seconds.snapshot().sum);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ class OutputAllowance {
   [[nodiscard]] std::optional<std::uint64_t> tell_dropped(Instant now);
   [[nodiscard]] bool has_untold() const { return dropped_bytes_ > 0; }
 
+  // As if nothing had ever been printed.
+  [[nodiscard]] bool is_as_new(Instant now) {
+    return !has_untold() && bytes_.is_full(now) && tells_.is_full(now);
+  }
+
  private:
   reconcile::TokenBucket bytes_;
   reconcile::TokenBucket tells_{{.per_second = 1, .burst = 1}};

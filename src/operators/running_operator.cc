@@ -1,6 +1,7 @@
 #include "operators/running_operator.h"
 
 #include "base/assert.h"
+#include "base/in_slot.h"
 #include "base/limits.h"
 
 #include <fmt/format.h>
@@ -28,8 +29,15 @@ Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule
   return {.sleep_after = may_sleep ? std::optional(sleep.after) : std::nullopt};
 }
 
-reconcile::TokenBucket::Options request_rate(const OperatorLimits& limits) {
-  return {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second};
+std::optional<reconcile::TokenBucket> request_rate(const OperatorLimits& limits) {
+  if (limits.requests_per_second <= 0) return std::nullopt;
+  return reconcile::TokenBucket(
+      {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second});
+}
+
+kube::Identity identity_of(const Operator& spec) {
+  if (spec.service_account.empty()) return {};
+  return kube::service_account(spec.key.namespace_, spec.service_account);
 }
 
 // From microseconds (a resume) to the longest turn.
@@ -65,7 +73,7 @@ OperatorMetrics::OperatorMetrics(Metrics& metrics)
                                         wake_buckets())) {}
 
 // One request of the guest, and who hears its answer.
-class RunningOperator::Call final : public gateway::Answer {
+class RunningOperator::Call final : public gateway::Answer, public slots::InSlot {
  public:
   Call(RunningOperator& owner, std::uint64_t id, bool is_stream)
       : owner_(&owner), id_(id), is_stream_(is_stream) {}
@@ -73,9 +81,9 @@ class RunningOperator::Call final : public gateway::Answer {
   // Nobody is interested in the answer any more.
   void detach() { owner_ = nullptr; }
 
-  void begin(kube_runtime::HttpRequest request) {
+  void begin(const kube::Identity& identity, kube_runtime::HttpRequest request) {
     method_ = known_method(request.method);
-    exchange_ = owner_->parts_.gateway.begin(owner_->identity_,
+    exchange_ = owner_->parts_.gateway.begin(identity,
                                              {.method = std::move(request.method),
                                               .target = std::move(request.uri),
                                               .headers = std::move(request.headers),
@@ -90,75 +98,74 @@ class RunningOperator::Call final : public gateway::Answer {
   }
   void on_head(int status, http::Headers headers) override {
     if (owner_ == nullptr) return;
-    owner_->series_->answered(method_, status);
+    owner_->series_.series().answered(method_, status);
     owner_->arrive(id_, Head{.status = status, .headers = std::move(headers)});
   }
   void on_piece(gateway::Piece piece) override {
     if (owner_ == nullptr) return;
     if (is_stream_) {
       // A bookmark stands behind what came before it, and means nothing behind what came later.
-      bookmark_.reset();
+      text_.clear();
       set_under_way(0);
       owner_->arrive(id_, std::move(piece));
       return;
     }
-    if (auto* const text = std::get_if<std::string>(&piece); text != nullptr && body_.empty()) {
-      body_ = std::move(*text);  // All of it usually, and large.
+    if (auto* const text = std::get_if<std::string>(&piece); text != nullptr && text_.empty()) {
+      text_ = std::move(*text);  // All of it usually, and large.
     } else {
-      body_ += gateway::text_of(piece);
+      text_ += gateway::text_of(piece);
     }
-    set_under_way(body_.size());
+    set_under_way(text_.size());
     owner_->check_answers();
   }
   void on_bookmark(std::string line) override {
     if (owner_ == nullptr || !is_stream_) return;
-    bookmark_ = std::move(line);
-    if (owner_->life_.is_resident()) owner_->arrive(id_, gateway::Piece(*take_bookmark()));
+    text_ = std::move(line);
+    if (owner_->life_.is_resident()) owner_->arrive(id_, gateway::Piece(take_bookmark()));
   }
   void on_end() override {
     if (owner_ == nullptr) return;
     set_under_way(0);
-    if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(body_)));
+    if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(text_)));
     // The body may have been too much: then nobody is interested any more.
     if (owner_ != nullptr) owner_->arrive(id_, End{});
   }
 
+  [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] bool is_stream() const { return is_stream_; }
-  [[nodiscard]] std::optional<std::string> take_bookmark() {
-    return std::exchange(bookmark_, std::nullopt);
-  }
+  // Of a stream; empty when there is none.
+  [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
 
  private:
   // With an owner.
   void set_under_way(std::uint64_t bytes) {
-    owner_->under_way_bytes_ += bytes;
-    owner_->under_way_bytes_ -= std::exchange(under_way_, bytes);
+    if (bytes == under_way_) return;
+    Work& work = owner_->work();
+    work.under_way_bytes += bytes;
+    work.under_way_bytes -= std::exchange(under_way_, bytes);
   }
 
   RunningOperator* owner_;
   const std::uint64_t id_;
   const bool is_stream_;
-  std::string_view method_ = "other";
-  std::uint64_t under_way_ = 0;          // Of the owner's under_way_bytes_.
-  std::string body_;                     // Of a call that is no stream.
-  std::optional<std::string> bookmark_;  // Held back while the guest sleeps.
+  KnownMethod method_ = KnownMethod::Other;
+  std::uint64_t under_way_ = 0;  // Of the owner's under_way_bytes.
+  // Of a stream the bookmark that is held back while the guest sleeps; else the body so far.
+  std::string text_;
   std::unique_ptr<gateway::Exchange> exchange_;
 };
 
-RunningOperator::RunningOperator(const Parts& parts, Operator spec, OperatorModule module,
-                                 kube::Identity identity, std::shared_ptr<OperatorSeries> series)
+RunningOperator::RunningOperator(const Parts& parts, const Operator& spec, OperatorModule module)
     : parts_(parts),
-      spec_(std::move(spec)),
-      module_(std::move(module)),
-      identity_(std::move(identity)),
-      series_(std::move(series)),
-      life_(life_options(spec_.sleep, *module_.code)),
-      requests_(request_rate(spec_.limits)),
-      output_(spec_.limits.log_bytes) {}
+      key_(spec.key),
+      packed_({.spec = spec, .resolved = std::move(module.resolved)}),
+      module_(std::move(module.code)),
+      series_(parts.series.take()),
+      life_(life_options(spec.sleep, *module_)),
+      requests_(request_rate(spec.limits)) {}
 
 RunningOperator::~RunningOperator() {
-  *is_alive_ = false;
-  HANGAR_ASSERT(!life_.is_busy() || stopped_, "an operator is stopped before it is destroyed");
+  HANGAR_ASSERT(!life_.is_busy() || is_stopped_, "an operator is stopped before it is destroyed");
 }
 
 void RunningOperator::start() {
@@ -166,14 +173,15 @@ void RunningOperator::start() {
 }
 
 io::Task<void> RunningOperator::stop() {
-  if (stop_.stop_requested()) co_return;
-  stop_.request_stop();
+  if (std::exchange(is_stopped_, true)) co_return;
   if (life_.is_busy()) {
-    stopped_.emplace(parts_.loop);
-    co_await stopped_->wait();
+    work().stop.request_stop();
+    work().stopped.emplace(parts_.loop);
+    co_await work().stopped->wait();
   }
   drop_guest();
-  *is_alive_ = false;
+  work_.reset();
+  output_.reset();
 }
 
 void RunningOperator::press() {
@@ -192,26 +200,27 @@ std::uint64_t RunningOperator::disk_bytes() const {
 // Several things that happen in one turn of the loop are one reason to look.
 void RunningOperator::look_later() {
   if (std::exchange(will_look_, true)) return;
-  parts_.loop.post([this, alive = is_alive_] {
-    if (!*alive) return;
-    will_look_ = false;
-    look();
+  parts_.loop.post([weak = weak_from_this()] {
+    const std::shared_ptr<RunningOperator> self = weak.lock();
+    if (!self) return;
+    self->will_look_ = false;
+    self->look();
   });
 }
 
 void RunningOperator::look() {
-  if (stop_.stop_requested()) return;
-  look_timer_.cancel();
+  if (is_stopped_) return;
+  if (work_) work_->look_timer.cancel();
   life_.expect_answer(plain_calls_ > 0);
   const Life::Step step = life_.next(io::Loop::now());
   if (step.act != Life::Act::Nothing) {
     parts_.loop.spawn(carry_out(step.act));
     return;
   }
-  if (!life_.is_busy() && plain_calls_ == 0) starting_.reset();
+  if (!life_.is_busy() && plain_calls_ == 0 && work_) work_->starting.reset();
   if (step.ask_again) {
     const Duration delay = std::max(Duration::zero(), Duration(*step.ask_again - io::Loop::now()));
-    look_timer_ = parts_.loop.after(delay, [this] { look(); });
+    work().look_timer = parts_.loop.after(delay, [this] { look(); });
   }
 }
 
@@ -221,8 +230,8 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
   } else {
     co_await take_turn(act);
   }
-  if (stop_.stop_requested()) {
-    if (stopped_) stopped_->set(true);
+  if (is_stopped_) {
+    work().stopped->set(true);
     co_return;
   }
   look_later();
@@ -230,30 +239,33 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
 }
 
 io::Task<Result<>> RunningOperator::wait_to_start() {
-  io::Semaphore::Slot start = HANGAR_CO_TRY(co_await parts_.starts.acquire(stop_.get_token()));
-  starting_.emplace(std::move(start),
-                    parts_.loop.after(limits::kOperatorStartWait, [this] { starting_.reset(); }));
+  io::Semaphore::Slot start =
+      HANGAR_CO_TRY(co_await parts_.starts.acquire(work().stop.get_token()));
+  work().starting.emplace(std::move(start), parts_.loop.after(limits::kOperatorStartWait,
+                                                              [this] { work().starting.reset(); }));
   co_return Result<>();
 }
 
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
-  GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec_, stop_.get_token()));
-  kube_runtime::GuestOptions options{.args = {spec_.key.name},
+  const std::stop_token stop = work().stop.get_token();
+  const Operator spec = this->spec();
+  GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec, stop));
+  kube_runtime::GuestOptions options{.args = {spec.key.name},
                                      .environment = std::move(inputs.environment),
                                      .files = std::move(inputs.files),
-                                     .memory_bytes_max = spec_.limits.memory_bytes,
-                                     .cpu_time_max = spec_.limits.cpu_time_per_wake,
-                                     .output_bytes_max = spec_.limits.log_bytes};
-  std::ranges::copy(spec_.args, std::back_inserter(options.args));
+                                     .memory_bytes_max = spec.limits.memory_bytes,
+                                     .cpu_time_max = spec.limits.cpu_time_per_wake,
+                                     .output_bytes_max = spec.limits.log_bytes};
+  std::ranges::copy(spec.args, std::back_inserter(options.args));
   const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
-  guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_.code, std::move(options));
+  guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_, std::move(options));
   parts_.metrics.starts.add();
-  co_return co_await guest_->start(stop_.get_token());
+  co_return co_await guest_->start(stop);
 }
 
 io::Task<void> RunningOperator::take_turn(Life::Act act) {
   if (act == Life::Act::Start) {
-    if (life_.start_count() > 1) ++series_->restarts;
+    if (life_.start_count() > 1) ++series_.series().restarts;
     drop_guest();
     const Result<> waited = co_await wait_to_start();
     const Instant began = io::Loop::now();
@@ -263,14 +275,14 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
     co_return;
   }
   const Instant began = io::Loop::now();
-  const Instant arrived = first_arrival_.value_or(began);
+  const Instant arrived = work().first_arrival.value_or(began);
   const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
   const Instant turn_began = io::Loop::now();
-  first_arrival_.reset();
+  work().first_arrival.reset();
   life_.on_handed_over();
   std::vector<Wakeup> wakeups = take_wakeups();
   const std::size_t count = wakeups.size();
-  TurnOutcome outcome = co_await guest_->wake(std::move(wakeups), stop_.get_token());
+  TurnOutcome outcome = co_await guest_->wake(std::move(wakeups), work().stop.get_token());
 
   ++statistics_.wakes;
   statistics_.last_wake = io::Loop::wall_now();
@@ -281,15 +293,16 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   if (count > 1) metrics.events_coalesced.add(static_cast<double>(count - 1));
   const Instant ended = io::Loop::now();
   metrics.wake_seconds.observe(seconds_of(ended - arrived));
-  ++series_->wakes;
-  series_->events += count;
-  if (count > 1) series_->events_coalesced += count - 1;
-  series_->queue_seconds.observe(seconds_of(turn_began - arrived));
+  OperatorSeries& series = series_.series();
+  ++series.wakes;
+  series.events += count;
+  if (count > 1) series.events_coalesced += count - 1;
+  series.queue_seconds.observe(seconds_of(turn_began - arrived));
   if (outcome.was_asleep) {
     statistics_.last_resume_time = outcome.resume_time;
     metrics.resume_seconds.observe(seconds_of(outcome.resume_time));
-    ++series_->resumes;
-    series_->resume_time += outcome.resume_time;
+    ++series.resumes;
+    series.resume_time += outcome.resume_time;
   }
   on_outcome(std::move(outcome), ended - turn_began);
 }
@@ -302,26 +315,40 @@ io::Task<void> RunningOperator::fall_asleep() {
     parts_.metrics.suspends.add();
     const Duration took = io::Loop::now() - began;
     parts_.metrics.suspend_seconds.observe(seconds_of(took));
-    ++series_->suspends;
-    series_->suspend_time += took;
+    OperatorSeries& series = series_.series();
+    ++series.suspends;
+    series.suspend_time += took;
   } else {
     parts_.metrics.suspend_failures.add();
-    parts_.log.warning("an operator stays resident", {{"namespace", spec_.key.namespace_},
-                                                      {"name", spec_.key.name},
-                                                      {"error", slept.error().message()}});
+    parts_.log.warning(
+        "an operator stays resident",
+        {{"namespace", key_.namespace_}, {"name", key_.name}, {"error", slept.error().message()}});
   }
   life_.on_sleep_ended(slept ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
                        io::Loop::now());
+  if (life_.phase() == Phase::Asleep) rest();
   if (life_.phase() == Phase::BackOff) drop_guest();
 }
 
+void RunningOperator::rest() {
+  series_.rest();
+  calls_.shrink_to_fit();
+  delays_.shrink_to_fit();
+  if (output_ && output_->allowance.is_as_new(io::Loop::now())) output_.reset();
+  if (work_ && work_->is_nothing()) work_.reset();
+}
+
 void RunningOperator::keep_output(const TurnOutcome& outcome) {
+  if (!output_) {
+    if (outcome.output.empty() && outcome.output_dropped_bytes == 0) return;
+    output_ = std::make_unique<Output>(OutputAllowance(spec().limits.log_bytes));
+  }
   const Instant now = io::Loop::now();
   const WallTime time = io::Loop::wall_now();
   std::string text;
   const auto keep = [&](const OperatorLogs::Line& line, std::string_view formatted) {
-    parts_.log.info("output", {{"namespace", spec_.key.namespace_},
-                               {"name", spec_.key.name},
+    parts_.log.info("output", {{"namespace", key_.namespace_},
+                               {"name", key_.name},
                                {"stream", std::string(line.stream)},
                                {"text", std::string(line.text)}});
     text += formatted;
@@ -331,57 +358,59 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
     const OperatorLogs::Line line{
         .time = time, .stream = is_error ? "stderr" : "stdout", .text = printed.text};
     if (const std::string formatted = OperatorLogs::format(line);
-        output_.take(formatted.size(), now)) {
+        output_->allowance.take(formatted.size(), now)) {
       keep(line, formatted);
     } else {
-      output_.drop(printed.text.size() + 1);
+      output_->allowance.drop(printed.text.size() + 1);
     }
   }
-  output_.drop(outcome.output_dropped_bytes);
-  if (const std::optional<std::uint64_t> dropped = output_.tell_dropped(now)) {
+  output_->allowance.drop(outcome.output_dropped_bytes);
+  if (const std::optional<std::uint64_t> dropped = output_->allowance.tell_dropped(now)) {
     const std::string told = fmt::format("[{} more bytes were dropped: limits.logBytes]", *dropped);
     const OperatorLogs::Line line{.time = time, .stream = "stderr", .text = told};
     keep(line, OperatorLogs::format(line));
   }
   // The guest may never print again.
-  if (output_.has_untold()) {
-    output_timer_ = parts_.loop.after(std::chrono::seconds(1), [this] {
-      if (!stop_.stop_requested()) keep_output({});
+  if (output_->allowance.has_untold()) {
+    output_->timer = parts_.loop.after(std::chrono::seconds(1), [this] {
+      if (!is_stopped_) keep_output({});
     });
   }
   if (text.empty()) return;
-  if (const Result<> kept = parts_.output.append({.key = spec_.key, .uid = spec_.uid}, text);
-      !kept) {
+  if (const Result<> kept = parts_.output.append({.key = key_, .uid = spec().uid}, text); !kept) {
     parts_.log.warning("output is not kept", {{"error", kept.error().message()}});
   }
 }
 
 void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   keep_output(outcome);
-  series_->turn_seconds.observe(seconds_of(took));
-  series_->cpu_time += outcome.cpu_time;
-  if (stop_.stop_requested()) {
+  OperatorSeries& series = series_.series();
+  series.turn_seconds.observe(seconds_of(took));
+  series.cpu_time += outcome.cpu_time;
+  if (is_stopped_) {
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
     return;
   }
   if (!outcome.ended || outcome.exit_code.value_or(0) != 0) {
     life_.on_turn_ended(Life::TurnEnd::Waits, io::Loop::now());
-    if (!outcome.ended && outcome.ended.error().kind() == ErrorKind::GuestFault) ++series_->traps;
+    if (!outcome.ended && outcome.ended.error().kind() == ErrorKind::GuestFault) ++series.traps;
     fail(outcome.ended ? Error(ErrorKind::GuestFault,
                                fmt::format("the guest exited with code {}", *outcome.exit_code))
                        : std::move(outcome.ended).error());
     return;
   }
-  ++series_->turns_succeeded;
+  ++series.turns_succeeded;
   for (const kube_runtime::Delay& delay : outcome.delays) {
-    delays_[delay.id] =
-        parts_.loop.after(delay.duration, [this, id = delay.id] { arrive(id, End{}); });
+    delays_.push_back(
+        {.id = delay.id,
+         .timer = parts_.loop.after(delay.duration, [this, id = delay.id] { arrive(id, End{}); })});
   }
-  std::ranges::move(outcome.calls, std::back_inserter(waiting_calls_));
+  Work& work = this->work();
+  std::ranges::move(outcome.calls, std::back_inserter(work.waiting_calls));
   // Nothing is under way: nothing will ever wake it.
   const bool is_done =
-      outcome.exit_code || (!is_overflowing_ && calls_.empty() && delays_.empty() &&
-                            waiting_calls_.empty() && arrivals_.empty());
+      outcome.exit_code || (!work.is_overflowing && calls_.empty() && delays_.empty() &&
+                            work.waiting_calls.empty() && work.arrivals.empty());
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
   if (life_.phase() == Phase::Running) {
     begin_calls();
@@ -392,66 +421,72 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
 
 void RunningOperator::fail(Error error) {
   parts_.metrics.failures.add();
-  ++series_->failures;
+  ++series_.series().failures;
   ++statistics_.failures;
   statistics_.last_error = error.message();
   life_.fail(io::Loop::now());
   if (!life_.is_busy()) drop_guest();
-  parts_.loop.post([this, alive = is_alive_, error = std::move(error)] {
-    if (*alive) parts_.on_failure(*this, error);
+  parts_.loop.post([weak = weak_from_this(), error = std::move(error)] {
+    const std::shared_ptr<RunningOperator> self = weak.lock();
+    if (self && !self->is_stopped_) self->parts_.on_failure(*self, error);
   });
   look_later();
 }
 
 // With it goes all that was meant for it.
 void RunningOperator::drop_guest() {
-  starting_.reset();
+  if (work_) work_->starting.reset();
   drop_answers();
-  is_overflowing_ = false;
+  if (work_) work_->is_overflowing = false;
   guest_.reset();
 }
 
 void RunningOperator::drop_answers() {
-  requests_timer_.cancel();
-  waiting_calls_.clear();
+  if (work_) {
+    work_->requests_timer.cancel();
+    work_->waiting_calls.clear();
+    work_->arrivals.clear();
+    work_->arrivals_bytes = 0;
+    work_->under_way_bytes = 0;
+    work_->first_arrival.reset();
+  }
   delays_.clear();
-  arrivals_.clear();
-  arrivals_bytes_ = 0;
-  under_way_bytes_ = 0;
-  first_arrival_.reset();
   plain_calls_ = 0;
-  for (const auto& [id, call] : calls_)
+  for (const std::unique_ptr<Call>& call : calls_)
     call->detach();
   // Later: one of them may be who called us.
   if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
 }
 
+RunningOperator::Calls::iterator RunningOperator::find_call(std::uint64_t id) {
+  const auto found = std::ranges::lower_bound(calls_, id, {}, &Call::id);
+  return found != calls_.end() && (*found)->id() == id ? found : calls_.end();
+}
+
 void RunningOperator::begin_calls() {
-  requests_timer_.cancel();
-  const bool is_limited = spec_.limits.requests_per_second > 0;
-  auto next = waiting_calls_.begin();
-  for (; next != waiting_calls_.end(); ++next) {
-    if (is_limited && !requests_.try_take(io::Loop::now())) break;
-    auto& call = calls_[next->id];
-    call = std::make_unique<Call>(*this, next->id, next->is_stream);
+  Work& work = this->work();
+  work.requests_timer.cancel();
+  if (work.waiting_calls.empty()) return;
+  const kube::Identity identity = identity_of(spec());
+  auto next = work.waiting_calls.begin();
+  for (; next != work.waiting_calls.end(); ++next) {
+    if (requests_ && !requests_->try_take(io::Loop::now())) break;
+    Call& call = *calls_.emplace_back(std::make_unique<Call>(*this, next->id, next->is_stream));
     if (!next->is_stream) ++plain_calls_;
     ++statistics_.requests;
     parts_.metrics.requests.add();
-    call->begin(std::move(next->request));
+    call.begin(identity, std::move(next->request));
   }
-  waiting_calls_.erase(waiting_calls_.begin(), next);
-  if (waiting_calls_.empty()) {
-    waiting_calls_.shrink_to_fit();
-    return;
-  }
-  const std::chrono::duration<double> one_more(1 / spec_.limits.requests_per_second);
-  requests_timer_ =
+  work.waiting_calls.erase(work.waiting_calls.begin(), next);
+  if (work.waiting_calls.empty()) return;
+  const std::chrono::duration<double> one_more(1 / requests_->options().per_second);
+  work.requests_timer =
       parts_.loop.after(std::chrono::duration_cast<Duration>(one_more), [this] { begin_calls(); });
 }
 
 // The guest does not take what it asked for: it starts anew, without it.
 void RunningOperator::overflow() {
-  if (std::exchange(is_overflowing_, true)) return;
+  if (std::exchange(work().is_overflowing, true)) return;
   // At once: its turn, if it is in one, may be long.
   drop_answers();
   fail({ErrorKind::LimitExceeded,
@@ -461,22 +496,24 @@ void RunningOperator::overflow() {
 }
 
 void RunningOperator::check_answers() {
-  if (arrivals_bytes_ + under_way_bytes_ > limits::kGuestAnswersBytesMax) overflow();
+  const Work& work = this->work();
+  if (work.arrivals_bytes + work.under_way_bytes > limits::kGuestAnswersBytesMax) overflow();
 }
 
 void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what) {
-  if (!guest_ || is_overflowing_) return;
+  if (!guest_ || is_overflowing()) return;
   if (const auto* const piece = std::get_if<gateway::Piece>(&what)) {
-    arrivals_bytes_ += size_of(*piece);
+    work().arrivals_bytes += size_of(*piece);
   }
   check_answers();
-  if (!guest_ || is_overflowing_) return;
-  if (!first_arrival_) first_arrival_ = io::Loop::now();
-  arrivals_.push_back({.id = id, .what = std::move(what)});
+  if (!guest_ || is_overflowing()) return;
+  Work& work = this->work();
+  if (!work.first_arrival) work.first_arrival = io::Loop::now();
+  work.arrivals.push_back({.id = id, .what = std::move(what)});
   // The head of a plain answer alone is nothing that the guest can use.
-  const auto call = calls_.find(id);
-  const bool is_head_only = std::holds_alternative<Head>(arrivals_.back().what);
-  if (is_head_only && call != calls_.end() && !call->second->is_stream()) return;
+  const auto call = find_call(id);
+  const bool is_head_only = std::holds_alternative<Head>(work.arrivals.back().what);
+  if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;
   life_.on_arrival();
   look_later();
 }
@@ -484,10 +521,10 @@ void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece
 // In order of arrival. What has ended is forgotten here.
 std::vector<Wakeup> RunningOperator::take_wakeups() {
   std::vector<Wakeup> wakeups;
-  wakeups.reserve(arrivals_.size());
-  for (Arrival& arrival : std::exchange(arrivals_, {})) {
-    const auto call = calls_.find(arrival.id);
-    const bool is_plain = call != calls_.end() && !call->second->is_stream();
+  wakeups.reserve(work().arrivals.size());
+  for (Arrival& arrival : std::exchange(work().arrivals, {})) {
+    const auto call = find_call(arrival.id);
+    const bool is_plain = call != calls_.end() && !(*call)->is_stream();
     if (auto* const head = std::get_if<Head>(&arrival.what)) {
       wakeups.push_back({.id = arrival.id,
                          .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});
@@ -499,13 +536,14 @@ std::vector<Wakeup> RunningOperator::take_wakeups() {
       if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
       if (is_plain) --plain_calls_;
       if (call != calls_.end()) calls_.erase(call);
-      delays_.erase(arrival.id);
+      std::erase_if(delays_, [&](const Delay& delay) { return delay.id == arrival.id; });
     }
   }
-  arrivals_bytes_ = 0;
-  for (const auto& [id, call] : calls_) {
-    if (std::optional<std::string> line = call->take_bookmark()) {
-      wakeups.push_back({.id = id, .bytes = *std::move(line)});
+  work().arrivals_bytes = 0;
+  for (const std::unique_ptr<Call>& call : calls_) {
+    if (!call->is_stream()) continue;
+    if (std::string line = call->take_bookmark(); !line.empty()) {
+      wakeups.push_back({.id = call->id(), .bytes = std::move(line)});
     }
   }
   return wakeups;

@@ -10,18 +10,20 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "base/time.h"
 #include "gateway/gateway.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "kube/client.h"
+#include "kube/object.h"
 #include "operators/life.h"
 #include "operators/operator.h"
 #include "operators/operator_log.h"
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
 #include "operators/output_allowance.h"
+#include "operators/packed_operator.h"
 #include "reconcile/backoff.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -64,7 +66,7 @@ struct OperatorMetrics {
   Histogram& suspend_seconds;
 };
 
-class RunningOperator {
+class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
  public:
   // All of it outlives the operator.
   struct Parts {
@@ -78,15 +80,15 @@ class RunningOperator {
     Log log;
     io::Semaphore& starts;  // Of all operators that may be starting at once,
     io::Semaphore& turns;   // and those that may be under way.
+    OperatorSeriesPool& series;
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
     // A guest failed; the operator goes on by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
   };
-  // `series`: where it counts what happens to it alone; others may share them.
-  RunningOperator(const Parts& parts, Operator spec, OperatorModule module, kube::Identity identity,
-                  std::shared_ptr<OperatorSeries> series);
+  // Owned by a shared_ptr.
+  RunningOperator(const Parts& parts, const Operator& spec, OperatorModule module);
   RunningOperator(const RunningOperator&) = delete;
   RunningOperator& operator=(const RunningOperator&) = delete;
   ~RunningOperator();  // Stopped.
@@ -97,14 +99,17 @@ class RunningOperator {
   // It is to sleep as soon as it has nothing to do.
   void press();
 
-  [[nodiscard]] const Operator& spec() const { return spec_; }
-  [[nodiscard]] const OperatorModule& module() const { return module_; }
+  [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
+  [[nodiscard]] Operator spec() const { return packed_.unpack(key_).spec; }
+  [[nodiscard]] const wasm::SleepableModule& module() const { return *module_; }
+  // As OperatorModule has it.
+  [[nodiscard]] std::string resolved() const { return packed_.unpack(key_).resolved; }
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
   // Events and answers that wait for its next turn.
-  [[nodiscard]] std::size_t waiting_count() const { return arrivals_.size(); }
-  [[nodiscard]] const OperatorSeries& series() const { return *series_; }
+  [[nodiscard]] std::size_t waiting_count() const { return work_ ? work_->arrivals.size() : 0; }
+  [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
 
   struct Statistics {
     std::uint64_t wakes = 0;
@@ -154,43 +159,70 @@ class RunningOperator {
   void arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what);
   [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups();
 
+  // What it has to do, and what that needs. Mostly null in one that sleeps: there are thousands.
+  struct Work {
+    // From its place among those that start until it first has nothing to do.
+    struct Starting {
+      io::Semaphore::Slot slot;
+      io::Loop::Timer until;
+    };
+    std::optional<Starting> starting;
+
+    std::vector<Arrival> arrivals;
+    std::size_t arrivals_bytes = 0;
+    std::size_t under_way_bytes = 0;  // Of answers that are not all here yet.
+    bool is_overflowing = false;
+    std::optional<Instant> first_arrival;
+    // Held back by the rate limit.
+    std::vector<abi::kube_runtime::HttpCall> waiting_calls;
+    io::Loop::Timer requests_timer;
+
+    io::Loop::Timer look_timer;
+    std::stop_source stop;
+    std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.
+
+    [[nodiscard]] bool is_nothing() const {
+      return !starting && arrivals.empty() && under_way_bytes == 0 && waiting_calls.empty() &&
+             !stopped;
+    }
+  };
+  [[nodiscard]] Work& work() {
+    if (!work_) work_ = std::make_unique<Work>();
+    return *work_;
+  }
+  [[nodiscard]] bool is_overflowing() const { return work_ && work_->is_overflowing; }
+  // It sleeps: what only one at work needs is not kept.
+  void rest();
+
+  struct Output {
+    OutputAllowance allowance;
+    io::Loop::Timer timer;  // While there is something to tell about it.
+  };
+  struct Delay {
+    std::uint64_t id = 0;
+    io::Loop::Timer timer;
+  };
+  using Calls = std::vector<std::unique_ptr<Call>, slots::Allocator<std::unique_ptr<Call>>>;
+  [[nodiscard]] Calls::iterator find_call(std::uint64_t id);
+
   const Parts& parts_;
-  const Operator spec_;
-  const OperatorModule module_;
-  const kube::Identity identity_;
-  const std::shared_ptr<OperatorSeries> series_;
+  const kube::ObjectKey key_;
+  const PackedOperator packed_;
+  const std::shared_ptr<const wasm::SleepableModule> module_;
+  OperatorSeriesAccount series_;
   Life life_;
   Statistics statistics_;
 
-  // From its place among those that start until it first has nothing to do.
-  struct Starting {
-    io::Semaphore::Slot slot;
-    io::Loop::Timer until;
-  };
-  std::optional<Starting> starting_;
-
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
-  std::map<std::uint64_t, std::unique_ptr<Call>> calls_;
-  std::size_t plain_calls_ = 0;  // Of these, those that are no streams: answered soon.
-  std::map<std::uint64_t, io::Loop::Timer> delays_;
-  std::vector<Arrival> arrivals_;
-  std::size_t arrivals_bytes_ = 0;
-  std::size_t under_way_bytes_ = 0;  // Of answers that are not all here yet.
-  bool is_overflowing_ = false;
-  std::optional<Instant> first_arrival_;
-  // Held back by the rate limit.
-  std::vector<abi::kube_runtime::HttpCall> waiting_calls_;
-  reconcile::TokenBucket requests_;
-  io::Loop::Timer requests_timer_;
-
-  OutputAllowance output_;
-  io::Loop::Timer output_timer_;  // While there is something to tell about it.
-
-  io::Loop::Timer look_timer_;
+  // Both by their ids, which ascend.
+  Calls calls_;
+  std::vector<Delay, slots::Allocator<Delay>> delays_;
+  std::uint32_t plain_calls_ = 0;  // Of the calls, those that are no streams: answered soon.
   bool will_look_ = false;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // For what is posted.
-  std::stop_source stop_;
-  std::optional<io::OneShot<bool>> stopped_;  // Set when the act under way has ended.
+  bool is_stopped_ = false;
+  std::optional<reconcile::TokenBucket> requests_;  // Nothing: as many as it likes.
+  std::unique_ptr<Output> output_;                  // Null: as if it had never printed.
+  std::unique_ptr<Work> work_;
 };
 
 }  // namespace hangar::operators

@@ -53,6 +53,11 @@ Duration TokenBucket::reserve(Instant now) {
       std::chrono::duration<double>(-tokens_ / options_.per_second));
 }
 
+bool TokenBucket::is_full(Instant now) {
+  refill(now);
+  return tokens_ >= options_.burst;
+}
+
 void TokenBucket::refill(Instant now) {
   if (refilled_at_ == Instant()) refilled_at_ = now;  // The first use: full.
   if (now <= refilled_at_) return;

@@ -51,6 +51,10 @@ class TokenBucket {
   [[nodiscard]] bool try_take(Instant now, double count = 1);
   // Takes one in any case, and returns how long its owner waits until it exists.
   [[nodiscard]] Duration reserve(Instant now);
+  // As if nothing had ever been taken.
+  [[nodiscard]] bool is_full(Instant now);
+
+  [[nodiscard]] const Options& options() const { return options_; }
 
  private:
   void refill(Instant now);

@@ -1,0 +1,28 @@
+// An Operator while its guest runs, in as few bytes as it goes: most of it is needed again only
+// when a guest starts.
+#pragma once
+
+#include "kube/object.h"
+#include "operators/operator.h"
+#include "operators/packing.h"
+
+#include <string>
+
+namespace hangar::operators {
+
+class PackedOperator {
+ public:
+  struct Parts {
+    Operator spec;
+    std::string resolved;  // OperatorModule::resolved.
+  };
+  // Of the spec all but its key: whoever has the rest has that at hand.
+  explicit PackedOperator(const Parts& parts);
+
+  [[nodiscard]] Parts unpack(kube::ObjectKey key) const;
+
+ private:
+  PackedBytes bytes_;
+};
+
+}  // namespace hangar::operators

@@ -1,0 +1,48 @@
+#include "operators/packed_operator.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace hangar::operators {
+namespace {
+
+TEST(PackedOperator, ComesOutAsItWentIn) {
+  const Operator spec{
+      .key = {"shop", "prices"},
+      .uid = "5f0d",
+      .generation = std::numeric_limits<std::int64_t>::max(),
+      .module = "oci://registry.example.com/prices:1",
+      .sha256 = std::string(64, 'a'),
+      .insecure = true,
+      .args = {"", std::string("a\0b", 3), std::string(300, 'x')},
+      .environment = {{.name = "A", .value = "b=c\xff"},
+                      {.name = "B",
+                       .source = EnvironmentEntry::Source::Secret,
+                       .object = "o",
+                       .key = "k",
+                       .is_optional = true}},
+      .files = {{.path = "/etc/x", .is_secret = true, .object = "s", .is_optional = true}},
+      .service_account = "robot",
+      .limits = {.memory_bytes = std::numeric_limits<std::uint64_t>::max(),
+                 .cpu_time_per_wake = std::chrono::milliseconds(1500),
+                 .requests_per_second = 0.1,
+                 .log_bytes = 127},
+      .sleep = {.kind = SleepPolicy::Kind::Never, .after = std::chrono::seconds(-1)},
+  };
+  const PackedOperator packed({.spec = spec, .resolved = "oci://prices@sha256:00"});
+
+  const auto [unpacked, resolved] = packed.unpack(spec.key);
+  EXPECT_EQ(unpacked, spec);
+  EXPECT_EQ(resolved, "oci://prices@sha256:00");
+}
+
+TEST(PackedOperator, NothingSaidIsNothing) {
+  EXPECT_EQ(PackedOperator({}).unpack({}).spec, Operator{});
+}
+
+}  // namespace
+}  // namespace hangar::operators
