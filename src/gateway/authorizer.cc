@@ -108,7 +108,20 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
     state->decisions.erase(own);
   }
   decision->decided.notify_all();
+  forget_later(state);
   co_return answer;
+}
+
+void Authorizer::forget_later(const std::shared_ptr<State>& state) {
+  if (state->decisions.empty() || std::exchange(state->is_cared_for, true)) return;
+  const auto forget = [weak = std::weak_ptr(state)] {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->is_cared_for = false;
+    forget_old(*alive);
+    forget_later(alive);
+  };
+  state->care = state->client.loop().after(limits::kGatewayDecisionAge, forget);
 }
 
 void Authorizer::forget_old(State& state) {

@@ -30,8 +30,8 @@ struct Attributes {
   auto operator<=>(const Attributes&) const = default;
 };
 
-// Answers are believed for limits::kGatewayDecisionAge; who asks while the same is being asked
-// waits for that answer. Loop thread only.
+// Answers are believed for limits::kGatewayDecisionAge, and forgotten soon after; who asks while
+// the same is being asked waits for that answer. Loop thread only.
 class Authorizer {
  public:
   // `client` asks as the host.
@@ -41,9 +41,6 @@ class Authorizer {
   // with an empty user) may everything that the host may.
   [[nodiscard]] io::Task<Result<bool>> allows(kube::Identity identity, Attributes attributes,
                                               std::stop_token stop);
-
-  // Gives back the memory of what is not believed any more.
-  void forget_old() { forget_old(*state_); }
 
  private:
   struct Question {
@@ -62,10 +59,14 @@ class Authorizer {
   struct State {
     kube::Client client;
     std::map<Question, DecisionPtr> decisions = {};
+    io::Loop::Timer care = {};
+    bool is_cared_for = false;
   };
 
   static io::Task<Result<bool>> decide(std::shared_ptr<State> state, Question question,
                                        std::stop_token stop);
+  // What is old by then; on its own, as often as there is something left.
+  static void forget_later(const std::shared_ptr<State>& state);
   static void forget_old(State& state);
   static void make_room(State& state);
 

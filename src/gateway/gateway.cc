@@ -364,7 +364,6 @@ void Gateway::State::on_care() {
   for (const auto& feed : feeds.all())
     feed->tell_progress();
   feeds.sweep();
-  authorizer.forget_old();
   std::erase_if(watchings, [](const auto& watching) { return watching.expired(); });
   if (!std::exchange(is_rechecking, true)) parts.loop.spawn(recheck(shared_from_this()));
   if (!feeds.empty()) look_after();
