@@ -1,14 +1,15 @@
 // Who looks at which objects: finds those that one object concerns without asking all.
 #pragma once
 
+#include "base/slots.h"
 #include "kube/object.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,33 +17,26 @@ namespace hangar::gateway {
 
 // By namespace and name, either of which may be empty for any. A change costs the number of members
 // that it concerns, not of all. Members are found in the order in which they came.
+//
+// `place()` of a T is the namespace and name, which stay as they are while it is a member.
 template <class T>
 class Audience {
  public:
-  void add(const kube::ObjectKey& key, std::shared_ptr<T> member) {
-    members_[key].push_back({.id = next_id_++, .who = std::move(member)});
-    ++size_;
-  }
+  void add(std::shared_ptr<T> who) { members_.insert({.id = next_id_++, .who = std::move(who)}); }
 
-  void remove(const kube::ObjectKey& key, const T* member) {
-    const auto found = members_.find(key);
-    if (found == members_.end()) return;
-    Members& members = found->second;
+  void remove(const T& who) {
+    const auto [begin, end] = members_.equal_range(who.place());
     const auto position =
-        std::ranges::find(members, member, [](const Member& one) { return one.who.get(); });
-    if (position == members.end()) return;
-    members.erase(position);
-    --size_;
-    if (members.empty()) members_.erase(found);
+        std::find_if(begin, end, [&who](const Member& one) { return one.who.get() == &who; });
+    if (position != end) members_.erase(position);
   }
 
   // As values: whoever is called may come and go.
   [[nodiscard]] std::vector<std::shared_ptr<T>> concerned_by(const kube::ObjectKey& key) const {
-    Members found;
+    std::vector<Member> found;
     const auto collect = [&](const kube::ObjectKey& wanted) {
-      if (const auto position = members_.find(wanted); position != members_.end()) {
-        found.insert(found.end(), position->second.begin(), position->second.end());
-      }
+      const auto [begin, end] = members_.equal_range(wanted);
+      found.insert(found.end(), begin, end);
     };
     // Four different ones, or fewer: an object may have no namespace.
     collect({});
@@ -52,37 +46,41 @@ class Audience {
       collect(key);
     }
     std::ranges::sort(found, {}, &Member::id);
-    return people_of(std::move(found));
+    return people_of(found);
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<T>> all() const {
-    std::vector<std::shared_ptr<T>> out;
-    out.reserve(size_);
-    for (const auto& [key, members] : members_)
-      for (const Member& member : members)
-        out.push_back(member.who);
-    return out;
-  }
+  [[nodiscard]] std::vector<std::shared_ptr<T>> all() const { return people_of(members_); }
 
-  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
 
  private:
   struct Member {
     std::uint64_t id = 0;
     std::shared_ptr<T> who;
   };
-  using Members = std::vector<Member>;  // By id.
+  // By place, then by id.
+  struct Order {
+    using is_transparent = void;
+    bool operator()(const Member& one, const Member& other) const {
+      return std::tie(one.who->place(), one.id) < std::tie(other.who->place(), other.id);
+    }
+    bool operator()(const Member& one, const kube::ObjectKey& place) const {
+      return one.who->place() < place;
+    }
+    bool operator()(const kube::ObjectKey& place, const Member& one) const {
+      return place < one.who->place();
+    }
+  };
 
-  [[nodiscard]] static std::vector<std::shared_ptr<T>> people_of(Members members) {
+  [[nodiscard]] static std::vector<std::shared_ptr<T>> people_of(const auto& members) {
     std::vector<std::shared_ptr<T>> out;
     out.reserve(members.size());
-    for (Member& member : members)
-      out.push_back(std::move(member.who));
+    for (const Member& member : members)
+      out.push_back(member.who);
     return out;
   }
 
-  std::map<kube::ObjectKey, Members> members_;
-  std::size_t size_ = 0;
+  std::set<Member, Order, slots::Allocator<Member>> members_;
   std::uint64_t next_id_ = 0;
 };
 

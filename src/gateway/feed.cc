@@ -78,13 +78,12 @@ kube::ObjectPtr Feed::get(const kube::ObjectKey& key) const {
 void Feed::attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen) {
   viewer->seen_ = seen;
   viewer->is_attached_ = true;
-  const kube::ObjectKey place = place_of(*viewer);
-  audience_.add(place, std::move(viewer));
+  audience_.add(std::move(viewer));
 }
 
 void Feed::detach(Viewer& viewer) {
   if (!std::exchange(viewer.is_attached_, false)) return;
-  audience_.remove(place_of(viewer), &viewer);
+  audience_.remove(viewer);
   touch();
 }
 
@@ -201,10 +200,6 @@ void Feed::lose(Viewer& viewer) {
 void Feed::drop(Viewer& viewer) {
   detach(viewer);
   viewer.on_gone();
-}
-
-kube::ObjectKey Feed::place_of(const Viewer& viewer) {
-  return {viewer.view().namespace_(), viewer.view().name()};
 }
 
 }  // namespace hangar::gateway

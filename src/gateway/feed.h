@@ -39,6 +39,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     Viewer& operator=(const Viewer&) = delete;
     virtual ~Viewer() = default;
 
+    // The same one for as long as it is attached.
     [[nodiscard]] virtual const View& view() const = 0;
     virtual void on_line(WatchLine line) = 0;
     // Everything up to `version` has been shown.
@@ -50,6 +51,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     // was set back to an earlier state.
     virtual void on_gone() = 0;
 
+    [[nodiscard]] const kube::ObjectKey& place() const { return view().place(); }
     [[nodiscard]] bool is_attached() const { return is_attached_; }
 
    private:
@@ -102,7 +104,6 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void show(const Change& change);
   void lose(Viewer& viewer);
   void drop(Viewer& viewer);
-  [[nodiscard]] static kube::ObjectKey place_of(const Viewer& viewer);
 
   kube::Cache& cache_;
   const kube::Scope scope_;

@@ -39,16 +39,15 @@ const kube::ObjectPtr& Sight::left() {
 }
 
 View::View(std::string namespace_in, LabelSelector labels, FieldSelector fields)
-    : in_namespace_(std::move(namespace_in)),
+    : place_{.namespace_ = std::move(namespace_in), .name = fields.required_name().value_or("")},
       labels_(std::move(labels)),
       fields_(std::move(fields)) {
-  name_ = fields_.required_name().value_or("");
-  if (in_namespace_.empty()) in_namespace_ = fields_.required_namespace().value_or("");
+  if (place_.namespace_.empty()) place_.namespace_ = fields_.required_namespace().value_or("");
 }
 
 bool View::sees(const kube::Object& object) const {
   const kube::ObjectKey& key = object.key();
-  if (!in_namespace_.empty() && key.namespace_ != in_namespace_) return false;
+  if (!namespace_().empty() && key.namespace_ != namespace_()) return false;
   if (!fields_.matches(key)) return false;
   if (labels_.selects_all()) return true;
   const json::Value document = object.to_value();
@@ -58,7 +57,7 @@ bool View::sees(const kube::Object& object) const {
 std::optional<WatchLine> View::see(Sight& sight) const {
   const Change& change = sight.change();
   const kube::ObjectKey& key = change.object->key();
-  if (!in_namespace_.empty() && key.namespace_ != in_namespace_) return std::nullopt;
+  if (!namespace_().empty() && key.namespace_ != namespace_()) return std::nullopt;
   if (!fields_.matches(key)) return std::nullopt;
   const bool selects_all = labels_.selects_all();
   const bool is_in =

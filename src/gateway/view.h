@@ -37,9 +37,10 @@ class View {
   View() = default;
   View(std::string namespace_in, LabelSelector labels, FieldSelector fields);
 
-  // Every object that is seen has these; empty: any.
-  [[nodiscard]] const std::string& namespace_() const { return in_namespace_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
+  // Every object that is seen has this namespace and name; empty: any.
+  [[nodiscard]] const kube::ObjectKey& place() const { return place_; }
+  [[nodiscard]] const std::string& namespace_() const { return place_.namespace_; }
+  [[nodiscard]] const std::string& name() const { return place_.name; }
 
   [[nodiscard]] bool sees(const kube::Object& object) const;
   // What the change looks like from here, as the API server has it: what enters a selector is
@@ -47,8 +48,7 @@ class View {
   [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
 
  private:
-  std::string in_namespace_;
-  std::string name_;
+  kube::ObjectKey place_;
   LabelSelector labels_;
   FieldSelector fields_;
 };
