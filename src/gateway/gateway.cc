@@ -105,7 +105,6 @@ Attributes attributes_of(const RequestTarget& target, const FieldSelector& field
 
 // What a watch asks for; nothing when only the API server knows what to make of it.
 struct WatchPlan {
-  View view;
   std::string remote_fields;
   Attributes attributes;
   Watching::Beginning beginning;
@@ -143,6 +142,7 @@ std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
         std::min<std::int64_t>(*asked.timeout_seconds, std::chrono::seconds(kTimeoutMax).count()));
   }
   plan.options = {.view = View(target.namespace_, *std::move(labels), *std::move(fields)),
+                  .is_of_namespace = !target.namespace_.empty(),
                   .wants_bookmarks = asked.allow_watch_bookmarks};
   return plan;
 }
@@ -277,9 +277,9 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   // The same from the server: its reasons are better than ours.
   if (!feed) co_return co_await forward(std::move(self), std::move(work));
 
-  const auto watching = std::make_shared<Watching>(
-      self->parts.client, *feed, reply, std::move(work->identity), std::move(plan->attributes),
-      std::move(plan->options), self->open_count);
+  const auto watching =
+      std::make_shared<Watching>(self->parts.client, *feed, reply, std::move(work->identity),
+                                 std::move(plan->options), self->open_count);
   self->watchings.push_back(watching);
   self->look_after();
   co_await Watching::begin(watching, plan->beginning);

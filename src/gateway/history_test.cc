@@ -177,6 +177,16 @@ TEST(View, SeesItsNamespaceAndName) {
   EXPECT_FALSE(View("other", {}, {}).sees(*object("a", 1)));
 }
 
+TEST(View, KnowsItsSelectorsAsTheyWereWritten) {
+  const View view("ns", LabelSelector::parse("a in (b, c)").value(),
+                  FieldSelector::parse("status.phase==Running,metadata.name=x").value());
+  EXPECT_EQ(view.label_selector(), "a in (b, c)");
+  EXPECT_EQ(view.field_selector(), "status.phase==Running,metadata.name=x");
+  // Text that selects everything is text all the same.
+  EXPECT_EQ(View("ns", LabelSelector::parse(" ").value(), {}).label_selector(), " ");
+  EXPECT_EQ(View("ns", {}, {}).label_selector(), "");
+}
+
 // A watcher that is cut off after any event and goes on from the version it saw last, through
 // streams and lists, ends up with what there is.
 TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {

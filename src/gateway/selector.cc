@@ -173,6 +173,7 @@ class LabelSelector::Parser {
 
 Result<LabelSelector> LabelSelector::parse(std::string_view text) {
   LabelSelector out;
+  out.text_ = text;
   out.requirements_ = HANGAR_TRY(Parser(text).run());
   return out;
 }
@@ -212,6 +213,7 @@ bool LabelSelector::holds(const Requirement& requirement, const json::Object* la
 
 Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   FieldSelector out;
+  out.text_ = text;
   // Terms end at a comma without a backslash.
   while (!text.empty()) {
     std::size_t end = 0;

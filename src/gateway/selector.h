@@ -21,6 +21,8 @@ class LabelSelector {
   // InvalidInput for what the API server would refuse too.
   [[nodiscard]] static Result<LabelSelector> parse(std::string_view text);
 
+  // What was parsed.
+  [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool selects_all() const { return requirements_.empty(); }
   // `labels`: metadata.labels; null when there are none.
   [[nodiscard]] bool matches(const json::Object* labels) const;
@@ -36,6 +38,7 @@ class LabelSelector {
 
   [[nodiscard]] static bool holds(const Requirement& requirement, const json::Object* labels);
 
+  std::string text_;
   std::vector<Requirement> requirements_;
 };
 
@@ -46,6 +49,8 @@ class FieldSelector {
   FieldSelector() = default;
   [[nodiscard]] static Result<FieldSelector> parse(std::string_view text);
 
+  // What was parsed.
+  [[nodiscard]] const std::string& text() const { return text_; }
   // By the terms on metadata.name and metadata.namespace; the others are not looked at.
   [[nodiscard]] bool matches(const kube::ObjectKey& key) const;
   // What the others say, in a form that is the same for the same terms; empty when there are none.
@@ -64,6 +69,7 @@ class FieldSelector {
   };
   [[nodiscard]] std::optional<std::string> required(std::string_view field) const;
 
+  std::string text_;
   std::vector<Term> terms_;
 };
 

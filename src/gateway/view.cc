@@ -39,30 +39,45 @@ const kube::ObjectPtr& Sight::left() {
 }
 
 View::View(std::string namespace_in, LabelSelector labels, FieldSelector fields)
-    : place_{.namespace_ = std::move(namespace_in), .name = fields.required_name().value_or("")},
-      labels_(std::move(labels)),
-      fields_(std::move(fields)) {
-  if (place_.namespace_.empty()) place_.namespace_ = fields_.required_namespace().value_or("");
+    : place_{.namespace_ = std::move(namespace_in), .name = fields.required_name().value_or("")} {
+  if (place_.namespace_.empty()) place_.namespace_ = fields.required_namespace().value_or("");
+  if (labels.text().empty() && fields.text().empty()) return;
+  selectors_ = std::make_unique<const Selectors>(std::move(labels), std::move(fields));
+}
+
+std::string View::label_selector() const {
+  return selectors_ ? selectors_->labels.text() : std::string();
+}
+
+std::string View::field_selector() const {
+  return selectors_ ? selectors_->fields.text() : std::string();
+}
+
+bool View::covers(const kube::ObjectKey& key) const {
+  if (!namespace_().empty() && key.namespace_ != namespace_()) return false;
+  return !selectors_ || selectors_->fields.matches(key);
+}
+
+const LabelSelector* View::required_labels() const {
+  return selectors_ && !selectors_->labels.selects_all() ? &selectors_->labels : nullptr;
 }
 
 bool View::sees(const kube::Object& object) const {
-  const kube::ObjectKey& key = object.key();
-  if (!namespace_().empty() && key.namespace_ != namespace_()) return false;
-  if (!fields_.matches(key)) return false;
-  if (labels_.selects_all()) return true;
+  if (!covers(object.key())) return false;
+  const LabelSelector* const required = required_labels();
+  if (required == nullptr) return true;
   const json::Value document = object.to_value();
-  return labels_.matches(json::object_at(document, {"metadata", "labels"}));
+  return required->matches(json::object_at(document, {"metadata", "labels"}));
 }
 
 std::optional<WatchLine> View::see(Sight& sight) const {
   const Change& change = sight.change();
-  const kube::ObjectKey& key = change.object->key();
-  if (!namespace_().empty() && key.namespace_ != namespace_()) return std::nullopt;
-  if (!fields_.matches(key)) return std::nullopt;
-  const bool selects_all = labels_.selects_all();
+  if (!covers(change.object->key())) return std::nullopt;
+  const LabelSelector* const required = required_labels();
   const bool is_in =
-      change.type != Type::Deleted && (selects_all || labels_.matches(sight.labels()));
-  const bool was_in = change.previous && (selects_all || labels_.matches(sight.previous_labels()));
+      change.type != Type::Deleted && (required == nullptr || required->matches(sight.labels()));
+  const bool was_in =
+      change.previous && (required == nullptr || required->matches(sight.previous_labels()));
   if (is_in) {
     return WatchLine{was_in ? WatchLine::Type::Modified : WatchLine::Type::Added, change.object};
   }

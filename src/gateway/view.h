@@ -7,6 +7,7 @@
 #include "json/value.h"
 #include "kube/object.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -41,6 +42,9 @@ class View {
   [[nodiscard]] const kube::ObjectKey& place() const { return place_; }
   [[nodiscard]] const std::string& namespace_() const { return place_.namespace_; }
   [[nodiscard]] const std::string& name() const { return place_.name; }
+  // As they were written; empty when there are none.
+  [[nodiscard]] std::string label_selector() const;
+  [[nodiscard]] std::string field_selector() const;
 
   [[nodiscard]] bool sees(const kube::Object& object) const;
   // What the change looks like from here, as the API server has it: what enters a selector is
@@ -48,9 +52,18 @@ class View {
   [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
 
  private:
+  struct Selectors {
+    LabelSelector labels;
+    FieldSelector fields;
+  };
+
+  // As far as namespace and name say.
+  [[nodiscard]] bool covers(const kube::ObjectKey& key) const;
+  // Null: any will do.
+  [[nodiscard]] const LabelSelector* required_labels() const;
+
   kube::ObjectKey place_;
-  LabelSelector labels_;
-  FieldSelector fields_;
+  std::unique_ptr<const Selectors> selectors_;  // Null when there are none, as mostly.
 };
 
 }  // namespace hangar::gateway

@@ -30,15 +30,12 @@ namespace hangar::gateway {
 using Source = Reply::Source;
 
 Watching::Watching(const kube::Client& client, std::shared_ptr<Feed> feed,
-                   std::shared_ptr<Reply> reply, kube::Identity identity, Attributes attributes,
-                   Options options, Gauge& open_count)
+                   std::shared_ptr<Reply> reply, kube::Identity identity, Options options,
+                   Gauge& open_count)
     : client_(client),
       feed_(std::move(feed)),
       reply_(std::move(reply)),
       identity_(std::move(identity)),
-      is_of_namespace_(!attributes.namespace_.empty()),
-      label_selector_(std::move(attributes.label_selector)),
-      field_selector_(std::move(attributes.field_selector)),
       options_(std::move(options)),
       open_count_(open_count) {
   open_count_.add(1);
@@ -202,8 +199,8 @@ void Watching::stop_looking() {
 
 kube::ListOptions Watching::selection() const {
   return {.namespace_ = view().namespace_(),
-          .label_selector = label_selector_,
-          .field_selector = field_selector_};
+          .label_selector = view().label_selector(),
+          .field_selector = view().field_selector()};
 }
 
 Attributes Watching::attributes() const {
@@ -212,10 +209,10 @@ Attributes Watching::attributes() const {
           .group = resource.group,
           .version = resource.version,
           .resource = resource.plural,
-          .namespace_ = is_of_namespace_ ? view().namespace_() : std::string(),
+          .namespace_ = options_.is_of_namespace ? view().namespace_() : std::string(),
           .name = view().name(),
-          .label_selector = label_selector_,
-          .field_selector = field_selector_};
+          .label_selector = view().label_selector(),
+          .field_selector = view().field_selector()};
 }
 
 }  // namespace hangar::gateway

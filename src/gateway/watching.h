@@ -29,6 +29,7 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
  public:
   struct Options {
     View view;
+    bool is_of_namespace = false;  // As it was asked for: not by a field selector.
     bool wants_bookmarks = false;
   };
   struct Beginning {
@@ -41,16 +42,16 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
     std::optional<Duration> timeout;
   };
 
-  // `client` asks as the host, and outlives this. The identity and the attributes are what this
-  // watch was authorised by, and is authorised by again.
+  // `client` asks as the host, and outlives this.
   Watching(const kube::Client& client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
-           kube::Identity identity, Attributes attributes, Options options, Gauge& open_count);
+           kube::Identity identity, Options options, Gauge& open_count);
   ~Watching() override;
 
   // Until the watch is attached to its feed, or over.
   static io::Task<void> begin(std::shared_ptr<Watching> self, Beginning beginning);
 
   [[nodiscard]] bool is_open() const { return reply_->is_open(); }
+  // What this watch was authorised by, and is authorised by again.
   [[nodiscard]] const kube::Identity& identity() const { return identity_; }
   [[nodiscard]] Attributes attributes() const;
   // In order: the guest may watch again, if it may.
@@ -85,10 +86,6 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
   const std::shared_ptr<Feed> feed_;
   const std::shared_ptr<Reply> reply_;
   const kube::Identity identity_;
-  // Of the attributes, what the feed and the view do not say: thousands of these lie in one host.
-  const bool is_of_namespace_;
-  const std::string label_selector_;
-  const std::string field_selector_;
   const Options options_;
   Gauge& open_count_;
   std::uint64_t told_ = 0;  // By the last bookmark.
