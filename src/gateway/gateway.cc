@@ -1,8 +1,10 @@
 #include "gateway/gateway.h"
 
+#include "base/in_slot.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "base/time.h"
 #include "gateway/authorizer.h"
 #include "gateway/documents.h"
@@ -183,7 +185,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
 
 namespace {
 
-class Ticket final : public Exchange {
+class Ticket final : public Exchange, public slots::InSlot {
  public:
   explicit Ticket(std::shared_ptr<Reply> reply) : reply_(std::move(reply)) {}
   Ticket(const Ticket&) = delete;
@@ -206,7 +208,8 @@ Gateway::~Gateway() {
 
 std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request request,
                                          Answer& answer) {
-  auto reply = std::make_shared<Reply>(answer, state_->parts.metrics);
+  auto reply =
+      std::allocate_shared<Reply>(slots::Allocator<Reply>(), answer, state_->parts.metrics);
   state_->parts.loop.post(
       [state = state_,
        work = std::make_unique<Work>(

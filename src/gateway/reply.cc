@@ -7,11 +7,16 @@
 #include "http/client.h"
 
 #include <cstdint>
-#include <functional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
 namespace hangar::gateway {
+
+std::stop_token Reply::stop_token() {
+  if (!stop_.stop_possible()) stop_ = std::stop_source();
+  return stop_.get_token();
+}
 
 void Reply::progress(std::uint64_t bytes) {
   if (is_open()) answer_->on_progress(bytes);
@@ -43,7 +48,7 @@ void Reply::bookmark(std::string line) {
 
 void Reply::end() {
   if (!is_open()) return;
-  const std::function<void()> dropped = std::exchange(on_close_, nullptr);
+  worker_ = nullptr;
   std::exchange(answer_, nullptr)->on_end();
 }
 
@@ -55,9 +60,10 @@ void Reply::refuse(const Refusal& refusal, Source source) {
 
 void Reply::close() {
   answer_ = nullptr;
-  const std::function<void()> call = std::exchange(on_close_, nullptr);
+  // Also for who asks for a token after this.
+  (void)stop_token();
   stop_.request_stop();
-  if (call) call();
+  if (worker_ != nullptr) std::exchange(worker_, nullptr)->on_close();
 }
 
 }  // namespace hangar::gateway

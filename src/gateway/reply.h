@@ -8,7 +8,6 @@
 #include "http/client.h"
 
 #include <cstdint>
-#include <functional>
 #include <stop_token>
 #include <string>
 
@@ -18,6 +17,18 @@ namespace hangar::gateway {
 // work on the answer, so that each of them may find out late. Loop thread only.
 class Reply {
  public:
+  // Who works on the answer for as long as it takes, and not as a task that has the stop_token().
+  class Worker {
+   public:
+    Worker() = default;
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    virtual ~Worker() = default;
+
+    // The Exchange went before the end was told.
+    virtual void on_close() = 0;
+  };
+
   Reply(Answer& answer, Metrics& metrics) : answer_(&answer), metrics_(metrics) {}
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
@@ -26,7 +37,9 @@ class Reply {
   [[nodiscard]] bool is_open() const { return answer_ != nullptr; }
   [[nodiscard]] bool has_head() const { return has_head_; }
   // Stopped when nobody waits any more.
-  [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
+  [[nodiscard]] std::stop_token stop_token();
+  // No task has a stop_token() now: what they had in common is not kept until there is the next.
+  void forget_stop_tokens() { stop_ = std::stop_source(std::nostopstate); }
 
   void set_verb(Verb verb) { verb_ = verb; }
 
@@ -43,16 +56,16 @@ class Reply {
 
   // The Exchange is gone.
   void close();
-  // Called once when the Exchange goes before the end was told.
-  void on_close(std::function<void()> call) { on_close_ = std::move(call); }
+  // Null for none. `worker` is told once at most, and not after the end.
+  void set_worker(Worker* worker) { worker_ = worker; }
 
  private:
   Answer* answer_;
   Metrics& metrics_;
+  Worker* worker_ = nullptr;
+  std::stop_source stop_{std::nostopstate};  // Without a state until somebody asks for it.
   Verb verb_ = Verb::Other;
   bool has_head_ = false;
-  std::stop_source stop_;
-  std::function<void()> on_close_;
 };
 
 }  // namespace hangar::gateway

@@ -38,20 +38,18 @@ Watching::Watching(const kube::Client& client, std::shared_ptr<Feed> feed,
       identity_(std::move(identity)),
       options_(std::move(options)),
       open_count_(open_count) {
+  reply_->set_worker(this);
   open_count_.add(1);
 }
 
 Watching::~Watching() {
+  reply_->set_worker(nullptr);
   open_count_.add(-1);
 }
 
 io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginning) {
-  const std::weak_ptr<Watching> weak = self;
-  self->reply_->on_close([weak] {
-    if (const auto alive = weak.lock()) alive->stop_looking();
-  });
   if (beginning.timeout) {
-    self->timeout_ = self->client_.loop().after(*beginning.timeout, [weak] {
+    self->timeout_ = self->client_.loop().after(*beginning.timeout, [weak = std::weak_ptr(self)] {
       if (const auto alive = weak.lock()) alive->end();
     });
   }
@@ -148,6 +146,11 @@ void Watching::on_gone() {
   expire("the resource is not served any more");
 }
 
+void Watching::on_close() {
+  const auto keep = shared_from_this();
+  stop_looking();
+}
+
 void Watching::open() {
   reply_->head_json(200, Source::Cache);
 }
@@ -176,6 +179,7 @@ void Watching::attach(std::uint64_t seen) {
   if (!is_open()) return;
   if (!feed_->is_ready()) return on_gone();
   told_ = std::max(told_, seen);
+  reply_->forget_stop_tokens();
   feed_->attach(shared_from_this(), seen);
 }
 

@@ -25,7 +25,9 @@
 
 namespace hangar::gateway {
 
-class Watching final : public Feed::Viewer, public std::enable_shared_from_this<Watching> {
+class Watching final : public Feed::Viewer,
+                       public Reply::Worker,
+                       public std::enable_shared_from_this<Watching> {
  public:
   struct Options {
     View view;
@@ -67,6 +69,7 @@ class Watching final : public Feed::Viewer, public std::enable_shared_from_this<
   void on_progress(std::uint64_t version) override;
   void on_lost(std::uint64_t version) override;
   void on_gone() override;
+  void on_close() override;
 
   // The head, once.
   void open();
