@@ -281,8 +281,8 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   if (!feed) co_return co_await forward(std::move(self), std::move(work));
 
   const auto watching =
-      std::make_shared<Watching>(self->parts.client, *feed, reply, std::move(work->identity),
-                                 std::move(plan->options), self->open_count);
+      std::allocate_shared<Watching>(slots::Allocator<Watching>(), self->parts.client, *feed, reply,
+                                     work->identity, std::move(plan->options), self->open_count);
   self->watchings.push_back(watching);
   self->look_after();
   co_await Watching::begin(watching, plan->beginning);

@@ -30,12 +30,12 @@ namespace hangar::gateway {
 using Source = Reply::Source;
 
 Watching::Watching(const kube::Client& client, std::shared_ptr<Feed> feed,
-                   std::shared_ptr<Reply> reply, kube::Identity identity, Options options,
+                   std::shared_ptr<Reply> reply, const kube::Identity& identity, Options options,
                    Gauge& open_count)
     : client_(client),
       feed_(std::move(feed)),
       reply_(std::move(reply)),
-      identity_(std::move(identity)),
+      caller_(identity),
       options_(std::move(options)),
       open_count_(open_count) {
   reply_->set_worker(this);

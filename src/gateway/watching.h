@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/authorizer.h"
+#include "gateway/caller.h"
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
 #include "gateway/reply.h"
@@ -46,7 +47,7 @@ class Watching final : public Feed::Viewer,
 
   // `client` asks as the host, and outlives this.
   Watching(const kube::Client& client, std::shared_ptr<Feed> feed, std::shared_ptr<Reply> reply,
-           kube::Identity identity, Options options, Gauge& open_count);
+           const kube::Identity& identity, Options options, Gauge& open_count);
   ~Watching() override;
 
   // Until the watch is attached to its feed, or over.
@@ -54,7 +55,7 @@ class Watching final : public Feed::Viewer,
 
   [[nodiscard]] bool is_open() const { return reply_->is_open(); }
   // What this watch was authorised by, and is authorised by again.
-  [[nodiscard]] const kube::Identity& identity() const { return identity_; }
+  [[nodiscard]] kube::Identity identity() const { return caller_.identity(); }
   [[nodiscard]] Attributes attributes() const;
   // In order: the guest may watch again, if it may.
   void end();
@@ -88,7 +89,7 @@ class Watching final : public Feed::Viewer,
   const kube::Client& client_;
   const std::shared_ptr<Feed> feed_;
   const std::shared_ptr<Reply> reply_;
-  const kube::Identity identity_;
+  const Caller caller_;
   const Options options_;
   Gauge& open_count_;
   std::uint64_t told_ = 0;  // By the last bookmark.

@@ -125,18 +125,15 @@ Identity service_account(std::string_view namespace_, std::string_view name) {
                      "system:authenticated"}};
 }
 
-namespace {
-
-// The API server gives service accounts their groups itself, and asking for them would need the
-// right to impersonate those groups too.
-bool has_groups_of_service_account(const Identity& identity) {
-  std::string_view rest = identity.user;
-  if (!rest.starts_with(kServiceAccountPrefix)) return false;
-  rest.remove_prefix(kServiceAccountPrefix.size());
+std::optional<Identity> service_account_of(std::string_view user) {
+  if (!user.starts_with(kServiceAccountPrefix)) return std::nullopt;
+  const std::string_view rest = user.substr(kServiceAccountPrefix.size());
   const std::size_t colon = rest.find(':');
-  return colon != std::string_view::npos &&
-         service_account(rest.substr(0, colon), rest.substr(colon + 1)) == identity;
+  if (colon == std::string_view::npos) return std::nullopt;
+  return service_account(rest.substr(0, colon), rest.substr(colon + 1));
 }
+
+namespace {
 
 // One request, before it has a server and credentials.
 struct Call {
@@ -198,7 +195,9 @@ struct Client::Shared {
     }
     bool breaks_a_header = has_control_character(call.identity.user);
     out.headers.emplace_back("Impersonate-User", call.identity.user);
-    if (!has_groups_of_service_account(call.identity)) {
+    // The API server gives service accounts their groups itself, and asking for them would need
+    // the right to impersonate those groups too.
+    if (service_account_of(call.identity.user) != call.identity) {
       for (const std::string& group : call.identity.groups) {
         breaks_a_header |= has_control_character(group);
         out.headers.emplace_back("Impersonate-Group", group);

@@ -41,6 +41,8 @@ struct Identity {
 };
 // system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
 [[nodiscard]] Identity service_account(std::string_view namespace_, std::string_view name);
+// The service account that this user is; nothing of other users.
+[[nodiscard]] std::optional<Identity> service_account_of(std::string_view user);
 
 enum class PatchType : std::uint8_t { Json, Merge, Strategic };
 enum class Propagation : std::uint8_t { Default, Orphan, Background, Foreground };

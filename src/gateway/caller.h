@@ -1,0 +1,25 @@
+// Who has a watch, in little room: thousands of these lie in one host.
+#pragma once
+
+#include "base/slots.h"
+#include "kube/client.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hangar::gateway {
+
+class Caller {
+ public:
+  explicit Caller(const kube::Identity& identity);
+
+  [[nodiscard]] kube::Identity identity() const;
+
+ private:
+  std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> user_;
+  // Null: those that the API server gives the service account that this is. As mostly.
+  std::unique_ptr<const std::vector<std::string>> groups_;
+};
+
+}  // namespace hangar::gateway

@@ -1,0 +1,28 @@
+#include "gateway/caller.h"
+
+#include "kube/client.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace hangar::gateway {
+namespace {
+
+TEST(Caller, IsTheIdentityThatItWasMadeOf) {
+  const std::vector<kube::Identity> identities = {
+      {},
+      {.user = "jane"},
+      {.user = "jane", .groups = {"a", "b"}},
+      kube::service_account("ns", "guest"),
+      // Of a service account in name only.
+      {.user = "system:serviceaccount:ns:guest"},
+      {.user = "system:serviceaccount:ns:guest", .groups = {"system:masters"}},
+      {.user = "system:serviceaccount:guest", .groups = {"system:serviceaccounts"}},
+  };
+  for (const kube::Identity& identity : identities)
+    EXPECT_EQ(Caller(identity).identity(), identity) << identity.user;
+}
+
+}  // namespace
+}  // namespace hangar::gateway
