@@ -5,6 +5,7 @@
 // known and the list is known in its outcome only, so no watch can go on from within.
 #pragma once
 
+#include "base/slots.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 
@@ -62,7 +63,7 @@ class History {
  private:
   void push(Change change);
 
-  std::deque<Change> changes_;
+  std::deque<Change, slots::Allocator<Change>> changes_;
   std::uint64_t bytes_ = 0;
   std::uint64_t floor_ = 0;  // Changes up to here may be missing.
   std::uint64_t version_ = 0;
