@@ -22,6 +22,7 @@
 #include "wasm/snapshot/rewrite.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleepable_native.h"
+#include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot.h"
 #include "wasm/snapshot/snapshot_store.h"
 #include "wasm/snapshot/written_pages.h"
@@ -71,13 +72,6 @@ struct Resident {
     return {reinterpret_cast<std::byte*>(wasmtime_memory_data(context, &*memory)),
             wasmtime_memory_data_size(context, &*memory)};
   }
-};
-
-// All that there is of a guest that is not.
-struct Asleep {
-  SnapshotStore* store = nullptr;
-  SnapshotStore::Extent extent;
-  std::shared_ptr<const BaseImage> image;
 };
 
 std::uint64_t mapped_bytes(const BaseImage& image, std::uint64_t memory_bytes) {
@@ -181,7 +175,7 @@ struct Instance::Native {
   std::shared_ptr<const Module> code;
   // At most one of them; neither before the first turn.
   std::unique_ptr<Resident> resident;
-  std::optional<Asleep> asleep;
+  std::optional<SleepingInstance::Rest> asleep;
   bool is_lost = false;
   bool is_busy = false;
   std::uint64_t resident_bytes = 0;
@@ -286,7 +280,7 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
   }
   Result<SnapshotStore::Extent> extent = store.write(bytes);
   if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
-  asleep = Asleep{.store = &store, .extent = *extent, .image = std::move(draft.image)};
+  asleep = {.store = &store, .extent = *extent, .image = std::move(draft.image)};
   resident.reset();
   resident_bytes = 0;
   return {};
@@ -451,7 +445,7 @@ class InstanceTurn final : public Execution {
 
   Result<> resume() {
     const Instant began = io::Loop::now();
-    const Asleep asleep = *native_.asleep;
+    const SleepingInstance::Rest asleep = *native_.asleep;
     std::vector<std::byte> bytes(asleep.extent.size_bytes);
     HANGAR_TRY(asleep.store->read(asleep.extent, bytes));
     const SnapshotReader reader = HANGAR_TRY(
@@ -570,6 +564,12 @@ Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
   ++native_->module->native().instance_count;
 }
 
+Instance::Instance(Engine& engine, SleepingInstance asleep, const HostFunctions& functions,
+                   HostState& state)
+    : Instance(engine, asleep.module(), functions, state, asleep.memory_bytes_max()) {
+  native_->asleep = std::move(asleep).take_rest();
+}
+
 Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
                    const HostFunctions& functions, std::uint64_t memory_bytes_max,
                    std::uint64_t kept_bytes_max)
@@ -642,6 +642,15 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
   native.is_busy = false;
   native.forget_code();
   co_return result;
+}
+
+std::optional<SleepingInstance> Instance::take_asleep() {
+  Native& native = *native_;
+  HANGAR_ASSERT(!native.is_busy, "it rests");
+  if (!native.asleep) return std::nullopt;
+  native.is_lost = true;
+  return SleepingInstance(native.module, native.memory_bytes_max,
+                          *std::exchange(native.asleep, std::nullopt));
 }
 
 io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint() {

@@ -15,6 +15,7 @@
 #include "wasm/host_call.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <cstdint>
@@ -72,6 +73,9 @@ class Instance {
   // The same for one that begins where another one was.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
+  // The same for one that was taken out while it slept.
+  Instance(Engine& engine, SleepingInstance asleep, const HostFunctions& functions,
+           HostState& state);
   // The same for run_afresh() and nothing else. `kept_bytes_max`: of memory that its turns have
   // written to; beyond that it holds nothing between two of them.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
@@ -94,6 +98,9 @@ class Instance {
   // Leaves memory. Unavailable when the store has no room or the disk fails: it stays resident
   // then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).
   [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store);
+  // What is left of it while it sleeps. That is all there is of it then: it can be destroyed, and
+  // nothing else. Nothing when it is not asleep.
+  [[nodiscard]] std::optional<SleepingInstance> take_asleep();
 
   // What it is now, for others to begin with; it goes on. After a turn, while it is awake.
   // Unavailable when the disk has no room. InvalidInput: the module cannot sleep.

@@ -200,6 +200,61 @@ TEST_F(InstanceTest, AnInstanceThatEndsAsleepFreesItsExtent) {
   EXPECT_EQ(store->live_bytes(), 0U);
 }
 
+TEST_F(InstanceTest, WhatIsLeftOfASleeperIsFreedWithIt) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  auto instance = make(module);
+  EXPECT_FALSE(instance->take_asleep().has_value());
+  call(*instance, "work", {3});
+  EXPECT_FALSE(instance->take_asleep().has_value());
+  sleep(*instance, *store);
+  const std::uint64_t disk_bytes = instance->disk_bytes();
+  const std::uint64_t live_bytes = store->live_bytes();
+
+  std::optional<SleepingInstance> asleep = instance->take_asleep();
+  ASSERT_TRUE(asleep.has_value());
+  EXPECT_FALSE(instance->take_asleep().has_value());
+  EXPECT_EQ(fail_to_call(*instance, "work").message(), "the instance has ended before");
+  instance.reset();
+  EXPECT_EQ(asleep->disk_bytes(), disk_bytes);
+  EXPECT_EQ(store->live_bytes(), live_bytes);
+  EXPECT_EQ(module->native().instance_count, 1U);
+
+  std::optional<SleepingInstance> moved(*std::move(asleep));
+  asleep.reset();
+  EXPECT_EQ(store->live_bytes(), live_bytes);
+  EXPECT_EQ(module->native().instance_count, 1U);
+
+  moved.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+  EXPECT_EQ(module->native().instance_count, 0U);
+}
+
+TEST_F(InstanceTest, WhatIsLeftOfASleeperGoesOnWhereItWas) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto awake = make(module, 6 * 65536);
+  auto sleeper = make(module, 6 * 65536);
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    EXPECT_EQ(call(*sleeper, "work", {round}), call(*awake, "work", {round}));
+    sleep(*sleeper, *store);
+    const std::uint64_t disk_bytes = sleeper->disk_bytes();
+    sleeper =
+        std::make_unique<Instance>(rig_.engine(), *sleeper->take_asleep(), functions_, state_);
+    EXPECT_TRUE(sleeper->is_asleep());
+    EXPECT_EQ(sleeper->resident_bytes(), 0U);
+    EXPECT_EQ(sleeper->disk_bytes(), disk_bytes);
+    EXPECT_EQ(module->native().instance_count, 2U);
+  }
+  EXPECT_EQ(call(*sleeper, "grow", {3}), 0xffff'ffffU) << "its memory is bounded as before";
+
+  sleep(*sleeper, *store);
+  sleeper = std::make_unique<Instance>(rig_.engine(), *sleeper->take_asleep(), functions_, state_);
+  sleeper.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+  EXPECT_EQ(module->native().instance_count, 1U);
+}
+
 TEST_F(InstanceTest, ManyInstancesShareOneImageAndSettleOnABetterOne) {
   const auto module = load("sleeper");
   const auto store = make_store();

@@ -1,0 +1,30 @@
+#include "wasm/snapshot/sleeping_instance.h"
+
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleepable_native.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace hangar::wasm {
+
+SleepingInstance::SleepingInstance(std::shared_ptr<const SleepableModule> module,
+                                   std::uint64_t memory_bytes_max, Rest rest)
+    : module_(std::move(module)), memory_bytes_max_(memory_bytes_max), rest_(std::move(rest)) {
+  ++module_->native().instance_count;
+}
+
+SleepingInstance::~SleepingInstance() {
+  if (module_ == nullptr) return;
+  const Rest rest = std::move(*this).take_rest();
+  rest.store->free(rest.extent);
+}
+
+SleepingInstance::Rest SleepingInstance::take_rest() && {
+  --module_->native().instance_count;
+  module_.reset();
+  return std::move(rest_);
+}
+
+}  // namespace hangar::wasm
