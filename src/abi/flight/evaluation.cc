@@ -12,6 +12,7 @@
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 #include "wasm/run.h"
+#include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/preview1.h"
 
 #include <fmt/format.h>
@@ -168,11 +169,11 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
   const wasm::RunLimits run_limits{.timeout = timeout_of(evaluation.timeout),
                                    .memory_bytes_max = evaluation.memory_bytes_max};
   State state(lookups);
-  state.environment = {"YOKE_RELEASE=" + evaluation.release,
-                       "YOKE_NAMESPACE=" + evaluation.namespace_,
-                       "NAMESPACE=" + evaluation.namespace_, "YOKE_VERSION=" + evaluation.version};
-  state.arguments = std::move(evaluation.args);
-  state.arguments.insert(state.arguments.begin(), std::move(evaluation.release));
+  state.environment = wasm::wasi::CStrings(
+      {"YOKE_RELEASE=" + evaluation.release, "YOKE_NAMESPACE=" + evaluation.namespace_,
+       "NAMESPACE=" + evaluation.namespace_, "YOKE_VERSION=" + evaluation.version});
+  evaluation.args.insert(evaluation.args.begin(), std::move(evaluation.release));
+  state.arguments = wasm::wasi::CStrings(evaluation.args);
   state.stdin_bytes = std::move(evaluation.stdin_bytes);
 
   wasm::RunReport report =

@@ -15,6 +15,7 @@
 #include "wasm/module_header.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/snapshot_store.h"
+#include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/files.h"
 #include "wasm/wasi/preview1.h"
 
@@ -50,8 +51,8 @@ constexpr std::string_view kMemory = "memory";
 
 class State final : public wasm::wasi::Process {
  public:
-  State(std::shared_ptr<const wasm::wasi::FileTree> files, std::uint64_t output_bytes_max)
-      : Process(std::move(files)), output(output_bytes_max) {}
+  State(wasm::wasi::ProcessState process, std::uint64_t output_bytes_max)
+      : Process(std::move(process)), output(output_bytes_max) {}
 
   Result<> print(OutputStream stream, std::string_view bytes) override {
     output.print(stream, bytes);
@@ -227,9 +228,11 @@ struct Guest::Native {
       }
     }
     if (!checked) wrong_options = std::make_unique<const Error>(std::move(checked).error());
-    state = std::make_unique<State>(std::move(files), options.output_bytes_max);
-    state->arguments = std::move(options.args);
-    state->environment = std::move(options.environment);
+    state = std::make_unique<State>(
+        wasm::wasi::ProcessState{.arguments = wasm::wasi::CStrings(options.args),
+                                 .environment = wasm::wasi::CStrings(options.environment),
+                                 .files = std::move(files)},
+        options.output_bytes_max);
     instance = std::make_unique<wasm::Instance>(runtime.engine(), module, runtime.functions(),
                                                 *state, options.memory_bytes_max);
   }

@@ -8,6 +8,7 @@
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 #include "wasm/run.h"
+#include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/preview1.h"
 
 #include <fmt/format.h>
@@ -73,7 +74,7 @@ class CommandMachine final : public Machine {
   io::Task<Result<Step>> ask(std::string state, std::string event, std::string before,
                              std::stop_token stop) {
     wasm::wasi::Command command;
-    command.arguments = {"machine"};
+    command.arguments = wasm::wasi::CStrings({"machine"});
     command.stdin_bytes = fmt::format(R"({{"state":{},"event":{}}})", state, event);
     command.stdin_bytes += '\n';
     command.stdout_bytes_max = limits::kMachineAnswerBytesMax;

@@ -442,15 +442,34 @@ Status path_symlink(HostCall call, std::uint32_t, std::uint32_t, std::uint32_t n
   return refuse_change(call, number);
 }
 
+Descriptors first_descriptors(bool has_files) {
+  Descriptors descriptors;
+  descriptors.reserve(4);
+  for (const Kind kind : {Kind::Stdin, Kind::Stdout, Kind::Stderr})
+    descriptors.push_back({.kind = kind});
+  if (has_files) descriptors.push_back({.kind = Kind::Directory, .is_presented = true});
+  return descriptors;
+}
+
 }  // namespace
 
-Process::Process(std::shared_ptr<const FileTree> files) : files_(std::move(files)) {
-  descriptors_.reserve(4);
-  for (const Kind kind : {Kind::Stdin, Kind::Stdout, Kind::Stderr})
-    descriptors_.push_back({.kind = kind});
-  if (files_ != nullptr) {
-    descriptors_.push_back({.kind = Kind::Directory, .is_presented = true});
-  }
+Process::Process(ProcessState state)
+    : arguments(std::move(state.arguments)),
+      environment(std::move(state.environment)),
+      files_(std::move(state.files)),
+      descriptors_(state.descriptors.empty() ? first_descriptors(files_ != nullptr)
+                                             : std::move(state.descriptors)) {}
+
+ProcessState Process::take_state() {
+  // A guest that has closed all of its descriptors is not one that has not begun.
+  while (descriptors_.size() > 1 && descriptors_.back().kind == Kind::Closed)
+    descriptors_.pop_back();
+  if (descriptors_ == first_descriptors(files_ != nullptr)) descriptors_ = {};
+  descriptors_.shrink_to_fit();
+  return {.arguments = std::move(arguments),
+          .environment = std::move(environment),
+          .files = std::move(files_),
+          .descriptors = std::move(descriptors_)};
 }
 
 Descriptor& Process::descriptor(std::uint32_t number) {
@@ -470,12 +489,6 @@ std::optional<std::uint32_t> Process::open(Descriptor descriptor) {
     return std::nullopt;
   }
   return number;
-}
-
-std::string_view Process::take_stdin(std::size_t size) {
-  const std::string_view bytes = std::string_view(stdin_bytes).substr(stdin_read_, size);
-  stdin_read_ += bytes.size();
-  return bytes;
 }
 
 void add_descriptor_functions(HostFunctions& functions) {

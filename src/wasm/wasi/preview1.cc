@@ -7,6 +7,7 @@
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/host_task.h"
+#include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/calls.h"
 #include "wasm/wasi/errno.h"
 
@@ -45,27 +46,25 @@ constexpr std::uint32_t kSubscriptionBytes = 48;
 constexpr std::uint32_t kEventBytes = 32;
 
 // Arguments and environment have one form: a list of pointers and the strings behind them.
-Status write_strings(HostCall call, const std::vector<std::string>& strings, std::uint32_t pointers,
+Status write_strings(HostCall call, const CStrings& strings, std::uint32_t pointers,
                      std::uint32_t bytes) {
   const GuestMemory memory = HANGAR_TRY(call.memory());
   std::uint32_t at = bytes;
-  for (const std::string& text : strings) {
-    const std::string_view with_null(text.c_str(), text.size() + 1);
+  for (std::string_view rest = strings.bytes(); !rest.empty();) {
+    const std::string_view with_null = rest.substr(0, rest.find('\0') + 1);
     if (!memory.write_u32(pointers, at) || !memory.write(at, with_null)) return kFault;
     at += static_cast<std::uint32_t>(with_null.size());
     pointers += 4;
+    rest.remove_prefix(with_null.size());
   }
   return kSuccess;
 }
 
-Status write_string_sizes(HostCall call, const std::vector<std::string>& strings,
-                          std::uint32_t count, std::uint32_t bytes) {
-  std::size_t total = 0;
-  for (const std::string& text : strings)
-    total += text.size() + 1;
+Status write_string_sizes(HostCall call, const CStrings& strings, std::uint32_t count,
+                          std::uint32_t bytes) {
   const GuestMemory memory = HANGAR_TRY(call.memory());
-  if (!memory.write_u32(count, static_cast<std::uint32_t>(strings.size()))) return kFault;
-  return status(memory.write_u32(bytes, static_cast<std::uint32_t>(total)));
+  if (!memory.write_u32(count, static_cast<std::uint32_t>(strings.count()))) return kFault;
+  return status(memory.write_u32(bytes, static_cast<std::uint32_t>(strings.bytes().size())));
 }
 
 Status args_get(HostCall call, std::uint32_t pointers, std::uint32_t bytes) {
@@ -309,6 +308,12 @@ Result<> Command::print(OutputStream stream, std::string_view bytes) {
   stderr_bytes += bytes.substr(0, left);
   stderr_dropped_bytes += bytes.size() - std::min<std::uint64_t>(bytes.size(), left);
   return {};
+}
+
+std::string_view Command::take_stdin(std::size_t size) {
+  const std::string_view bytes = std::string_view(stdin_bytes).substr(stdin_read_, size);
+  stdin_read_ += bytes.size();
+  return bytes;
 }
 
 void add_preview1(HostFunctions& functions) {

@@ -10,7 +10,9 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "wasm/host_call.h"
+#include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/files.h"
 
 #include <cstddef>
@@ -35,24 +37,40 @@ struct Descriptor {
   FileTree::Index node = FileTree::kRoot;  // Of the last two.
   std::uint64_t offset = 0;                // Of files: where the next read begins.
   bool is_presented = false;               // The directory that it had from the start.
+
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+using Descriptors = std::vector<Descriptor, slots::Allocator<Descriptor>>;  // By number.
+
+// All that a process is while its guest does not run.
+struct ProcessState {
+  CStrings arguments;
+  CStrings environment;                   // "NAME=value".
+  std::shared_ptr<const FileTree> files;  // Without them it is presented no directory at all.
+  Descriptors descriptors = {};           // Empty: those that a process begins with.
 };
 
-// What one guest is given, and how far it is with it. Where its output goes is its owner's affair.
+// What one guest is given, and how far it is with it. Where its input comes from, and its output
+// goes, is its owner's affair.
 class Process : public HostState {
  public:
-  // Without files it is presented no directory at all.
-  explicit Process(std::shared_ptr<const FileTree> files);
+  explicit Process(ProcessState state);
 
-  // Given. No null bytes in them: the guest reads them as C strings.
-  std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // "NAME=value".
-  std::string stdin_bytes;
+  // For another process, which goes on where this one is: it is over.
+  [[nodiscard]] ProcessState take_state();
+
+  CStrings arguments;
+  CStrings environment;
 
   // Left behind.
   std::optional<std::uint32_t> exit_code;  // Nothing when it did not call proc_exit.
 
   // Takes what the guest printed. An error ends the run.
   [[nodiscard]] virtual Result<> print(OutputStream stream, std::string_view bytes) = 0;
+  // What it has not read of its stdin yet, and at most `size` bytes of that, which last as long as
+  // the process.
+  [[nodiscard]] virtual std::size_t stdin_left() const { return 0; }
+  [[nodiscard]] virtual std::string_view take_stdin(std::size_t /*size*/) { return {}; }
 
   // Kind Closed for every number that it has not open. The reference lasts until open().
   [[nodiscard]] Descriptor& descriptor(std::uint32_t number);
@@ -64,20 +82,18 @@ class Process : public HostState {
     return files_->node(descriptor.node);
   }
 
-  [[nodiscard]] std::size_t stdin_left() const { return stdin_bytes.size() - stdin_read_; }
-  [[nodiscard]] std::string_view take_stdin(std::size_t size);
-
  private:
   std::shared_ptr<const FileTree> files_;
-  std::vector<Descriptor> descriptors_;
+  Descriptors descriptors_;
   Descriptor closed_;
-  std::size_t stdin_read_ = 0;
 };
 
 // A process of one run, whose output is kept until its end: stdout for the host, stderr for people.
 class Command : public Process {
  public:
-  Command() : Process(nullptr) {}
+  Command() : Process(ProcessState{}) {}
+
+  std::string stdin_bytes;
 
   // More than this on stdout ends the run with LimitExceeded; stderr is cut instead, with a note.
   std::uint64_t stdout_bytes_max = limits::kFlightOutputBytesMax;
@@ -92,6 +108,11 @@ class Command : public Process {
   [[nodiscard]] std::string stderr_text() const;
 
   [[nodiscard]] Result<> print(OutputStream stream, std::string_view bytes) override;
+  [[nodiscard]] std::size_t stdin_left() const override { return stdin_bytes.size() - stdin_read_; }
+  [[nodiscard]] std::string_view take_stdin(std::size_t size) override;
+
+ private:
+  std::size_t stdin_read_ = 0;
 };
 
 // Registers all functions; the state of runs must be a Process.

@@ -49,7 +49,7 @@ struct Runtime::Native {
 // What one call of a machine is given and leaves behind. All that it prints is its log.
 class CallState final : public wasm::wasi::Process {
  public:
-  CallState() : Process(nullptr) {}
+  CallState() : Process(wasm::wasi::ProcessState{}) {}
   [[nodiscard]] Result<> print(wasm::wasi::OutputStream stream, std::string_view bytes) override;
 
   std::string log;
