@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -30,21 +33,22 @@ std::uint64_t bytes_of(const HttpRequest& request) {
 }  // namespace
 
 Result<std::uint64_t> PendingCalls::add_request(HttpRequest request, bool is_stream) {
-  if (waiting_.size() >= limits::kGuestRequestsWaitingMax) {
+  Untaken& waiting = untaken();
+  if (waiting.requests.size() >= limits::kGuestRequestsWaitingMax) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("the guest asks for more than {} requests at once",
                             limits::kGuestRequestsWaitingMax));
   }
   const std::uint64_t bytes = bytes_of(request);
-  if (waiting_bytes_ + bytes > limits::kGuestRequestsWaitingBytesMax) {
+  if (waiting.requests_bytes + bytes > limits::kGuestRequestsWaitingBytesMax) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("the guest's requests have more than {} bytes at once",
                             limits::kGuestRequestsWaitingBytesMax));
   }
-  waiting_bytes_ += bytes;
+  waiting.requests_bytes += bytes;
   const std::uint64_t id = next_id_++;
-  open_.emplace(id, Kind::Waiting);
-  waiting_.push_back({.id = id, .is_stream = is_stream, .request = std::move(request)});
+  calls_.push_back({.id = id, .kind = Kind::Waiting});
+  waiting.requests.push_back({.id = id, .is_stream = is_stream, .request = std::move(request)});
   return id;
 }
 
@@ -56,36 +60,79 @@ Result<std::uint64_t> PendingCalls::add_delay(std::uint64_t milliseconds) {
   }
   ++delays_;
   const std::uint64_t id = next_id_++;
-  open_.emplace(id, Kind::Delay);
+  calls_.push_back({.id = id, .kind = Kind::Delay});
   const std::uint64_t most = static_cast<std::uint64_t>(kDelayMax.count());
-  new_delays_.push_back(
+  untaken().delays.push_back(
       {.id = id, .duration = std::chrono::milliseconds(std::min(milliseconds, most))});
   return id;
 }
 
 std::vector<HttpCall> PendingCalls::take_calls() {
-  std::vector<HttpCall> calls;
-  while (!waiting_.empty() && requests_ < limits::kGuestRequestsMax) {
-    HttpCall& call = waiting_.front();
-    waiting_bytes_ -= bytes_of(call.request);
-    open_[call.id] = Kind::Request;
+  std::vector<HttpCall> taken;
+  if (untaken_ == nullptr) return taken;
+  std::list<HttpCall>& waiting = untaken_->requests;
+  while (!waiting.empty() && requests_ < limits::kGuestRequestsMax) {
+    HttpCall& call = waiting.front();
+    untaken_->requests_bytes -= bytes_of(call.request);
+    calls_[index_of(call.id)].kind = Kind::Request;
     ++requests_;
-    calls.push_back(std::move(call));
-    waiting_.pop_front();
+    taken.push_back(std::move(call));
+    waiting.pop_front();
   }
-  return calls;
+  forget_untaken();
+  return taken;
 }
 
 std::vector<Delay> PendingCalls::take_delays() {
-  return std::exchange(new_delays_, {});
+  if (untaken_ == nullptr) return {};
+  std::vector<kube_runtime::Delay> taken = std::exchange(untaken_->delays, {});
+  forget_untaken();
+  return taken;
+}
+
+bool PendingCalls::has(std::uint64_t id) const {
+  const std::size_t index = index_of(id);
+  return index < calls_.size() && calls_[index].kind != Kind::Finished;
 }
 
 void PendingCalls::finish(std::uint64_t id) {
-  const auto found = open_.find(id);
+  const std::size_t index = index_of(id);
+  if (index == calls_.size()) return;
+  Kind& kind = calls_[index].kind;
   // What has not begun cannot finish.
-  if (found == open_.end() || found->second == Kind::Waiting) return;
-  --(found->second == Kind::Request ? requests_ : delays_);
-  open_.erase(found);
+  if (kind == Kind::Waiting || kind == Kind::Finished) return;
+  --(kind == Kind::Request ? requests_ : delays_);
+  kind = Kind::Finished;
+  if (calls_.size() > 2 * open_count()) forget_finished();
+}
+
+void PendingCalls::shrink() {
+  forget_finished();
+  calls_.shrink_to_fit();
+}
+
+std::size_t PendingCalls::open_count() const {
+  return requests_ + delays_ + (untaken_ == nullptr ? 0 : untaken_->requests.size());
+}
+
+// calls_.size() when it is not there.
+std::size_t PendingCalls::index_of(std::uint64_t id) const {
+  const auto at = std::ranges::lower_bound(calls_, id, {}, &Call::id);
+  if (at == calls_.end() || at->id != id) return calls_.size();
+  return static_cast<std::size_t>(at - calls_.begin());
+}
+
+PendingCalls::Untaken& PendingCalls::untaken() {
+  if (untaken_ == nullptr) untaken_ = std::make_unique<Untaken>();
+  return *untaken_;
+}
+
+void PendingCalls::forget_finished() {
+  std::erase_if(calls_, [](const Call& call) { return call.kind == Kind::Finished; });
+}
+
+void PendingCalls::forget_untaken() {
+  if (untaken_->requests.empty() && untaken_->delays.empty()) untaken_.reset();
 }
 
 }  // namespace hangar::abi::kube_runtime

@@ -4,10 +4,12 @@
 
 #include "abi/kube_runtime/messages.h"
 #include "base/result.h"
+#include "base/slots.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
+#include <memory>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -25,21 +27,41 @@ class PendingCalls {
   [[nodiscard]] std::vector<Delay> take_delays();
 
   // Whether the guest waits for `id`: it was asked for, and has not finished.
-  [[nodiscard]] bool has(std::uint64_t id) const { return open_.contains(id); }
-  [[nodiscard]] bool is_empty() const { return open_.empty(); }
+  [[nodiscard]] bool has(std::uint64_t id) const;
+  [[nodiscard]] bool is_empty() const { return open_count() == 0; }
   void finish(std::uint64_t id);
 
- private:
-  enum class Kind : std::uint8_t { Waiting, Request, Delay };
+  // To the memory that it needs, for a while in which nothing is asked for.
+  void shrink();
 
-  // Thousands of these sleep in one host: containers that take nothing while they are empty.
+ private:
+  enum class Kind : std::uint8_t { Waiting, Request, Delay, Finished };
+  struct Call {
+    std::uint64_t id = 0;
+    Kind kind = Kind::Waiting;
+  };
+  using Calls = std::vector<Call, slots::Allocator<Call>>;
+  // What has not been taken yet.
+  struct Untaken {
+    std::list<HttpCall> requests;
+    std::uint64_t requests_bytes = 0;
+    std::vector<kube_runtime::Delay> delays;
+  };
+
+  [[nodiscard]] std::size_t open_count() const;
+  [[nodiscard]] std::size_t index_of(std::uint64_t id) const;
+  [[nodiscard]] Untaken& untaken();
+  void forget_finished();
+  void forget_untaken();
+
+  // Thousands of these sleep in one host: little, and nothing for what is mostly not there.
   std::uint64_t next_id_ = 0;
-  std::map<std::uint64_t, Kind> open_;
-  std::list<HttpCall> waiting_;
-  std::uint64_t waiting_bytes_ = 0;
+  // By id, which is the order in which they are added. Those that have finished stay until they
+  // are the most, so that each is moved a few times and not once for every other.
+  Calls calls_;
   std::uint32_t requests_ = 0;  // Under way.
   std::uint32_t delays_ = 0;
-  std::vector<Delay> new_delays_;
+  std::unique_ptr<Untaken> untaken_;  // Null: none.
 };
 
 }  // namespace hangar::abi::kube_runtime

@@ -90,6 +90,46 @@ TEST(PendingCalls, DelaysTakeNoPlaceOfRequests) {
   EXPECT_EQ(pending.take_calls().size(), 1U);
 }
 
+TEST(PendingCalls, ShrinkingKeepsWhatIsOpenAndWhatWaits) {
+  PendingCalls pending;
+  const std::uint32_t count = limits::kGuestRequestsMax + 3;
+  for (std::uint32_t index = 0; index < count; ++index)
+    ASSERT_TRUE(pending.add_request(get("/" + std::to_string(index)), false).has_value());
+  EXPECT_EQ(pending.take_calls().size(), limits::kGuestRequestsMax);
+  for (std::uint64_t id = 2; id < limits::kGuestRequestsMax; ++id)
+    pending.finish(id);
+
+  pending.shrink();
+  for (std::uint64_t id = 0; id <= count; ++id)
+    EXPECT_EQ(pending.has(id), id < 2 || (id >= limits::kGuestRequestsMax && id < count)) << id;
+  const std::vector<HttpCall> calls = pending.take_calls();
+  ASSERT_EQ(calls.size(), 3U);
+  EXPECT_EQ(calls[2].id, count - 1);
+  EXPECT_EQ(calls[2].request.uri, "/" + std::to_string(count - 1));
+  EXPECT_EQ(pending.add_delay(1), count);
+  pending.shrink();
+  EXPECT_EQ(pending.take_delays().size(), 1U);
+}
+
+TEST(PendingCalls, FinishInAnyOrder) {
+  for (const std::uint64_t step : {1U, 7U, 13U, 15U}) {  // Each has no divisor in common with 16.
+    PendingCalls pending;
+    for (std::uint64_t id = 0; id < 16; ++id)
+      ASSERT_EQ(pending.add_delay(1), id);
+    std::vector<bool> is_open(16, true);
+    for (std::uint64_t times = 0; times < 16; ++times) {
+      EXPECT_FALSE(pending.is_empty());
+      const std::uint64_t id = times * step % 16;
+      pending.finish(id);
+      pending.finish(id);
+      is_open[id] = false;
+      for (std::uint64_t other = 0; other < 16; ++other)
+        EXPECT_EQ(pending.has(other), is_open[other]) << other << " after " << id;
+    }
+    EXPECT_TRUE(pending.is_empty());
+  }
+}
+
 TEST(PendingCalls, AFloodOfRequestsIsALimit) {
   PendingCalls pending;
   Result<std::uint64_t> last = 0;
