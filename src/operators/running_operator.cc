@@ -190,11 +190,11 @@ void RunningOperator::press() {
 }
 
 std::uint64_t RunningOperator::resident_bytes() const {
-  return guest_ ? guest_->instance().resident_bytes() : 0;
+  return guest_ ? guest_->resident_bytes() : 0;
 }
 
 std::uint64_t RunningOperator::disk_bytes() const {
-  return guest_ ? guest_->instance().disk_bytes() : 0;
+  return guest_ ? guest_->disk_bytes() : 0;
 }
 
 // Several things that happen in one turn of the loop are one reason to look.

@@ -486,7 +486,7 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
     # All others fail. Those that break the contract in `allocate` are not asked for memory: they wait for a delay only.
     expected = dict.fromkeys(("allocate_missing", "memory_missing", "wakeup_missing", "wakeup_type"), "refused")
     expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal",
-                               "many_requests", "reactor", "reactor_alone", "waits_for_nothing"), "completes")
+                               "many_requests", "process", "reactor", "reactor_alone", "waits_for_nothing"), "completes")
     expected["log_flood"] = "works"
     for stem, name in names.items():
         outcome = expected.get(stem.removeprefix("kube_runtime_"), "fails")

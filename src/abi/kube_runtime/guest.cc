@@ -51,15 +51,15 @@ constexpr std::string_view kMemory = "memory";
 
 class State final : public wasm::wasi::Process {
  public:
-  State(wasm::wasi::ProcessState process, std::uint64_t output_bytes_max)
-      : Process(std::move(process)), output(output_bytes_max) {}
+  State(wasm::wasi::ProcessState process, PendingCalls& pending_in, std::uint64_t output_bytes_max)
+      : Process(std::move(process)), pending(pending_in), output(output_bytes_max) {}
 
   Result<> print(OutputStream stream, std::string_view bytes) override {
     output.print(stream, bytes);
     return {};
   }
 
-  PendingCalls pending;
+  PendingCalls& pending;
   OutputLines output;
 };
 
@@ -164,6 +164,20 @@ Result<> check_strings(const GuestOptions& options) {
   return {};
 }
 
+Result<wasm::wasi::ProcessState> process_of(GuestOptions options) {
+  HANGAR_TRY(check_strings(options));
+  // Most have none, and share that.
+  static const auto no_files = std::make_shared<const wasm::wasi::FileTree>();
+  std::shared_ptr<const wasm::wasi::FileTree> files = no_files;
+  if (!options.files.empty()) {
+    files = std::make_shared<const wasm::wasi::FileTree>(
+        HANGAR_TRY(wasm::wasi::FileTree::of(std::move(options.files))));
+  }
+  return wasm::wasi::ProcessState{.arguments = wasm::wasi::CStrings(options.args),
+                                  .environment = wasm::wasi::CStrings(options.environment),
+                                  .files = std::move(files)};
+}
+
 }  // namespace
 
 Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
@@ -211,130 +225,157 @@ Result<> Runtime::check(const wasm::Module& module) const {
   return {};
 }
 
-struct Guest::Native {
-  Native(const Runtime& runtime_in, std::shared_ptr<const wasm::SleepableModule> module_in,
-         GuestOptions options)
-      : runtime(runtime_in), module(std::move(module_in)), cpu_time_max(options.cpu_time_max) {
-    Result<> checked = check_strings(options);
-    // Most have none, and share that.
-    static const auto no_files = std::make_shared<const wasm::wasi::FileTree>();
-    std::shared_ptr<const wasm::wasi::FileTree> files = no_files;
-    if (!options.files.empty()) {
-      Result<wasm::wasi::FileTree> tree = wasm::wasi::FileTree::of(std::move(options.files));
-      if (tree) {
-        files = std::make_shared<const wasm::wasi::FileTree>(*std::move(tree));
-      } else if (checked) {
-        checked = std::unexpected(std::move(tree).error());
-      }
-    }
-    if (!checked) wrong_options = std::make_unique<const Error>(std::move(checked).error());
-    state = std::make_unique<State>(
-        wasm::wasi::ProcessState{.arguments = wasm::wasi::CStrings(options.args),
-                                 .environment = wasm::wasi::CStrings(options.environment),
-                                 .files = std::move(files)},
-        options.output_bytes_max);
-    instance = std::make_unique<wasm::Instance>(runtime.engine(), module, runtime.functions(),
-                                                *state, options.memory_bytes_max);
-  }
+struct Guest::New {
+  std::shared_ptr<const wasm::SleepableModule> module;
+  GuestOptions options;
+};
 
-  [[nodiscard]] bool waits_for(std::uint64_t id) const {
-    return !is_gone && state->pending.has(id);
-  }
+// What it needs while it is in memory.
+struct Guest::Awake {
+  // Its first turn.
+  Awake(Guest& guest, std::shared_ptr<const wasm::SleepableModule> module,
+        wasm::wasi::ProcessState process, std::uint64_t memory_bytes_max)
+      : state(std::move(process), guest.pending_, guest.output_bytes_max_),
+        instance(guest.runtime_.engine(), std::move(module), guest.runtime_.functions(), state,
+                 memory_bytes_max) {}
+  // A later one.
+  Awake(Guest& guest, Asleep asleep)
+      : state(std::move(asleep.process), guest.pending_, guest.output_bytes_max_),
+        instance(guest.runtime_.engine(), std::move(asleep.instance), guest.runtime_.functions(),
+                 state) {}
 
-  io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop) {
-    if (stop.stop_requested()) {
-      is_gone = true;
-      co_return TurnOutcome{.ended = fail(ErrorKind::Cancelled, "the turn was stopped")};
-    }
-    wasm::TurnReport report =
-        co_await instance->run(turn, {.cpu_time_max = cpu_time_max}, std::move(stop));
-    OutputLines::Taken output = state->output.take();
-    TurnOutcome outcome{.ended = std::move(report.ended),
-                        .output = std::move(output.lines),
-                        .output_dropped_bytes = output.dropped_bytes,
-                        .was_asleep = report.was_asleep,
-                        .resume_time = report.resume_time,
-                        .cpu_time = report.cpu_time};
-    if (!outcome.ended) {
-      is_gone = true;
-      co_return outcome;
-    }
-    const bool is_waiting = is_woken && !state->pending.is_empty();
-    if (report.has_left || !is_waiting) {
-      is_gone = true;
-      outcome.exit_code = state->exit_code.value_or(0);
-      co_return outcome;
-    }
-    outcome.calls = state->pending.take_calls();
-    outcome.delays = state->pending.take_delays();
-    co_return outcome;
-  }
-
-  const Runtime& runtime;
-  const std::shared_ptr<const wasm::SleepableModule> module;
-  const Duration cpu_time_max;
-  std::unique_ptr<const Error> wrong_options;  // Mostly null.
-  bool has_started = false;
-  bool is_woken = false;  // Its module says how.
-  bool is_gone = false;
-  std::unique_ptr<State> state;
-  std::unique_ptr<wasm::Instance> instance;  // Refers to `state`.
+  State state;
+  wasm::Instance instance;
+  // Its module says how. Whoever cannot be woken has only one turn.
+  bool is_woken = true;
 };
 
 Guest::Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
              GuestOptions options)
-    : native_(std::make_unique<Native>(runtime, std::move(module), std::move(options))) {}
+    : runtime_(runtime),
+      cpu_time_max_(options.cpu_time_max),
+      output_bytes_max_(options.output_bytes_max),
+      state_(std::make_unique<New>(std::move(module), std::move(options))) {
+  static_assert(sizeof(Guest) <= 256, "steps between slots are small up to here");
+}
 
 Guest::~Guest() = default;
 
 io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
-  Native& native = *native_;
-  HANGAR_ASSERT(!native.has_started, "a guest is started once");
-  native.has_started = true;
-  const Result<std::shared_ptr<const wasm::Module>> code = co_await native.module->code();
-  Result<> fine = native.wrong_options != nullptr ? std::unexpected(*native.wrong_options)
-                  : !code                         ? std::unexpected(code.error())
-                                                  : native.runtime.check(**code);
+  auto* const unstarted = std::get_if<std::unique_ptr<New>>(&state_);
+  HANGAR_ASSERT(unstarted != nullptr && *unstarted != nullptr, "a guest is started once");
+  const std::unique_ptr<New> begun = std::move(*unstarted);
+  const Result<std::shared_ptr<const wasm::Module>> code = co_await begun->module->code();
+  const std::uint64_t memory_bytes_max = begun->options.memory_bytes_max;
+  Result<wasm::wasi::ProcessState> process = process_of(std::move(begun->options));
+  Result<> fine = !process ? std::unexpected(std::move(process).error())
+                  : !code  ? std::unexpected(code.error())
+                           : runtime_.check(**code);
   if (!fine) {
-    native.is_gone = true;
+    end();
     co_return TurnOutcome{.ended = std::move(fine)};
   }
-  native.is_woken = can_be_woken(**code);
+  auto awake = std::make_unique<Awake>(*this, begun->module, *std::move(process), memory_bytes_max);
+  awake->is_woken = can_be_woken(**code);
+  state_ = std::move(awake);
   std::vector<std::string_view> functions;
   for (const std::string_view name : {kInitialize, kStart}) {
     if (has_function(**code, name, "() -> ()")) functions.push_back(name);
   }
   StartTurn turn(std::move(functions));
-  co_return co_await native.run(turn, std::move(stop));
+  co_return co_await run(turn, std::move(stop));
 }
 
 io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token stop) {
-  Native& native = *native_;
-  HANGAR_ASSERT(native.has_started, "a guest is started before it is woken");
-  if (native.is_gone) {
+  HANGAR_ASSERT(!std::holds_alternative<std::unique_ptr<New>>(state_),
+                "a guest is started before it is woken");
+  if (std::holds_alternative<Gone>(state_)) {
     co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
   }
   std::vector<Wakeup> deliverable;
   for (Wakeup& wakeup : wakeups) {
-    if (!native.waits_for(wakeup.id)) continue;
-    if (wakeup.finished) native.state->pending.finish(wakeup.id);
+    if (!pending_.has(wakeup.id)) continue;
+    if (wakeup.finished) pending_.finish(wakeup.id);
     deliverable.push_back(std::move(wakeup));
   }
   if (deliverable.empty()) co_return TurnOutcome{};
+  if (auto* const asleep = std::get_if<Asleep>(&state_)) {
+    state_ = std::make_unique<Awake>(*this, std::move(*asleep));
+  }
   WakeTurn turn(std::move(deliverable));
-  co_return co_await native.run(turn, std::move(stop));
+  co_return co_await run(turn, std::move(stop));
 }
 
 bool Guest::waits_for(std::uint64_t id) const {
-  return native_->waits_for(id);
+  return pending_.has(id);
 }
 
 io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store) {
-  return native_->instance->sleep(store);
+  auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
+  if (awake == nullptr) co_return Result<>();
+  const std::unique_ptr<Awake>& guest = *awake;
+  HANGAR_CO_TRY(co_await guest->instance.sleep(store));
+  std::optional<wasm::SleepingInstance> instance = guest->instance.take_asleep();
+  HANGAR_ASSERT(instance.has_value(), "who has had a turn and is not gone has something to save");
+  Asleep asleep{.instance = *std::move(instance), .process = guest->state.take_state()};
+  state_.emplace<Asleep>(std::move(asleep));
+  pending_.shrink();
+  co_return Result<>();
 }
 
-const wasm::Instance& Guest::instance() const {
-  return *native_->instance;
+bool Guest::is_asleep() const {
+  if (const auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_)) {
+    return (*awake)->instance.is_asleep();
+  }
+  return std::holds_alternative<Asleep>(state_);
+}
+
+std::uint64_t Guest::resident_bytes() const {
+  const auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
+  return awake == nullptr ? 0 : (*awake)->instance.resident_bytes();
+}
+
+std::uint64_t Guest::disk_bytes() const {
+  if (const auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_)) {
+    return (*awake)->instance.disk_bytes();
+  }
+  const auto* const asleep = std::get_if<Asleep>(&state_);
+  return asleep == nullptr ? 0 : asleep->instance.disk_bytes();
+}
+
+io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop) {
+  if (stop.stop_requested()) {
+    end();
+    co_return TurnOutcome{.ended = fail(ErrorKind::Cancelled, "the turn was stopped")};
+  }
+  Awake& awake = *std::get<std::unique_ptr<Awake>>(state_);
+  wasm::TurnReport report =
+      co_await awake.instance.run(turn, {.cpu_time_max = cpu_time_max_}, std::move(stop));
+  OutputLines::Taken output = awake.state.output.take();
+  TurnOutcome outcome{.ended = std::move(report.ended),
+                      .output = std::move(output.lines),
+                      .output_dropped_bytes = output.dropped_bytes,
+                      .was_asleep = report.was_asleep,
+                      .resume_time = report.resume_time,
+                      .cpu_time = report.cpu_time};
+  if (!outcome.ended) {
+    end();
+    co_return outcome;
+  }
+  const bool is_waiting = awake.is_woken && !pending_.is_empty();
+  if (report.has_left || !is_waiting) {
+    outcome.exit_code = awake.state.exit_code.value_or(0);
+    end();
+    co_return outcome;
+  }
+  outcome.calls = pending_.take_calls();
+  outcome.delays = pending_.take_delays();
+  co_return outcome;
+}
+
+void Guest::end() {
+  state_ = Gone{};
+  pending_ = {};
 }
 
 }  // namespace hangar::abi::kube_runtime

@@ -7,6 +7,8 @@
 
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
+#include "abi/kube_runtime/pending_calls.h"
+#include "base/in_slot.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -16,7 +18,9 @@
 #include "wasm/instance.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot_store.h"
+#include "wasm/wasi/preview1.h"
 
 #include <cstdint>
 #include <map>
@@ -24,6 +28,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -78,7 +83,7 @@ struct TurnOutcome {
 };
 
 // One guest, from _start to its end. Loop thread; one turn or sleep() at a time.
-class Guest {
+class Guest : public slots::InSlot {
  public:
   // `runtime` outlives it.
   Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
@@ -97,14 +102,33 @@ class Guest {
   // Whether a wakeup of `id` would be delivered.
   [[nodiscard]] bool waits_for(std::uint64_t id) const;
 
-  // Between turns. As wasm::Instance::sleep.
+  // Between turns. As wasm::Instance::sleep; nothing when it has not started, or is gone.
   [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store);
 
-  [[nodiscard]] const wasm::Instance& instance() const;
+  [[nodiscard]] bool is_asleep() const;
+  // As those of wasm::Instance.
+  [[nodiscard]] std::uint64_t resident_bytes() const;
+  [[nodiscard]] std::uint64_t disk_bytes() const;
 
  private:
-  struct Native;
-  std::unique_ptr<Native> native_;
+  struct New;
+  struct Awake;
+  struct Asleep {
+    wasm::SleepingInstance instance;
+    wasm::wasi::ProcessState process;
+  };
+  struct Gone {};
+
+  // Of one that is not gone.
+  [[nodiscard]] io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop);
+  void end();
+
+  const Runtime& runtime_;
+  const Duration cpu_time_max_;
+  const std::uint64_t output_bytes_max_;
+  PendingCalls pending_;
+  // Mostly Asleep: of thousands this is all that there is.
+  std::variant<std::unique_ptr<New>, std::unique_ptr<Awake>, Asleep, Gone> state_;
 };
 
 }  // namespace hangar::abi::kube_runtime

@@ -8,6 +8,7 @@
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/sleepable_native.h"
 #include "wasm/snapshot/snapshot_store.h"
 #include "wasm/test_guests.h"
 
@@ -121,7 +122,7 @@ class GuestTest : public testing::TestWithParam<bool> {
     if (outcome.ended && !outcome.exit_code && GetParam()) {
       const Result<> slept = rig_.await(guest.sleep(*store));
       EXPECT_TRUE(slept.has_value()) << slept.error().message();
-      EXPECT_TRUE(guest.instance().is_asleep());
+      EXPECT_TRUE(guest.is_asleep());
     }
     return outcome;
   }
@@ -285,6 +286,24 @@ TEST_P(GuestTest, GivesArgumentsEnvironmentAndAnEmptyStdin) {
   EXPECT_THAT(start(*make("echo")).output, IsEmpty());
 }
 
+TEST_P(GuestTest, KeepsWhatItWasGivenAndWhereItIsInItsFilesFromTurnToTurn) {
+  using namespace std::string_literals;
+  const auto guest =
+      make("kube_runtime_process",
+           {.args = {"operator", ""}, .environment = {"A=b", "C="}, .files = {{"/key", "value"}}});
+  const std::string given = "operator\0\0A=b\0C=\0"s;
+
+  EXPECT_THAT(texts_of(start(*guest)), ElementsAre(given + "va"));
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 0, .finished = true, .is_null = true}})),
+              ElementsAre(given + "lu"));
+  EXPECT_TRUE(guest->waits_for(1));
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .finished = true, .is_null = true}})),
+              ElementsAre(given + "e"));
+  const TurnOutcome outcome = wake(*guest, {{.id = 2, .finished = true, .is_null = true}});
+  EXPECT_THAT(texts_of(outcome), ElementsAre(given));
+  EXPECT_EQ(outcome.exit_code, 0U);
+}
+
 TEST_P(GuestTest, FilesCanBeReadInEveryWayAndNotBeChanged) {
   expect_exit("kube_runtime_files", 0,
               {.files = {{"/etc/config/key", "value"}, {"/etc/zone", ""}}});
@@ -385,6 +404,52 @@ TEST_P(GuestTest, RequestsBeyondThoseUnderWayComeWhenOthersHaveFinished) {
   ASSERT_EQ(outcome.calls.size(), 2U);
   EXPECT_EQ(outcome.calls[0].id, 256U);
   EXPECT_EQ(outcome.calls[1].id, 257U);
+}
+
+TEST_P(GuestTest, HoldsMemoryOrDiskUntilItIsGone) {
+  const auto module = load("kube_runtime_journal");
+  auto guest = std::make_unique<Guest>(runtime_, module, GuestOptions{});
+  EXPECT_TRUE(rig_.await(guest->sleep(*store)).has_value());
+  EXPECT_FALSE(guest->is_asleep()) << "it has not started";
+  start(*guest);
+  wake(*guest, {{.id = 1, .bytes = "x"}});
+
+  EXPECT_EQ(guest->is_asleep(), GetParam());
+  EXPECT_EQ(guest->disk_bytes() > 0, GetParam());
+  EXPECT_EQ(guest->resident_bytes() > 0, !GetParam());
+  EXPECT_EQ(store->live_bytes() > 0, GetParam());
+  EXPECT_EQ(module->native().instance_count, 1U);
+  guest.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+  EXPECT_EQ(module->native().instance_count, 0U);
+}
+
+TEST_P(GuestTest, HoldsNothingOnceItIsGone) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  const auto guest = make_waiting("kube_runtime_journal");
+
+  expect_error(wake(*guest, {{.id = 1, .bytes = "x"}}, stopped.get_token()), ErrorKind::Cancelled,
+               "");
+  EXPECT_FALSE(guest->waits_for(1));
+  EXPECT_FALSE(guest->is_asleep());
+  EXPECT_EQ(guest->resident_bytes(), 0U);
+  EXPECT_EQ(guest->disk_bytes(), 0U);
+  EXPECT_EQ(store->live_bytes(), 0U);
+  EXPECT_TRUE(rig_.await(guest->sleep(*store)).has_value());
+}
+
+TEST_P(GuestTest, StaysAsItWasWhenItCannotSleep) {
+  const auto tiny = wasm::SnapshotStore::open(directory->path() / "tiny", 64).value();
+  const auto guest = make_waiting("kube_runtime_journal");
+  ASSERT_TRUE(rig_.await(guest->wake({{.id = 1, .bytes = "x"}}, {})).ended.has_value());
+
+  const Result<> slept = rig_.await(guest->sleep(*tiny));
+  ASSERT_FALSE(slept.has_value());
+  EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
+  EXPECT_FALSE(guest->is_asleep());
+  EXPECT_GT(guest->resident_bytes(), 0U);
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("2210bx"));
 }
 
 TEST_P(GuestTest, StopsWhereverItIs) {
