@@ -6,6 +6,7 @@
 #include "io/event.h"
 #include "io/file.h"
 #include "io/task.h"
+#include "io/turns.h"
 #include "modules/config_map.h"
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
@@ -24,7 +25,6 @@
 
 #include <cerrno>
 #include <expected>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -95,29 +95,8 @@ struct Accepted {
 
 }  // namespace
 
-// One of those who want the same reference.
-class Fetcher::TurnUse {
- public:
-  TurnUse(Fetcher& fetcher, const std::string& key)
-      : turns_(fetcher.turns_), at_(turns_.try_emplace(key, fetcher.loop_).first) {
-    ++at_->second.user_count;
-  }
-  TurnUse(const TurnUse&) = delete;
-  TurnUse& operator=(const TurnUse&) = delete;
-  ~TurnUse() {
-    if (--at_->second.user_count == 0) turns_.erase(at_);
-  }
-
-  io::Semaphore& semaphore() { return at_->second.semaphore; }
-
- private:
-  std::map<std::string, Turn>& turns_;
-  std::map<std::string, Turn>::iterator at_;
-};
-
 Fetcher::Fetcher(Parts parts)
-    : loop_(parts.loop),
-      workers_(parts.workers),
+    : workers_(parts.workers),
       client_(parts.client),
       store_(parts.store),
       config_maps_(parts.config_maps),
@@ -125,14 +104,14 @@ Fetcher::Fetcher(Parts parts)
       log_(std::move(parts.log)),
       verified_(transport(parts.ca_pem, /*skip_verify=*/false)),
       unverified_(transport(parts.ca_pem, /*skip_verify=*/true)),
-      fetches_(parts.loop, limits::kModuleFetchesMax) {}
+      fetches_(parts.loop, limits::kModuleFetchesMax),
+      turns_(parts.loop) {}
 
 io::Task<Result<Fetched>> Fetcher::fetch(Reference reference, FetchOptions options,
                                          std::stop_token stop) {
   // What came over an unverified connection is no answer to who wants it verified.
   const std::string key = (options.insecure ? "insecure:" : "") + reference.key();
-  TurnUse turn(*this, key);
-  const io::Semaphore::Slot own_turn = co_await turn.semaphore().acquire();
+  const io::Turns<std::string>::Turn turn = co_await turns_.take(key);
   const io::Semaphore::Slot slot = co_await fetches_.acquire();
   if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   const std::string doing = "module " + reference.display();

@@ -12,6 +12,7 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/turns.h"
 #include "io/workers.h"
 #include "modules/config_map.h"
 #include "modules/docker_config.h"
@@ -19,7 +20,6 @@
 #include "modules/reference.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -96,12 +96,6 @@ class Fetcher {
     std::string blob_digest;  // What `bytes` have to hash to; empty: nobody said.
     Resolution resolution;    // Without sha256 and size.
   };
-  struct Turn {
-    explicit Turn(io::Loop& loop) : semaphore(loop, 1) {}
-    io::Semaphore semaphore;
-    int user_count = 0;
-  };
-  class TurnUse;
 
   io::Task<Result<Fetched>> fetch_in_turn(Reference reference, FetchOptions options,
                                           std::string key, std::stop_token stop);
@@ -120,7 +114,6 @@ class Fetcher {
                                                  std::stop_token stop);
   io::Task<Result<Download>> download_file(FileSource source, std::optional<Resolution> known);
 
-  io::Loop& loop_;
   io::Workers& workers_;
   http::Client& client_;
   ModuleStore& store_;
@@ -131,7 +124,7 @@ class Fetcher {
   const std::shared_ptr<const http::Transport> unverified_;
   DockerConfig credentials_;
   io::Semaphore fetches_;
-  std::map<std::string, Turn> turns_;  // By key, as long as somebody waits or works.
+  io::Turns<std::string> turns_;  // By key.
 };
 
 }  // namespace hangar::modules

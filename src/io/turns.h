@@ -1,0 +1,75 @@
+// Work of which there is one at a time for each key, so that who wants the same finds it done.
+#pragma once
+
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <map>
+#include <utility>
+
+namespace hangar::io {
+
+// First come, first served, for each key by itself. Nothing is kept for a key that nobody works on
+// or waits for. Loop thread; outlives its turns.
+template <class Key>
+class Turns {
+  struct Place {
+    explicit Place(Loop& loop) : semaphore(loop, 1) {}
+
+    Semaphore semaphore;
+    int user_count = 0;
+  };
+  using Places = std::map<Key, Place>;
+
+  // One of those who work or wait.
+  class Use {
+   public:
+    Use(Places& places, Places::iterator at) : places_(&places), at_(at) {
+      ++at_->second.user_count;
+    }
+    Use(Use&& other) noexcept : places_(std::exchange(other.places_, nullptr)), at_(other.at_) {}
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    Use& operator=(Use&&) = delete;
+    ~Use() {
+      if (places_ != nullptr && --at_->second.user_count == 0) places_->erase(at_);
+    }
+
+    [[nodiscard]] Semaphore& semaphore() const { return at_->second.semaphore; }
+
+   private:
+    Places* places_;
+    Places::iterator at_;
+  };
+
+ public:
+  // Lasts until it is destroyed.
+  class Turn {
+   private:
+    friend class Turns;
+    Turn(Use use, Semaphore::Slot slot) : use_(std::move(use)), slot_(std::move(slot)) {}
+
+    Use use_;
+    Semaphore::Slot slot_;  // Goes before what it is of.
+  };
+
+  explicit Turns(Loop& loop) : loop_(loop) {}
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  [[nodiscard]] Task<Turn> take(Key key) {
+    Use use(places_, places_.try_emplace(std::move(key), loop_).first);
+    Semaphore::Slot slot = co_await use.semaphore().acquire();
+    co_return Turn(std::move(use), std::move(slot));
+  }
+
+  // Nobody works or waits.
+  [[nodiscard]] bool is_empty() const { return places_.empty(); }
+
+ private:
+  Loop& loop_;
+  Places places_;
+};
+
+}  // namespace hangar::io
