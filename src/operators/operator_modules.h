@@ -4,9 +4,10 @@
 
 #include "abi/kube_runtime/guest.h"
 #include "base/result.h"
-#include "io/event.h"
+#include "base/slots.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/turns.h"
 #include "modules/allow_list.h"
 #include "modules/fetcher.h"
 #include "wasm/code_cache.h"
@@ -14,10 +15,12 @@
 #include "wasm/snapshot/sleepable_module.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace hangar::operators {
 
@@ -44,7 +47,7 @@ class OperatorModules {
     std::filesystem::path image_directory;  // Of images that instances share.
     modules::AllowList allow_list = {};
   };
-  explicit OperatorModules(Parts parts) : parts_(std::move(parts)) {}
+  explicit OperatorModules(Parts parts) : parts_(std::move(parts)), making_(parts_.loop) {}
 
   // Resolves the source anew (a tag may have moved). What is in use already is not read again.
   // Errors, for the operator's status: InvalidInput (not Wasm, another contract, wrong checksum,
@@ -52,19 +55,24 @@ class OperatorModules {
   [[nodiscard]] io::Task<Result<OperatorModule>> prepare(ModuleSource source, std::stop_token stop);
 
  private:
-  struct Known {
-    std::weak_ptr<const wasm::SleepableModule> code;
-    std::weak_ptr<io::Semaphore> making;  // Of those who make it, or wait for who does.
-  };
+  using Module = std::shared_ptr<const wasm::SleepableModule>;
 
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> make(
-      wasm::Digest digest, std::shared_ptr<const std::string> bytes, std::stop_token stop);
+  // Of a reference with that key.
+  [[nodiscard]] io::Task<Result<Module>> make(wasm::Digest key, wasm::Digest digest,
+                                              std::shared_ptr<const std::string> bytes,
+                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> check(const wasm::SleepableModule& module) const;
+  // Null: no operator has it.
+  [[nodiscard]] Module find(const wasm::Digest& digest) const;
 
   const Parts parts_;
-  std::map<wasm::Digest, Known> known_;
-  // By the digest of the reference's key: what it was when it was last looked at.
-  std::map<wasm::Digest, wasm::Digest> digest_of_;
+  io::Turns<wasm::Digest> making_;
+  // By the digest of the reference's key: what it was when it was last looked at. Modules that no
+  // operator has any more are forgotten.
+  using Known = std::pair<const wasm::Digest, std::weak_ptr<const wasm::SleepableModule>>;
+  std::map<wasm::Digest, std::weak_ptr<const wasm::SleepableModule>, std::less<>,
+           slots::Allocator<Known>>
+      known_;
 };
 
 }  // namespace hangar::operators
