@@ -74,7 +74,6 @@ TEST_F(CodeCacheTest, CompilesOnceAndLoadsWithoutBytesAfterwards) {
   EXPECT_TRUE(other->has(digest));
   const Loaded again = rig_.await(other->load(digest, nullptr, {}));
   ASSERT_TRUE(again.has_value()) << again.error().message();
-  EXPECT_EQ((*again)->digest(), digest);
   EXPECT_EQ(cache->compiled_count(), 1U);
   EXPECT_EQ(other->compiled_count(), 0U);
   EXPECT_THAT(entries(), SizeIs(1));

@@ -157,6 +157,7 @@ void Ticker::work(const std::stop_token& stop) {
 
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
     : sleeping_code_kept(options.sleeping_code_kept),
+      code_loads(loop),
       written_pages(options.scans_page_entries ? WrittenPages::Method::Entries
                                                : WrittenPages::Method::Scan),
       pooled(make_pooled(options)),

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(WrittenPages, ForEveryKernel, ::testing::Bool(),
 
 TEST_P(ForEveryKernel, AnInstanceThatSleepsAfterEveryCallIsLikeOneThatNeverDoes) {
   const auto module = load("sleeper");
-  ASSERT_EQ(module->obstacle(), std::nullopt);
+  ASSERT_EQ(module->obstacle(), nullptr);
   const auto store = make_store();
   const auto awake = make(module);
   const auto sleeper = make(module);
@@ -128,7 +128,7 @@ TEST_P(ForEveryKernel, AnInstanceThatSleepsAfterEveryCallIsLikeOneThatNeverDoes)
 
 TEST_P(ForEveryKernel, ACppProgramThatSleepsAfterEveryCallIsLikeOneThatNeverDoes) {
   const auto module = load("ledger");
-  ASSERT_EQ(module->obstacle(), std::nullopt);
+  ASSERT_EQ(module->obstacle(), nullptr);
   const auto store = make_store();
   const auto awake = make(module);
   const auto sleeper = make(module);
@@ -318,7 +318,8 @@ TEST_F(InstanceTest, AnInstanceUnlikeTheOthersSleepsOnTheFirstImage) {
 
 TEST_F(InstanceTest, AModuleWithAnObstacleRunsAndStays) {
   const auto module = load("writes_its_table");
-  EXPECT_EQ(module->obstacle(), "writes to a table (table.set)");
+  ASSERT_NE(module->obstacle(), nullptr);
+  EXPECT_EQ(*module->obstacle(), "writes to a table (table.set)");
   EXPECT_EQ(module->image_bytes(), 0U);
   const auto store = make_store();
   const auto instance = make(module);
@@ -332,7 +333,7 @@ TEST_F(InstanceTest, AModuleWithAnObstacleRunsAndStays) {
 
 TEST_F(InstanceTest, PassiveDataStaysWhereItIs) {
   const auto module = load("passive_data");
-  ASSERT_EQ(module->obstacle(), std::nullopt);
+  ASSERT_EQ(module->obstacle(), nullptr);
   const auto store = make_store();
   const auto instance = make(module);
   call(*instance, "copy");

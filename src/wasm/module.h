@@ -1,7 +1,6 @@
 // A module as native code, ready to be instantiated any number of times at once.
 #pragma once
 
-#include "wasm/digest.h"
 #include "wasm/module_header.h"
 
 #include <cstdint>
@@ -31,7 +30,6 @@ class Module {
   enum class Allocation : std::uint8_t { Pooled, OnDemand, Sleepable };
 
   struct Parts {
-    Digest digest;
     Allocation allocation = Allocation::Pooled;
     wasmtime_module* code = nullptr;  // Owned by the Module.
     // What it was mapped from, if it is Sleepable.
@@ -42,7 +40,6 @@ class Module {
   Module& operator=(const Module&) = delete;
   ~Module();
 
-  [[nodiscard]] const Digest& digest() const { return parts_.digest; }
   [[nodiscard]] Allocation allocation() const { return parts_.allocation; }
   [[nodiscard]] const std::vector<Import>& imports() const { return imports_; }
   [[nodiscard]] const std::vector<Export>& exports() const { return exports_; }

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "wasm/code_config.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
@@ -182,7 +183,7 @@ std::shared_ptr<const Module> share(Module::Parts parts) {
 Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Digest& digest,
                                                  Module::Allocation allocation,
                                                  const fs::path& entry) {
-  const auto file = std::make_shared<const CodeFile>(entry);
+  const auto file = std::allocate_shared<const CodeFile>(slots::Allocator<CodeFile>(), entry);
   if (file->descriptor() < 0) {
     return fail(errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable,
                 fmt::format("open {}: {}", entry.string(), std::generic_category().message(errno)));
@@ -197,7 +198,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
 
   // A module that is too large for a slot of the pool is refused by the pooled engine only.
   const Engine::Native& native = engine.native();
-  Module::Parts parts{.digest = digest, .allocation = allocation};
+  Module::Parts parts{.allocation = allocation};
   if (allocation == Module::Allocation::Pooled) {
     if (native.pooled != nullptr) {
       if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file->descriptor())) {
@@ -214,7 +215,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
   return share(std::move(parts));
 }
 
-Result<std::shared_ptr<const Module>> load_again(const Engine& engine, const Digest& digest,
+Result<std::shared_ptr<const Module>> load_again(const Engine& engine,
                                                  std::shared_ptr<const CodeFile> file) {
   constexpr auto kAllocation = Module::Allocation::Sleepable;
   Result<ModuleHandle> module =
@@ -223,10 +224,7 @@ Result<std::shared_ptr<const Module>> load_again(const Engine& engine, const Dig
     return fail(ErrorKind::Unavailable,
                 "native code cannot be loaded again: " + module.error().message());
   }
-  return share({.digest = digest,
-                .allocation = kAllocation,
-                .code = module->release(),
-                .file = std::move(file)});
+  return share({.allocation = kAllocation, .code = module->release(), .file = std::move(file)});
 }
 
 void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept) {

@@ -51,7 +51,7 @@ class CodeFile {
 
 // The module of `file` once more; Unavailable when it cannot be mapped.
 [[nodiscard]] Result<std::shared_ptr<const Module>> load_again(
-    const Engine& engine, const Digest& digest, std::shared_ptr<const CodeFile> file);
+    const Engine& engine, std::shared_ptr<const CodeFile> file);
 
 // Deletes the least recently used entries until at most `bytes_max` are left; `kept` always stays.
 void evict(const std::filesystem::path& directory, std::uint64_t bytes_max,

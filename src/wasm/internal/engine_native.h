@@ -2,19 +2,23 @@
 #pragma once
 
 #include "io/event.h"
+#include "io/turns.h"
 #include "wasm/engine.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/ready_queue.h"
 #include "wasm/internal/resident_code.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/memory_slots.h"
+#include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/written_pages.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <thread>
 
@@ -61,6 +65,10 @@ struct Engine::Native {
   }
 
   const Duration sleeping_code_kept;
+  // Of modules that are loaded again.
+  io::Turns<const SleepableModule::Native*> code_loads;
+  // Each once for all modules whose images lie there; they last as long as the engine.
+  std::set<std::filesystem::path> image_directories;
   MemorySlots memory_slots;
   WrittenPages written_pages;
   internal::EngineHandle pooled;  // Null when the address space cannot be had.

@@ -184,7 +184,7 @@ TEST(Rewrite, WhatItMakesIsCompiledAsItWouldBeWithoutIt) {
     const auto module =
         rig.await(SleepableModule::load(rig.cache(), Digest::of(*bytes), bytes, images.path(), {}));
     ASSERT_TRUE(module.has_value()) << name << ": " << module.error().message();
-    EXPECT_EQ((*module)->obstacle(), std::nullopt) << name;
+    EXPECT_EQ((*module)->obstacle(), nullptr) << name;
     const auto code = rig.await((*module)->code()).value();
     EXPECT_EQ(code->imports(), (*plain)->imports()) << name;
     for (const Export& exported : (*plain)->exports()) {

@@ -1,10 +1,11 @@
 #include "wasm/snapshot/sleepable_module.h"
 
 #include "base/result.h"
+#include "base/slots.h"
 #include "base/time.h"
-#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/turns.h"
 #include "io/workers.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
@@ -23,8 +24,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -79,18 +78,20 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
       }));
   wasm_bytes.reset();
 
-  auto native = std::make_unique<Native>(cache.engine());
+  auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
   // Not from the pool in any case: these instances stay.
   native->set_code(HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
       prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable)));
-  native->obstacle = std::move(prepared.module.obstacle);
-  native->global_count = prepared.module.global_count;
+  if (prepared.module.obstacle) {
+    native->obstacle = std::make_unique<const std::string>(*std::move(prepared.module.obstacle));
+  }
+  native->global_count = static_cast<std::uint32_t>(prepared.module.global_count);
   native->has_start = prepared.module.has_start;
-  native->image_directory = std::move(image_directory);
   native->initial = std::move(prepared.image);
-  co_return std::shared_ptr<const SleepableModule>(new SleepableModule(std::move(native)));
+  co_return std::allocate_shared<const SleepableModule>(slots::Allocator<SleepableModule>(),
+                                                        std::move(native));
 }
 
 SleepableModule::SleepableModule(std::unique_ptr<Native> native) : native_(std::move(native)) {}
@@ -109,8 +110,8 @@ bool SleepableModule::is_loaded() const {
   return native_->has_code();
 }
 
-const std::optional<std::string>& SleepableModule::obstacle() const {
-  return native_->obstacle;
+const std::string* SleepableModule::obstacle() const {
+  return native_->obstacle.get();
 }
 
 std::uint64_t SleepableModule::image_bytes() const {
@@ -125,53 +126,45 @@ SleepableModule::Native& SleepableModule::native() const {
 
 void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
   code_file_ = code->file();
-  code_digest_ = code->digest();
-  code_ = std::move(code);
-  code_used_ = io::Loop::now();
+  code_ = std::make_unique<Code>(Code{.module = std::move(code), .used = io::Loop::now()});
   on_code_released();
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire_code() {
-  code_used_ = io::Loop::now();
-  if (code_ != nullptr) co_return code_;
-  const io::Semaphore::Slot slot = co_await loading_.acquire();
   if (code_ == nullptr) {
-    set_code(HANGAR_CO_TRY(
-        co_await engine.workers().run([&engine = engine, digest = code_digest_, file = code_file_] {
-          return internal::load_again(engine, digest, file);
-        })));
+    const io::Turns<const Native*>::Turn turn = co_await engine.native().code_loads.take(this);
+    if (code_ == nullptr) {
+      set_code(HANGAR_CO_TRY(co_await engine.workers().run(
+          [&engine = engine, file = code_file_] { return internal::load_again(engine, file); })));
+    }
   }
-  co_return code_;
+  code_->used = io::Loop::now();
+  co_return code_->module;
 }
 
 // One timer for all who let go of it within some seconds.
 void SleepableModule::Native::on_code_released() {
-  if (code_file_ == nullptr || std::exchange(is_code_timed_, true)) return;
+  if (code_file_ == nullptr || code_ == nullptr || std::exchange(code_->is_timed, true)) return;
   const Duration kept = engine.native().sleeping_code_kept;
-  code_timer_ = engine.loop().after(kept, [this, kept] {
-    is_code_timed_ = false;
-    if (code_.use_count() != 1) return;
-    if (io::Loop::now() - code_used_ < kept) return on_code_released();
+  code_->timer = engine.loop().after(kept, [this, kept] {
+    code_->is_timed = false;
+    if (code_->module.use_count() != 1) return;
+    if (io::Loop::now() - code_->used < kept) return on_code_released();
     code_.reset();
   });
 }
 
 std::shared_ptr<const BaseImage> SleepableModule::Native::settled() const {
-  const std::scoped_lock lock(mutex_);
-  return settled_;
+  return settling_ == Settling::Done ? settled_ : nullptr;
 }
 
 void SleepableModule::Native::settle(std::span<const std::byte> memory, const PageRanges& pages) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (settled_ != nullptr || is_settling_) return;
-    is_settling_ = true;
-  }
+  Settling expected = Settling::NotYet;
+  if (!settling_.compare_exchange_strong(expected, Settling::UnderWay)) return;
   Result<std::shared_ptr<const BaseImage>> image =
       BaseImage::of_memory(image_directory, memory, pages);
-  const std::scoped_lock lock(mutex_);
-  is_settling_ = false;
   if (image) settled_ = *std::move(image);
+  settling_ = settled_ != nullptr ? Settling::Done : Settling::NotYet;
 }
 
 }  // namespace hangar::wasm

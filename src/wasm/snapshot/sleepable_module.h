@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -33,17 +32,17 @@ class SleepableModule {
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> code() const;
   // Whether code() has nothing to do. Loop thread.
   [[nodiscard]] bool is_loaded() const;
-  // Why its instances cannot sleep ("writes to a table (table.set)"); nothing when they can.
-  [[nodiscard]] const std::optional<std::string>& obstacle() const;
+  // Why its instances cannot sleep ("writes to a table (table.set)"); null when they can.
+  [[nodiscard]] const std::string* obstacle() const;
   // What the shared images take on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
 
+  // For wasm/ only.
   struct Native;
+  explicit SleepableModule(std::unique_ptr<Native> native);
   [[nodiscard]] Native& native() const;
 
  private:
-  explicit SleepableModule(std::unique_ptr<Native> native);
-
   std::unique_ptr<Native> native_;
 };
 

@@ -1,16 +1,18 @@
 // The inside of SleepableModule.
 #pragma once
 
+#include "base/in_slot.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/internal/code_files.h"
+#include "wasm/internal/engine_native.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/base_image.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"
 
 #include <atomic>
@@ -18,25 +20,29 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
-#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace hangar::wasm {
 
 // What is about native code is for the loop thread, the other functions are for any; the rest never
-// changes after load().
-struct SleepableModule::Native {
-  explicit Native(Engine& engine_in) : engine(engine_in), loading_(engine_in.loop(), 1) {}
+// changes after load(). There is one for each module, however long its instances sleep.
+struct SleepableModule::Native : slots::InSlot {
+  Native(Engine& engine_in, std::filesystem::path image_directory_in)
+      : engine(engine_in),
+        image_directory(
+            *engine.native().image_directories.insert(std::move(image_directory_in)).first) {}
 
   Engine& engine;
+  const std::filesystem::path& image_directory;
   Digest digest;
-  std::optional<std::string> obstacle;
-  std::size_t global_count = 0;
-  bool has_start = false;
-  std::filesystem::path image_directory;
+  std::unique_ptr<const std::string> obstacle;  // Null without one.
   // Memory as the data segments have it. Null with an obstacle.
   std::shared_ptr<const BaseImage> initial;
+  std::uint32_t global_count = 0;
+  std::atomic<std::uint32_t> instance_count = 0;
+  bool has_start = false;
 
   // Memory as one instance had it after it had begun: what all instances have computed for
   // themselves in the same way. Null until it takes less than what it saves.
@@ -45,8 +51,6 @@ struct SleepableModule::Native {
   // zero. A failure changes nothing.
   void settle(std::span<const std::byte> memory, const PageRanges& pages);
 
-  std::atomic<std::uint32_t> instance_count = 0;
-
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code();
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
   void set_code(std::shared_ptr<const Module> code);
@@ -54,18 +58,18 @@ struct SleepableModule::Native {
   void on_code_released();
 
  private:
-  // Null while it is not loaded. Whoever needs it holds it too.
-  std::shared_ptr<const Module> code_;
-  std::shared_ptr<const internal::CodeFile> code_file_;  // Null with an obstacle.
-  Digest code_digest_;                                   // Of the rewritten module.
-  Instant code_used_;                                    // When it was last asked for.
-  io::Loop::Timer code_timer_;                           // While it may become unused.
-  bool is_code_timed_ = false;
-  io::Semaphore loading_;
+  struct Code {
+    std::shared_ptr<const Module> module;  // Whoever needs it holds it too.
+    Instant used;                          // When it was last asked for.
+    io::Loop::Timer timer = {};            // While it may become unused.
+    bool is_timed = false;
+  };
+  enum class Settling : std::uint8_t { NotYet, UnderWay, Done };
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const BaseImage> settled_;
-  bool is_settling_ = false;
+  std::atomic<Settling> settling_ = Settling::NotYet;
+  std::shared_ptr<const BaseImage> settled_;             // Does not change once it is Done.
+  std::unique_ptr<Code> code_;                           // Null while it is not loaded.
+  std::shared_ptr<const internal::CodeFile> code_file_;  // Null with an obstacle.
 };
 
 }  // namespace hangar::wasm
