@@ -75,7 +75,7 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
   }
   Loaded loaded = co_await load_alone(key, std::move(wasm_bytes), std::move(stop));
   std::erase_if(live_, [](const auto& entry) { return entry.second.expired(); });
-  if (loaded) live_[key] = *loaded;
+  if (loaded && allocation != Module::Allocation::Sleepable) live_[key] = *loaded;
   const auto waiting = loading_.extract(key);
   for (const io::OneShot<bool>& done : waiting.mapped())
     done.set(true);

@@ -55,7 +55,8 @@ class CodeCache {
   // InvalidInput: `wasm_bytes` is no module that can be compiled, or not of this digest. NotFound:
   // not cached and no bytes. LimitExceeded, Unavailable: as compile() says. Cancelled.
   // `allocation`: Pooled becomes OnDemand for a module that is too large; the others are as they
-  // are. Each has its own Module object over the same file.
+  // are. Each has its own Module object over the same file, and a Sleepable one is a new object
+  // each time: who loads those lets go of them and loads them again (SleepableModule).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
       Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
       Module::Allocation allocation = Module::Allocation::Pooled);
