@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/slots.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 #include "wasm/snapshot/rewrite.h"
@@ -41,7 +42,7 @@ std::uint64_t next_number() {
 }
 
 // `pages` with their gaps filled, the smallest ones first, until few are left.
-PageRanges in_few_pieces(const PageRanges& pages) {
+PageRanges in_few_pieces(std::span<const PageRange> pages) {
   for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
     PageRanges pieces;
     for (const PageRange& range : pages) {
@@ -84,11 +85,13 @@ class BaseImage::Writer {
       }
       view = static_cast<const std::byte*>(address);
     }
-    return std::shared_ptr<const BaseImage>(
-        new BaseImage(std::move(file_), std::move(pages_), view));
+    return std::allocate_shared<const BaseImage>(slots::Allocator<BaseImage>(), std::move(*this),
+                                                 view);
   }
 
  private:
+  friend class BaseImage;
+
   Result<> flush() {
     if (pending_.empty()) return {};
     HANGAR_TRY(file_.write(std::uint64_t{pending_page_} * kPageBytes, pending_));
@@ -136,26 +139,31 @@ Result<std::shared_ptr<const BaseImage>> BaseImage::of_memory(
   return std::move(writer).finish();
 }
 
-BaseImage::BaseImage(PrivateFile file, PageRanges data_pages, const std::byte* view)
+BaseImage::BaseImage(Writer&& written, const std::byte* view)
     : number_(next_number()),
-      file_(std::move(file)),
-      data_pages_(std::move(data_pages)),
-      extents_(in_few_pieces(data_pages_)),
-      view_(view) {}
+      view_(view),
+      file_(std::move(written.file_)),
+      data_count_(static_cast<std::uint32_t>(written.pages_.size())) {
+  const PageRanges extents = in_few_pieces(written.pages_);
+  ranges_.reserve(written.pages_.size() + extents.size());
+  ranges_.assign(written.pages_.begin(), written.pages_.end());
+  ranges_.insert(ranges_.end(), extents.begin(), extents.end());
+}
 
 BaseImage::~BaseImage() {
   if (view_ != nullptr) ::munmap(const_cast<std::byte*>(view_), file_bytes());
 }
 
 std::uint64_t BaseImage::file_bytes() const {
-  return data_pages_.empty() ? 0 : std::uint64_t{data_pages_.back().end()} * kPageBytes;
+  return data_count_ == 0 ? 0 : std::uint64_t{data_pages().back().end()} * kPageBytes;
 }
 
 const std::byte* BaseImage::page(std::uint32_t number) const {
+  const std::span<const PageRange> pages = data_pages();
   const auto after =
-      std::ranges::upper_bound(data_pages_, number, std::ranges::less(), &PageRange::first);
+      std::ranges::upper_bound(pages, number, std::ranges::less(), &PageRange::first);
   // Holes are not read from the file: that would fill the page cache with zeros.
-  if (after == data_pages_.begin() || number >= std::prev(after)->end()) return zero_page();
+  if (after == pages.begin() || number >= std::prev(after)->end()) return zero_page();
   return view_ + std::size_t{number} * kPageBytes;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/slots.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 #include "wasm/snapshot/rewrite.h"
@@ -12,11 +13,14 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace hangar::wasm {
 
 // Immutable: any thread. Pages of zeros are holes in the file and no part of data_pages().
 class BaseImage {
+  class Writer;
+
  public:
   // Blocking. Unavailable when the disk has no room.
   [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_data(
@@ -26,6 +30,8 @@ class BaseImage {
       const std::filesystem::path& directory, std::span<const std::byte> memory,
       const PageRanges& pages);
 
+  // Of what was written; `view` is the whole file, null when it is empty.
+  BaseImage(Writer&& written, const std::byte* view);
   BaseImage(const BaseImage&) = delete;
   BaseImage& operator=(const BaseImage&) = delete;
   ~BaseImage();
@@ -35,23 +41,24 @@ class BaseImage {
   [[nodiscard]] int descriptor() const { return file_.descriptor(); }
   // Of the file, whole pages. What lies behind it is zeros.
   [[nodiscard]] std::uint64_t file_bytes() const;
-  [[nodiscard]] const PageRanges& data_pages() const { return data_pages_; }
+  [[nodiscard]] std::span<const PageRange> data_pages() const {
+    return std::span(ranges_).first(data_count_);
+  }
   // What of the file is worth mapping: all data, in few pieces. The rest is zeros, which as a part
   // of the file would come to lie in the page cache when they are touched.
-  [[nodiscard]] const PageRanges& extents() const { return extents_; }
+  [[nodiscard]] std::span<const PageRange> extents() const {
+    return std::span(ranges_).subspan(data_count_);
+  }
   [[nodiscard]] std::uint64_t disk_bytes() const { return file_.disk_bytes(); }
   // The content of a page, kPageBytes of it.
   [[nodiscard]] const std::byte* page(std::uint32_t number) const;
 
  private:
-  class Writer;
-  BaseImage(PrivateFile file, PageRanges data_pages, const std::byte* view);
-
-  std::uint64_t number_;
-  PrivateFile file_;
-  PageRanges data_pages_;
-  PageRanges extents_;
-  const std::byte* view_;  // The whole file; null when it is empty.
+  const std::uint64_t number_;
+  const std::byte* const view_;
+  const PrivateFile file_;
+  std::uint32_t data_count_ = 0;  // Of the ranges, the first; the others are extents.
+  std::vector<PageRange, slots::Allocator<PageRange>> ranges_;
 };
 
 // A page of zeros.

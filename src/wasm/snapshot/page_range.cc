@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <span>
 
 namespace hangar::wasm {
 
-PageRanges united(const PageRanges& left, const PageRanges& right) {
+PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right) {
   PageRanges all;
   all.reserve(left.size() + right.size());
   std::ranges::merge(left, right, std::back_inserter(all), {}, &PageRange::first,

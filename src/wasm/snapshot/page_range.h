@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace hangar::wasm {
@@ -30,7 +31,7 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
   }
 }
 
-[[nodiscard]] inline std::uint64_t page_count(const PageRanges& ranges) {
+[[nodiscard]] inline std::uint64_t page_count(std::span<const PageRange> ranges) {
   std::uint64_t total = 0;
   for (const PageRange& range : ranges)
     total += range.count;
@@ -38,7 +39,7 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
 }
 
 // All pages that are in one of both.
-[[nodiscard]] PageRanges united(const PageRanges& left, const PageRanges& right);
+[[nodiscard]] PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages that are in both.
 [[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);
 

@@ -152,10 +152,11 @@ TEST(SnapshotFormat, RefusesListsThatContradictEachOtherBehindAGoodChecksum) {
 }
 
 TEST(PageRanges, AreUnited) {
-  EXPECT_EQ(united({}, {}), PageRanges{});
-  EXPECT_EQ(united({{1, 2}}, {}), (PageRanges{{1, 2}}));
-  EXPECT_EQ(united({{1, 2}, {8, 1}}, {{3, 1}, {7, 5}}), (PageRanges{{1, 3}, {7, 5}}));
-  EXPECT_EQ(united({{0, 10}}, {{2, 3}}), (PageRanges{{0, 10}}));
+  EXPECT_EQ(united(PageRanges{}, PageRanges{}), PageRanges{});
+  EXPECT_EQ(united(PageRanges{{1, 2}}, PageRanges{}), (PageRanges{{1, 2}}));
+  EXPECT_EQ(united(PageRanges{{1, 2}, {8, 1}}, PageRanges{{3, 1}, {7, 5}}),
+            (PageRanges{{1, 3}, {7, 5}}));
+  EXPECT_EQ(united(PageRanges{{0, 10}}, PageRanges{{2, 3}}), (PageRanges{{0, 10}}));
 }
 
 TEST(PageRanges, HaveInCommonWhatIsInBoth) {
