@@ -202,7 +202,7 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
                                                                     : std::move(unpacked.gzipped));
     resolution.sha256 = unpacked.sha256;
     resolution.size_bytes = unpacked.wasm.size();
-    if (accepted.stored) accepted.stored = store.remember(key, std::move(resolution));
+    if (accepted.stored) accepted.stored = store.remember(key, resolution);
     accepted.wasm = std::move(unpacked.wasm);
     accepted.sha256 = std::move(unpacked.sha256);
     return accepted;

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -20,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -53,6 +56,44 @@ bool is_unfinished_name(std::string_view name) {
 void mark_used(const std::filesystem::path& path) {
   // If it fails, the module only looks older than it is.
   static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr, 0));
+}
+
+// An entry is texts, the key first, each behind its length.
+using Length = std::uint32_t;
+
+// A number as its bytes in memory, and back.
+template <class Number>
+std::array<char, sizeof(Number)> bytes_of(Number number) {
+  return std::bit_cast<std::array<char, sizeof(Number)>>(number);
+}
+template <class Number>
+Number number_of(std::string_view bytes) {
+  std::array<char, sizeof(Number)> copy{};
+  bytes.copy(copy.data(), copy.size());
+  return std::bit_cast<Number>(copy);
+}
+
+// Takes one off the front.
+std::string_view take_text(std::string_view& entry) {
+  const std::string_view text = entry.substr(sizeof(Length), number_of<Length>(entry));
+  entry.remove_prefix(sizeof(Length) + text.size());
+  return text;
+}
+
+std::string_view key_of(std::string_view entry) {
+  return take_text(entry);
+}
+
+Resolution resolution_of(std::string_view entry) {
+  take_text(entry);  // Its key.
+  Resolution resolution;
+  resolution.sha256 = take_text(entry);
+  resolution.size_bytes = number_of<std::uint64_t>(take_text(entry));
+  resolution.resolved = take_text(entry);
+  resolution.etag = take_text(entry);
+  resolution.last_modified = take_text(entry);
+  resolution.revision = take_text(entry);
+  return resolution;
 }
 
 }  // namespace
@@ -96,14 +137,19 @@ bool ModuleStore::has(const std::string& sha256) const {
   return is_sha256_hex(sha256) && std::filesystem::is_regular_file(path_of(sha256), ignored);
 }
 
-Result<> ModuleStore::remember(const std::string& key, Resolution resolution) {
+Result<> ModuleStore::remember(const std::string& key, const Resolution& resolution) {
+  Entry entry = pack(key, resolution);
   const std::scoped_lock disk_lock(disk_mutex_);
   std::string text;
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = by_key_.find(key);
-    if (found != by_key_.end() && found->second->second == resolution) return {};
-    put(key, std::move(resolution));
+    const auto found = find(key);
+    if (found != entries_.end()) {
+      if (*found == entry) return {};
+      entries_.erase(found);
+    }
+    entries_.push_front(std::move(entry));
+    if (entries_.size() > bounds_.references) entries_.pop_back();
     text = encoded_index();
   }
   return io::write_file(directory_ / kIndexName, text);
@@ -111,10 +157,10 @@ Result<> ModuleStore::remember(const std::string& key, Resolution resolution) {
 
 std::optional<Resolution> ModuleStore::resolution(const std::string& key) {
   const std::scoped_lock lock(mutex_);
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return std::nullopt;
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return found->second->second;
+  const auto found = find(key);
+  if (found == entries_.end()) return std::nullopt;
+  entries_.splice(entries_.begin(), entries_, found);
+  return resolution_of(*found);
 }
 
 std::filesystem::path ModuleStore::path_of(const std::string& sha256) const {
@@ -134,41 +180,53 @@ void ModuleStore::load_index(const Log& log) {
   const json::Array* const references = json::array_at(*index, {"references"});
   if (references == nullptr) return;
   const std::scoped_lock lock(mutex_);
-  // The last one is the least recently used; put() puts in front.
-  for (std::size_t left = references->size(); left > 0; --left) {
-    const json::Value& entry = (*references)[left - 1];
+  std::set<std::string_view> keys;
+  for (const json::Value& entry : *references) {
+    if (entries_.size() >= bounds_.references) break;
     const std::string_view key = json::string_at(entry, {"key"});
-    Resolution resolution{.sha256 = std::string(json::string_at(entry, {"sha256"})),
-                          .size_bytes = static_cast<std::uint64_t>(
-                              std::max<std::int64_t>(json::int_at(entry, {"size"}), 0)),
-                          .resolved = std::string(json::string_at(entry, {"resolved"})),
-                          .etag = std::string(json::string_at(entry, {"etag"})),
-                          .last_modified = std::string(json::string_at(entry, {"lastModified"})),
-                          .revision = std::string(json::string_at(entry, {"revision"}))};
-    if (!key.empty() && is_sha256_hex(resolution.sha256)) {
-      put(std::string(key), std::move(resolution));
-    }
+    const Resolution resolution{
+        .sha256 = std::string(json::string_at(entry, {"sha256"})),
+        .size_bytes =
+            static_cast<std::uint64_t>(std::max<std::int64_t>(json::int_at(entry, {"size"}), 0)),
+        .resolved = std::string(json::string_at(entry, {"resolved"})),
+        .etag = std::string(json::string_at(entry, {"etag"})),
+        .last_modified = std::string(json::string_at(entry, {"lastModified"})),
+        .revision = std::string(json::string_at(entry, {"revision"}))};
+    if (key.empty() || !is_sha256_hex(resolution.sha256)) continue;
+    if (keys.insert(key).second) entries_.push_back(pack(key, resolution));
   }
 }
 
-void ModuleStore::put(const std::string& key, Resolution resolution) {
-  if (const auto found = by_key_.find(key); found != by_key_.end()) {
-    const Entries::iterator entry = found->second;
-    by_key_.erase(found);
-    entries_.erase(entry);
+ModuleStore::Entry ModuleStore::pack(std::string_view key, const Resolution& resolution) {
+  const auto size = bytes_of(resolution.size_bytes);
+  const std::array<std::string_view, 7> texts = {key,
+                                                 resolution.sha256,
+                                                 std::string_view(size.data(), size.size()),
+                                                 resolution.resolved,
+                                                 resolution.etag,
+                                                 resolution.last_modified,
+                                                 resolution.revision};
+  std::size_t entry_bytes = 0;
+  for (const std::string_view text : texts)
+    entry_bytes += sizeof(Length) + text.size();
+  Entry entry;
+  entry.reserve(entry_bytes);
+  for (const std::string_view text : texts) {
+    const auto length = bytes_of(static_cast<Length>(text.size()));
+    entry.append(length.data(), length.size()).append(text);
   }
-  entries_.emplace_front(key, std::move(resolution));
-  by_key_[entries_.front().first] = entries_.begin();
-  while (entries_.size() > bounds_.references) {
-    by_key_.erase(entries_.back().first);
-    entries_.pop_back();
-  }
+  return entry;
+}
+
+ModuleStore::Entries::iterator ModuleStore::find(std::string_view key) {
+  return std::ranges::find(entries_, key, key_of);
 }
 
 std::string ModuleStore::encoded_index() const {
   json::Array references;
-  for (const auto& [key, resolution] : entries_) {
-    references.push_back(json::Object({{"key", key},
+  for (const Entry& entry : entries_) {
+    const Resolution resolution = resolution_of(entry);
+    references.push_back(json::Object({{"key", key_of(entry)},
                                        {"sha256", resolution.sha256},
                                        {"size", resolution.size_bytes},
                                        {"resolved", resolution.resolved},

@@ -9,11 +9,11 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/slots.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -68,18 +68,22 @@ class ModuleStore {
   [[nodiscard]] bool has(const std::string& sha256) const;
 
   // Remembers what the reference with that key means now.
-  [[nodiscard]] Result<> remember(const std::string& key, Resolution resolution);
+  [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
  private:
-  using Entries = std::list<std::pair<std::string, Resolution>>;
+  // A key and what it means, in one piece: there may be thousands.
+  using Entry = std::basic_string<char, std::char_traits<char>, slots::Allocator<char>>;
+  using Entries = std::list<Entry, slots::Allocator<Entry>>;
 
   ModuleStore(std::filesystem::path directory, Bounds bounds)
       : directory_(std::move(directory)), bounds_(bounds) {}
 
   [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
   void load_index(const Log& log);
-  void put(const std::string& key, Resolution resolution);
+  [[nodiscard]] static Entry pack(std::string_view key, const Resolution& resolution);
+  // Looks at one after the other: to ask a source, or the disk, takes much longer.
+  [[nodiscard]] Entries::iterator find(std::string_view key);
   [[nodiscard]] std::string encoded_index() const;
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
@@ -88,9 +92,7 @@ class ModuleStore {
   const Bounds bounds_;
   mutable std::mutex mutex_;  // For all below.
   Entries entries_;           // The most recently used first.
-  // Each entry of the list, once, by its own key.
-  std::map<std::string_view, Entries::iterator> by_key_;
-  std::mutex disk_mutex_;  // Index and trimming: one at a time. Taken before mutex_.
+  std::mutex disk_mutex_;     // Index and trimming: one at a time. Taken before mutex_.
 };
 
 }  // namespace hangar::modules

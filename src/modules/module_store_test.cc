@@ -153,6 +153,40 @@ TEST_F(ModuleStoreTest, RemembersReferencesAcrossProcesses) {
   EXPECT_EQ(store->resolution("other"), std::nullopt);
 }
 
+TEST_F(ModuleStoreTest, RemembersTextsOfAnyBytesAndTheLatestMeaning) {
+  const std::string odd("\0\xff\n\"", 4);
+  const std::string key = "key" + odd;
+  const Resolution resolution{.sha256 = sha256_hex("bytes"),
+                              .size_bytes = std::uint64_t{1} << 40U,
+                              .resolved = std::string(100'000, 'x'),
+                              .etag = odd};
+  const auto store = open();
+  ASSERT_TRUE(store->remember(key, {.sha256 = sha256_hex("before")}).has_value());
+  ASSERT_TRUE(store->remember("key", {.sha256 = sha256_hex("other")}).has_value());
+
+  ASSERT_TRUE(store->remember(key, resolution).has_value());
+
+  EXPECT_EQ(store->resolution(key), resolution);
+  EXPECT_EQ(store->resolution("key")->sha256, sha256_hex("other"));
+}
+
+TEST_F(ModuleStoreTest, ReadsNoMoreOfAnIndexThanItMayRememberAndEachKeyOnce) {
+  const std::string first = sha256_hex("first");
+  const std::string second = sha256_hex("second");
+  std::filesystem::create_directory(directory());
+  std::filesystem::permissions(directory(), std::filesystem::perms::owner_all);
+  const std::string text = R"({"version":1,"references":[{"key":"a","sha256":")" + first +
+                           R"("},{"key":"a","sha256":")" + second + R"("},{"key":"b","sha256":")" +
+                           second + R"("},{"key":"c","sha256":")" + second + R"("}]})";
+  ASSERT_TRUE(io::write_file(directory() / "index.json", text).has_value());
+
+  const auto store = open({.references = 2});
+
+  EXPECT_EQ(store->resolution("a")->sha256, first);
+  EXPECT_EQ(store->resolution("b")->sha256, second);
+  EXPECT_EQ(store->resolution("c"), std::nullopt);
+}
+
 TEST_F(ModuleStoreTest, ForgetsTheReferenceNotUsedForLongest) {
   const Resolution resolution{.sha256 = sha256_hex("bytes")};
   auto store = open({.references = 2});
