@@ -7,6 +7,7 @@
 #include "kube/cache/store.h"
 #include "kube/object.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

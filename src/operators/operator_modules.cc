@@ -1,10 +1,21 @@
 #include "operators/operator_modules.h"
 
+#include "base/result.h"
+#include "io/task.h"
+#include "io/turns.h"
+#include "modules/fetcher.h"
 #include "modules/reference.h"
 #include "wasm/digest.h"
+#include "wasm/module.h"
+#include "wasm/snapshot/sleepable_module.h"
 
 #include <fmt/format.h>
 
+#include <expected>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
 #include <utility>
 
 namespace hangar::operators {

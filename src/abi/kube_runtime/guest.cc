@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -268,7 +270,7 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
   const Result<std::shared_ptr<const wasm::Module>> code = co_await begun->module->code();
   const std::uint64_t memory_bytes_max = begun->options.memory_bytes_max;
   Result<wasm::wasi::ProcessState> process = process_of(std::move(begun->options));
-  Result<> fine = !process ? std::unexpected(std::move(process).error())
+  Result<> fine = !process ? std::unexpected(process.error())
                   : !code  ? std::unexpected(code.error())
                            : runtime_.check(**code);
   if (!fine) {
