@@ -3,6 +3,13 @@
 
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 namespace {
 
@@ -15,9 +22,34 @@ void allow_many_files() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
+bool is_long_running(int argc, char** argv) {
+  if (argc < 2) return false;
+  const std::string_view command = argv[1];
+  return command == "host" || command == "run";
+}
+
+// glibc keeps up to seven freed pieces of each small size for each thread, wherever in the heap
+// they lie: hundreds of pages that are held by one such piece each, on a host whose operators
+// sleep. It can only be told not to by a variable of the environment that it reads before main(),
+// so the program begins anew with that. Where that fails it goes on as it is.
+void keep_no_freed_pieces(char** argv) {
+  constexpr const char* kVariable = "GLIBC_TUNABLES";
+  constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
+  const char* const present = std::getenv(kVariable);
+  std::string tunables = present == nullptr ? "" : present;
+  if (tunables.find(kSetting) != std::string::npos) return;
+  if (!tunables.empty()) tunables += ':';
+  tunables.append(kSetting).append("=0");
+  ::setenv(kVariable, tunables.c_str(), 1);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) ::execv(program.c_str(), argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (is_long_running(argc, argv)) keep_no_freed_pieces(argv);
   // Buffers of a module's size go back to the system when they are freed. Left to itself, glibc
   // decides after the first of them to keep the following: up to 64 MiB in each thread's heap.
   ::mallopt(M_MMAP_THRESHOLD, hangar::limits::kMiB);

@@ -222,20 +222,22 @@ ModuleStore::Entries::iterator ModuleStore::find(std::string_view key) {
   return std::ranges::find(entries_, key, key_of);
 }
 
+// Entry by entry: as one document, thousands of them would be megabytes for each that is new.
 std::string ModuleStore::encoded_index() const {
-  json::Array references;
+  std::string text = fmt::format(R"({{"version":{},"references":[)", kIndexVersion);
+  std::string_view separator;
   for (const Entry& entry : entries_) {
     const Resolution resolution = resolution_of(entry);
-    references.push_back(json::Object({{"key", key_of(entry)},
-                                       {"sha256", resolution.sha256},
-                                       {"size", resolution.size_bytes},
-                                       {"resolved", resolution.resolved},
-                                       {"etag", resolution.etag},
-                                       {"lastModified", resolution.last_modified},
-                                       {"revision", resolution.revision}}));
+    text += std::exchange(separator, ",");
+    text += json::dump(json::Object({{"key", key_of(entry)},
+                                     {"sha256", resolution.sha256},
+                                     {"size", resolution.size_bytes},
+                                     {"resolved", resolution.resolved},
+                                     {"etag", resolution.etag},
+                                     {"lastModified", resolution.last_modified},
+                                     {"revision", resolution.revision}}));
   }
-  return json::dump(
-      json::Object({{"version", kIndexVersion}, {"references", std::move(references)}}));
+  return text += "]}";
 }
 
 void ModuleStore::remove_unfinished() {

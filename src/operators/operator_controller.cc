@@ -150,7 +150,7 @@ Condition ready_of(const RunningOperator& running) {
       break;
     case Phase::BackOff:
       condition.status = ConditionStatus::False;
-      condition.message = running.statistics().last_error;
+      condition.message = running.troubles().last_error;
       break;
   }
   return condition;
@@ -159,7 +159,7 @@ Condition ready_of(const RunningOperator& running) {
 // The CanSleep condition of what runs: who looks for memory looks here.
 Condition sleep_of(const RunningOperator& running) {
   Condition condition{.type = std::string(kCanSleep), .status = ConditionStatus::False};
-  const std::string& problem = running.statistics().sleep_problem;
+  const std::string& problem = running.troubles().sleep_problem;
   if (const auto& obstacle = running.module().obstacle()) {
     condition.reason = "Module";
     condition.message = "the module " + *obstacle;
@@ -200,7 +200,9 @@ void put_figures(json::Value& status, const RunningOperator& running) {
                      {"cpuTime", microseconds_of(figures.last_cpu_time)},
                      {"resumeTime", microseconds_of(figures.last_resume_time)}};
   }
-  if (!figures.last_error.empty()) status.as_object()["lastError"] = figures.last_error;
+  if (const std::string& error = running.troubles().last_error; !error.empty()) {
+    status.as_object()["lastError"] = error;
+  }
 }
 
 }  // namespace
@@ -392,7 +394,7 @@ void OperatorController::on_change(const RunningOperator& changed) {
 }
 
 bool OperatorController::tell_sleep_problem(const RunningOperator& changed, Memory& memory) {
-  const std::string& problem = changed.statistics().sleep_problem;
+  const std::string& problem = changed.troubles().sleep_problem;
   if (memory.has_sleep_problem == !problem.empty()) return false;
   memory.has_sleep_problem = !problem.empty();
   if (problem.empty()) {

@@ -10,7 +10,6 @@ template <class Archive, class Parts>
 void visit(Archive& archive, Parts& parts) {
   auto& spec = parts.spec;
   archive(spec.uid, spec.generation);
-  archive(spec.module, spec.sha256, spec.insecure);
   archive.each(spec.args, [&](auto& arg) { archive(arg); });
   archive.each(spec.environment, [&](auto& entry) {
     archive(entry.name, entry.source, entry.value, entry.object, entry.key, entry.is_optional);

@@ -16,7 +16,8 @@ class PackedOperator {
     Operator spec;
     std::string resolved;  // OperatorModule::resolved.
   };
-  // Of the spec all but its key: whoever has the rest has that at hand.
+  // Of the spec all but its key, which whoever has the rest has at hand, and what leads to the
+  // module, which is there.
   explicit PackedOperator(const Parts& parts);
 
   [[nodiscard]] Parts unpack(kube::ObjectKey key) const;

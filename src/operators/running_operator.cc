@@ -197,6 +197,11 @@ std::uint64_t RunningOperator::disk_bytes() const {
   return guest_ ? guest_->disk_bytes() : 0;
 }
 
+const RunningOperator::Troubles& RunningOperator::troubles() const {
+  static const Troubles none;
+  return troubles_ ? *troubles_ : none;
+}
+
 // Several things that happen in one turn of the loop are one reason to look.
 void RunningOperator::look_later() {
   if (std::exchange(will_look_, true)) return;
@@ -310,8 +315,8 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
 io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
   const Result<> slept = co_await guest_->sleep(parts_.snapshots);
-  statistics_.sleep_problem = slept ? "" : slept.error().message();
   if (slept) {
+    if (troubles_) troubles_->sleep_problem.clear();
     parts_.metrics.suspends.add();
     const Duration took = io::Loop::now() - began;
     parts_.metrics.suspend_seconds.observe(seconds_of(took));
@@ -319,6 +324,7 @@ io::Task<void> RunningOperator::fall_asleep() {
     ++series.suspends;
     series.suspend_time += took;
   } else {
+    troubles_to_change().sleep_problem = slept.error().message();
     parts_.metrics.suspend_failures.add();
     parts_.log.warning(
         "an operator stays resident",
@@ -423,7 +429,7 @@ void RunningOperator::fail(Error error) {
   parts_.metrics.failures.add();
   ++series_.series().failures;
   ++statistics_.failures;
-  statistics_.last_error = error.message();
+  troubles_to_change().last_error = error.message();
   life_.fail(io::Loop::now());
   if (!life_.is_busy()) drop_guest();
   parts_.loop.post([weak = weak_from_this(), error = std::move(error)] {

@@ -118,11 +118,14 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     std::optional<WallTime> last_wake;
     std::uint64_t requests = 0;
     std::uint64_t failures = 0;
+  };
+  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  struct Troubles {
     std::string last_error;  // Why the last instance ended; empty when none did.
     // Why it stays in memory although it is to sleep; empty once it could.
     std::string sleep_problem;
   };
-  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  [[nodiscard]] const Troubles& troubles() const;
 
  private:
   class Call;
@@ -190,6 +193,10 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     if (!work_) work_ = std::make_unique<Work>();
     return *work_;
   }
+  [[nodiscard]] Troubles& troubles_to_change() {
+    if (!troubles_) troubles_ = std::make_unique<Troubles>();
+    return *troubles_;
+  }
   [[nodiscard]] bool is_overflowing() const { return work_ && work_->is_overflowing; }
   // It sleeps: what only one at work needs is not kept.
   void rest();
@@ -212,6 +219,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   OperatorSeriesAccount series_;
   Life life_;
   Statistics statistics_;
+  std::unique_ptr<Troubles> troubles_;  // Null: it has never had any.
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
   // Both by their ids, which ascend.

@@ -87,19 +87,6 @@ Module::Module(Parts parts)
       usual_pages_(parts_.allocation == Allocation::Sleepable
                        ? nullptr
                        : std::make_unique<internal::UsualPages>()) {
-  wasm_importtype_vec_t imports{};
-  wasmtime_module_imports(parts_.code, &imports);
-  imports_.reserve(imports.size);
-  for (std::size_t index = 0; index < imports.size; ++index) {
-    const wasm_importtype_t* const import = imports.data[index];
-    const wasm_externtype_t* const type = wasm_importtype_type(import);
-    imports_.push_back({.module = text_of(wasm_importtype_module(import)),
-                        .name = text_of(wasm_importtype_name(import)),
-                        .kind = kind_of(type),
-                        .signature = signature_of(type)});
-  }
-  wasm_importtype_vec_delete(&imports);
-
   wasm_exporttype_vec_t exports{};
   wasmtime_module_exports(parts_.code, &exports);
   exports_.reserve(exports.size);
@@ -134,6 +121,23 @@ void Module::release_pages() const {
 
 Module::~Module() {
   wasmtime_module_delete(parts_.code);
+}
+
+std::vector<Import> Module::imports() const {
+  wasm_importtype_vec_t types{};
+  wasmtime_module_imports(parts_.code, &types);
+  std::vector<Import> imports;
+  imports.reserve(types.size);
+  for (std::size_t index = 0; index < types.size; ++index) {
+    const wasm_importtype_t* const import = types.data[index];
+    const wasm_externtype_t* const type = wasm_importtype_type(import);
+    imports.push_back({.module = text_of(wasm_importtype_module(import)),
+                       .name = text_of(wasm_importtype_name(import)),
+                       .kind = kind_of(type),
+                       .signature = signature_of(type)});
+  }
+  wasm_importtype_vec_delete(&types);
+  return imports;
 }
 
 const Export* Module::find_export(std::string_view name) const {

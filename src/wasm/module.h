@@ -41,7 +41,9 @@ class Module {
   ~Module();
 
   [[nodiscard]] Allocation allocation() const { return parts_.allocation; }
-  [[nodiscard]] const std::vector<Import>& imports() const { return imports_; }
+  // Made anew at each call: they are asked for when a guest starts, and a hundred modules that stay
+  // loaded for some seconds would keep theirs.
+  [[nodiscard]] std::vector<Import> imports() const;
   [[nodiscard]] const std::vector<Export>& exports() const { return exports_; }
   // Null when there is none of that name.
   [[nodiscard]] const Export* find_export(std::string_view name) const;
@@ -64,7 +66,6 @@ class Module {
 
  private:
   Parts parts_;
-  std::vector<Import> imports_;
   std::vector<Export> exports_;
   std::uint64_t memory_bytes_min_ = 0;
   std::uint64_t code_bytes_ = 0;

@@ -3,6 +3,7 @@ import base64
 import http.server
 import json
 import os
+import pathlib
 import select
 import socket
 import subprocess
@@ -11,7 +12,8 @@ import threading
 import pytest
 
 from airways import flight
-from host import BINARY
+from cluster import eventually
+from host import BINARY, Host
 
 
 def hangar(*arguments, stdin="", tmp_path=None, kubeconfig=None, env=None):
@@ -169,3 +171,14 @@ def test_a_kubeconfig_may_name_a_program_for_its_login_and_a_proxy(cluster, name
 
 def decoded(config, key):
     return base64.b64decode(config["users"][0]["user"][key]).decode()
+
+
+def test_a_host_keeps_no_freed_memory_for_each_thread(cluster, tmp_path):
+    host = Host(cluster.kubeconfig, tmp_path / "host", wait=False, env={"GLIBC_TUNABLES": "glibc.malloc.mxfast=64"})
+    try:
+        environment = pathlib.Path(f"/proc/{host.process.pid}/environ")
+        wanted = b"GLIBC_TUNABLES=glibc.malloc.mxfast=64:glibc.malloc.tcache_count=0"
+        eventually(lambda: wanted in environment.read_bytes().split(b"\0"), "it began anew, with what was set already")
+        host.wait_ready()
+    finally:
+        host.stop()

@@ -28,11 +28,7 @@ class ResidentCode {
   // The module has run, and so has pages. Those of others go if that was too much; its own stay.
   void has_run(const std::shared_ptr<const Module>& module) {
     const std::scoped_lock lock(mutex_);
-    // Also forgets modules that are gone.
-    recent_.remove_if([&module](const std::weak_ptr<const Module>& other) {
-      const auto kept = other.lock();
-      return kept == nullptr || kept == module;
-    });
+    remove_gone_or(module);
     recent_.push_back(module);
     // Asking the system costs as much as a small guest's turn, and that brings little.
     unmeasured_bytes_ += module->code_bytes();
@@ -44,7 +40,20 @@ class ResidentCode {
     }
   }
 
+  // Modules that are gone: of each some bytes would stay until another has run.
+  void forget_gone() {
+    const std::scoped_lock lock(mutex_);
+    remove_gone_or(nullptr);
+  }
+
  private:
+  // Without holding any of them for a moment: who counts who holds one would count that.
+  void remove_gone_or(const std::shared_ptr<const Module>& module) {
+    recent_.remove_if([&module](const std::weak_ptr<const Module>& other) {
+      return other.expired() || (!other.owner_before(module) && !module.owner_before(other));
+    });
+  }
+
   // Code that has run since the last look: at most this part of the bound.
   static constexpr std::uint64_t kMeasurements = 16;
 

@@ -115,6 +115,20 @@ TEST_F(ResidentCodeTest, ForgetsModulesThatAreGone) {
   EXPECT_TRUE(released_.empty());
 }
 
+TEST_F(ResidentCodeTest, NothingIsLeftOfAModuleThatIsGone) {
+  // What counts the owners lives as long as somebody looks at it, and its deleter with it.
+  const auto witness = std::make_shared<int>();
+  const auto code = make("a");
+  std::shared_ptr<Code> gone(code.get(), [witness](Code*) {});
+  run(gone);
+  gone.reset();
+  EXPECT_EQ(witness.use_count(), 2);
+
+  resident_code_.forget_gone();
+
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
 TEST(ResidentFileBytes, CountTheProgramItself) {
   EXPECT_GT(resident_file_bytes(), 64U * 1024);
 }

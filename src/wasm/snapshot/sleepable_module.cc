@@ -151,6 +151,7 @@ void SleepableModule::Native::on_code_released() {
     if (code_->module.use_count() != 1) return;
     if (io::Loop::now() - code_->used < kept) return on_code_released();
     code_.reset();
+    engine.native().code.forget_gone();
   });
 }
 
