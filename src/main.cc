@@ -1,6 +1,7 @@
 #include "base/limits.h"
 #include "cli/commands.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,10 +37,10 @@ void keep_no_freed_pieces(char** argv) {
   constexpr const char* kVariable = "GLIBC_TUNABLES";
   constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
   const char* const present = std::getenv(kVariable);
-  std::string tunables = present == nullptr ? "" : present;
-  if (tunables.find(kSetting) != std::string::npos) return;
-  if (!tunables.empty()) tunables += ':';
-  tunables.append(kSetting).append("=0");
+  const std::string others = present == nullptr ? "" : present;
+  if (others.find(kSetting) != std::string::npos) return;
+  // In front: some versions of glibc cut the text at its first colon when they have read it.
+  const std::string tunables = fmt::format("{}=0{}{}", kSetting, others.empty() ? "" : ":", others);
   ::setenv(kVariable, tunables.c_str(), 1);
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
