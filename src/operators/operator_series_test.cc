@@ -167,8 +167,9 @@ TEST_F(OperatorSeriesTest, NothingIsLostWhileAnOperatorRests) {
       *each += number;
       number *= 100;
     }
-    for (Duration* const each : {&series.resume_time, &series.suspend_time, &series.cpu_time})
-      *each += std::chrono::milliseconds(number++);
+    series.resume_time += std::chrono::milliseconds(7);
+    series.suspend_time += std::chrono::hours(1000);
+    series.cpu_time += std::chrono::nanoseconds(1);
     series.turn_seconds.observe(0.002);
     series.turn_seconds.observe(1000);
     series.queue_seconds.observe(0.1);
