@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,13 +33,14 @@ bool is_long_running(int argc, char** argv) {
 // glibc keeps up to seven freed pieces of each small size for each thread, wherever in the heap
 // they lie: hundreds of pages that are held by one such piece each, on a host whose operators
 // sleep. It can only be told not to by a variable of the environment that it reads before main(),
-// so the program begins anew with that. Where that fails it goes on as it is.
+// so the program begins anew with that. It goes on as it is where that fails, and where it has
+// capabilities that its caller lacks: there that variable is taken away at each start.
 void keep_no_freed_pieces(char** argv) {
   constexpr const char* kVariable = "GLIBC_TUNABLES";
   constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
   const char* const present = std::getenv(kVariable);
   const std::string others = present == nullptr ? "" : present;
-  if (others.find(kSetting) != std::string::npos) return;
+  if (others.find(kSetting) != std::string::npos || ::getauxval(AT_SECURE) != 0) return;
   // In front: some versions of glibc cut the text at its first colon when they have read it.
   const std::string tunables = fmt::format("{}=0{}{}", kSetting, others.empty() ? "" : ":", others);
   ::setenv(kVariable, tunables.c_str(), 1);
