@@ -33,6 +33,8 @@ from hangar_run import Hangar, Processes, directory_of_operators  # noqa: E402
 GROUP, KIND, NAME = "amurant.io/v1", "TestResource", "run"
 PEERS = ROOT / "build/bench/bin"
 GUEST = pathlib.Path(os.environ.get("HANGAR_GUESTS_DIR", ROOT / "build/guests")) / "ring.wasm"
+SLEEP_FLAGS = {"asleep": "--sleep-after=0s", "resident": "--never-sleep"}
+WARM_ROUNDS = 2
 
 
 # The world ------------------------------------------------------------------------------------------
@@ -95,17 +97,22 @@ class Ring:
                 raise AssertionError(f"nonce {self.nonce} did not arrive within {seconds:.0f} s")
         return time.monotonic() - began
 
+    def warm_up(self):
+        """For controllers that have just started."""
+        self.round(300)  # Waits until all of them have listed.
+        for _ in range(WARM_ROUNDS):
+            self.round()
+
     def bare_round(self):
         """The same reads and writes as N hops, one after the other, by a client that need not wait to hear of them."""
         self.nonce += 1
-        self.cluster.patch(GROUP, KIND, NAME, {"spec": {"nonce": self.nonce}}, self.namespaces[0])
         began = time.monotonic()
-        for namespace in self.namespaces[1:]:
+        for namespace in self.namespaces:
             path = self.cluster.path(GROUP, KIND, namespace, NAME)
             seen = self.cluster.request("GET", path)
             seen["spec"]["nonce"] = self.nonce
             self.cluster.request("PUT", path, seen)
-        return (time.monotonic() - began) * self.count / max(1, self.count - 1)
+        return time.monotonic() - began
 
 
 def apiserver_watches(cluster):
@@ -129,15 +136,10 @@ def restart_apiserver(ring):
 
 # Measuring --------------------------------------------------------------------------------------------
 
-WARM_ROUNDS = 2
-
-
 def measure(ring, processes, rounds, settle_seconds):
     """Figures of one variant whose processes have started."""
     eventually(lambda: processes.alive() or None, "the processes live", 5)
-    ring.round(300)  # The first waits until all controllers have listed.
-    for _ in range(WARM_ROUNDS):
-        ring.round()
+    ring.warm_up()
     before = processes.cpu_seconds()
     times = [ring.round() for _ in range(rounds)]
     cpu = processes.cpu_seconds() - before
@@ -152,19 +154,11 @@ def measure(ring, processes, rounds, settle_seconds):
 
 def ring_directory(ring, directory, count, distinct):
     directory_of_operators(directory, GUEST, count, distinct, environment=lambda index: {
-        "IN_NAMESPACE": f"ring{index}", "OUT_NAMESPACE": f"ring{(index + 1) % ring.count}"})
-
-
-def bare_hops_ms(ring, rounds):
-    """What hops cost a client that need not wait to hear of them, each round's mean."""
-    ring.bare_round()  # An API server that has just started is slow.
-    return [1000 * ring.bare_round() / ring.count for _ in range(rounds)]
+        "IN_NAMESPACE": ring.namespaces[index], "OUT_NAMESPACE": ring.namespaces[(index + 1) % ring.count]})
 
 
 def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
     ring_directory(ring, directory, ring.count, distinct)
-    # Before and after, so that both are of the same minutes: the machine's speed changes within a run.
-    bare = bare_hops_ms(ring, max(1, rounds // 3))
     processes = Hangar(cluster, directory, cache, *flags)
     try:
         seen = measure(ring, processes, rounds, settle)
@@ -174,10 +168,34 @@ def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
         seen["failures"] = metrics["hangar_operator_failures_total"]
         seen["suspends"] = metrics["hangar_operator_suspends_total"]
         assert seen["failures"] == 0, f"guests failed: {(directory / 'run.log').read_text()[-2000:]}"
+        return seen
     finally:
         processes.close()
-    seen["bare_ms"] = statistics.median(bare + bare_hops_ms(ring, max(1, rounds // 3)))
-    return seen
+
+
+TURN_ROUNDS = 5
+
+
+def in_turns(cluster, ring, directory, cache, rounds, distinct):
+    """Hops of operators that sleep, of operators that do not, and of a bare client, after each other and over again.
+
+    The machine's speed changes from minute to minute by more than what is compared.
+    """
+    ring_directory(ring, directory, ring.count, distinct)
+    times, cpu = {"asleep": [], "resident": [], "bare": []}, {"asleep": 0.0, "resident": 0.0}
+    for _ in range(-(-rounds // TURN_ROUNDS)):
+        for name in cpu:
+            host = Hangar(cluster, directory, cache, SLEEP_FLAGS[name])
+            try:
+                ring.warm_up()
+                before = host.cpu_seconds()
+                times[name] += [ring.round() for _ in range(TURN_ROUNDS)]
+                cpu[name] += host.cpu_seconds() - before
+            finally:
+                host.close()
+        times["bare"] += [ring.bare_round() for _ in range(TURN_ROUNDS)]
+    return {"hop_ms": {name: 1000 * statistics.median(seen) / ring.count for name, seen in times.items()},
+            "cpu_ms": {name: 1000 * seen / len(times[name]) / ring.count for name, seen in cpu.items()}}
 
 
 def one_operator(cluster, ring, directory, cache, hops, settle):
@@ -244,8 +262,7 @@ def main():
             progress(f"{variant}: {count} controllers, {rounds} rounds")
             restart_apiserver(ring)
             if variant.startswith(("asleep", "resident")):
-                flags = ["--sleep-after=0s"] if variant.startswith("asleep") else ["--never-sleep"]
-                seen[variant] = hangar(cluster, ring, scratch / variant, cache, rounds, settle, *flags,
+                seen[variant] = hangar(cluster, ring, scratch / variant, cache, rounds, settle, SLEEP_FLAGS[variant.split("-")[0]],
                                        distinct="shared" not in variant)
             else:
                 program = PEERS / f"ring_{variant.split('-')[0]}"
@@ -260,15 +277,21 @@ def main():
         single = None
         if {"asleep", "asleep-shared"} & set(only):
             single = one_operator(cluster, ring, scratch / "single", cache, (rounds + WARM_ROUNDS) * count, settle)
+        turns = {}
+        for asleep, resident in (("asleep", "resident"), ("asleep-shared", "resident-shared")):
+            if {asleep, resident} <= set(only):
+                progress(f"{asleep}, {resident} and a bare client in turns")
+                restart_apiserver(ring)
+                turns[asleep] = in_turns(cluster, ring, scratch / f"turns-{asleep}", cache, rounds, distinct=asleep == "asleep")
         ring.close()
-        fill(report, seen, nobody, single, count)
+        fill(report, seen, turns, nobody, single, count)
     finally:
         cluster.close()
         shutil.rmtree(scratch, ignore_errors=True)
     report.finish()
 
 
-def fill(report, seen, nobody, single, count):
+def fill(report, seen, turns, nobody, single, count):
     def of(variant, *path):
         value = seen.get(variant)
         for key in path:
@@ -293,11 +316,12 @@ def fill(report, seen, nobody, single, count):
             report.add(f"{label}asleep: cgroup, idle", "MiB", of(asleep, "idle_group"), of(rust, "idle_group"), dict(natives)[rust])
             report.add(f"{label}asleep: watches at the API server", "", of(asleep, "watches"), of(go, "watches"), dict(natives)[go], at_most(1))
             report.add(f"{label}asleep: RSS of the API server", "MiB", of(asleep, "apiserver", "rss"), of(go, "apiserver", "rss"), dict(natives)[go])
-        if asleep in seen and resident in seen:
-            report.add(f"{label}latency a hop, asleep", "ms", of(asleep, "hop_ms"), of(resident, "hop_ms"), "hangar, resident", at_most_of_peer(1.3))
-            report.add(f"{label}CPU a hop, asleep", "ms", of(asleep, "cpu_ms"), of(resident, "cpu_ms"), "hangar, resident", at_most_of_peer(2))
+        if beside := turns.get(asleep):
+            hop, cpu = beside["hop_ms"], beside["cpu_ms"]
+            report.add(f"{label}latency a hop, asleep", "ms", hop["asleep"], hop["resident"], "hangar, resident", at_most_of_peer(1.3))
+            report.add(f"{label}CPU a hop, asleep", "ms", cpu["asleep"], cpu["resident"], "hangar, resident", at_most_of_peer(2))
+            report.add(f"{label}latency a hop, resident", "ms", hop["resident"], hop["bare"], "a bare client's GET and PUT", at_most_of_peer(1.2))
         if resident in seen:
-            report.add(f"{label}latency a hop, resident", "ms", of(resident, "hop_ms"), of(resident, "bare_ms"), "a bare client's GET and PUT", at_most_of_peer(1.2))
             report.add(f"{label}resident: anonymous memory, idle", "MiB", of(resident, "idle", "anonymous"))
             report.add(f"{label}resident: cgroup, idle", "MiB", of(resident, "idle_group"), of(rust, "idle_group"), dict(natives)[rust])
 
