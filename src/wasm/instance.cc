@@ -38,6 +38,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -178,7 +179,9 @@ struct Instance::Native {
   std::optional<SleepingInstance::Rest> asleep;
   bool is_lost = false;
   bool is_busy = false;
-  std::uint64_t resident_bytes = 0;
+  // Read while a worker has the rest.
+  std::atomic<std::uint64_t> resident_bytes = 0;
+  std::atomic<std::uint64_t> disk_bytes = 0;
 
   // Worker.
   [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store);
@@ -202,14 +205,28 @@ struct Instance::Native {
     forget_snapshot();
   }
   // Loop thread.
+  [[nodiscard]] io::Task<Result<>> hold_code() {
+    if (code != nullptr) co_return Result<>();
+    code = HANGAR_CO_TRY(co_await module->native().acquire_code());
+    module->native().on_code_held();
+    co_return Result<>();
+  }
   void forget_code() {
-    if (resident != nullptr) return;
+    if (resident != nullptr || code == nullptr) return;
     code.reset();
     module->native().on_code_released();
   }
+  void keep_snapshot(SleepingInstance::Rest rest) {
+    disk_bytes = rest.extent.size_bytes;
+    asleep = std::move(rest);
+  }
+  // Whoever has it frees it.
+  [[nodiscard]] std::optional<SleepingInstance::Rest> take_snapshot() {
+    disk_bytes = 0;
+    return std::exchange(asleep, std::nullopt);
+  }
   void forget_snapshot() {
-    if (asleep) asleep->store->free(asleep->extent);
-    asleep.reset();
+    if (const auto rest = take_snapshot()) rest->store->free(rest->extent);
   }
 };
 
@@ -280,7 +297,7 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
   }
   Result<SnapshotStore::Extent> extent = store.write(bytes);
   if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
-  asleep = {.store = &store, .extent = *extent, .image = std::move(draft.image)};
+  keep_snapshot({.store = &store, .extent = *extent, .image = std::move(draft.image)});
   resident.reset();
   resident_bytes = 0;
   return {};
@@ -567,7 +584,7 @@ Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
 Instance::Instance(Engine& engine, SleepingInstance asleep, const HostFunctions& functions,
                    HostState& state)
     : Instance(engine, asleep.module(), functions, state, asleep.memory_bytes_max()) {
-  native_->asleep = std::move(asleep).take_rest();
+  native_->keep_snapshot(std::move(asleep).take_rest());
 }
 
 Instance::Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
@@ -598,13 +615,11 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
   }
   native.is_busy = true;
-  Result<std::shared_ptr<const Module>> code = co_await native.module->code();
-  if (!code) {
+  if (Result<> held = co_await native.hold_code(); !held) {
     if (!native.kept_bytes_max) native.lose();
     native.is_busy = false;
-    co_return TurnReport{.ended = std::unexpected(std::move(code).error())};
+    co_return TurnReport{.ended = std::move(held)};
   }
-  native.code = *std::move(code);
   TurnReport report;
   {
     InstanceTurn execution(native, turn, limits);
@@ -649,8 +664,7 @@ std::optional<SleepingInstance> Instance::take_asleep() {
   HANGAR_ASSERT(!native.is_busy, "it rests");
   if (!native.asleep) return std::nullopt;
   native.is_lost = true;
-  return SleepingInstance(native.module, native.memory_bytes_max,
-                          *std::exchange(native.asleep, std::nullopt));
+  return SleepingInstance(native.module, native.memory_bytes_max, *native.take_snapshot());
 }
 
 io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint() {
@@ -675,7 +689,7 @@ std::uint64_t Instance::resident_bytes() const {
 }
 
 std::uint64_t Instance::disk_bytes() const {
-  return native_->asleep ? native_->asleep->extent.size_bytes : 0;
+  return native_->disk_bytes;
 }
 
 }  // namespace hangar::wasm

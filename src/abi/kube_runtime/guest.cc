@@ -326,9 +326,6 @@ io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store) {
 }
 
 bool Guest::is_asleep() const {
-  if (const auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_)) {
-    return (*awake)->instance.is_asleep();
-  }
   return std::holds_alternative<Asleep>(state_);
 }
 

@@ -127,7 +127,7 @@ SleepableModule::Native& SleepableModule::native() const {
 void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
   code_file_ = code->file();
   code_ = std::make_unique<Code>(Code{.module = std::move(code), .used = io::Loop::now()});
-  on_code_released();
+  unload_when_unused();
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire_code() {
@@ -142,14 +142,23 @@ io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire
   co_return code_->module;
 }
 
-// One timer for all who let go of it within some seconds.
 void SleepableModule::Native::on_code_released() {
-  if (code_file_ == nullptr || code_ == nullptr || std::exchange(code_->is_timed, true)) return;
+  --code_->holders;
+  code_->used = io::Loop::now();
+  unload_when_unused();
+}
+
+// One timer for all who let go of it within some seconds.
+void SleepableModule::Native::unload_when_unused() {
+  if (code_file_ == nullptr || std::exchange(code_->is_timed, true)) return;
   const Duration kept = engine.native().sleeping_code_kept;
   code_->timer = engine.loop().after(kept, [this, kept] {
     code_->is_timed = false;
-    if (code_->module.use_count() != 1) return;
-    if (io::Loop::now() - code_->used < kept) return on_code_released();
+    if (code_->holders > 0) return;  // The last of them comes back here.
+    // Somebody else may hold it for a moment.
+    if (code_->module.use_count() != 1 || io::Loop::now() - code_->used < kept) {
+      return unload_when_unused();
+    }
     code_.reset();
     engine.native().code.forget_gone();
   });

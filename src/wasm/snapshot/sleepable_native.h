@@ -54,16 +54,19 @@ struct SleepableModule::Native : slots::InSlot {
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code();
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
   void set_code(std::shared_ptr<const Module> code);
-  // Somebody who held it does not any more.
+  // An instance holds it from now on, for as long as its guest is in memory; and does not any more.
+  void on_code_held() { ++code_->holders; }
   void on_code_released();
 
  private:
   struct Code {
     std::shared_ptr<const Module> module;  // Whoever needs it holds it too.
     Instant used;                          // When it was last asked for.
-    io::Loop::Timer timer = {};            // While it may become unused.
+    std::uint32_t holders = 0;             // Instances.
+    io::Loop::Timer timer = {};            // While there are none.
     bool is_timed = false;
   };
+  void unload_when_unused();
   enum class Settling : std::uint8_t { NotYet, UnderWay, Done };
 
   std::atomic<Settling> settling_ = Settling::NotYet;

@@ -11,7 +11,7 @@ namespace hangar::wasm {
 class BaseImage;
 class SleepableModule;
 
-// Comes from Instance::take_asleep(), and becomes an Instance again. Any thread. Store and engine
+// Comes from Instance::take_asleep(), and becomes an Instance again. Loop thread. Store and engine
 // outlive it.
 class SleepingInstance {
  public:
