@@ -40,10 +40,14 @@ void keep_no_freed_pieces(char** argv) {
   constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
   const char* const present = std::getenv(kVariable);
   const std::string others = present == nullptr ? "" : present;
-  if (others.find(kSetting) != std::string::npos || ::getauxval(AT_SECURE) != 0) return;
-  // In front: some versions of glibc cut the text at its first colon when they have read it.
+  // Without AT_BASE the loader was started, and told to run this program: it would be begun anew.
+  if (others.find(kSetting) != std::string::npos || ::getauxval(AT_SECURE) != 0 ||
+      ::getauxval(AT_BASE) == 0) {
+    return;
+  }
+  // In front: before 2.39 glibc cuts what /proc/PID/environ shows of it at the first colon.
   const std::string tunables = fmt::format("{}=0{}{}", kSetting, others.empty() ? "" : ":", others);
-  ::setenv(kVariable, tunables.c_str(), 1);
+  if (::setenv(kVariable, tunables.c_str(), 1) != 0) return;
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) ::execv(program.c_str(), argv);

@@ -9,14 +9,23 @@
 
 namespace hangar::gateway {
 
+namespace {
+
+// Who has that name, and no groups but those that it brings.
+kube::Identity implied_by(const std::string& user) {
+  return kube::service_account_of(user).value_or(kube::Identity{.user = user});
+}
+
+}  // namespace
+
 Caller::Caller(const kube::Identity& identity) : user_(identity.user) {
-  if (kube::service_account_of(identity.user) == identity) return;
+  if (implied_by(identity.user) == identity) return;
   groups_ = std::make_unique<const std::vector<std::string>>(identity.groups);
 }
 
 kube::Identity Caller::identity() const {
   std::string user(user_);
-  if (!groups_) return kube::service_account_of(user).value();
+  if (!groups_) return implied_by(user);
   return {.user = std::move(user), .groups = *groups_};
 }
 

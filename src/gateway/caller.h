@@ -18,7 +18,7 @@ class Caller {
 
  private:
   std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> user_;
-  // Null: those that the API server gives the service account that this is. As mostly.
+  // Null: those that the API server gives the service account that this is, or none. As mostly.
   std::unique_ptr<const std::vector<std::string>> groups_;
 };
 
