@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "http/client.h"
 #include "io/event.h"
 #include "io/file.h"
@@ -50,8 +51,12 @@ std::shared_ptr<const http::Transport> transport(const std::string& ca_pem, bool
   return transport;
 }
 
-std::string header_or_empty(const http::Headers& headers, std::string_view name) {
-  return std::string(http::find_header(headers, name).value_or(std::string_view()));
+// What a server says of a version of a module, to be said to it again. Empty where it says none, or
+// none that is worth remembering.
+std::string validator(const http::Headers& headers, std::string_view name) {
+  const std::string_view value = http::find_header(headers, name).value_or(std::string_view());
+  if (value.size() > limits::kKiB || valid_utf8_prefix(value) != value.size()) return {};
+  return std::string(value);
 }
 
 Fetched unchanged(const Resolution& resolution) {
@@ -265,8 +270,8 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Reference reference,
   }
   download.bytes = std::move(response.body);
   download.resolution.resolved = reference.display();
-  download.resolution.etag = header_or_empty(response.headers, "ETag");
-  download.resolution.last_modified = header_or_empty(response.headers, "Last-Modified");
+  download.resolution.etag = validator(response.headers, "ETag");
+  download.resolution.last_modified = validator(response.headers, "Last-Modified");
   co_return download;
 }
 

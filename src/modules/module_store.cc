@@ -2,7 +2,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/packing.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "io/file.h"
 #include "json/value.h"
 #include "modules/internal/gzip.h"
@@ -13,8 +15,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -58,42 +58,56 @@ void mark_used(const std::filesystem::path& path) {
   static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr, 0));
 }
 
-// An entry is texts, the key first, each behind its length.
-using Length = std::uint32_t;
-
-// A number as its bytes in memory, and back.
-template <class Number>
-std::array<char, sizeof(Number)> bytes_of(Number number) {
-  return std::bit_cast<std::array<char, sizeof(Number)>>(number);
-}
-template <class Number>
-Number number_of(std::string_view bytes) {
-  std::array<char, sizeof(Number)> copy{};
-  bytes.copy(copy.data(), copy.size());
-  return std::bit_cast<Number>(copy);
+// An entry, but for its key, which is in front.
+template <class Archive, class Meaning>
+void visit(Archive& archive, Meaning& resolution) {
+  archive(resolution.sha256, resolution.size_bytes, resolution.resolved, resolution.etag,
+          resolution.last_modified, resolution.revision);
 }
 
-// Takes one off the front.
-std::string_view take_text(std::string_view& entry) {
-  const std::string_view text = entry.substr(sizeof(Length), number_of<Length>(entry));
-  entry.remove_prefix(sizeof(Length) + text.size());
-  return text;
+PackedBytes pack(std::string_view key, const Resolution& resolution) {
+  Packer packer;
+  packer(key);
+  visit(packer, resolution);
+  return packer.bytes();
 }
 
-std::string_view key_of(std::string_view entry) {
-  return take_text(entry);
+std::string_view key_of(const PackedBytes& entry) {
+  std::string_view key;
+  Unpacker unpacker(entry);
+  unpacker(key);
+  return key;
 }
 
-Resolution resolution_of(std::string_view entry) {
-  take_text(entry);  // Its key.
+Resolution resolution_of(const PackedBytes& entry) {
+  std::string_view key;
   Resolution resolution;
-  resolution.sha256 = take_text(entry);
-  resolution.size_bytes = number_of<std::uint64_t>(take_text(entry));
-  resolution.resolved = take_text(entry);
-  resolution.etag = take_text(entry);
-  resolution.last_modified = take_text(entry);
-  resolution.revision = take_text(entry);
+  Unpacker unpacker(entry);
+  unpacker(key);
+  visit(unpacker, resolution);
   return resolution;
+}
+
+bool is_utf8(std::string_view text) {
+  return valid_utf8_prefix(text) == text.size();
+}
+
+// Entry by entry: as one document, thousands of them would be megabytes for each that is new.
+std::string encoded_index(const std::vector<PackedBytes>& entries) {
+  std::string text = fmt::format(R"({{"version":{},"references":[)", kIndexVersion);
+  std::string_view separator;
+  for (const PackedBytes& entry : entries) {
+    const Resolution resolution = resolution_of(entry);
+    text += std::exchange(separator, ",");
+    text += json::dump(json::Object({{"key", key_of(entry)},
+                                     {"sha256", resolution.sha256},
+                                     {"size", resolution.size_bytes},
+                                     {"resolved", resolution.resolved},
+                                     {"etag", resolution.etag},
+                                     {"lastModified", resolution.last_modified},
+                                     {"revision", resolution.revision}}));
+  }
+  return text += "]}";
 }
 
 }  // namespace
@@ -138,9 +152,14 @@ bool ModuleStore::has(const std::string& sha256) const {
 }
 
 Result<> ModuleStore::remember(const std::string& key, const Resolution& resolution) {
-  Entry entry = pack(key, resolution);
+  // The index is JSON, and one that cannot be read is lost as a whole.
+  if (!is_utf8(key) || !is_utf8(resolution.resolved) || !is_utf8(resolution.etag) ||
+      !is_utf8(resolution.last_modified) || !is_utf8(resolution.revision)) {
+    return fail(ErrorKind::InvalidInput, "what is known of a module is no UTF-8");
+  }
+  PackedBytes entry = pack(key, resolution);
   const std::scoped_lock disk_lock(disk_mutex_);
-  std::string text;
+  std::vector<PackedBytes> entries;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = find(key);
@@ -150,9 +169,9 @@ Result<> ModuleStore::remember(const std::string& key, const Resolution& resolut
     }
     entries_.push_front(std::move(entry));
     if (entries_.size() > bounds_.references) entries_.pop_back();
-    text = encoded_index();
+    entries.assign(entries_.begin(), entries_.end());
   }
-  return io::write_file(directory_ / kIndexName, text);
+  return io::write_file(directory_ / kIndexName, encoded_index(entries));
 }
 
 std::optional<Resolution> ModuleStore::resolution(const std::string& key) {
@@ -197,47 +216,8 @@ void ModuleStore::load_index(const Log& log) {
   }
 }
 
-ModuleStore::Entry ModuleStore::pack(std::string_view key, const Resolution& resolution) {
-  const auto size = bytes_of(resolution.size_bytes);
-  const std::array<std::string_view, 7> texts = {key,
-                                                 resolution.sha256,
-                                                 std::string_view(size.data(), size.size()),
-                                                 resolution.resolved,
-                                                 resolution.etag,
-                                                 resolution.last_modified,
-                                                 resolution.revision};
-  std::size_t entry_bytes = 0;
-  for (const std::string_view text : texts)
-    entry_bytes += sizeof(Length) + text.size();
-  Entry entry;
-  entry.reserve(entry_bytes);
-  for (const std::string_view text : texts) {
-    const auto length = bytes_of(static_cast<Length>(text.size()));
-    entry.append(length.data(), length.size()).append(text);
-  }
-  return entry;
-}
-
 ModuleStore::Entries::iterator ModuleStore::find(std::string_view key) {
   return std::ranges::find(entries_, key, key_of);
-}
-
-// Entry by entry: as one document, thousands of them would be megabytes for each that is new.
-std::string ModuleStore::encoded_index() const {
-  std::string text = fmt::format(R"({{"version":{},"references":[)", kIndexVersion);
-  std::string_view separator;
-  for (const Entry& entry : entries_) {
-    const Resolution resolution = resolution_of(entry);
-    text += std::exchange(separator, ",");
-    text += json::dump(json::Object({{"key", key_of(entry)},
-                                     {"sha256", resolution.sha256},
-                                     {"size", resolution.size_bytes},
-                                     {"resolved", resolution.resolved},
-                                     {"etag", resolution.etag},
-                                     {"lastModified", resolution.last_modified},
-                                     {"revision", resolution.revision}}));
-  }
-  return text += "]}";
 }
 
 void ModuleStore::remove_unfinished() {

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/packing.h"
 #include "base/result.h"
 #include "base/slots.h"
 
@@ -67,24 +68,22 @@ class ModuleStore {
 
   [[nodiscard]] bool has(const std::string& sha256) const;
 
-  // Remembers what the reference with that key means now.
+  // Remembers what the reference with that key means now. InvalidInput when one of the texts is no
+  // UTF-8.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
  private:
   // A key and what it means, in one piece: there may be thousands.
-  using Entry = std::basic_string<char, std::char_traits<char>, slots::Allocator<char>>;
-  using Entries = std::list<Entry, slots::Allocator<Entry>>;
+  using Entries = std::list<PackedBytes, slots::Allocator<PackedBytes>>;
 
   ModuleStore(std::filesystem::path directory, Bounds bounds)
       : directory_(std::move(directory)), bounds_(bounds) {}
 
   [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
   void load_index(const Log& log);
-  [[nodiscard]] static Entry pack(std::string_view key, const Resolution& resolution);
   // Looks at one after the other: to ask a source, or the disk, takes much longer.
   [[nodiscard]] Entries::iterator find(std::string_view key);
-  [[nodiscard]] std::string encoded_index() const;
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
 

@@ -153,21 +153,34 @@ TEST_F(ModuleStoreTest, RemembersReferencesAcrossProcesses) {
   EXPECT_EQ(store->resolution("other"), std::nullopt);
 }
 
-TEST_F(ModuleStoreTest, RemembersTextsOfAnyBytesAndTheLatestMeaning) {
-  const std::string odd("\0\xff\n\"", 4);
+TEST_F(ModuleStoreTest, RemembersTextsOfAnyCharactersAndTheLatestMeaning) {
+  const std::string odd("\0\x7f\n\"\xc3\xa9", 6);
   const std::string key = "key" + odd;
   const Resolution resolution{.sha256 = sha256_hex("bytes"),
                               .size_bytes = std::uint64_t{1} << 40U,
                               .resolved = std::string(100'000, 'x'),
                               .etag = odd};
-  const auto store = open();
+  auto store = open();
   ASSERT_TRUE(store->remember(key, {.sha256 = sha256_hex("before")}).has_value());
   ASSERT_TRUE(store->remember("key", {.sha256 = sha256_hex("other")}).has_value());
 
   ASSERT_TRUE(store->remember(key, resolution).has_value());
 
-  EXPECT_EQ(store->resolution(key), resolution);
-  EXPECT_EQ(store->resolution("key")->sha256, sha256_hex("other"));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(store->resolution(key), resolution);
+    EXPECT_EQ(store->resolution("key")->sha256, sha256_hex("other"));
+    store = open();
+  }
+}
+
+TEST_F(ModuleStoreTest, RefusesWhatWouldMakeItsIndexUnreadable) {
+  ASSERT_TRUE(open()->remember("key", {.sha256 = sha256_hex("bytes")}).has_value());
+
+  const Result<> odd = open()->remember("odd", {.sha256 = sha256_hex("bytes"), .etag = "\xe9"});
+
+  EXPECT_EQ(odd.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(open()->resolution("odd"), std::nullopt);
+  EXPECT_TRUE(open()->resolution("key").has_value());
 }
 
 TEST_F(ModuleStoreTest, ReadsNoMoreOfAnIndexThanItMayRememberAndEachKeyOnce) {

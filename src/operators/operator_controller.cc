@@ -1,5 +1,6 @@
 #include "operators/operator_controller.h"
 
+#include "base/assert.h"
 #include "base/base64.h"
 #include "base/limits.h"
 #include "base/time.h"
@@ -163,7 +164,7 @@ Condition sleep_of(const RunningOperator& running) {
   if (const auto& obstacle = running.module().obstacle()) {
     condition.reason = "Module";
     condition.message = "the module " + *obstacle;
-  } else if (running.spec().sleep.kind == SleepPolicy::Kind::Never) {
+  } else if (running.outline().spec.sleep.kind == SleepPolicy::Kind::Never) {
     condition.reason = "Policy";
     condition.message = "spec.sleep.policy is Never";
   } else if (!problem.empty()) {
@@ -183,7 +184,8 @@ void put_figures(json::Value& status, const RunningOperator& running) {
   const RunningOperator::Statistics& figures = running.statistics();
   const wasm::SleepableModule& module = running.module();
   status.as_object()["phase"] = name_of(running.life().phase());
-  json::Object source{{"sha256", module.digest().to_hex()}, {"resolved", running.resolved()}};
+  json::Object source{{"sha256", module.digest().to_hex()},
+                      {"resolved", running.outline().resolved}};
   if (module.obstacle()) source["staysResidentBecause"] = *module.obstacle();
   status.as_object()["module"] = std::move(source);
   status.as_object()["residentBytes"] = running.resident_bytes();
@@ -299,6 +301,7 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   memory.generation = spec.generation;
   memory.module = module.code->digest();
   memory.has_sleep_problem = false;
+  HANGAR_ASSERT(!spec.service_account.empty(), "only who runs a directory acts as the host itself");
   co_await fleet_.run(std::move(spec), std::move(module));
   co_return Result<>();
 }

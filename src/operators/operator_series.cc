@@ -49,13 +49,15 @@ std::string_view name_of(KnownMethod method) {
 
 template <class Archive, class Series>
 void visit(Archive& archive, Series& series) {
-  archive(series.turns_succeeded, series.failures, series.traps, series.restarts, series.wakes,
-          series.events, series.events_coalesced, series.resumes, series.suspends,
-          series.resume_time, series.suspend_time, series.cpu_time);
-  series.turn_seconds.visit(archive);
-  series.queue_seconds.visit(archive);
-  archive.each(series.answers,
-               [&](auto& answers) { archive(answers.method, answers.code, answers.count); });
+  // By their number, so that one more does not compile until it is packed.
+  auto& [turns_succeeded, failures, traps, restarts, wakes, events, events_coalesced, resumes,
+         suspends, resume_time, suspend_time, cpu_time, turn_seconds, queue_seconds, answers] =
+      series;
+  archive(turns_succeeded, failures, traps, restarts, wakes, events, events_coalesced, resumes,
+          suspends, resume_time, suspend_time, cpu_time);
+  turn_seconds.visit(archive);
+  queue_seconds.visit(archive);
+  archive.each(answers, [&](auto& each) { archive(each.method, each.code, each.count); });
 }
 
 // A family with one value for each operator.

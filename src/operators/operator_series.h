@@ -4,9 +4,9 @@
 #pragma once
 
 #include "base/metrics.h"
+#include "base/packing.h"
 #include "base/time.h"
 #include "kube/object.h"
-#include "operators/packing.h"
 
 #include <array>
 #include <cstddef>
@@ -106,7 +106,8 @@ class OperatorSeriesAccount {
   ~OperatorSeriesAccount();
 
   [[nodiscard]] OperatorSeries& series();
-  // Nothing is to be counted for a while: its own take some ten bytes until series() is asked for.
+  // Nothing is to be counted for a while: its own take some tens of bytes until series() is asked
+  // for.
   void rest();
 
   [[nodiscard]] bool is_own() const { return is_own_; }

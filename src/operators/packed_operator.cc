@@ -1,42 +1,65 @@
 #include "operators/packed_operator.h"
 
+#include "base/packing.h"
+#include "kube/object.h"
+#include "operators/operator.h"
+
 #include <utility>
 
 namespace hangar::operators {
 
 namespace {
 
+// Members are taken apart by their number, so that one more does not compile until it is packed.
+
 template <class Archive, class Parts>
-void visit(Archive& archive, Parts& parts) {
-  auto& spec = parts.spec;
-  archive(spec.uid, spec.generation);
+void visit_outline(Archive& archive, Parts& parts) {
+  auto& [spec, resolved] = parts;
+  [[maybe_unused]] auto& [key, uid, generation, module, sha256, insecure, args, environment, files,
+                          service_account, limits, sleep] = spec;
+  auto& [memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes] = limits;
+  auto& [kind, after] = sleep;
+  archive(uid, generation, service_account, memory_bytes, cpu_time_per_wake, requests_per_second,
+          log_bytes, kind, after, resolved);
+}
+
+// What a guest is given, as long as its author likes.
+template <class Archive, class Spec>
+void visit_inputs(Archive& archive, Spec& spec) {
   archive.each(spec.args, [&](auto& arg) { archive(arg); });
   archive.each(spec.environment, [&](auto& entry) {
-    archive(entry.name, entry.source, entry.value, entry.object, entry.key, entry.is_optional);
+    auto& [name, source, value, object, key, is_optional] = entry;
+    archive(name, source, value, object, key, is_optional);
   });
   archive.each(spec.files, [&](auto& entry) {
-    archive(entry.path, entry.is_secret, entry.object, entry.is_optional);
+    auto& [path, is_secret, object, is_optional] = entry;
+    archive(path, is_secret, object, is_optional);
   });
-  archive(spec.service_account);
-  archive(spec.limits.memory_bytes, spec.limits.cpu_time_per_wake, spec.limits.requests_per_second,
-          spec.limits.log_bytes);
-  archive(spec.sleep.kind, spec.sleep.after);
-  archive(parts.resolved);
 }
 
 }  // namespace
 
 PackedOperator::PackedOperator(const Parts& parts) {
   Packer packer;
-  visit(packer, parts);
+  visit_outline(packer, parts);
+  visit_inputs(packer, parts.spec);
   bytes_ = packer.bytes();
+}
+
+PackedOperator::Parts PackedOperator::outline(kube::ObjectKey key) const {
+  Parts parts;
+  parts.spec.key = std::move(key);
+  Unpacker unpacker(bytes_);
+  visit_outline(unpacker, parts);
+  return parts;
 }
 
 PackedOperator::Parts PackedOperator::unpack(kube::ObjectKey key) const {
   Parts parts;
   parts.spec.key = std::move(key);
   Unpacker unpacker(bytes_);
-  visit(unpacker, parts);
+  visit_outline(unpacker, parts);
+  visit_inputs(unpacker, parts.spec);
   return parts;
 }
 

@@ -2,9 +2,9 @@
 // when a guest starts.
 #pragma once
 
+#include "base/packing.h"
 #include "kube/object.h"
 #include "operators/operator.h"
-#include "operators/packing.h"
 
 #include <string>
 
@@ -21,6 +21,8 @@ class PackedOperator {
   explicit PackedOperator(const Parts& parts);
 
   [[nodiscard]] Parts unpack(kube::ObjectKey key) const;
+  // The same but for args, environment and files, which may be long: there are none.
+  [[nodiscard]] Parts outline(kube::ObjectKey key) const;
 
  private:
   PackedBytes bytes_;

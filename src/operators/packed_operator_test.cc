@@ -35,6 +35,13 @@ TEST(PackedOperator, ComesOutAsItWentIn) {
   const auto [unpacked, resolved] = packed.unpack(spec.key);
   EXPECT_EQ(unpacked, spec);
   EXPECT_EQ(resolved, "oci://prices@sha256:00");
+
+  Operator outline = spec;
+  outline.args.clear();
+  outline.environment.clear();
+  outline.files.clear();
+  EXPECT_EQ(packed.outline(spec.key).spec, outline);
+  EXPECT_EQ(packed.outline(spec.key).resolved, resolved);
 }
 
 TEST(PackedOperator, NothingSaidIsNothing) {

@@ -105,7 +105,7 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
     if (owner_ == nullptr) return;
     if (is_stream_) {
       // A bookmark stands behind what came before it, and means nothing behind what came later.
-      text_.clear();
+      static_cast<void>(take_bookmark());
       set_under_way(0);
       owner_->arrive(id_, std::move(piece));
       return;
@@ -239,6 +239,7 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
     work().stopped->set(true);
     co_return;
   }
+  if (!life_.is_resident()) rest();
   look_later();
   parts_.on_change(*this);
 }
@@ -253,7 +254,7 @@ io::Task<Result<>> RunningOperator::wait_to_start() {
 
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   const std::stop_token stop = work().stop.get_token();
-  const Operator spec = this->spec();
+  const Operator spec = packed_.unpack(key_).spec;
   GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec, stop));
   kube_runtime::GuestOptions options{.args = {spec.key.name},
                                      .environment = std::move(inputs.environment),
@@ -332,11 +333,11 @@ io::Task<void> RunningOperator::fall_asleep() {
   }
   life_.on_sleep_ended(slept ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
                        io::Loop::now());
-  if (life_.phase() == Phase::Asleep) rest();
   if (life_.phase() == Phase::BackOff) drop_guest();
 }
 
 void RunningOperator::rest() {
+  if (work_ && plain_calls_ == 0) work_->starting.reset();
   series_.rest();
   calls_.shrink_to_fit();
   delays_.shrink_to_fit();
@@ -347,7 +348,7 @@ void RunningOperator::rest() {
 void RunningOperator::keep_output(const TurnOutcome& outcome) {
   if (!output_) {
     if (outcome.output.empty() && outcome.output_dropped_bytes == 0) return;
-    output_ = std::make_unique<Output>(OutputAllowance(spec().limits.log_bytes));
+    output_ = std::make_unique<Output>(OutputAllowance(outline().spec.limits.log_bytes));
   }
   const Instant now = io::Loop::now();
   const WallTime time = io::Loop::wall_now();
@@ -383,7 +384,8 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
     });
   }
   if (text.empty()) return;
-  if (const Result<> kept = parts_.output.append({.key = key_, .uid = spec().uid}, text); !kept) {
+  if (const Result<> kept = parts_.output.append({.key = key_, .uid = outline().spec.uid}, text);
+      !kept) {
     parts_.log.warning("output is not kept", {{"error", kept.error().message()}});
   }
 }
@@ -473,7 +475,7 @@ void RunningOperator::begin_calls() {
   Work& work = this->work();
   work.requests_timer.cancel();
   if (work.waiting_calls.empty()) return;
-  const kube::Identity identity = identity_of(spec());
+  const kube::Identity identity = identity_of(outline().spec);
   auto next = work.waiting_calls.begin();
   for (; next != work.waiting_calls.end(); ++next) {
     if (requests_ && !requests_->try_take(io::Loop::now())) break;
@@ -528,6 +530,7 @@ void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece
 std::vector<Wakeup> RunningOperator::take_wakeups() {
   std::vector<Wakeup> wakeups;
   wakeups.reserve(work().arrivals.size());
+  std::vector<std::uint64_t> ended_delays;
   for (Arrival& arrival : std::exchange(work().arrivals, {})) {
     const auto call = find_call(arrival.id);
     const bool is_plain = call != calls_.end() && !(*call)->is_stream();
@@ -541,10 +544,18 @@ std::vector<Wakeup> RunningOperator::take_wakeups() {
       // A plain answer ended with its body.
       if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
       if (is_plain) --plain_calls_;
-      if (call != calls_.end()) calls_.erase(call);
-      std::erase_if(delays_, [&](const Delay& delay) { return delay.id == arrival.id; });
+      if (call != calls_.end()) {
+        calls_.erase(call);
+      } else {
+        ended_delays.push_back(arrival.id);
+      }
     }
   }
+  // At once: a guest may have made them by the thousand.
+  std::ranges::sort(ended_delays);
+  std::erase_if(delays_, [&](const Delay& delay) {
+    return std::ranges::binary_search(ended_delays, delay.id);
+  });
   work().arrivals_bytes = 0;
   for (const std::unique_ptr<Call>& call : calls_) {
     if (!call->is_stream()) continue;

@@ -100,10 +100,9 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void press();
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
-  [[nodiscard]] Operator spec() const { return packed_.unpack(key_).spec; }
+  // Of its spec and where its module is, but for what only a start needs.
+  [[nodiscard]] PackedOperator::Parts outline() const { return packed_.outline(key_); }
   [[nodiscard]] const wasm::SleepableModule& module() const { return *module_; }
-  // As OperatorModule has it.
-  [[nodiscard]] std::string resolved() const { return packed_.unpack(key_).resolved; }
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
@@ -198,7 +197,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     return *troubles_;
   }
   [[nodiscard]] bool is_overflowing() const { return work_ && work_->is_overflowing; }
-  // It sleeps: what only one at work needs is not kept.
+  // It is not in memory: what only one at work needs is not kept.
   void rest();
 
   struct Output {

@@ -1,5 +1,5 @@
-// Values as few bytes, for what thousands of sleeping operators keep and seldom need. Only for what
-// this process has packed itself.
+// Values as few bytes, for what is kept a thousand times and seldom needed. Only for what this
+// process has packed itself.
 //
 // What is packed, and in which order, is written once for both directions: a function that hands
 // the members of a struct to either of these.
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace hangar::operators {
+namespace hangar {
 
 using PackedBytes = std::basic_string<char, std::char_traits<char>, slots::Allocator<char>>;
 
@@ -41,7 +41,7 @@ class Packer {
       put_number(std::bit_cast<std::uint64_t>(value));
     } else if constexpr (std::is_same_v<Value, Duration>) {
       put_number(static_cast<std::uint64_t>(value.count()));
-    } else if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>) {
+    } else if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
       put_number(static_cast<std::uint64_t>(value));
     } else {
       put_text(value);
@@ -75,8 +75,9 @@ class Unpacker {
   void get(Value& value) {
     if constexpr (std::is_same_v<Value, double>) {
       value = std::bit_cast<double>(get_number());
-    } else if constexpr (std::is_same_v<Value, std::string>) {
-      value = get_text();
+    } else if constexpr (std::is_same_v<Value, std::string> ||
+                         std::is_same_v<Value, std::string_view>) {
+      value = get_text();  // The latter is a part of the bytes.
     } else {
       value = static_cast<Value>(get_number());
     }
@@ -87,4 +88,4 @@ class Unpacker {
   std::string_view rest_;
 };
 
-}  // namespace hangar::operators
+}  // namespace hangar

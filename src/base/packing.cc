@@ -1,10 +1,10 @@
-#include "operators/packing.h"
+#include "base/packing.h"
 
 #include "base/assert.h"
 
 #include <cstddef>
 
-namespace hangar::operators {
+namespace hangar {
 
 // Seven bits a byte, the lowest first; all but the last byte have the eighth.
 void Packer::put_number(std::uint64_t value) {
@@ -39,4 +39,4 @@ std::string_view Unpacker::get_text() {
   return value;
 }
 
-}  // namespace hangar::operators
+}  // namespace hangar
