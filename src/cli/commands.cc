@@ -409,7 +409,9 @@ int run(int argc, char** argv) {
 
   CLI::App* const run_command = app.add_subcommand(
       "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
-  const SettingFlags run_settings(*run_command);
+  // It has one task, and does it alone.
+  const SettingFlags run_settings(*run_command, {"allow-file-modules", "features", "leader-elect",
+                                                 "max-concurrent-reconciles", "namespace", "pod"});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 

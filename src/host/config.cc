@@ -300,6 +300,11 @@ Result<> apply_environment(Config& config, const std::function<const char*(const
   return {};
 }
 
+kube::ClientOptions client_options(const Config& config) {
+  return {.requests_per_second = static_cast<double>(config.kube_api_qps),
+          .burst = config.kube_api_burst != 0 ? config.kube_api_burst : 2 * config.kube_api_qps};
+}
+
 std::string lease_namespace(const Config& config, std::string_view own) {
   if (!config.namespace_.empty()) return config.namespace_;
   return std::string(own.empty() ? "default" : own);

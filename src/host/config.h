@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "kube/client.h"
 #include "nodes/manifests.h"
 #include "nodes/rollout.h"
 
@@ -59,12 +60,12 @@ struct Config {
   std::uint32_t guest_threads = 0;                  // Zero: one a core.
   std::filesystem::path module_cache_dir = {};      // Empty: below the user's cache directory.
   bool allow_file_modules = false;                  // Modules may be files of this machine.
-  std::uint64_t operator_memory_bytes = 0;          // Of guests that could sleep; zero: no budget.
+  std::uint64_t operator_memory_bytes = 0;          // Of all operators' guests; zero: no budget.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
   std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
-  std::uint32_t kube_api_qps = 0;  // Zero: not limited here; the API server has its own limits.
-  std::uint32_t kube_api_burst = 0;
+  std::uint32_t kube_api_qps = 0;    // Zero: not limited here; the API server has its own limits.
+  std::uint32_t kube_api_burst = 0;  // Zero: twice kube_api_qps.
   NodeSettings nodes = {};
   LogFormat log_format = LogFormat::Json;
   LogLevel log_level = LogLevel::Info;
@@ -93,6 +94,8 @@ struct Setting {
 // `lookup` returns the value of a variable or null, as getenv does.
 [[nodiscard]] Result<> apply_environment(Config& config,
                                          const std::function<const char*(const char*)>& lookup);
+
+[[nodiscard]] kube::ClientOptions client_options(const Config& config);
 
 // Where the Lease is, and the Jobs of node provisioning. `own` is the pod's or the kubeconfig's, or
 // empty.

@@ -65,6 +65,16 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
   }
 }
 
+TEST(Config, LimitsRequestsOnlyIfToldTo) {
+  Config config;
+  EXPECT_EQ(client_options(config).requests_per_second, 0);
+  ASSERT_TRUE(apply_file(config, "kubeApiQps: 5").has_value());
+  EXPECT_EQ(client_options(config).requests_per_second, 5);
+  EXPECT_EQ(client_options(config).burst, 10U);
+  ASSERT_TRUE(apply_file(config, "kubeApiBurst: 7").has_value());
+  EXPECT_EQ(client_options(config).burst, 7U);
+}
+
 TEST(Config, HasEveryFeatureUnlessToldWhich) {
   Config config;
   EXPECT_TRUE(config.has(Feature::Airways));

@@ -129,7 +129,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       http(loop),
       credentials(
           std::make_shared<kube::Credentials>(loop, std::move(opened.login), log.named("kube"))),
-      client(loop, http, credentials, metrics, log.named("kube")),
+      client(loop, http, credentials, metrics, log.named("kube"), client_options(config)),
       discovery(client),
       cache(loop, client, metrics, log.named("kube")),
       config_maps(client),

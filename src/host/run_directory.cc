@@ -58,7 +58,7 @@ class Session {
         http_(loop_),
         client_(loop_, http_,
                 std::make_shared<kube::Credentials>(loop_, std::move(login), log.named("kube")),
-                metrics_, log.named("kube")),
+                metrics_, log.named("kube"), client_options(config)),
         discovery_(client_),
         cache_(loop_, client_, metrics_, log.named("kube")),
         supply_(std::move(files), config, loop_, workers_, http_, nullptr, FileModules::Allowed,

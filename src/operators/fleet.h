@@ -50,7 +50,7 @@ class Fleet {
     const OperatorLogs& output;
     ReadInputs read_inputs;
     Log log;
-    // Of the memory of guests that could sleep; zero: none.
+    // Of the memory of all guests, those included that cannot sleep; zero: none.
     std::uint64_t memory_budget_bytes = 0;
   };
   struct Listener {
