@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOORS = {
     "wasmtime": {"wasm", "compile"},
     "curl/": {"http"},
+    "ares": {"http"},
     "boost/beast": {"http"},
     "boost/asio": {"io", "http"},
     "boost/json": {"json"},

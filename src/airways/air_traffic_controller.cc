@@ -25,6 +25,7 @@ AirTrafficController::AirTrafficController(const Host& host)
              .on_external = [this](const ResourceRef& resource,
                                    Change change) { dispatch(resource, change); }}),
       platform_{.loop = host.loop,
+                .workers = host.workers,
                 .client = host.client,
                 .cache = host.cache,
                 .view = view_,

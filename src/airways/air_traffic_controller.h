@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
@@ -32,6 +33,7 @@ class AirTrafficController {
   // What the host shares with every feature; outlives this.
   struct Host {
     io::Loop& loop;
+    io::Workers& workers;  // For what a flight printed, and its history.
     const kube::Client& client;
     kube::Cache& cache;
     kube::Discovery& discovery;

@@ -44,8 +44,8 @@ namespace {
 
 using reconcile::Outcome;
 
-// A tag or URL whose content may change is looked at again after this.
-constexpr std::chrono::minutes kModuleRecheck{5};
+// Airways wait for the API server only; several so that one does not hold up all others.
+constexpr std::size_t kConcurrency = 4;
 // A deletion that waits for the API server is looked at again after this, besides its events.
 constexpr std::chrono::seconds kDeletionRecheck{5};
 
@@ -97,13 +97,14 @@ struct AirwayController::Work {
   Memory& memory;
   std::stop_token stop;
   json::Value value;
+  bool is_about_module = false;  // What keeps it from being Ready is.
 };
 
 AirwayController::AirwayController(const Platform& platform)
     : platform_(platform),
       log_(platform.log.named("airways")),
       controller_(platform.loop, platform.metrics, log_,
-                  {.name = "airway", .turnstile = &platform.turnstile},
+                  {.name = "airway", .concurrency = kConcurrency, .turnstile = &platform.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return reconcile(std::move(key), std::move(stop));
                   }) {}
@@ -162,6 +163,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   Memory& memory = *slot;
   kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
   if (!object) {
+    platform_.modules.supply().leave(key.name);
     co_await stop_instances(memory);
     airways_.erase(key);
     co_return Outcome{};
@@ -176,7 +178,10 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
             .value = object->to_value()};
   watch_crd(work.key, memory);
   HANGAR_CO_TRY(co_await memory.crd->wait_synced(work.stop));
-  if (object->is_being_deleted()) co_return co_await tear_down(work);
+  if (object->is_being_deleted()) {
+    platform_.modules.supply().leave(work.key.name);
+    co_return co_await tear_down(work);
+  }
 
   if (!kube::has_finalizer(work.value, kAirwayFinalizer)) {
     json::Value answer = HANGAR_CO_TRY(co_await reconcile::add_finalizer(
@@ -188,10 +193,14 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   if (!verdict && verdict.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(std::move(verdict).error());
   }
+  const Instant now = io::Loop::now();
+  if (verdict && work.is_about_module && memory.asking.is_quiet(now)) {
+    co_return Outcome{.requeue_after = memory.asking.again_in(now)};
+  }
   HANGAR_CO_TRY(
       co_await write_status(work, verdict ? *verdict : failed(verdict.error().message())));
-  if (!verdict) co_return std::unexpected(std::move(verdict).error());
-  co_return Outcome{.requeue_after = kModuleRecheck};
+  if (!verdict && !work.is_about_module) co_return std::unexpected(std::move(verdict).error());
+  co_return Outcome{.requeue_after = memory.asking.again_in(now)};
 }
 
 io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
@@ -201,24 +210,47 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
   }
   Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
   if (const std::vector<std::string> reasons = unsupported_of(airway); !reasons.empty()) {
+    work.memory.asking = {};
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
-  FlightModule module = HANGAR_CO_TRY(co_await platform_.modules.prepare(
-      {.url = airway.flight_url, .checksum = airway.flight_checksum, .insecure = airway.insecure},
-      work.stop));
+  std::optional<FlightModule> module = HANGAR_CO_TRY(ask_for_module(work, airway));
+  if (!module) co_return initializing("the flight: " + work.memory.asking.waits_for());
 
   if (!HANGAR_CO_TRY(co_await apply_crd(work, airway))) {
     co_return initializing("waiting for the custom resource definition to be established");
   }
-  const bool is_bound = work.memory.bound && work.memory.bound->module.sha256 == module.sha256 &&
+  const bool is_bound = work.memory.bound && work.memory.bound->module.sha256 == module->sha256 &&
                         work.memory.bound->airway.generation == airway.generation &&
                         work.memory.bound->airway.uid == airway.uid;
   if (!is_bound) {
-    work.memory.bound = Binding{.airway = std::move(airway), .module = std::move(module)};
+    work.memory.bound = Binding{.airway = std::move(airway), .module = *std::move(module)};
     work.memory.instances->bind(std::make_shared<const Binding>(*work.memory.bound));
   }
   co_return launched();
+}
+
+Result<std::optional<FlightModule>> AirwayController::ask_for_module(Work& work,
+                                                                     const Airway& airway) {
+  modules::Asking& asking = work.memory.asking;
+  const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
+  const std::optional<modules::Supplied> supplied = asking.ask(
+      platform_.modules.supply(),
+      FlightModules::wish_for({.reference = airway.flight_url,
+                               .sha256 = airway.flight_checksum,
+                               .insecure = airway.insecure}),
+      definition,
+      {.name = work.key.name, .changed = [this, key = work.key] { controller_.enqueue(key); }});
+  if (supplied) {
+    work.memory.module = FlightModules::module_of(*supplied);
+    work.memory.module_of = definition;
+  }
+  work.is_about_module = true;
+  if (asking.error()) return std::unexpected(*asking.error());
+  // Asked whether there is something newer: what there was goes on meanwhile.
+  if (work.memory.module_of != definition) return std::nullopt;
+  work.is_about_module = false;
+  return work.memory.module;
 }
 
 // False while the API server has not established it; its event brings us back.

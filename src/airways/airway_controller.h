@@ -6,6 +6,9 @@
 //     the module.
 //   - While a changed Airway is wrong or its module cannot be had, its instances are evaluated as
 //     before, and the Airway's Ready condition says what is wrong.
+//   - No reconcile waits for a module: the Ready condition says what is awaited, and it is True
+//   only
+//     while instances are served.
 // Loop thread only.
 #pragma once
 
@@ -21,6 +24,7 @@
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
+#include "modules/supply.h"
 #include "reconcile/controller.h"
 
 #include <map>
@@ -54,6 +58,9 @@ class AirwayController {
     std::string removed_crd_uid;                     // Which we asked to be deleted.
     std::unique_ptr<InstanceController> instances;
     std::optional<Binding> bound;
+    modules::Asking asking;              // For the module.
+    std::optional<FlightModule> module;  // The last answer,
+    std::string module_of;               // and about which Airway: its uid and generation.
     std::string last_reason;
     kube::ObjectPtr latest;  // From the answer to our own write; the cache may lag behind it.
   };
@@ -62,6 +69,9 @@ class AirwayController {
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
                                                                std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
+  // The module to serve instances with; nothing while there is none.
+  [[nodiscard]] Result<std::optional<FlightModule>> ask_for_module(Work& work,
+                                                                   const Airway& airway);
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);

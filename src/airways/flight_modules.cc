@@ -3,12 +3,13 @@
 #include "airways/internal/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "modules/fetcher.h"
-#include "modules/reference.h"
+#include "modules/requester.h"
+#include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/module.h"
@@ -39,7 +40,15 @@ constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
 
 }  // namespace
 
-FlightModules::FlightModules(Parts parts) : parts_(std::move(parts)) {}
+FlightModules::FlightModules(Parts parts)
+    : parts_(std::move(parts)),
+      supply_({.loop = parts_.loop,
+               .workers = parts_.workers,
+               .fetcher = parts_.fetcher,
+               .store = parts_.store,
+               .maker = *this,
+               .allow_list = parts_.allow_list,
+               .log = parts_.log}) {}
 
 void FlightModules::open() {
   if (parts_.index_file.empty()) return;
@@ -48,22 +57,20 @@ void FlightModules::open() {
   const json::Object* const entries = index ? index->if_object() : nullptr;
   if (entries == nullptr) return;
   for (const auto& entry : *entries) {
-    prepared_[entry.key()] = {
-        .sha256 = std::string(json::string_at(entry.value(), {"sha256"})),
-        .sha1 = std::string(json::string_at(entry.value(), {"sha1"})),
-        .resolved = std::string(json::string_at(entry.value(), {"resolved"}))};
+    FlightModule module{.sha256 = std::string(json::string_at(entry.value(), {"sha256"})),
+                        .sha1 = std::string(json::string_at(entry.value(), {"sha1"})),
+                        .resolved = {}};
+    made_[module.sha256] = std::make_shared<const FlightModule>(std::move(module));
   }
 }
 
-io::Task<void> FlightModules::remember(std::string key, FlightModule module) {
-  if (prepared_.size() >= limits::kModuleReferencesMax) prepared_.clear();  // Costs a look each.
-  prepared_[std::move(key)] = std::move(module);
+io::Task<void> FlightModules::remember(FlightModule module) {
+  if (made_.size() >= limits::kModuleReferencesMax) made_.clear();  // Costs reading them again.
+  made_[module.sha256] = std::make_shared<const FlightModule>(std::move(module));
   if (parts_.index_file.empty()) co_return;
   json::Object index;
-  for (const auto& [known, prepared] : prepared_) {
-    index[known] = json::Object{
-        {"sha256", prepared.sha256}, {"sha1", prepared.sha1}, {"resolved", prepared.resolved}};
-  }
+  for (const auto& [sha256, made] : made_)
+    index[sha256] = json::Object{{"sha256", made->sha256}, {"sha1", made->sha1}};
   std::string text = json::dump(index);
   // Too large an index would not be read again; a failed write costs time at the next start.
   if (text.size() > kIndexBytesMax) co_return;
@@ -71,35 +78,43 @@ io::Task<void> FlightModules::remember(std::string key, FlightModule module) {
       [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
 }
 
-io::Task<Result<FlightModule>> FlightModules::prepare(FlightSource source, std::stop_token stop) {
-  HANGAR_CO_TRY(parts_.allow_list.check(source.url));
-  modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.url));
-  const std::string display = reference.display();
-  const std::string key = (source.insecure ? "insecure:" : "") + reference.key();
-  modules::FetchOptions options{.expected_sha256 = std::move(source.checksum),
-                                .insecure = source.insecure};
-  FlightModule known;
-  if (const auto seen = prepared_.find(key); seen != prepared_.end()) {
-    known = seen->second;
-    const Result<wasm::Digest> digest = wasm::Digest::from_hex(known.sha256);
-    if (digest && parts_.code_cache.has(*digest)) options.have_sha256 = known.sha256;
-  }
-  modules::Fetched fetched =
-      HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
-  if (fetched.is_unchanged) co_return known;
+FlightModule FlightModules::module_of(const modules::Supplied& supplied) {
+  FlightModule module = *std::static_pointer_cast<const FlightModule>(supplied.product);
+  module.resolved = supplied.resolved;
+  return module;
+}
 
-  FlightModule module{.sha256 = fetched.sha256, .resolved = fetched.resolved};
-  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
-  const auto bytes = std::make_shared<const std::string>(std::move(fetched.wasm));
+modules::Wish FlightModules::wish_for(modules::Source source) {
+  return {.requester = modules::Requester::cluster_wide(), .module = std::move(source)};
+}
+
+io::Task<Result<FlightModule>> FlightModules::prepare(modules::Source source,
+                                                      std::stop_token stop) {
+  const modules::Supplied supplied =
+      HANGAR_CO_TRY(co_await supply_.get(wish_for(std::move(source)), std::move(stop)));
+  co_return module_of(supplied);
+}
+
+modules::Product FlightModules::find(const std::string& sha256) {
+  const auto found = made_.find(sha256);
+  const Result<wasm::Digest> digest = wasm::Digest::from_hex(sha256);
+  if (found == made_.end() || !digest || !parts_.code_cache.has(*digest)) return nullptr;
+  return found->second;
+}
+
+io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
+                                                       std::shared_ptr<const std::string> bytes,
+                                                       budget::Consumer consumer,
+                                                       std::stop_token stop) {
+  FlightModule module{.sha256 = sha256, .sha1 = {}, .resolved = {}};
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
   module.sha1 = co_await parts_.workers.run([bytes] { return internal::sha1_hex(*bytes); });
-  const Result<std::shared_ptr<const wasm::Module>> code =
-      co_await parts_.code_cache.load(digest, bytes, stop);
-  const Result<> checked = code ? parts_.runtime.check(**code) : std::unexpected(code.error());
-  if (!checked) {
-    co_return std::unexpected(Error(checked.error()).in(fmt::format("module {}", display)));
-  }
-  co_await remember(key, module);
-  co_return module;
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
+      co_await parts_.code_cache.load(digest, std::move(bytes), std::move(stop),
+                                      wasm::Module::Allocation::Pooled, std::move(consumer)));
+  HANGAR_CO_TRY(parts_.runtime.check(*code));
+  co_await remember(module);
+  co_return modules::Product(std::make_shared<const FlightModule>(std::move(module)));
 }
 
 io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(FlightModule module,

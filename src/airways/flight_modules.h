@@ -2,13 +2,17 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "modules/allow_list.h"
 #include "modules/fetcher.h"
+#include "modules/module_store.h"
+#include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/module.h"
 
@@ -20,13 +24,6 @@
 
 namespace hangar::airways {
 
-// Where an Airway's flight comes from.
-struct FlightSource {
-  std::string url;
-  std::string checksum;  // sha256, hex; empty: as the URL says, or any.
-  bool insecure = false;
-};
-
 // A module whose code is in the cache on disk.
 struct FlightModule {
   std::string sha256;    // Of the uncompressed module, hex.
@@ -35,35 +32,49 @@ struct FlightModule {
 };
 
 // Loop thread only.
-class FlightModules {
+class FlightModules final : public modules::Maker {
  public:
   // All of it outlives this.
   struct Parts {
     io::Loop& loop;
     io::Workers& workers;
     modules::Fetcher& fetcher;
+    modules::ModuleStore& store;
     wasm::CodeCache& code_cache;
     const abi::flight::Runtime& runtime;
     modules::AllowList allow_list;
-    // What was prepared before is remembered here, so that a host which starts again need not read
+    // What was made before is remembered here, so that a host which starts again need not read
     // every module to find out that it has its code. Empty: not remembered.
     std::filesystem::path index_file = {};
+    Log log = {};
   };
   explicit FlightModules(Parts parts);
 
   // Reads the index; one that cannot be read is as good as none. Blocking; before anything else.
   void open();
 
-  // Resolves the source anew (a tag may have moved), fetches what is not here yet, and compiles it.
-  // Errors, for the Airway's status: InvalidInput (not Wasm, wrong checksum, not allowed,
-  // imports that no flight gets),
-  // NotFound, Denied, Unavailable, LimitExceeded.
-  [[nodiscard]] io::Task<Result<FlightModule>> prepare(FlightSource source, std::stop_token stop);
+  // Errors, for the Airway's status: InvalidInput (not Wasm, wrong checksum, not allowed, imports
+  // that no flight gets), NotFound, Denied, Unavailable, LimitExceeded.
+  [[nodiscard]] modules::Supply& supply() { return supply_; }
+  [[nodiscard]] static FlightModule module_of(const modules::Supplied& supplied);
+  // Airways are cluster-scoped: whoever may create one may read every namespace through it anyway.
+  [[nodiscard]] static modules::Wish wish_for(modules::Source source);
 
-  // The code of a module that was prepared: mapped from the cache, shared. When nobody has run it
+  // For who has nothing else to do: waits until the source, asked anew, has given it.
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
+                                                       std::stop_token stop);
+
+  // The code of a module that was supplied: mapped from the cache, shared. When nobody has run it
   // for some seconds its pages leave memory; after some minutes the module itself does.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
                                                                            std::stop_token stop);
+
+  // For the supply.
+  [[nodiscard]] modules::Product find(const std::string& sha256) override;
+  [[nodiscard]] io::Task<Result<modules::Product>> make(std::string sha256,
+                                                        std::shared_ptr<const std::string> bytes,
+                                                        budget::Consumer consumer,
+                                                        std::stop_token stop) override;
 
  private:
   struct Kept {
@@ -71,17 +82,17 @@ class FlightModules {
     Instant last_used;
     bool has_pages = true;  // As far as we know: it ran since its pages were released.
   };
-  [[nodiscard]] io::Task<void> remember(std::string key, FlightModule module);
+  [[nodiscard]] io::Task<void> remember(FlightModule module);
   void release_unused();
   // Sees to it that release_unused() runs soon.
   void watch_pages();
 
   const Parts parts_;
-  // By the reference's key (which shows no secret of it): what it was when it was last looked at.
-  std::map<std::string, FlightModule> prepared_;
-  std::map<std::string, Kept> kept_;  // By sha256.
-  io::Loop::Timer release_timer_;     // Runs while anything is kept.
-  bool is_watching_pages_ = false;    // The timer is one for pages.
+  std::map<std::string, std::shared_ptr<const FlightModule>> made_;  // By sha256.
+  std::map<std::string, Kept> kept_;                                 // The same.
+  io::Loop::Timer release_timer_;                                    // Runs while anything is kept.
+  bool is_watching_pages_ = false;                                   // The timer is one for pages.
+  modules::Supply supply_;
 };
 
 }  // namespace hangar::airways

@@ -24,6 +24,7 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
@@ -34,6 +35,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -53,6 +55,9 @@ using reconcile::Outcome;
 // Readiness that depends on something whose changes are not watched (EndpointSlices, custom rules)
 // is looked at again after this; yoke's own interval.
 constexpr std::chrono::seconds kReadinessRecheck{5};
+
+// Of what a flight printed; some 20 ms of YAML.
+constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
 
 // When to come back if nothing happens: for what is asked for, or for the next look at drift.
 Outcome outcome_until_drift(const Instance& memory, Instant now,
@@ -115,7 +120,16 @@ bool InstanceWork::has_news(const ResourceRef& ref) const {
 }
 
 io::Task<Result<Outcome>> InstanceWork::run() {
-  if (!memory_.history) memory_.history.emplace(platform_.client, release_);
+  Result<Outcome> outcome = co_await carry_out();
+  if (!outcome && outcome.error().reason() == reconcile::kNamespaceNotAllowed) {
+    // The status says it; the right may be given at any time.
+    co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
+  }
+  co_return outcome;
+}
+
+io::Task<Result<Outcome>> InstanceWork::carry_out() {
+  if (!memory_.history) memory_.history.emplace(platform_.workers, platform_.client, release_);
 
   const bool waited_for_release = memory_.waiting == Waiting::Release;
   // A change that arrives while this reconcile runs must bring it back; the real answer is set at
@@ -145,7 +159,7 @@ io::Task<Result<Outcome>> InstanceWork::run() {
     co_return outcome_until_drift(memory_, now, {});
   }
   // Only how ready the release is can have changed.
-  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
+  HANGAR_CO_TRY(co_await load_history());
   HANGAR_CO_TRY(co_await settle());
   HANGAR_CO_TRY(co_await write_status(verdict_));
   co_return outcome_until_drift(memory_, now, look_again_after_);
@@ -171,8 +185,9 @@ Result<> InstanceWork::remember(json::Value answer) {
 
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
   const Airway& airway = subject_.binding->airway;
+  // Before the finalizer: where there can be no history, nothing has to be taken down either.
+  HANGAR_CO_TRY(co_await load_history());
   HANGAR_CO_TRY(co_await claim());
-  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
 
   warn_of_unsupported();
 
@@ -209,6 +224,15 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     memory_.drift_due = now + airway.fix_drift_interval;
   }
   co_return outcome_until_drift(memory_, now, look_again_after_);
+}
+
+io::Task<Result<>> InstanceWork::load_history() {
+  const Result<> loaded = co_await memory_.history->load(stop_);
+  if (!loaded && loaded.error().reason() == reconcile::kNamespaceNotAllowed) {
+    verdict_ = failed(loaded.error().message());
+    std::ignore = co_await write_status(verdict_);  // For people only: it is tried again.
+  }
+  co_return loaded;
 }
 
 // Runs the flight and carries out what it printed.
@@ -267,6 +291,8 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
       .stdin_bytes = json::dump(input),
       .version = platform_.version,
       .timeout = airway.timeout.value_or(Duration(-1)),
+      .consumer = {.tenant = budget::Tenant::of_namespace(key_.namespace_),
+                   .name = "instance/" + release_.name},
   };
   if (airway.memory_mib_max > 0) {
     evaluation.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
@@ -282,14 +308,20 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   platform_.evaluation_cpu_seconds.observe(std::chrono::duration<double>(output->cpu_time).count());
   if (output->exit_code != 0) {
     // What it printed is not a release, but it may still say something about itself.
-    if (Result<Output> parsed = parse_output(output->stdout_bytes)) {
+    if (Result<Output> parsed = co_await parse(std::move(output->stdout_bytes))) {
       identity_ = take_identity(parsed->stages, release_.instance);
     }
     co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
   }
-  Output parsed = HANGAR_CO_TRY(parse_output(output->stdout_bytes));
+  Output parsed = HANGAR_CO_TRY(co_await parse(std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
+}
+
+// YAML takes more than a second for each MiB. A small text is parsed sooner than handed over.
+io::Task<Result<Output>> InstanceWork::parse(std::string text) {
+  if (text.size() <= kParsedAtOnceBytesMax) co_return parse_output(text);
+  co_return co_await platform_.workers.run([text = std::move(text)] { return parse_output(text); });
 }
 
 // What Ready is to say, when everything is applied.
@@ -322,7 +354,7 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
     // For people only: what counts is below.
     std::ignore = co_await write_status(being_removed());
   }
-  HANGAR_CO_TRY(co_await memory_.history->load(stop_));
+  HANGAR_CO_TRY(co_await load_history());
   const PruneOptions prune = subject_.binding ? subject_.binding->airway.prune : PruneOptions{};
   ReleaseWork carrying(platform_, release_, memory_, prune, stop_);
   const Progress progress = HANGAR_CO_TRY(co_await carrying.prune({}));

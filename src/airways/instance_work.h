@@ -17,6 +17,7 @@
 #include "airways/flight_modules.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
+#include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
@@ -31,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 namespace hangar::airways {
@@ -68,10 +70,14 @@ class InstanceWork {
   [[nodiscard]] bool is_overtaken() const;
   [[nodiscard]] bool has_news(const ResourceRef& ref) const;
 
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> carry_out();
+  // Says in the status when the host may not act in the instance's namespace.
+  [[nodiscard]] io::Task<Result<>> load_history();
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
+  [[nodiscard]] io::Task<Result<Output>> parse(std::string text);
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "io/loop.h"
+#include "io/workers.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "reconcile/controller.h"
@@ -22,6 +23,7 @@ namespace hangar::airways {
 // Every reference outlives whoever is given this.
 struct Platform {
   io::Loop& loop;
+  io::Workers& workers;
   const kube::Client& client;
   kube::Cache& cache;
   LiveView& view;

@@ -7,10 +7,12 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/core_resources.h"
 #include "kube/object.h"
+#include "reconcile/acting_rights.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,12 +34,17 @@ kube::WriteOptions as_yoke() {
 
 }  // namespace
 
-ReleaseHistory::ReleaseHistory(const kube::Client& client, const Release& release)
-    : client_(client), release_(release.name), namespace_(release.namespace_) {}
+ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
+                               const Release& release)
+    : workers_(&workers), client_(client), release_(release.name), namespace_(release.namespace_) {}
 
 io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   if (loaded_) co_return Result<>();
   Result<> read_all = co_await read(stop);
+  if (!read_all && read_all.error().kind() == ErrorKind::Denied) {
+    co_return std::unexpected(
+        reconcile::not_allowed_in(namespace_, read_all.error().message()).in("read the history"));
+  }
   if (!read_all) co_return std::unexpected(std::move(read_all).error().in("read the history"));
   loaded_ = true;
   co_return Result<>();
@@ -63,26 +70,31 @@ io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   }
 
   History history;
-  std::map<std::string, const json::Value*> by_name;
-  for (const json::Value& secret : secrets) {
+  std::map<std::string, json::Value*> by_name;
+  for (json::Value& secret : secrets) {
     Revision revision = HANGAR_CO_TRY(revision_of(secret));
     by_name[revision.secret] = &secret;
     history.add(std::move(revision));
   }
   Stages active;
   if (const Revision* const revision = history.active()) {
-    active = HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret)));
+    active = HANGAR_CO_TRY(co_await unpack(std::move(*by_name.at(revision->secret))));
   }
   std::vector<Pending> pending;
   for (const Revision* const revision : history.interrupted()) {
-    pending.push_back({.secret = revision->secret,
-                       .stages = HANGAR_CO_TRY(resources_of(*by_name.at(revision->secret)))});
+    Stages stages = HANGAR_CO_TRY(co_await unpack(std::move(*by_name.at(revision->secret))));
+    pending.push_back({.secret = revision->secret, .stages = std::move(stages)});
   }
   pending_ = std::move(pending);
   history_ = std::move(history);
   active_ = std::move(active);
   take_inventory();
   co_return Result<>();
+}
+
+// Up to limits::kRevisionBytesMax when it is unpacked.
+io::Task<Result<Stages>> ReleaseHistory::unpack(json::Value secret) {
+  co_return co_await workers_->run([secret = std::move(secret)] { return resources_of(secret); });
 }
 
 io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,
@@ -92,7 +104,10 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
   const bool has_newest = !pending_.empty() || history_.active() != nullptr;
   if (has_newest && same_resources(newest, stages)) co_return Result<>();
 
-  json::Value secret = HANGAR_CO_TRY(secret_of(release_, namespace_, stages, source, now));
+  json::Value secret = HANGAR_CO_TRY(
+      co_await workers_->run([release = release_, namespace_ = namespace_, stages, source, now] {
+        return secret_of(release, namespace_, stages, source, now);
+      }));
   loaded_ = false;  // Until the answer is here.
   const Result<json::Value> created =
       co_await client_.create(kube::secret_resource(), secret, as_yoke(), stop);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "kube/client.h"
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace hangar::airways {
 
 class ReleaseHistory {
  public:
-  // `client` is copied; it is cheap.
-  ReleaseHistory(const kube::Client& client, const Release& release);
+  // Packs and unpacks on `workers`, which outlive it. `client` is copied; it is cheap.
+  ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release);
 
   // Reads the Secrets unless that was done before. After any error of this class the next call
   // reads them again: what the failed request did is not known.
@@ -57,6 +58,9 @@ class ReleaseHistory {
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
   void take_inventory();
 
+  [[nodiscard]] io::Task<Result<Stages>> unpack(json::Value secret);
+
+  io::Workers* workers_;  // A history can be moved.
   kube::Client client_;
   std::string release_;
   std::string namespace_;

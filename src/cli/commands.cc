@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/setting_flags.h"
+#include "cli/tenant_commands.h"
 #include "host/build_machine.h"
 #include "host/config.h"
 #include "host/host.h"
@@ -42,60 +44,6 @@ namespace hangar::cli {
 
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
-
-int report(const Error& error, int code) {
-  fmt::print(stderr, "hangar: {}\n", error.message());
-  return code;
-}
-
-// The settings of host::settings() as flags of one command. A flag wins over the environment, the
-// environment over the file.
-class SettingFlags {
- public:
-  // Without the settings `left_out`, whose flags the command needs for itself.
-  explicit SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out = {}) {
-    command.add_option("--config", file_, "YAML file of settings, keys as logLevel");
-    for (const host::Setting& setting : host::settings()) {
-      if (std::ranges::find(left_out, setting.name) != left_out.end()) continue;
-      auto& given = given_.emplace_back(&setting, "");
-      const std::string flag = fmt::format("--{}", setting.name);
-      const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
-      if (setting.is_switch) {
-        command.add_flag(flag + "{true}", given.second, help);
-      } else {
-        command.add_option(flag, given.second, help);
-      }
-    }
-  }
-
-  [[nodiscard]] Result<host::Config> resolve() const {
-    host::Config config;
-    if (!file_.empty()) {
-      Result<std::string> text = io::read_file(file_, limits::kObjectBytesMax);
-      if (!text) return std::unexpected(std::move(text).error());
-      Result<> applied = host::apply_file(config, *text);
-      if (!applied) return std::unexpected(std::move(applied).error().in(file_));
-    }
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
-    HANGAR_TRY(host::apply_environment(config, [](const char* name) { return std::getenv(name); }));
-    for (const auto& [setting, text] : given_) {
-      if (text.empty()) continue;
-      Result<> set = setting->set(config, text);
-      if (!set) {
-        return std::unexpected(std::move(set).error().in(fmt::format("--{}", setting->name)));
-      }
-    }
-    return config;
-  }
-
- private:
-  std::string file_;
-  std::deque<std::pair<const host::Setting*, std::string>> given_;  // Addresses stay valid.
-};
-
 int run_host(const SettingFlags& flags) {
   const Result<host::Config> config = flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
@@ -117,17 +65,6 @@ std::string check_object_name(const std::string& name) {
       "must be a name such as my-app.v1: lower case letters, digits, '-' and '.', at most {}, each "
       "part between dots beginning and ending with a letter or digit",
       kDnsNameBytesMax);
-}
-
-// Namespaces are names without dots, and shorter (RFC 1123 labels).
-std::string check_namespace(const std::string& name) {
-  constexpr std::size_t kBytesMax = 63;
-  if (name.empty()) return {};
-  if (is_dns_subdomain(name) && name.size() <= kBytesMax && !name.contains('.')) return {};
-  return fmt::format(
-      "must be a namespace such as my-team: lower case letters, digits and '-', at most {}, "
-      "beginning and ending with a letter or digit",
-      kBytesMax);
 }
 
 struct FlightFlags {
@@ -410,15 +347,20 @@ int run(int argc, char** argv) {
   CLI::App* const run_command = app.add_subcommand(
       "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
   // It has one task, and does it alone.
-  const SettingFlags run_settings(*run_command, {"allow-file-modules", "features", "leader-elect",
-                                                 "max-concurrent-reconciles", "namespace", "pod"});
+  const SettingFlags run_settings(
+      *run_command,
+      {"allow-file-modules", "features", "leader-elect", "leader-elect-lease-duration",
+       "leader-elect-renew-deadline", "leader-elect-retry-period", "max-concurrent-reconciles",
+       "module-address-allow-list", "namespace", "pod"});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 
   CLI::App* const logs_command = app.add_subcommand(
       "logs", "print what an operator printed last, on the host's machine or from its pod's log");
   // The Lease is of no interest to it, and its namespace is the operator's.
-  const SettingFlags logs_settings(*logs_command, {"namespace", "leader-elect"});
+  const SettingFlags logs_settings(*logs_command,
+                                   {"namespace", "leader-elect", "leader-elect-lease-duration",
+                                    "leader-elect-renew-deadline", "leader-elect-retry-period"});
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
@@ -464,6 +406,10 @@ int run(int argc, char** argv) {
                              "sent twice, it counts once (default: a new one)");
   const SettingFlags signal_settings(*signal_command);
 
+  CLI::App* const tenant_command = app.add_subcommand(
+      "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
+  const TenantCommands tenant_commands(*tenant_command);
+
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
@@ -489,6 +435,7 @@ int run(int argc, char** argv) {
   }
   if (show_command->parsed()) return show_workflow(show_settings, show_flags);
   if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
+  if (tenant_command->parsed()) return tenant_commands.run();
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;
 }

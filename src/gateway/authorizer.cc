@@ -2,7 +2,8 @@
 
 #include "base/limits.h"
 #include "base/result.h"
-#include "base/time.h"
+#include "gateway/decisions.h"
+#include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -72,6 +74,16 @@ io::Task<Result<bool>> ask(kube::Client client, kube::Identity identity, Attribu
 Authorizer::Authorizer(const kube::Client& client)
     : state_(std::make_shared<State>(State{client})) {}
 
+io::Task<Result<std::optional<AuthorizedScope>>> Authorizer::authorize(kube::Identity identity,
+                                                                       ReadScope scope,
+                                                                       std::stop_token stop) {
+  const bool is_allowed = HANGAR_CO_TRY(
+      co_await decide(state_, {std::move(identity), scope.attributes()}, std::move(stop)));
+  std::optional<AuthorizedScope> authorized;
+  if (is_allowed) authorized = AuthorizedScope(std::move(scope));
+  co_return authorized;
+}
+
 io::Task<Result<bool>> Authorizer::allows(kube::Identity identity, Attributes attributes,
                                           std::stop_token stop) {
   return decide(state_, {std::move(identity), std::move(attributes)}, std::move(stop));
@@ -84,28 +96,21 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
     co_return co_await ask(state->client, std::move(question.identity),
                            std::move(question.attributes), std::move(stop));
   }
-  while (true) {
-    const auto known = state->decisions.find(question);
-    if (known == state->decisions.end()) break;
-    const DecisionPtr decision = known->second;
-    if (!decision->is_pending) {
-      if (io::Loop::now() < decision->until) co_return decision->is_allowed;
-      break;
-    }
-    HANGAR_CO_TRY(co_await decision->decided.wait(stop));
+  while (const DecisionPtr known = state->decisions.find(question, io::Loop::now())) {
+    if (!known->is_pending) co_return known->is_allowed;
+    HANGAR_CO_TRY(co_await known->decided.wait(stop));
     // Not decided after all: this one asks.
   }
-  make_room(*state);
   const auto decision = std::make_shared<Decision>(state->client.loop());
-  state->decisions.insert_or_assign(question, decision);
+  // Without room nobody waits for it, and the next one asks again.
+  (void)state->decisions.keep(question, decision, io::Loop::now());
   Result<bool> answer = co_await ask(state->client, question.identity, question.attributes, stop);
   decision->is_pending = false;
   decision->until = io::Loop::now() + limits::kGatewayDecisionAge;
   if (answer) {
     decision->is_allowed = *answer;
-  } else if (const auto own = state->decisions.find(question);
-             own != state->decisions.end() && own->second == decision) {
-    state->decisions.erase(own);
+  } else {
+    state->decisions.drop(question, decision);
   }
   decision->decided.notify_all();
   forget_later(state);
@@ -113,30 +118,15 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
 }
 
 void Authorizer::forget_later(const std::shared_ptr<State>& state) {
-  if (state->decisions.empty() || std::exchange(state->is_cared_for, true)) return;
+  if (state->decisions.size() == 0 || std::exchange(state->is_cared_for, true)) return;
   const auto forget = [weak = std::weak_ptr(state)] {
     const auto alive = weak.lock();
     if (!alive) return;
     alive->is_cared_for = false;
-    forget_old(*alive);
+    alive->decisions.forget_old(io::Loop::now());
     forget_later(alive);
   };
   state->care = state->client.loop().after(limits::kGatewayDecisionAge, forget);
-}
-
-void Authorizer::forget_old(State& state) {
-  const Instant now = io::Loop::now();
-  std::erase_if(state.decisions, [now](const auto& entry) {
-    return !entry.second->is_pending && now >= entry.second->until;
-  });
-}
-
-void Authorizer::make_room(State& state) {
-  if (state.decisions.size() < limits::kGatewayDecisionsMax) return;
-  forget_old(state);
-  // Asking again is better than growing.
-  if (state.decisions.size() < limits::kGatewayDecisionsMax) return;
-  std::erase_if(state.decisions, [](const auto& entry) { return !entry.second->is_pending; });
 }
 
 }  // namespace hangar::gateway

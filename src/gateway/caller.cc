@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,13 @@ kube::Identity implied_by(const std::string& user) {
 }
 
 }  // namespace
+
+std::string tenant_of(const kube::Identity& identity) {
+  constexpr std::string_view kServiceAccount = "system:serviceaccount:";
+  if (!identity.user.starts_with(kServiceAccount)) return identity.user;
+  const std::string_view rest = std::string_view(identity.user).substr(kServiceAccount.size());
+  return std::string(rest.substr(0, rest.find(':')));
+}
 
 Caller::Caller(const kube::Identity& identity) : user_(identity.user) {
   if (implied_by(identity.user) == identity) return;

@@ -10,6 +10,9 @@
 
 namespace hangar::gateway {
 
+// Whom an identity's work is counted for: its namespace; for what is not a service account, itself.
+[[nodiscard]] std::string tenant_of(const kube::Identity& identity);
+
 class Caller {
  public:
   explicit Caller(const kube::Identity& identity);

@@ -24,5 +24,12 @@ TEST(Caller, IsTheIdentityThatItWasMadeOf) {
     EXPECT_EQ(Caller(identity).identity(), identity) << identity.user;
 }
 
+TEST(Tenant, IsTheNamespaceOfAServiceAccount) {
+  EXPECT_EQ(tenant_of({.user = "system:serviceaccount:team:mirror"}), "team");
+  EXPECT_EQ(tenant_of({.user = "system:serviceaccount:team"}), "team");
+  EXPECT_EQ(tenant_of({.user = "system:node:a"}), "system:node:a");
+  EXPECT_EQ(tenant_of({}), "");
+}
+
 }  // namespace
 }  // namespace hangar::gateway

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace hangar::gateway {
 
@@ -118,22 +117,18 @@ std::string bookmark_line(const kube::Resource& resource, std::uint64_t version,
       ends_initial_events ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "");
 }
 
-std::string list_document(const kube::Resource& resource, std::uint64_t version,
-                          const std::vector<kube::ObjectPtr>& items) {
-  std::string out =
-      fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{{"resourceVersion":"{}"}},"items":[)",
-                  quoted(resource.kind + "List"), quoted(resource.gvk().api_version()), version);
-  std::size_t size = out.size() + 2;
-  for (const kube::ObjectPtr& item : items)
-    size += item->bytes().size() + 1;
-  out.reserve(size);
-  bool is_first = true;
-  for (const kube::ObjectPtr& item : items) {
-    if (!std::exchange(is_first, false)) out += ',';
-    out += item->bytes();
-  }
-  out += "]}";
-  return out;
+ListText::ListText(const kube::Resource& resource, std::uint64_t version)
+    : text_(fmt::format(
+          R"({{"kind":{},"apiVersion":{},"metadata":{{"resourceVersion":"{}"}},"items":[)",
+          quoted(resource.kind + "List"), quoted(resource.gvk().api_version()), version)) {}
+
+void ListText::add(const kube::Object& item) {
+  if (std::exchange(has_items_, true)) text_ += ',';
+  text_ += item.bytes();
+}
+
+void ListText::end() {
+  text_ += "]}";
 }
 
 Accepts read_accept(std::string_view header) {

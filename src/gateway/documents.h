@@ -4,10 +4,11 @@
 #include "base/result.h"
 #include "kube/object.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace hangar::gateway {
 
@@ -30,8 +31,21 @@ struct Refusal {
 [[nodiscard]] std::string bookmark_line(const kube::Resource& resource, std::uint64_t version,
                                         bool ends_initial_events);
 
-[[nodiscard]] std::string list_document(const kube::Resource& resource, std::uint64_t version,
-                                        const std::vector<kube::ObjectPtr>& items);
+// A list, piece by piece: a large one is never in memory as a whole here, nor made at one go.
+class ListText {
+ public:
+  ListText(const kube::Resource& resource, std::uint64_t version);
+
+  void add(const kube::Object& item);
+  void end();
+  [[nodiscard]] std::size_t size() const { return text_.size(); }
+  // What has been written since the last time.
+  [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
+
+ private:
+  std::string text_;
+  bool has_items_ = false;
+};
 
 // What a guest takes, out of its Accept header: the API server's default when that is empty.
 struct Accepts {

@@ -36,12 +36,21 @@ TEST(Documents, AreAsTheApiServerWritesThem) {
       text_of(WatchLine{WatchLine::Type::Deleted, object}),
       R"({"type":"DELETED","object":{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}})"
       "\n");
-  const auto list = json::parse(list_document(kThings, 9, {object, object}));
+  ListText text(kThings, 9);
+  text.add(*object);
+  std::string whole = text.take();
+  EXPECT_EQ(text.size(), 0U);
+  text.add(*object);
+  text.end();
+  whole += text.take();
+  const auto list = json::parse(whole);
   ASSERT_TRUE(list.has_value());
   EXPECT_EQ(json::string_at(*list, {"kind"}), "ThingList");
   EXPECT_EQ(json::string_at(*list, {"metadata", "resourceVersion"}), "9");
   EXPECT_EQ(json::array_at(*list, {"items"})->size(), 2U);
-  EXPECT_TRUE(json::parse(list_document(kThings, 9, {})).has_value());
+  ListText empty(kThings, 9);
+  empty.end();
+  EXPECT_TRUE(json::parse(empty.take()).has_value());
 }
 
 TEST(Documents, SayWhetherAWriteMayHaveHappened) {

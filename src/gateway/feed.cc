@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/history.h"
+#include "gateway/read_scope.h"
 #include "gateway/request_target.h"
 #include "gateway/view.h"
 #include "io/loop.h"
@@ -59,20 +60,32 @@ io::Task<Result<>> Feed::wait_ready(std::stop_token stop) {
   co_return Result<>();
 }
 
-std::vector<kube::ObjectPtr> Feed::objects(const View& view) const {
-  std::vector<kube::ObjectPtr> found;
-  if (!is_ready()) return found;
-  if (!view.name().empty() && (!view.namespace_().empty() || !scope_.resource.namespaced)) {
-    if (auto object = get({view.namespace_(), view.name()})) found.push_back(std::move(object));
-  } else {
-    found = subscription_->list(view.namespace_());
-  }
-  std::erase_if(found, [&view](const kube::ObjectPtr& object) { return !view.sees(*object); });
-  return found;
+bool Feed::covers(const ReadScope& scope) const {
+  return scope.fits(scope_.resource) &&
+         (scope_.namespace_.empty() || scope_.namespace_ == scope.view().requested_namespace());
 }
 
-kube::ObjectPtr Feed::get(const kube::ObjectKey& key) const {
-  return is_ready() ? subscription_->get(key) : nullptr;
+std::optional<Feed::Window> Feed::open(AuthorizedScope scope) {
+  if (!covers(scope.scope())) return std::nullopt;
+  return Window(shared_from_this(), std::move(scope).take_view());
+}
+
+Attributes Feed::Window::attributes(Verb verb) const {
+  return attributes_of(verb, feed_->scope().resource, view_);
+}
+
+std::vector<kube::ObjectPtr> Feed::Window::candidates() const {
+  return feed_->candidates(view_);
+}
+
+std::vector<kube::ObjectPtr> Feed::candidates(const View& view) const {
+  if (!is_ready()) return {};
+  const bool is_one =
+      !view.name().empty() && (!view.namespace_().empty() || !scope_.resource.namespaced);
+  if (!is_one) return subscription_->list(view.namespace_());
+  std::vector<kube::ObjectPtr> found;
+  if (auto object = subscription_->get(view.place())) found.push_back(std::move(object));
+  return found;
 }
 
 void Feed::attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen) {

@@ -11,6 +11,8 @@
 #include "gateway/audience.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
+#include "gateway/read_scope.h"
+#include "gateway/request_target.h"
 #include "gateway/view.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -25,22 +27,43 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::gateway {
 
 class Feed : public std::enable_shared_from_this<Feed> {
  public:
+  // The part of a feed that somebody may see. There is no other way to the objects.
+  class Window {
+   public:
+    [[nodiscard]] const std::shared_ptr<Feed>& feed() const { return feed_; }
+    [[nodiscard]] const View& view() const { return view_; }
+    // What a review asks again.
+    [[nodiscard]] Attributes attributes(Verb verb) const;
+    // What may be seen as of history().version(), each if view().sees() it: to look at thousands is
+    // work for more than one slice.
+    [[nodiscard]] std::vector<kube::ObjectPtr> candidates() const;
+
+   private:
+    friend class Feed;
+    Window(std::shared_ptr<Feed> feed, View view)
+        : feed_(std::move(feed)), view_(std::move(view)) {}
+
+    std::shared_ptr<Feed> feed_;
+    View view_;
+  };
+
   // Who is shown changes. Any of the calls may detach, end and destroy any viewer.
   class Viewer {
    public:
-    Viewer() = default;
+    explicit Viewer(Window window) : window_(std::move(window)) {}
     Viewer(const Viewer&) = delete;
     Viewer& operator=(const Viewer&) = delete;
     virtual ~Viewer() = default;
 
-    // The same one for as long as it is attached.
-    [[nodiscard]] virtual const View& view() const = 0;
+    [[nodiscard]] const Window& window() const { return window_; }
+    [[nodiscard]] const View& view() const { return window_.view(); }
     virtual void on_line(WatchLine line) = 0;
     // Everything up to `version` has been shown.
     virtual void on_progress(std::uint64_t version) = 0;
@@ -56,6 +79,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
    private:
     friend class Feed;
+    const Window window_;
     std::uint64_t seen_ = 0;  // It knows everything up to here.
     bool is_attached_ = false;
   };
@@ -73,9 +97,10 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }
-  // As of history().version().
-  [[nodiscard]] std::vector<kube::ObjectPtr> objects(const View& view) const;
-  [[nodiscard]] kube::ObjectPtr get(const kube::ObjectKey& key) const;
+  // Whether this has all that `scope` is about, in the place that it names.
+  [[nodiscard]] bool covers(const ReadScope& scope) const;
+  // Nothing when it does not cover the scope.
+  [[nodiscard]] std::optional<Window> open(AuthorizedScope scope);
 
   // Shows everything after `seen` that has not been shown; what there was until now is up to the
   // caller.
@@ -93,6 +118,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
  private:
   enum class Phase : std::uint8_t { Starting, Ready, Failed };
+
+  [[nodiscard]] std::vector<kube::ObjectPtr> candidates(const View& view) const;
 
   void on_delta(const kube::Delta& delta);
   void on_synced();

@@ -5,86 +5,139 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/feed.h"
+#include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 
+#include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace hangar::gateway {
 
+namespace {
+
+std::unexpected<Error> too_many() {
+  return fail(ErrorKind::LimitExceeded, "the namespace has watches of too many resources");
+}
+
+}  // namespace
+
 Feeds::Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics)
     : loop_(loop),
       cache_(cache),
       shown_(metrics.counter("hangar_gateway_events_total",
-                             "Events of watches that were shown to guests.")) {}
+                             "Events of watches that were shown to guests.")),
+      refused_(metrics.counter("hangar_gateway_refused_total",
+                               "What guests asked for beyond a bound of their namespace.",
+                               {{"what", "feed"}})) {}
 
 io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, std::string namespace_,
-                                                    std::string fields, std::stop_token stop) {
-  kube::Scope scope{.resource = std::move(resource), .field_selector = std::move(fields)};
-  std::shared_ptr<Feed> feed = at(scope);
-  Result<> ready = co_await feed->wait_ready(stop);
+                                                    std::string tenant, std::stop_token stop) {
+  kube::Scope scope{.resource = std::move(resource)};
   const bool may_be_narrower = scope.resource.namespaced && !namespace_.empty();
-  if (!ready && ready.error().kind() == ErrorKind::Denied && may_be_narrower) {
+  const bool is_narrow = may_be_narrower && !is_for_all(scope.resource, namespace_);
+  if (is_narrow) scope.namespace_ = namespace_;
+  std::shared_ptr<Feed> feed = at(scope, tenant);
+  if (!feed) co_return too_many();
+  Result<> ready = co_await feed->wait_ready(stop);
+  if (!ready && ready.error().kind() == ErrorKind::Denied && may_be_narrower && !is_narrow) {
     scope.namespace_ = std::move(namespace_);
-    feed = at(scope);
+    feed = at(scope, tenant);
+    if (!feed) co_return too_many();
     ready = co_await feed->wait_ready(stop);
   }
   if (!ready) co_return std::unexpected(std::move(ready).error());
   co_return feed;
 }
 
-std::shared_ptr<Feed> Feeds::find(std::string_view group, std::string_view version,
-                                  std::string_view plural, std::string_view namespace_,
-                                  std::string_view fields) {
-  for (const auto& [scope, feed] : feeds_) {
-    const kube::Resource& resource = scope.resource;
-    const bool is_it = resource.group == group && resource.version == version &&
-                       resource.plural == plural && scope.field_selector == fields &&
-                       (scope.namespace_.empty() || scope.namespace_ == namespace_);
-    if (!is_it || !feed->is_ready()) continue;
-    feed->touch();
-    return feed;
+bool Feeds::is_for_all(const kube::Resource& resource, const std::string& namespace_) const {
+  std::size_t others = 0;
+  for (auto one = feeds_.lower_bound({.resource = resource});
+       one != feeds_.end() && one->first.resource == resource; ++one) {
+    const auto& [scope, entry] = *one;
+    if (scope.namespace_.empty()) {
+      if (!entry.feed->error()) return true;
+    } else if (scope.namespace_ != namespace_) {
+      ++others;
+    }
+  }
+  return others + 1 >= kNamespacesForAll;
+}
+
+std::shared_ptr<Feed> Feeds::find(const ReadScope& scope) {
+  for (const auto& [key, entry] : feeds_) {
+    if (!entry.feed->is_ready() || !entry.feed->covers(scope)) continue;
+    entry.feed->touch();
+    return entry.feed;
   }
   return nullptr;
 }
 
 std::vector<std::shared_ptr<Feed>> Feeds::all() const {
   std::vector<std::shared_ptr<Feed>> out;
-  for (const auto& [scope, feed] : feeds_)
-    out.push_back(feed);
+  for (const auto& [scope, entry] : feeds_)
+    out.push_back(entry.feed);
   return out;
 }
 
 void Feeds::sweep() {
   const Instant now = io::Loop::now();
-  std::erase_if(feeds_, [now](const auto& entry) {
-    const auto unused_since = entry.second->unused_since();
-    return unused_since && now - *unused_since >= limits::kGatewayLinger;
+  std::erase_if(feeds_, [this, now](const auto& one) {
+    return is_forgotten(one.first, *one.second.feed, now);
   });
 }
 
-std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope) {
-  std::shared_ptr<Feed>& feed = feeds_[scope];
-  if (feed && !feed->error()) {
-    feed->touch();
-    return feed;
+bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const {
+  const auto unused_since = feed.unused_since();
+  if (!unused_since) return false;
+  if (feed.error()) return now - *unused_since >= limits::kGatewayRetry;
+  if (now - *unused_since >= limits::kGatewayLinger) return true;
+  // Whoever comes next takes the one of all namespaces.
+  const auto wider = feeds_.find({.resource = scope.resource});
+  return !scope.namespace_.empty() && wider != feeds_.end() && wider->second.feed->is_ready();
+}
+
+std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& tenant) {
+  const auto known = feeds_.find(scope);
+  if (known != feeds_.end()) {
+    const std::shared_ptr<Feed>& feed = known->second.feed;
+    if (!feed->error()) {
+      feed->touch();
+      return feed;
+    }
+    // What the server refused it will refuse again; what it could not do it may do now.
+    const bool is_settled = feed->error()->kind() != ErrorKind::Unavailable &&
+                            io::Loop::now() - *feed->unused_since() < limits::kGatewayRetry;
+    if (is_settled) return feed;
+    feeds_.erase(known);
   }
-  // What the server refused it will refuse again; what it could not do it may do now.
-  const bool is_settled = feed && feed->error()->kind() != ErrorKind::Unavailable &&
-                          io::Loop::now() - *feed->unused_since() < limits::kGatewayRetry;
-  if (!is_settled) {
-    feed = std::make_shared<Feed>(loop_, cache_, scope, shown_);
-    feed->start();
+  if (!has_room(tenant)) {
+    refused_.add();
+    return nullptr;
   }
+  auto feed = std::make_shared<Feed>(loop_, cache_, scope, shown_);
+  feeds_.emplace(scope, Entry{.feed = feed, .tenant = tenant});
+  feed->start();
   return feed;
+}
+
+bool Feeds::has_room(const std::string& tenant) const {
+  if (tenant.empty()) return true;  // We ourselves.
+  std::size_t count = 0;
+  std::size_t failed = 0;
+  for (const auto& [scope, entry] : feeds_) {
+    if (entry.tenant != tenant) continue;
+    ++count;
+    if (entry.feed->error()) ++failed;
+  }
+  return count < kFeedsPerTenantMax && failed < kFailedFeedsPerTenantMax;
 }
 
 }  // namespace hangar::gateway

@@ -1,54 +1,76 @@
 // The feeds there are: at most one a scope, from the first look until nobody has looked for a
 // while.
+//
+// A feed holds all objects that it covers, and is opened with the host's rights: so it is no wider
+// than somebody may see, or enough namespaces ask for. What one tenant has opened is bounded, what
+// failed included; what goes beyond is not opened, and its watches are the tenant's own.
 #pragma once
 
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "gateway/feed.h"
+#include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hangar::gateway {
+
+// Kinds that one tenant has watches of, in all its operators: the API has some eighty of its own.
+inline constexpr std::size_t kFeedsPerTenantMax = 64;
+// Of these, such that failed a moment ago: a resource that is gone, or that the host may not see.
+inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
+// From how many namespaces on one watch of all of them costs less than theirs together.
+inline constexpr std::size_t kNamespacesForAll = 4;
 
 class Feeds {
  public:
   Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics);
 
-  // A feed that covers `namespace_` (empty: all of them): that of all namespaces where the host may
-  // watch them. `fields` are terms of a field selector that only the server evaluates. Errors: of
-  // the first request for it (Denied, NotFound, Unavailable, ...), Cancelled.
+  // A feed that covers `namespace_` (empty: all of them), for `tenant`. Errors: of the first
+  // request for it (Denied, NotFound, Unavailable, ...), LimitExceeded, Cancelled.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Feed>>> open(kube::Resource resource,
                                                              std::string namespace_,
-                                                             std::string fields,
+                                                             std::string tenant,
                                                              std::stop_token stop);
-  // The same if there is one that is ready; null otherwise.
-  [[nodiscard]] std::shared_ptr<Feed> find(std::string_view group, std::string_view version,
-                                           std::string_view plural, std::string_view namespace_,
-                                           std::string_view fields);
+  // One that covers the scope and is ready; null otherwise.
+  [[nodiscard]] std::shared_ptr<Feed> find(const ReadScope& scope);
 
   [[nodiscard]] std::vector<std::shared_ptr<Feed>> all() const;
   [[nodiscard]] bool empty() const { return feeds_.empty(); }
-  // Lets go of those that nobody has used for a while.
+  // Lets go of those that nobody has used for a while, or that another one covers.
   void sweep();
   void clear() { feeds_.clear(); }
 
  private:
-  [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope);
+  struct Entry {
+    std::shared_ptr<Feed> feed;
+    std::string tenant;  // Who looked first.
+  };
+
+  // Whether a watch of all namespaces is there, or worth it now that this namespace comes.
+  [[nodiscard]] bool is_for_all(const kube::Resource& resource,
+                                const std::string& namespace_) const;
+  // One of the scope, opened if need be; null when the tenant has too many.
+  [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
+  [[nodiscard]] bool has_room(const std::string& tenant) const;
+  [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;
 
   io::Loop& loop_;
   kube::Cache& cache_;
   Counter& shown_;
-  std::map<kube::Scope, std::shared_ptr<Feed>> feeds_;
+  Counter& refused_;
+  std::map<kube::Scope, Entry> feeds_;
 };
 
 }  // namespace hangar::gateway

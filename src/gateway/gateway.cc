@@ -7,26 +7,31 @@
 #include "base/slots.h"
 #include "base/time.h"
 #include "gateway/authorizer.h"
+#include "gateway/caller.h"
 #include "gateway/documents.h"
 #include "gateway/feed.h"
 #include "gateway/feeds.h"
+#include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
-#include "gateway/selector.h"
+#include "gateway/slices.h"
 #include "gateway/upstream.h"
-#include "gateway/view.h"
 #include "gateway/watching.h"
 #include "http/client.h"
+#include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/client.h"
 #include "kube/object.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -93,38 +98,10 @@ Forward forward_of(Work& work) {
   return forward;
 }
 
-// As the API server's own RequestInfo has them.
-Attributes attributes_of(const RequestTarget& target, const FieldSelector& fields) {
-  return {.verb = std::string(name_of(target.verb)),
-          .group = target.group,
-          .version = target.version,
-          .resource = target.plural,
-          .namespace_ = target.namespace_,
-          .name = target.name.empty() ? fields.required_name().value_or("") : target.name,
-          .label_selector = target.options.label_selector,
-          .field_selector = target.options.field_selector};
-}
-
-// What a watch asks for; nothing when only the API server knows what to make of it.
-struct WatchPlan {
-  std::string remote_fields;
-  Attributes attributes;
-  Watching::Beginning beginning;
-  Watching::Options options;
-};
-std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
-  const ReadOptions& asked = target.options;
-  if (!target.name.empty() || !target.subresource.empty() || asked.is_malformed ||
-      !asked.continue_token.empty()) {
-    return std::nullopt;
-  }
-  auto labels = LabelSelector::parse(asked.label_selector);
-  auto fields = FieldSelector::parse(asked.field_selector);
-  if (!labels || !fields) return std::nullopt;
-
-  WatchPlan plan{.remote_fields = fields->remote_terms(),
-                 .attributes = attributes_of(target, *fields)};
-  Watching::Beginning& beginning = plan.beginning;
+// Where a watch begins; nothing when only the API server knows what to make of it.
+std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
+  if (!asked.continue_token.empty()) return std::nullopt;
+  Watching::Beginning beginning{.wants_bookmarks = asked.allow_watch_bookmarks};
   const bool is_any = asked.resource_version.empty() || asked.resource_version == "0";
   const auto version = parse_version(asked.resource_version);
   if (!is_any && !version) return std::nullopt;
@@ -143,10 +120,85 @@ std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
     beginning.timeout = std::chrono::seconds(
         std::min<std::int64_t>(*asked.timeout_seconds, std::chrono::seconds(kTimeoutMax).count()));
   }
-  plan.options = {.view = View(target.namespace_, *std::move(labels), *std::move(fields)),
-                  .is_of_namespace = !target.namespace_.empty(),
-                  .wants_bookmarks = asked.allow_watch_bookmarks};
-  return plan;
+  return beginning;
+}
+
+// Whether a read may be answered with any state that is not older than some version, which this
+// returns; everything else is the server's to answer.
+std::optional<std::uint64_t> oldest_for(const ReadOptions& asked) {
+  const bool is_any = asked.resource_version == "0";
+  const bool may_be_cached =
+      asked.continue_token.empty() && !asked.send_initial_events &&
+      (asked.resource_version_match.empty() || asked.resource_version_match == "NotOlderThan") &&
+      (is_any || asked.limit == 0);
+  return may_be_cached ? parse_version(asked.resource_version) : std::nullopt;
+}
+
+// Watches that go upstream by themselves: each is a stream of its own for as long as it takes. As
+// many for a namespace as one guest may have requests under way.
+constexpr std::size_t kOwnWatchesMax = limits::kGuestRequestsMax;
+
+class OwnWatches {
+  using Counts = std::map<std::string, std::size_t>;
+
+ public:
+  // Of one watch, until it is destroyed.
+  class Place {
+   public:
+    Place(std::shared_ptr<Counts> counts, Counts::iterator at)
+        : counts_(std::move(counts)), at_(at) {
+      ++at_->second;
+    }
+    Place(Place&& other) noexcept = default;
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    Place& operator=(Place&&) = delete;
+    ~Place() {
+      if (counts_ && --at_->second == 0) counts_->erase(at_);
+    }
+
+   private:
+    std::shared_ptr<Counts> counts_;
+    Counts::iterator at_;
+  };
+
+  // Nothing when the tenant has too many.
+  [[nodiscard]] std::optional<Place> take(const std::string& tenant) {
+    const auto at = counts_->try_emplace(tenant, 0).first;
+    if (at->second >= kOwnWatchesMax) return std::nullopt;
+    return Place(counts_, at);
+  }
+
+ private:
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+};
+
+// What a window shows, in pieces of about a slice: the guest that takes them says when it is too
+// much, and no more is made then.
+io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<Reply> reply) {
+  if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
+  const Feed& feed = *window.feed();
+  if (!feed.is_ready()) {
+    co_return reply->refuse(
+        no_answer(Error(ErrorKind::Unavailable, "the watch of this resource has ended"),
+                  /*is_write=*/false));
+  }
+  const std::vector<kube::ObjectPtr> candidates = window.candidates();
+  ListText text(feed.scope().resource, feed.history().version());
+  reply->head_json(200, Source::Cache);
+  for (const kube::ObjectPtr& object : candidates) {
+    if (job.is_over()) {
+      if (text.size() > 0) reply->piece(text.take());
+      if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
+    }
+    job.add(kSliceObjectBytes + object->labels().size());
+    if (!window.view().sees(*object)) continue;
+    text.add(*object);
+    job.add(object->bytes().size());
+  }
+  text.end();
+  reply->piece(text.take());
+  reply->end();
 }
 
 }  // namespace
@@ -154,25 +206,33 @@ std::optional<WatchPlan> plan_watch(const RequestTarget& target) {
 struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   explicit State(Parts parts_in)
       : parts(std::move(parts_in)),
+        tools(std::make_shared<Watching::Tools>(parts.client)),
+        refused_watches(parts.metrics.counter(
+            "hangar_gateway_refused_total",
+            "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
         authorizer(parts.client),
         feeds(parts.loop, parts.cache, parts.metrics),
         open_count(parts.metrics.gauge("hangar_gateway_watches",
                                        "Watches of guests that are answered from the cache.")) {}
 
+  static io::Task<void> answer_or_refuse(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> answer(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> watch(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> read(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> forward(std::shared_ptr<State> self, WorkPtr work);
-  // The feed for a watch; null when it must be a watch of its own.
-  static io::Task<Result<std::shared_ptr<Feed>>> feed_for(std::shared_ptr<State> self,
-                                                          RequestTarget target, std::string fields,
-                                                          std::stop_token reply_stop);
+  // What a watch sees; an error when it must be a watch of its own.
+  static io::Task<Result<Feed::Window>> open_feed(std::shared_ptr<State> self,
+                                                  AuthorizedScope authorized, std::string tenant,
+                                                  std::stop_token reply_stop);
   static io::Task<void> recheck(std::shared_ptr<State> self);
 
   void look_after();
   void on_care();
 
   const Parts parts;
+  const std::shared_ptr<Watching::Tools> tools;
+  OwnWatches own_watches;
+  Counter& refused_watches;
   Authorizer authorizer;
   Feeds feeds;
   Gauge& open_count;
@@ -215,9 +275,20 @@ std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request
        work = std::make_unique<Work>(
            Work{.identity = identity, .request = std::move(request), .reply = reply})]() mutable {
         if (!work->reply->is_open()) return;
-        state->parts.loop.spawn(State::answer(state, std::move(work)));
+        state->parts.loop.spawn(State::answer_or_refuse(state, std::move(work)));
       });
   return std::make_unique<Ticket>(std::move(reply));
+}
+
+io::Task<void> Gateway::State::answer_or_refuse(std::shared_ptr<State> self, WorkPtr work) {
+  const io::Loop::Activity activity(self->parts.loop,
+                                    fmt::format("request of {}: {} {}", work->identity.user,
+                                                work->request.method, work->request.target));
+  const std::shared_ptr<Reply> reply = work->reply;
+  const Result<> answered = co_await io::contained(answer(std::move(self), std::move(work)));
+  if (answered || !reply->is_open()) co_return;
+  if (reply->has_head()) co_return reply->end();
+  reply->refuse({500, "InternalError", answered.error().message()});
 }
 
 io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work) {
@@ -246,6 +317,17 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
 }
 
 io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
+  const bool is_own_watch = work->target.verb == Verb::Watch && !work->identity.user.empty();
+  const auto place = is_own_watch ? self->own_watches.take(tenant_of(work->identity))
+                                  : std::optional<OwnWatches::Place>();
+  if (is_own_watch && !place) {
+    self->refused_watches.add();
+    co_return work->reply->refuse(
+        {429, "TooManyRequests",
+         fmt::format("the namespace has {} watches that only the API server can answer; end some "
+                     "of them, or watch without field selectors",
+                     kOwnWatchesMax)});
+  }
   kube::Client client = work->identity.user.empty()
                             ? self->parts.client
                             : self->parts.client.as(std::move(work->identity));
@@ -258,100 +340,89 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
     co_return work->reply->refuse(
         {406, "NotAcceptable", "only the following media types are accepted: application/json"});
   }
-  auto plan = plan_watch(work->target);
-  if (!plan || work->accepts.transformed) {
+  const auto beginning = beginning_of(work->target.options);
+  auto scope = ReadScope::of(work->target);
+  if (!beginning || !scope || work->accepts.transformed) {
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
-  const auto allowed =
-      co_await self->authorizer.allows(work->identity, plan->attributes, reply->stop_token());
+  auto authorized =
+      co_await self->authorizer.authorize(work->identity, *std::move(scope), reply->stop_token());
   if (!reply->is_open()) co_return;
-  if (!allowed && allowed.error().kind() != ErrorKind::Denied) {
-    co_return reply->refuse(no_answer(allowed.error(), /*is_write=*/false));
+  if (!authorized && authorized.error().kind() != ErrorKind::Denied) {
+    co_return reply->refuse(no_answer(authorized.error(), /*is_write=*/false));
   }
   // A no, and what we may not ask, is for the server to say to the guest itself.
-  if (!allowed || !*allowed) co_return co_await forward(std::move(self), std::move(work));
+  if (!authorized || !*authorized) co_return co_await forward(std::move(self), std::move(work));
 
-  const auto feed = co_await feed_for(self, work->target, plan->remote_fields, reply->stop_token());
+  auto window = co_await open_feed(self, **std::move(authorized), tenant_of(work->identity),
+                                   reply->stop_token());
   if (!reply->is_open()) co_return;
-  if (!feed && feed.error().kind() == ErrorKind::Unavailable) {
-    co_return reply->refuse(no_answer(feed.error(), /*is_write=*/false));
+  if (!window && window.error().kind() == ErrorKind::Unavailable) {
+    co_return reply->refuse(no_answer(window.error(), /*is_write=*/false));
   }
   // The same from the server: its reasons are better than ours.
-  if (!feed) co_return co_await forward(std::move(self), std::move(work));
+  if (!window) co_return co_await forward(std::move(self), std::move(work));
 
   const auto watching =
-      std::allocate_shared<Watching>(slots::Allocator<Watching>(), self->parts.client, *feed, reply,
-                                     work->identity, std::move(plan->options), self->open_count);
+      std::allocate_shared<Watching>(slots::Allocator<Watching>(), self->tools, *std::move(window),
+                                     reply, work->identity, self->open_count);
   self->watchings.push_back(watching);
   self->look_after();
-  co_await Watching::begin(watching, plan->beginning);
+  co_await Watching::begin(watching, *beginning);
 }
 
-io::Task<Result<std::shared_ptr<Feed>>> Gateway::State::feed_for(std::shared_ptr<State> self,
-                                                                 RequestTarget target,
-                                                                 std::string fields,
-                                                                 std::stop_token reply_stop) {
-  auto found = co_await self->parts.discovery.find_plural(target.group, target.plural, reply_stop);
+io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> self,
+                                                         AuthorizedScope authorized,
+                                                         std::string tenant,
+                                                         std::stop_token reply_stop) {
+  const ReadScope& scope = authorized.scope();
+  auto found = co_await self->parts.discovery.find_plural(scope.resource().group,
+                                                          scope.resource().plural, reply_stop);
   if (!found) co_return std::unexpected(std::move(found).error());
   kube::Resource resource = *std::move(found);
-  if (!resource.namespaced && !target.namespace_.empty()) {
-    co_return fail(ErrorKind::NotFound, "the resource has no namespaces");
-  }
-  resource.version = std::move(target.version);
-  auto feed = co_await self->feeds.open(std::move(resource), std::move(target.namespace_),
-                                        std::move(fields), std::move(reply_stop));
+  resource.version = scope.resource().version;
+  if (!scope.fits(resource)) co_return fail(ErrorKind::NotFound, "the resource has no such path");
+  auto feed = co_await self->feeds.open(resource, scope.view().requested_namespace(),
+                                        std::move(tenant), std::move(reply_stop));
   if (!feed && feed.error().kind() == ErrorKind::NotFound) {
-    self->parts.discovery.forget(target.group);
+    self->parts.discovery.forget(resource.group);
   }
-  co_return feed;
+  if (!feed) co_return std::unexpected(std::move(feed).error());
+  auto window = (*feed)->open(std::move(authorized));
+  if (!window) co_return fail(ErrorKind::NotFound, "the feed has other objects");
+  co_return *std::move(window);
 }
 
 io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
-  const RequestTarget& target = work->target;
-  const ReadOptions& asked = target.options;
-  // Any state will do, or any that is not older; everything else is the server's to answer.
-  const auto version = parse_version(asked.resource_version);
-  const bool is_any = asked.resource_version == "0";
-  const bool may_be_cached =
-      version && work->accepts.json && !work->accepts.transformed && !asked.is_malformed &&
-      target.subresource.empty() && asked.continue_token.empty() &&
-      (asked.resource_version_match.empty() || asked.resource_version_match == "NotOlderThan") &&
-      (is_any || asked.limit == 0);
-  const auto labels = LabelSelector::parse(asked.label_selector);
-  const auto fields = FieldSelector::parse(asked.field_selector);
-  if (!may_be_cached || !labels || !fields) {
-    co_return co_await forward(std::move(self), std::move(work));
-  }
-  const bool is_get = target.verb == Verb::Get;
-  // The namespace of a namespace is itself, but only as far as authorisation goes.
-  const bool is_namespace = target.group.empty() && target.plural == "namespaces";
-  const std::string namespace_ = is_namespace ? std::string() : target.namespace_;
-  const auto feed = self->feeds.find(target.group, target.version, target.plural, namespace_,
-                                     is_get ? std::string() : fields->remote_terms());
-  const bool fits = feed && (feed->scope().resource.namespaced ? !is_get || !namespace_.empty()
-                                                               : namespace_.empty());
-  if (!fits || *version > feed->history().version()) {
+  const auto oldest = oldest_for(work->target.options);
+  auto scope = ReadScope::of(work->target);
+  const bool may_be_cached = oldest && scope && work->accepts.json && !work->accepts.transformed;
+  const auto feed = may_be_cached ? self->feeds.find(*scope) : nullptr;
+  if (!feed || *oldest > feed->history().version()) {
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
-  const auto allowed = co_await self->authorizer.allows(
-      work->identity, attributes_of(target, *fields), reply->stop_token());
+  auto authorized =
+      co_await self->authorizer.authorize(work->identity, *std::move(scope), reply->stop_token());
   if (!reply->is_open()) co_return;
-  if (!allowed || !*allowed || !feed->is_ready()) {
+  if (!authorized || !*authorized || !feed->is_ready()) {
     co_return co_await forward(std::move(self), std::move(work));
   }
-  const kube::Resource& resource = feed->scope().resource;
-  if (is_get) {
-    const kube::ObjectPtr object = feed->get({namespace_, target.name});
-    if (!object) co_return reply->refuse(not_found(resource, target.name));
-    reply->head_json(200, Source::Cache);
-    reply->piece(std::string(object->bytes()));
-  } else {
-    const std::vector<kube::ObjectPtr> items = feed->objects(View(namespace_, *labels, *fields));
-    reply->head_json(200, Source::Cache);
-    reply->piece(list_document(resource, feed->history().version(), items));
+  auto window = feed->open(**std::move(authorized));
+  if (!window) co_return co_await forward(std::move(self), std::move(work));
+  Slices::Job job = self->tools->slices.begin(tenant_of(work->identity));
+  if (work->target.verb == Verb::List) {
+    co_return co_await give_list(std::move(job), *std::move(window), reply);
   }
+  if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
+  const std::vector<kube::ObjectPtr> found = window->candidates();
+  if (found.empty() || !window->view().sees(*found.front())) {
+    co_return reply->refuse(not_found(feed->scope().resource, window->view().name()));
+  }
+  job.add(found.front()->bytes().size());
+  reply->head_json(200, Source::Cache);
+  reply->piece(std::string(found.front()->bytes()));
   reply->end();
 }
 

@@ -132,7 +132,7 @@ TEST(WithVersion, ChangesNothingElse) {
 }
 
 TEST(View, TellsWhatEntersAndLeavesItsSelector) {
-  const View view("ns", LabelSelector::parse("l=x").value(), {});
+  const View view({"ns", ""}, LabelSelector::parse("l=x").value(), {});
   struct Row {
     Type type;
     const char* before;  // Label; null: no object.
@@ -169,22 +169,22 @@ TEST(View, TellsWhatEntersAndLeavesItsSelector) {
 
 TEST(View, SeesItsNamespaceAndName) {
   const auto fields = FieldSelector::parse("metadata.name=a,metadata.namespace=ns").value();
-  const View view("", {}, fields);
+  const View view({}, {}, fields);
   EXPECT_EQ(view.namespace_(), "ns");
   EXPECT_EQ(view.name(), "a");
   EXPECT_TRUE(view.sees(*object("a", 1)));
   EXPECT_FALSE(view.sees(*object("b", 1)));
-  EXPECT_FALSE(View("other", {}, {}).sees(*object("a", 1)));
+  EXPECT_FALSE(View({"other", ""}, {}, {}).sees(*object("a", 1)));
 }
 
 TEST(View, KnowsItsSelectorsAsTheyWereWritten) {
-  const View view("ns", LabelSelector::parse("a in (b, c)").value(),
+  const View view({"ns", ""}, LabelSelector::parse("a in (b, c)").value(),
                   FieldSelector::parse("status.phase==Running,metadata.name=x").value());
   EXPECT_EQ(view.label_selector(), "a in (b, c)");
   EXPECT_EQ(view.field_selector(), "status.phase==Running,metadata.name=x");
   // Text that selects everything is text all the same.
-  EXPECT_EQ(View("ns", LabelSelector::parse(" ").value(), {}).label_selector(), " ");
-  EXPECT_EQ(View("ns", {}, {}).label_selector(), "");
+  EXPECT_EQ(View({"ns", ""}, LabelSelector::parse(" ").value(), {}).label_selector(), " ");
+  EXPECT_EQ(View({"ns", ""}, {}, {}).label_selector(), "");
 }
 
 // A watcher that is cut off after any event and goes on from the version it saw last, through

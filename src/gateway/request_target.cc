@@ -156,7 +156,7 @@ ReadOptions read_options(const RequestTarget& target) {
   };
   const auto number = [&](std::string_view name) -> std::optional<std::int64_t> {
     const std::string* value = target.parameter(name);
-    if (value == nullptr || value->empty()) return std::nullopt;
+    if (value == nullptr) return std::nullopt;
     const auto parsed = parse_number(*value);
     if (!parsed || *parsed < 0) options.is_malformed = true;
     return parsed;
@@ -185,6 +185,12 @@ bool read_resource(RequestTarget& target) {
     parts = parts.subspan(1);
     return first;
   };
+  // Not of a resource after all.
+  const auto leave = [&target] {
+    target.group.clear();
+    target.version.clear();
+    return false;
+  };
   if (target.ends_with_slash || parts.size() < 3) return false;
   const std::string prefix = take();
   if (prefix != "api" && prefix != "apis") return false;
@@ -193,13 +199,17 @@ bool read_resource(RequestTarget& target) {
     target.group = take();
   }
   target.version = take();
-  const bool is_legacy_watch = parts.front() == "watch" && parts.size() > 1;
-  if (is_legacy_watch) take();
+  const bool is_legacy_watch = parts.front() == "watch";
+  if (is_legacy_watch || parts.front() == "proxy") {
+    // A verb, not a resource: alone it is an error, and of the second no API server is left.
+    if (parts.size() < 2 || parts.front() == "proxy") return leave();
+    take();
+  }
   if (parts.front() == "namespaces" && parts.size() > 1) {
     target.namespace_ = parts[1];
-    const bool is_namespace_itself =
+    target.is_namespace_itself =
         parts.size() == 2 || parts[2] == "status" || parts[2] == "finalize";
-    if (!is_namespace_itself) parts = parts.subspan(2);
+    if (!target.is_namespace_itself) parts = parts.subspan(2);
   }
   target.plural = parts[0];
   if (parts.size() > 1) target.name = parts[1];
@@ -290,11 +300,6 @@ Result<RequestTarget> parse_target(std::string_view method, std::string_view tar
   const bool is_legacy_watch = read_resource(out);
   out.verb = verb_of(method, out, is_legacy_watch);
   out.options = read_options(out);
-  if (is_legacy_watch && !out.name.empty()) {
-    // /watch/.../things/x is a watch of all things whose name is x.
-    std::string& fields = out.options.field_selector;
-    fields += (fields.empty() ? "metadata.name=" : ",metadata.name=") + std::exchange(out.name, {});
-  }
   return out;
 }
 

@@ -56,6 +56,8 @@ struct RequestTarget {
   std::string namespace_;
   std::string name;
   std::string subresource;
+  // /api/v1/namespaces/x, not /api/v1/namespaces/x/namespaces/x, which has the same attributes.
+  bool is_namespace_itself = false;
   ReadOptions options;
 
   // Decoded, in their order.

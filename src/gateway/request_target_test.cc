@@ -38,6 +38,15 @@ TEST(RequestTarget, IsReadAsTheApiServerReadsIt) {
       {"GET", "/api/v1/namespaces/a/pods/b?watch=true", Verb::Get, "/v1/pods/a/b/"},
       {"GET", "/api/v1/watch/namespaces/a/pods", Verb::Watch, "/v1/pods/a//"},
       {"GET", "/api/v1/watch/pods?watch=false", Verb::Watch, "/v1/pods///"},
+      {"GET", "/api/v1/watch/namespaces/a/pods/b", Verb::Watch, "/v1/pods/a/b/"},
+      {"GET", "/apis/g/v1/watch", Verb::Other, "/////"},
+      {"GET", "/apis/g/v1/watch?watch=true", Verb::Other, "/////"},
+      {"GET", "/apis/g/v1/namespaces/a/watch", Verb::List, "g/v1/watch/a//"},
+      {"GET", "/api/v1/proxy/namespaces/a/pods/b", Verb::Other, "/////"},
+      {"GET", "/apis/g/v1/proxy", Verb::Other, "/////"},
+      {"GET", "/api/v1/namespaces/a/namespaces", Verb::List, "/v1/namespaces/a//"},
+      {"GET", "/api/v1/namespaces/a/namespaces/b", Verb::Get, "/v1/namespaces/a/b/"},
+      {"GET", "/api/v1/namespaces/a/nodes", Verb::List, "/v1/nodes/a//"},
       {"GET", "/api/v1/namespaces", Verb::List, "/v1/namespaces///"},
       {"GET", "/api/v1/namespaces/a", Verb::Get, "/v1/namespaces/a/a/"},
       {"PUT", "/api/v1/namespaces/a/status", Verb::Update, "/v1/namespaces/a/a/status"},
@@ -65,14 +74,6 @@ TEST(RequestTarget, IsReadAsTheApiServerReadsIt) {
   }
 }
 
-TEST(RequestTarget, OfTheLegacyWatchOfOneObjectSelectsItsName) {
-  const auto target =
-      parse_target("GET", "/api/v1/watch/namespaces/a/pods/b?fieldSelector=spec.nodeName%3Dn");
-  ASSERT_TRUE(target.has_value());
-  EXPECT_EQ(target->name, "");
-  EXPECT_EQ(target->options.field_selector, "spec.nodeName=n,metadata.name=b");
-}
-
 TEST(RequestTarget, ReadsTheOptionsOfListsAndWatches) {
   const auto target = parse_target(
       "GET",
@@ -92,6 +93,7 @@ TEST(RequestTarget, ReadsTheOptionsOfListsAndWatches) {
   EXPECT_EQ(options.timeout_seconds, std::optional<std::int64_t>(290));
   EXPECT_FALSE(options.is_malformed);
   EXPECT_TRUE(parse_target("GET", "/api/v1/pods?limit=x")->options.is_malformed);
+  EXPECT_TRUE(parse_target("GET", "/api/v1/pods?limit=")->options.is_malformed);
   EXPECT_TRUE(parse_target("GET", "/api/v1/pods?timeoutSeconds=-1")->options.is_malformed);
 }
 

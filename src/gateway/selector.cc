@@ -2,7 +2,7 @@
 
 #include "base/dns_name.h"
 #include "base/result.h"
-#include "json/value.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -139,6 +138,7 @@ class LabelSelector::Parser {
     }
     for (const std::string& one : out.values)
       if (!is_label_value(one)) return invalid(one, "a valid label value");
+    std::ranges::sort(out.values);
     return out;
   }
 
@@ -178,31 +178,26 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
   return out;
 }
 
-bool LabelSelector::matches(const json::Object* labels) const {
+bool LabelSelector::matches(const kube::Labels& labels) const {
   return std::ranges::all_of(requirements_,
-                             [labels](const Requirement& one) { return holds(one, labels); });
+                             [&labels](const Requirement& one) { return holds(one, labels); });
 }
 
-bool LabelSelector::holds(const Requirement& requirement, const json::Object* labels) {
-  const json::Value* found = labels == nullptr ? nullptr : labels->if_contains(requirement.key);
-  if (found != nullptr && !found->is_string()) found = nullptr;
-  const auto is_listed = [&] {
-    const std::string_view value = found->get_string();
-    return std::ranges::find(requirement.values, value) != requirement.values.end();
-  };
+bool LabelSelector::holds(const Requirement& requirement, const kube::Labels& labels) {
+  const std::optional<std::string_view> found = labels.find(requirement.key);
+  const auto is_listed = [&] { return std::ranges::binary_search(requirement.values, *found); };
   switch (requirement.op) {
     case Operator::Exists:
-      return found != nullptr;
+      return found.has_value();
     case Operator::DoesNotExist:
-      return found == nullptr;
+      return !found;
     case Operator::In:
-      return found != nullptr && is_listed();
+      return found && is_listed();
     case Operator::NotIn:
-      return found == nullptr || !is_listed();
+      return !found || !is_listed();
     case Operator::Greater:
     case Operator::Less: {
-      const auto value =
-          found == nullptr ? std::nullopt : parse_integer(std::string_view(found->get_string()));
+      const auto value = found ? parse_integer(*found) : std::nullopt;
       const auto bound = parse_integer(requirement.values.front());
       if (!value || !bound) return false;
       return requirement.op == Operator::Greater ? *value > *bound : *value < *bound;
@@ -265,22 +260,13 @@ bool FieldSelector::matches(const kube::ObjectKey& key) const {
   });
 }
 
-std::string FieldSelector::remote_terms() const {
-  std::vector<Term> remote;
-  std::ranges::copy_if(terms_, std::back_inserter(remote), [](const Term& term) {
-    return term.field != kName && term.field != kNamespace;
-  });
-  std::ranges::sort(remote);
-  std::string out;
-  for (const Term& term : remote) {
-    if (!out.empty()) out += ',';
-    out += term.field + (term.is_equal ? "=" : "!=");
-    for (const char character : term.value) {
-      if (std::string_view("\\,=").contains(character)) out += '\\';
-      out += character;
-    }
-  }
-  return out;
+bool FieldSelector::has_remote_terms() const {
+  return std::ranges::any_of(
+      terms_, [](const Term& term) { return term.field != kName && term.field != kNamespace; });
+}
+
+bool FieldSelector::names_namespace() const {
+  return std::ranges::find(terms_, kNamespace, &Term::field) != terms_.end();
 }
 
 std::optional<std::string> FieldSelector::required_name() const {

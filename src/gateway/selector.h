@@ -2,9 +2,10 @@
 #pragma once
 
 #include "base/result.h"
-#include "json/value.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,19 +25,19 @@ class LabelSelector {
   // What was parsed.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool selects_all() const { return requirements_.empty(); }
-  // `labels`: metadata.labels; null when there are none.
-  [[nodiscard]] bool matches(const json::Object* labels) const;
+  [[nodiscard]] std::size_t requirement_count() const { return requirements_.size(); }
+  [[nodiscard]] bool matches(const kube::Labels& labels) const;
 
  private:
   enum class Operator : std::uint8_t { Exists, DoesNotExist, In, NotIn, Greater, Less };
   struct Requirement {
     std::string key;
     Operator op = Operator::Exists;
-    std::vector<std::string> values;  // Greater and Less: one integer.
+    std::vector<std::string> values;  // In order. Greater and Less: one integer.
   };
   class Parser;
 
-  [[nodiscard]] static bool holds(const Requirement& requirement, const json::Object* labels);
+  [[nodiscard]] static bool holds(const Requirement& requirement, const kube::Labels& labels);
 
   std::string text_;
   std::vector<Requirement> requirements_;
@@ -51,11 +52,14 @@ class FieldSelector {
 
   // What was parsed.
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::size_t term_count() const { return terms_.size(); }
   // By the terms on metadata.name and metadata.namespace; the others are not looked at.
   [[nodiscard]] bool matches(const kube::ObjectKey& key) const;
-  // What the others say, in a form that is the same for the same terms; empty when there are none.
-  [[nodiscard]] std::string remote_terms() const;
+  // Whether there are others, which only the server evaluates.
+  [[nodiscard]] bool has_remote_terms() const;
 
+  // Whether some term is on metadata.namespace.
+  [[nodiscard]] bool names_namespace() const;
   // The value that metadata.name (or metadata.namespace) must have, when there is one.
   [[nodiscard]] std::optional<std::string> required_name() const;
   [[nodiscard]] std::optional<std::string> required_namespace() const;
@@ -65,7 +69,6 @@ class FieldSelector {
     std::string field;
     bool is_equal = true;
     std::string value;
-    auto operator<=>(const Term&) const = default;
   };
   [[nodiscard]] std::optional<std::string> required(std::string_view field) const;
 

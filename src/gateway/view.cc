@@ -3,8 +3,8 @@
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/selector.h"
-#include "json/value.h"
 #include "kube/cache/store.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 
 #include <memory>
@@ -16,22 +16,14 @@ namespace hangar::gateway {
 
 using Type = kube::Delta::Type;
 
-namespace {
-
-const json::Object* labels_of(std::optional<json::Value>& document, const kube::ObjectPtr& object) {
-  if (!object) return nullptr;
-  if (!document) document = object->to_value();
-  return json::object_at(*document, {"metadata", "labels"});
+const kube::Labels& Sight::labels() {
+  if (!labels_) labels_.emplace(*change_.object);
+  return *labels_;
 }
 
-}  // namespace
-
-const json::Object* Sight::labels() {
-  return labels_of(document_, change_.object);
-}
-
-const json::Object* Sight::previous_labels() {
-  return labels_of(previous_document_, change_.previous);
+const kube::Labels& Sight::previous_labels() {
+  if (!previous_labels_) previous_labels_.emplace(*change_.previous);
+  return *previous_labels_;
 }
 
 const kube::ObjectPtr& Sight::left() {
@@ -39,11 +31,16 @@ const kube::ObjectPtr& Sight::left() {
   return left_;
 }
 
-View::View(std::string namespace_in, LabelSelector labels, FieldSelector fields)
-    : place_{.namespace_ = std::move(namespace_in), .name = fields.required_name().value_or("")} {
+View::View(kube::ObjectKey requested, LabelSelector labels, FieldSelector fields)
+    : place_(std::move(requested)), is_of_namespace_(!place_.namespace_.empty()) {
+  if (place_.name.empty()) place_.name = fields.required_name().value_or("");
   if (place_.namespace_.empty()) place_.namespace_ = fields.required_namespace().value_or("");
   if (labels.text().empty() && fields.text().empty()) return;
   selectors_ = std::make_unique<const Selectors>(std::move(labels), std::move(fields));
+}
+
+std::string View::requested_namespace() const {
+  return is_of_namespace_ ? namespace_() : std::string();
 }
 
 std::string View::label_selector() const {
@@ -56,6 +53,7 @@ std::string View::field_selector() const {
 
 bool View::covers(const kube::ObjectKey& key) const {
   if (!namespace_().empty() && key.namespace_ != namespace_()) return false;
+  if (!name().empty() && key.name != name()) return false;
   return !selectors_ || selectors_->fields.matches(key);
 }
 
@@ -66,9 +64,7 @@ const LabelSelector* View::required_labels() const {
 bool View::sees(const kube::Object& object) const {
   if (!covers(object.key())) return false;
   const LabelSelector* const required = required_labels();
-  if (required == nullptr) return true;
-  const json::Value document = object.to_value();
-  return required->matches(json::object_at(document, {"metadata", "labels"}));
+  return required == nullptr || required->matches(kube::Labels(object));
 }
 
 std::optional<WatchLine> View::see(Sight& sight) const {

@@ -4,7 +4,7 @@
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/selector.h"
-#include "json/value.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 
 #include <memory>
@@ -19,16 +19,16 @@ class Sight {
   explicit Sight(const Change& change) : change_(change) {}
 
   [[nodiscard]] const Change& change() const { return change_; }
-  // Null when there are none.
-  [[nodiscard]] const json::Object* labels();
-  [[nodiscard]] const json::Object* previous_labels();
+  [[nodiscard]] const kube::Labels& labels();
+  // There is a previous object.
+  [[nodiscard]] const kube::Labels& previous_labels();
   // The previous object with this change's version: how a watch tells that it left its selector.
   [[nodiscard]] const kube::ObjectPtr& left();
 
  private:
   const Change& change_;
-  std::optional<json::Value> document_;
-  std::optional<json::Value> previous_document_;
+  std::optional<kube::Labels> labels_;
+  std::optional<kube::Labels> previous_labels_;
   kube::ObjectPtr left_;
 };
 
@@ -36,8 +36,12 @@ class View {
  public:
   // Everything.
   View() = default;
-  View(std::string namespace_in, LabelSelector labels, FieldSelector fields);
+  // `requested`: namespace and name as they stand in the request's path, empty where they do not.
+  View(kube::ObjectKey requested, LabelSelector labels, FieldSelector fields);
 
+  // What the request itself names, and is authorised in; empty: all namespaces. A field selector
+  // on the namespace narrows what is seen and not what is asked for.
+  [[nodiscard]] std::string requested_namespace() const;
   // Every object that is seen has this namespace and name; empty: any.
   [[nodiscard]] const kube::ObjectKey& place() const { return place_; }
   [[nodiscard]] const std::string& namespace_() const { return place_.namespace_; }
@@ -63,6 +67,7 @@ class View {
   [[nodiscard]] const LabelSelector* required_labels() const;
 
   kube::ObjectKey place_;
+  bool is_of_namespace_ = false;                // The request names place_.namespace_.
   std::unique_ptr<const Selectors> selectors_;  // Null when there are none, as mostly.
 };
 

@@ -2,13 +2,14 @@
 
 #include "base/metrics.h"
 #include "base/result.h"
-#include "gateway/authorizer.h"
+#include "gateway/caller.h"
 #include "gateway/documents.h"
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
+#include "gateway/slices.h"
 #include "gateway/view.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
@@ -19,9 +20,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,14 +33,12 @@ namespace hangar::gateway {
 
 using Source = Reply::Source;
 
-Watching::Watching(const kube::Client& client, std::shared_ptr<Feed> feed,
-                   std::shared_ptr<Reply> reply, const kube::Identity& identity, Options options,
-                   Gauge& open_count)
-    : client_(client),
-      feed_(std::move(feed)),
+Watching::Watching(std::shared_ptr<Tools> tools, Feed::Window window, std::shared_ptr<Reply> reply,
+                   const kube::Identity& identity, Gauge& open_count)
+    : Feed::Viewer(std::move(window)),
+      tools_(std::move(tools)),
       reply_(std::move(reply)),
       caller_(identity),
-      options_(std::move(options)),
       open_count_(open_count) {
   reply_->set_worker(this);
   open_count_.add(1);
@@ -48,38 +50,49 @@ Watching::~Watching() {
 }
 
 io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginning) {
+  self->wants_bookmarks_ = beginning.wants_bookmarks;
   if (beginning.timeout) {
-    self->timeout_ = self->client_.loop().after(*beginning.timeout, [weak = std::weak_ptr(self)] {
+    const auto on_timeout = [weak = std::weak_ptr(self)] {
       if (const auto alive = weak.lock()) alive->end();
-    });
+    };
+    self->timeout_ = self->tools_->client.loop().after(*beginning.timeout, on_timeout);
   }
   if (beginning.seen) co_return co_await resume(self, *beginning.seen);
-
-  const std::uint64_t version = self->feed_->history().version();
-  const bool is_new_enough = !beginning.sends_initial_events ||
-                             (beginning.not_older_than && *beginning.not_older_than <= version);
+  const bool is_new_enough =
+      !beginning.sends_initial_events ||
+      (beginning.not_older_than && *beginning.not_older_than <= self->feed().history().version());
   if (!is_new_enough) co_return co_await begin_with_newest(self);
+  co_await begin_with_known(self, beginning);
+}
+
+io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginning beginning) {
+  Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
+  if (!co_await take_turn(self, job)) co_return;
+  if (!self->feed().is_ready()) co_return self->on_gone();
+  const std::uint64_t version = self->feed().history().version();
   self->open();
-  self->give_all(self->feed_->objects(self->view()));
+  if (!co_await give_all(self, std::move(job), self->window().candidates())) co_return;
   if (beginning.sends_initial_events) self->give_initial_end(version);
-  self->attach(version);
+  // With what has changed meanwhile.
+  co_await resume(self, version);
 }
 
 io::Task<void> Watching::begin_with_newest(std::shared_ptr<Watching> self) {
-  const Result<kube::List> listed = co_await self->client_.list(
-      self->feed_->scope().resource, self->selection(), self->reply_->stop_token());
+  const Result<kube::List> listed = co_await self->tools_->client.list(
+      self->feed().scope().resource, self->selection(), self->reply_->stop_token());
   if (!self->is_open()) co_return;
   if (!listed) co_return self->fail_with(listed.error());
   const auto version = parse_version(listed->resource_version);
   if (!version) co_return self->expire("the list has no version");
   self->open();
-  self->give_all(listed->items);
+  Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
+  if (!co_await give_all(self, std::move(job), listed->items)) co_return;
   self->give_initial_end(*version);
   co_await resume(self, *version);
 }
 
 io::Task<void> Watching::resume(std::shared_ptr<Watching> self, std::uint64_t seen) {
-  const History& history = self->feed_->history();
+  const History& history = self->feed().history();
   if (!history.covers(seen)) co_return co_await catch_up(self, seen);
   std::vector<Change> changes;
   history.for_each_after(seen, [&](const Change& change) { changes.push_back(change); });
@@ -89,41 +102,93 @@ io::Task<void> Watching::resume(std::shared_ptr<Watching> self, std::uint64_t se
 }
 
 io::Task<void> Watching::catch_up(std::shared_ptr<Watching> self, std::uint64_t seen) {
+  // Not held while it goes on: that may be another one of these.
+  const auto told = co_await compare_with(self, seen);
+  if (told) co_await resume(self, *told);
+}
+
+io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Watching> self,
+                                                              std::uint64_t seen) {
+  const std::string tenant = tenant_of(self->identity());
+  const auto one_at_a_time = co_await self->tools_->catch_ups.take(tenant);
+  if (!self->is_open()) co_return std::nullopt;
   kube::ListOptions then = self->selection();
   then.resource_version = std::to_string(seen);
   then.resource_version_match = "Exact";
-  const kube::Resource& resource = self->feed_->scope().resource;
+  const kube::Resource& resource = self->feed().scope().resource;
   Result<kube::List> listed =
-      co_await self->client_.list(resource, std::move(then), self->reply_->stop_token());
-  if (!self->is_open()) co_return;
+      co_await self->tools_->client.list(resource, std::move(then), self->reply_->stop_token());
+  if (!self->is_open()) co_return std::nullopt;
   if (!listed && listed.error().kind() == ErrorKind::Unavailable) {
-    co_return self->fail_with(listed.error());
+    self->fail_with(listed.error());
+    co_return std::nullopt;
   }
-  const std::uint64_t now = self->feed_->history().version();
-  if (!listed || !self->feed_->is_ready()) {
-    co_return self->expire(fmt::format("too old resource version: {} ({})", seen, now));
+  Slices::Job job = self->tools_->slices.begin(tenant);
+  if (!co_await take_turn(self, job)) co_return std::nullopt;
+  const std::uint64_t now = self->feed().history().version();
+  if (!listed || !self->feed().is_ready()) {
+    self->expire(fmt::format("too old resource version: {} ({})", seen, now));
+    co_return std::nullopt;
   }
-  // What a watcher who has slept since then has missed, in the outcome.
-  kube::Store store;
-  store.replace(std::move(listed->items), [](const kube::Delta&) {});
-  std::vector<kube::Delta> differences;
-  store.replace(self->feed_->objects(self->view()),
-                [&](const kube::Delta& delta) { differences.push_back(delta); });
+  const std::vector<kube::ObjectPtr> present = self->window().candidates();
+
+  // What a watcher who has slept since then has missed, in the outcome. Both sides are of what is
+  // seen, so every difference is.
+  using Key = std::pair<std::string_view, std::string_view>;
+  const auto key_of = [](const kube::ObjectPtr& object) {
+    return Key(object->key().namespace_, object->key().name);
+  };
+  std::map<Key, kube::ObjectPtr> before;
+  for (const kube::ObjectPtr& object : listed->items) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
+    job.add(kSliceObjectBytes);
+    before.emplace(key_of(object), object);
+  }
+  std::vector<kube::ObjectPtr> gone;
+  std::vector<kube::Delta> changed;
+  for (const kube::ObjectPtr& object : present) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
+    job.add(kSliceObjectBytes + object->labels().size());
+    if (!self->view().sees(*object)) continue;
+    const auto node = before.extract(key_of(object));
+    const bool is_another = !node.empty() && node.mapped()->uid() != object->uid();
+    if (is_another) gone.push_back(node.mapped());
+    if (node.empty() || is_another) {
+      changed.push_back({.type = kube::Delta::Type::Added, .object = object});
+    } else if (object->resource_version() != node.mapped()->resource_version()) {
+      changed.push_back({.type = kube::Delta::Type::Modified, .object = object});
+    }
+  }
+  for (const auto& [key, object] : before)
+    gone.push_back(object);
+
   self->open();
-  // Both sides are of what is seen, so every difference is.
-  for (Change& change : in_order(std::move(differences), seen, now)) {
-    self->on_line({change.type == kube::Delta::Type::Added      ? WatchLine::Type::Added
-                   : change.type == kube::Delta::Type::Modified ? WatchLine::Type::Modified
-                                                                : WatchLine::Type::Deleted,
+  // In the order of in_order().
+  for (const kube::ObjectPtr& object : gone) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
+    job.add(kSliceObjectBytes + 2 * object->bytes().size());
+    const bool is_last = object == gone.back() && changed.empty();
+    self->on_line({WatchLine::Type::Deleted, with_version(object, is_last ? now : seen)});
+  }
+  for (Change& change : in_order(std::move(changed), seen, now)) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
+    job.add(kSliceObjectBytes);
+    self->on_line({change.type == kube::Delta::Type::Added ? WatchLine::Type::Added
+                                                           : WatchLine::Type::Modified,
                    std::move(change.object)});
   }
-  self->attach(now);
+  co_return now;
+}
+
+io::Task<bool> Watching::take_turn(std::shared_ptr<Watching> self, Slices::Job& job) {
+  const Result<> turn = co_await job.turn(self->reply_->stop_token());
+  co_return turn && self->is_open();
 }
 
 void Watching::end() {
   if (!is_open()) return;
   open();
-  if (is_attached()) on_progress(feed_->history().version());
+  if (is_attached()) on_progress(feed().history().version());
   stop_looking();
   reply_->end();
 }
@@ -133,13 +198,13 @@ void Watching::on_line(WatchLine line) {
 }
 
 void Watching::on_progress(std::uint64_t version) {
-  if (!options_.wants_bookmarks || version <= told_) return;
+  if (!wants_bookmarks_ || version <= told_) return;
   told_ = version;
-  reply_->bookmark(bookmark_line(feed_->scope().resource, version, /*ends_initial_events=*/false));
+  reply_->bookmark(bookmark_line(feed().scope().resource, version, /*ends_initial_events=*/false));
 }
 
 void Watching::on_lost(std::uint64_t version) {
-  client_.loop().spawn(resume(shared_from_this(), version));
+  tools_->client.loop().spawn(resume(shared_from_this(), version));
 }
 
 void Watching::on_gone() {
@@ -155,17 +220,32 @@ void Watching::open() {
   reply_->head_json(200, Source::Cache);
 }
 
-void Watching::give_all(std::vector<kube::ObjectPtr> objects) {
-  std::ranges::sort(objects, {}, [](const kube::ObjectPtr& object) {
-    return parse_version(object->resource_version()).value_or(0);
-  });
-  for (const kube::ObjectPtr& object : objects)
-    on_line({WatchLine::Type::Added, object});
+io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job job,
+                                  std::vector<kube::ObjectPtr> objects) {
+  using Entry = std::pair<std::uint64_t, kube::ObjectPtr>;
+  std::vector<Entry> seen;
+  for (kube::ObjectPtr& object : objects) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return false;
+    job.add(kSliceObjectBytes + object->labels().size());
+    if (!self->view().sees(*object)) continue;
+    const std::uint64_t version = parse_version(object->resource_version()).value_or(0);
+    seen.emplace_back(version, std::move(object));
+  }
+  // A heap, so that putting them in order is cut into slices too.
+  std::ranges::make_heap(seen, std::ranges::greater(), &Entry::first);
+  while (!seen.empty()) {
+    if (job.is_over() && !co_await take_turn(self, job)) co_return false;
+    job.add(kSliceObjectBytes);
+    std::ranges::pop_heap(seen, std::ranges::greater(), &Entry::first);
+    self->on_line({WatchLine::Type::Added, std::move(seen.back().second)});
+    seen.pop_back();
+  }
+  co_return self->is_open();
 }
 
 void Watching::give_initial_end(std::uint64_t version) {
   told_ = version;
-  reply_->piece(bookmark_line(feed_->scope().resource, version, /*ends_initial_events=*/true));
+  reply_->piece(bookmark_line(feed().scope().resource, version, /*ends_initial_events=*/true));
 }
 
 void Watching::give_changes(const std::vector<Change>& changes) {
@@ -177,10 +257,10 @@ void Watching::give_changes(const std::vector<Change>& changes) {
 
 void Watching::attach(std::uint64_t seen) {
   if (!is_open()) return;
-  if (!feed_->is_ready()) return on_gone();
+  if (!feed().is_ready()) return on_gone();
   told_ = std::max(told_, seen);
   reply_->forget_stop_tokens();
-  feed_->attach(shared_from_this(), seen);
+  feed().attach(shared_from_this(), seen);
 }
 
 void Watching::expire(const std::string& message) {
@@ -198,23 +278,11 @@ void Watching::fail_with(const Error& error) {
 
 void Watching::stop_looking() {
   timeout_.cancel();
-  feed_->detach(*this);
+  feed().detach(*this);
 }
 
 kube::ListOptions Watching::selection() const {
   return {.namespace_ = view().namespace_(),
-          .label_selector = view().label_selector(),
-          .field_selector = view().field_selector()};
-}
-
-Attributes Watching::attributes() const {
-  const kube::Resource& resource = feed_->scope().resource;
-  return {.verb = std::string(name_of(Verb::Watch)),
-          .group = resource.group,
-          .version = resource.version,
-          .resource = resource.plural,
-          .namespace_ = options_.is_of_namespace ? view().namespace_() : std::string(),
-          .name = view().name(),
           .label_selector = view().label_selector(),
           .field_selector = view().field_selector()};
 }

@@ -3,7 +3,9 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "host/node_settings.h"
+#include "http/address_policy.h"
 #include "json/value.h"
 #include "json/yaml.h"
 
@@ -14,6 +16,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -67,6 +70,18 @@ Set flag_into(bool Config::* member) {
       return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is neither true nor false", text));
     }
     config.*member = text == "true";
+    return {};
+  };
+}
+
+Set duration_into(Duration Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    const Result<Duration> duration = parse_go_duration(text);
+    if (!duration || *duration <= Duration::zero()) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("\"{}\" is not a duration such as 15s or 500ms", text));
+    }
+    config.*member = *duration;
     return {};
   };
 }
@@ -136,6 +151,18 @@ std::vector<Setting> general_settings() {
        .help = "act only while holding the Lease, so that several replicas may run (default false)",
        .set = flag_into(&Config::leader_elect),
        .is_switch = true},
+      {.name = "leader-elect-lease-duration",
+       .help =
+           "how long another host waits after the last renewal of the Lease that it saw, before "
+           "it leads (default 15s)",
+       .set = duration_into(&Config::lease_duration)},
+      {.name = "leader-elect-renew-deadline",
+       .help = "how long after its last renewal a host still writes; shorter than the lease "
+               "(default 10s)",
+       .set = duration_into(&Config::lease_renew_deadline)},
+      {.name = "leader-elect-retry-period",
+       .help = "how often the Lease is renewed, or looked at (default 2s)",
+       .set = duration_into(&Config::lease_retry_period)},
       {.name = "pod",
        .help = "the pod that this host is in, as namespace/name, for hangar logs to find it "
                "(default: none)",
@@ -161,11 +188,24 @@ std::vector<Setting> general_settings() {
       {.name = "module-cache-dir",
        .help = "private directory for modules and compiled code (default: ~/.cache/hangar/modules)",
        .set = text_into(&Config::module_cache_dir)},
+      {.name = "code-cache-key-file",
+       .help =
+           "file with a secret of 32 bytes or more, not on the volume of module-cache-dir: signs "
+           "the compiled code there (default: none, for a directory of this user alone)",
+       .set = text_into(&Config::code_cache_key_file)},
       {.name = "module-allow-list",
        .help =
            "globs of module URLs that Airways, Operators and StatefulWorkflows may name, by comma "
            "(default: every URL)",
        .set = list_into(&Config::module_allow_list)},
+      {.name = "module-address-allow-list",
+       .help = "networks (10.96.0.0/12), addresses and the word private: where module URLs of "
+               "Operators and StatefulWorkflows may lead beside public addresses, by comma "
+               "(default: nowhere)",
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(split(text)));
+         return {};
+       }},
       {.name = "allow-file-modules",
        .help = "Airways, Operators and StatefulWorkflows may name modules that are files of this "
                "machine (default false)",
@@ -175,6 +215,13 @@ std::vector<Setting> general_settings() {
        .help = "memory of operators beyond which idle ones are put to sleep, such as 256Mi "
                "(default: each by its own policy only)",
        .set = bytes_into(&Config::operator_memory_bytes)},
+      {.name = "guest-memory",
+       .help = "memory that all guests may take together, such as 768Mi; one that does not fit "
+               "waits (default: the container's limit less a quarter for the host)",
+       .set = bytes_into(&Config::guest_memory_bytes)},
+      {.name = "namespace-guest-memory",
+       .help = "the same of the guests of one namespace (default: half of it)",
+       .set = bytes_into(&Config::namespace_memory_bytes)},
       {.name = "docker-config",
        .help = "docker config.json with registry credentials (default: DOCKER_CONFIG, ~/.docker)",
        .set = text_into(&Config::docker_config)},
@@ -305,6 +352,38 @@ kube::ClientOptions client_options(const Config& config) {
           .burst = config.kube_api_burst != 0 ? config.kube_api_burst : 2 * config.kube_api_qps};
 }
 
+namespace {
+
+// As client-go has it. A renewal that takes as long as it may leaves time for another.
+Result<> check_lease(const Config& config) {
+  using std::chrono::milliseconds;
+  constexpr std::chrono::seconds kDurationMin{1};
+  constexpr milliseconds kRetryMin{100};
+  if (config.lease_duration < kDurationMin || config.lease_retry_period < kRetryMin) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("leader-elect-lease-duration must be at least {}, "
+                            "leader-elect-retry-period at least {}",
+                            to_go_duration(kDurationMin), to_go_duration(kRetryMin)));
+  }
+  if (config.lease_renew_deadline >= config.lease_duration) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("leader-elect-renew-deadline ({}) must be shorter than "
+                            "leader-elect-lease-duration ({})",
+                            to_go_duration(config.lease_renew_deadline),
+                            to_go_duration(config.lease_duration)));
+  }
+  if (config.lease_retry_period * 2 > config.lease_renew_deadline) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("leader-elect-retry-period ({}) must be at most half of "
+                            "leader-elect-renew-deadline ({})",
+                            to_go_duration(config.lease_retry_period),
+                            to_go_duration(config.lease_renew_deadline)));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string lease_namespace(const Config& config, std::string_view own) {
   if (!config.namespace_.empty()) return config.namespace_;
   return std::string(own.empty() ? "default" : own);
@@ -331,6 +410,7 @@ Result<Config> resolve(Config config) {
   if (config.max_concurrent_reconciles == 0) {
     return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
   }
+  HANGAR_TRY(check_lease(config));
   HANGAR_TRY(check(config.nodes));
   return config;
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "http/address_policy.h"
 #include "kube/client.h"
 #include "nodes/manifests.h"
 #include "nodes/rollout.h"
@@ -53,15 +54,23 @@ struct Config {
   std::string context = {};     // Empty: the current one.
   std::string bind_address = "0.0.0.0:8080";
   bool leader_elect = false;
+  Duration lease_duration = limits::kLeaseDuration;
+  Duration lease_renew_deadline = limits::kLeaseRenewDeadline;
+  Duration lease_retry_period = limits::kLeaseRetryPeriod;
   std::string namespace_ = {};  // Of the Lease and of Jobs. Empty: the pod's own, else "default".
   std::string pod = {};  // "namespace/name" of the one that this is in. Empty: none, or unknown.
   std::vector<Feature> features = {};  // Empty: all of them.
   std::uint32_t max_concurrent_reconciles = 32;
-  std::uint32_t guest_threads = 0;                  // Zero: one a core.
-  std::filesystem::path module_cache_dir = {};      // Empty: below the user's cache directory.
-  bool allow_file_modules = false;                  // Modules may be files of this machine.
-  std::uint64_t operator_memory_bytes = 0;          // Of all operators' guests; zero: no budget.
+  std::uint32_t guest_threads = 0;              // Zero: one a core.
+  std::filesystem::path module_cache_dir = {};  // Empty: below the user's cache directory.
+  std::string code_cache_key_file = {};         // Empty: the directory is this user's alone.
+  bool allow_file_modules = false;              // Modules may be files of this machine.
+  std::uint64_t operator_memory_bytes = 0;      // Of all operators' guests; zero: no budget.
+  std::uint64_t guest_memory_bytes = 0;  // Of all guests; zero: what the container's limit leaves.
+  std::uint64_t namespace_memory_bytes = 0;         // Of the guests of one; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
+  // What module URLs of Operators and StatefulWorkflows may lead to.
+  http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
   std::uint32_t kube_api_qps = 0;    // Zero: not limited here; the API server has its own limits.

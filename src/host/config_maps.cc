@@ -6,6 +6,7 @@
 #include "kube/core_resources.h"
 #include "kube/object.h"
 #include "modules/config_map.h"
+#include "modules/requester.h"
 
 #include <map>
 #include <stop_token>
@@ -29,10 +30,10 @@ std::map<std::string, std::string> strings_of(const json::Value& object, std::st
 
 }  // namespace
 
-io::Task<Result<modules::ConfigMapContent>> ConfigMaps::read(std::string namespace_name,
+io::Task<Result<modules::ConfigMapContent>> ConfigMaps::read(modules::ConfigMapAccess access,
                                                              std::string name,
                                                              std::stop_token stop) {
-  kube::ObjectKey key{.namespace_ = std::move(namespace_name), .name = std::move(name)};
+  kube::ObjectKey key{.namespace_ = access.namespace_name(), .name = std::move(name)};
   const json::Value object = HANGAR_CO_TRY(
       co_await client_.get(kube::config_map_resource(), std::move(key), std::move(stop)));
   modules::ConfigMapContent content{.data = strings_of(object, "data"),

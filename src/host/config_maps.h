@@ -5,6 +5,7 @@
 #include "io/task.h"
 #include "kube/client.h"
 #include "modules/config_map.h"
+#include "modules/requester.h"
 
 #include <stop_token>
 #include <string>
@@ -16,7 +17,7 @@ class ConfigMaps final : public modules::ConfigMapReader {
  public:
   explicit ConfigMaps(const kube::Client& client) : client_(client) {}
 
-  [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(std::string namespace_name,
+  [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(modules::ConfigMapAccess access,
                                                                  std::string name,
                                                                  std::stop_token stop) override;
 

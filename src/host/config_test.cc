@@ -3,11 +3,13 @@
 #include "base/log.h"
 #include "base/result.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::host {
 namespace {
@@ -41,6 +43,20 @@ TEST(Config, ReadsAFile) {
   EXPECT_EQ(config.module_allow_list, (std::vector<std::string>{"oci://a/*", "https://b/*"}));
 }
 
+TEST(Config, LetsTenantsModulesComeFromPublicAddressesAndThoseItNames) {
+  Config config;
+  EXPECT_TRUE(config.module_addresses.allows("1.1.1.1"));
+  EXPECT_FALSE(config.module_addresses.allows("10.96.0.1"));
+
+  const Result<> applied =
+      apply_file(config, "moduleAddressAllowList: [10.96.0.0/12, 192.168.7.7]\n");
+
+  ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  EXPECT_TRUE(config.module_addresses.allows("10.96.0.1"));
+  EXPECT_TRUE(config.module_addresses.allows("192.168.7.7"));
+  EXPECT_FALSE(config.module_addresses.allows("192.168.7.8"));
+}
+
 TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
   struct Row {
     std::string_view text;
@@ -53,6 +69,9 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
         Row{"leaderElect: maybe", "leaderElect: \"maybe\" is neither true nor false"},
         Row{"features: [airways, pigs]",
             "features: \"pigs\" is not one of airways, operators, workflows, nodes"},
+        Row{"moduleAddressAllowList: [10.0.0.0/8, intranet]",
+            "moduleAddressAllowList: \"intranet\" is not a network (10.96.0.0/12), an address, or "
+            "\"private\""},
         Row{"context: {a: b}", "context: must be a scalar or a list of scalars"},
         Row{"[1]", "must be a mapping of settings, such as logLevel: debug"}}) {
     Config config;
@@ -63,6 +82,26 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
     EXPECT_EQ(applied.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(applied.error().message(), row.message);
   }
+}
+
+TEST(Config, RefusesALeaseThatTwoCouldHold) {
+  const auto resolved = [](std::string_view lease, std::string_view renew, std::string_view retry) {
+    Config config;
+    config.compiler = "/bin/true";
+    const Result<> applied = apply_file(
+        config, fmt::format("leaderElectLeaseDuration: {}\nleaderElectRenewDeadline: {}\n"
+                            "leaderElectRetryPeriod: {}\n",
+                            lease, renew, retry));
+    EXPECT_TRUE(applied);
+    return resolve(std::move(config));
+  };
+
+  EXPECT_TRUE(resolved("15s", "10s", "2s"));
+  EXPECT_TRUE(resolved("3s", "2s", "500ms"));
+  EXPECT_FALSE(resolved("10s", "10s", "2s"));
+  EXPECT_FALSE(resolved("15s", "3s", "2s"));
+  EXPECT_FALSE(resolved("900ms", "800ms", "100ms"));
+  EXPECT_FALSE(resolved("15s", "10s", "50ms"));
 }
 
 TEST(Config, LimitsRequestsOnlyIfToldTo) {

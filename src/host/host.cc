@@ -13,6 +13,7 @@
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/startup_pages.h"
+#include "host/supervisor.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
@@ -25,10 +26,11 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "kube/fence.h"
 #include "nodes/node_controller.h"
 #include "operators/operator_controller.h"
-#include "ops/endpoints.h"
 #include "ops/metrics_text.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
 #include "reconcile/turnstile.h"
@@ -53,8 +55,30 @@ namespace {
 
 constexpr std::string_view kComponent = "hangar";
 
+// One turn of the main loop of so many lease durations is its last: by default a minute, when no
+// turn takes more than seconds on a busy machine.
+constexpr int kLeasesUntilDead = 4;
+
 // After the last reconcile, before its memory is given back: a burst costs one look.
 constexpr std::chrono::seconds kHeapQuiet{5};
+
+std::optional<reconcile::LeaderElector::Options> lease_options(const Config& config,
+                                                               std::string_view own_namespace,
+                                                               std::string identity) {
+  if (!config.leader_elect) return std::nullopt;
+  return reconcile::LeaderElector::Options{
+      .namespace_ = lease_namespace(config, own_namespace),
+      .name = std::string(kComponent),
+      .election = {.identity = std::move(identity),
+                   .lease_duration = config.lease_duration,
+                   .renew_deadline = config.lease_renew_deadline,
+                   .retry_period = config.lease_retry_period}};
+}
+
+kube::ClientOptions fenced(kube::ClientOptions options, std::shared_ptr<const kube::Fence> fence) {
+  options.fence = std::move(fence);
+  return options;
+}
 
 // "<host name>_<pid>": who holds the Lease, for people who look.
 std::string identity() {
@@ -75,7 +99,7 @@ struct Host::Parts {
   };
   Parts(Opened opened, const Log& log_in);
 
-  void end(std::optional<Error> error);
+  void end();
   [[nodiscard]] io::Task<void> end_all();
   void on_leading();
   void add_checks();
@@ -89,6 +113,8 @@ struct Host::Parts {
   io::Workers workers;
   http::Client http;
 
+  // Open while this process leads. Null without a Lease.
+  const std::shared_ptr<kube::Fence> fence;
   std::shared_ptr<kube::Credentials> credentials;
   kube::Client client;
   kube::Discovery discovery;
@@ -101,6 +127,7 @@ struct Host::Parts {
   OperatorParts operator_parts;
   MachineParts machine_parts;
 
+  reconcile::ActingRights acting;
   reconcile::EventRecorder events;
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
@@ -108,13 +135,11 @@ struct Host::Parts {
   operators::OperatorController operators;
   workflows::WorkflowController workflows;
   nodes::NodeController nodes;
-  reconcile::LeaderElector elector;
-  ops::Endpoints endpoints;
+  Supervisor supervisor;
   StartupPages startup_pages{loop};
 
   bool is_ending = false;
   bool has_started = false;
-  std::optional<Error> error;  // Why it ends, if not because it was told to.
 };
 
 Host::Parts::Parts(Opened opened, const Log& log_in)
@@ -123,13 +148,14 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       signals(loop, {SIGTERM, SIGINT},
               [this](int signal) {
                 log.info("stopping", {{"signal", signal}});
-                end(std::nullopt);
+                end();
               }),
       workers(loop, config.guest_threads),
       http(loop),
-      credentials(
-          std::make_shared<kube::Credentials>(loop, std::move(opened.login), log.named("kube"))),
-      client(loop, http, credentials, metrics, log.named("kube"), client_options(config)),
+      fence(config.leader_elect ? std::make_shared<kube::Fence>() : nullptr),
+      credentials(std::make_shared<kube::Credentials>(loop, opened.login, log.named("kube"))),
+      client(loop, http, credentials, metrics, log.named("kube"),
+             fenced(client_options(config), fence)),
       discovery(client),
       cache(loop, client, metrics, log.named("kube")),
       config_maps(client),
@@ -140,17 +166,21 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       flight_modules({.loop = loop,
                       .workers = workers,
                       .fetcher = supply.fetcher,
+                      .store = *supply.store,
                       .code_cache = supply.code_cache,
                       .runtime = flights,
                       .allow_list = modules::AllowList(config.module_allow_list),
-                      .index_file = config.module_cache_dir / "flights.json"}),
+                      .index_file = config.module_cache_dir / "flights.json",
+                      .log = log.named("modules")}),
       operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
                      metrics, log),
       machine_parts(config, loop, workers, supply),
+      acting(client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
       airways({.loop = loop,
+               .workers = workers,
                .client = client,
                .cache = cache,
                .discovery = discovery,
@@ -169,6 +199,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .modules = operator_parts.modules,
                  .runtime = operator_parts.runtime,
                  .snapshots = *operator_parts.snapshots,
+                 .acting = acting,
                  .events = events,
                  .turnstile = turnstile,
                  .metrics = metrics,
@@ -184,6 +215,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .workers = workers,
                  .store = *supply.store,
                  .concurrency = config.max_concurrent_reconciles,
+                 .acting = acting,
                  .events = events,
                  .turnstile = turnstile,
                  .metrics = metrics,
@@ -196,16 +228,13 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
              .metrics = metrics,
              .log = log},
             node_options(config, lease_namespace(config, credentials->namespace_()))),
-      elector(loop, client, metrics, log.named("lease"),
-              {.namespace_ = lease_namespace(config, credentials->namespace_()),
-               .name = std::string(kComponent),
-               .election = {.identity = identity()}},
-              {.on_started = [this] { on_leading(); },
-               .on_stopped =
-                   [this] {
-                     if (!is_ending) end(Error(ErrorKind::Unavailable, "the Lease was lost"));
-                   }}),
-      endpoints(loop, metrics, log.named("ops")) {
+      supervisor({.main = loop,
+                  .login = std::move(opened.login),
+                  .metrics = metrics,
+                  .log = log,
+                  .lease = lease_options(config, credentials->namespace_(), identity()),
+                  .fence = fence,
+                  .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
 }
 
@@ -225,8 +254,8 @@ void Host::Parts::add_checks() {
   const auto add = [this](std::string name, bool is_on, const auto& controller,
                           std::string_view what) {
     if (!is_on) return;
-    endpoints.add_check(std::move(name), [this, &controller, what]() -> Result<> {
-      if (config.leader_elect && !elector.is_leading()) return {};
+    supervisor.add_check(std::move(name), [this, &controller, what]() -> Result<> {
+      if (!has_started) return {};
       if (controller.is_synced()) return {};
       return fail(ErrorKind::Unavailable, fmt::format("the {} have not been listed yet", what));
     });
@@ -238,9 +267,8 @@ void Host::Parts::add_checks() {
 }
 
 // Asks once for the end of everything; run() returns when that is done.
-void Host::Parts::end(std::optional<Error> why) {
+void Host::Parts::end() {
   if (std::exchange(is_ending, true)) return;
-  error = std::move(why);
   loop.spawn(end_all());
 }
 
@@ -251,11 +279,16 @@ io::Task<void> Host::Parts::end_all() {
     co_await operators.stop();
     co_await airways.stop();
   }
-  // Only now: whoever leads next finds nobody at work.
-  if (config.leader_elect) co_await elector.stop();
+  co_await flight_modules.supply().stop();
+  co_await operator_parts.modules.supply().stop();
+  co_await machine_parts.modules.supply().stop();
+  // What their reconciles waited for, those included that were abandoned.
+  co_await supply.code_cache.stop();
+  co_await operator_parts.output.flush();
   co_await events.stop();
   cache.stop();
-  co_await endpoints.stop();
+  // Only now: the next leader finds nobody at work.
+  co_await supervisor.stop();
   loop.stop();
 }
 
@@ -275,17 +308,12 @@ Result<> Host::run() {
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
   parts_->add_checks();
-  HANGAR_TRY(parts_->endpoints.listen(parts_->config.bind_address));
+  HANGAR_TRY(parts_->supervisor.listen(parts_->config.bind_address));
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});
-  if (parts_->config.leader_elect) {
-    parts_->elector.start();
-  } else {
-    parts_->loop.post([this] { parts_->on_leading(); });
-  }
+  parts_->supervisor.start([parts = parts_.get()] { parts->on_leading(); });
   parts_->loop.run();
   log_.info("stopped");
-  if (parts_->error) return std::unexpected(*parts_->error);
   return {};
 }
 

@@ -18,9 +18,8 @@ class Host {
   ~Host();
 
   // Runs until SIGTERM or SIGINT, then ends what runs within limits::kShutdownMax. Returns an error
-  // for what stops it from starting (configuration, credentials, directories), and Unavailable when
-  // it lost its Lease: the process is to be started again. The calling thread becomes the loop
-  // thread.
+  // for what stops it from starting (configuration, credentials, directories). When its Lease is
+  // lost the process ends (host/supervisor.h). The calling thread becomes the main loop's.
   [[nodiscard]] Result<> run();
 
  private:

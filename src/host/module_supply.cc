@@ -1,9 +1,20 @@
 #include "host/module_supply.h"
 
 #include "base/limits.h"
+#include "budget/accounts.h"
+#include "budget/container_memory.h"
 #include "io/file.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace hangar::host {
@@ -14,28 +25,82 @@ Result<modules::DockerConfig> read_docker_config(const Config& config) {
   return modules::DockerConfig::parse(text);
 }
 
+namespace {
+
+// Of HMAC-SHA256: a shorter one would be easier to find than its result.
+constexpr std::size_t kCodeKeyBytesMin = 32;
+
+bool is_below(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+  const std::filesystem::path above = std::filesystem::weakly_canonical(directory, error);
+  return std::ranges::mismatch(above, whole).in1 == above.end();
+}
+
+Result<std::shared_ptr<const wasm::CodeCache::Seal>> read_code_seal(const Config& config) {
+  if (config.code_cache_key_file.empty()) return nullptr;
+  std::string key = HANGAR_TRY(io::read_file(config.code_cache_key_file, limits::kObjectBytesMax));
+  const std::string what = fmt::format("code-cache-key-file {}", config.code_cache_key_file);
+  if (key.size() < kCodeKeyBytesMin) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{}: has {} bytes, expected {} or more: head -c 32 /dev/urandom makes "
+                            "them",
+                            what, key.size(), kCodeKeyBytesMin));
+  }
+  if (is_below(config.code_cache_key_file, config.module_cache_dir)) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{}: lies in {}: who can write the code there could sign it. Keep it "
+                            "elsewhere",
+                            what, config.module_cache_dir.string()));
+  }
+  return std::make_shared<const wasm::CodeCache::Seal>(wasm::CodeCache::Seal{
+      .key = std::move(key),
+      .private_directory =
+          std::filesystem::temp_directory_path() / fmt::format("hangar-code-{}", ::geteuid())});
+}
+
+}  // namespace
+
 Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
-  ModuleFiles files{.credentials = HANGAR_TRY(read_docker_config(config))};
+  ModuleFiles files{.credentials = HANGAR_TRY(read_docker_config(config)),
+                    .code_seal = HANGAR_TRY(read_code_seal(config))};
   HANGAR_TRY(io::make_private_directory(config.module_cache_dir));
   files.store = HANGAR_TRY(modules::ModuleStore::open(config.module_cache_dir / "modules", log));
   return files;
 }
 
+namespace {
+
+budget::Accounts::Limits memory_limits(const Config& config) {
+  const std::uint64_t all =
+      config.guest_memory_bytes > 0 ? config.guest_memory_bytes : budget::guest_memory_max();
+  // Two namespaces fill a host, one does not. Where all belong to one team the setting says so.
+  const std::uint64_t of_one =
+      config.namespace_memory_bytes > 0 ? config.namespace_memory_bytes : all / 2;
+  return {.host_bytes_max = all, .tenant_bytes_max = std::min(all, of_one)};
+}
+
+}  // namespace
+
 ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& loop,
                            io::Workers& workers, http::Client& http,
                            modules::ConfigMapReader* config_maps, FileModules file_modules,
-                           const Log& log)
-    : store(std::move(files.store)),
+                           const Log& log_in)
+    : log(log_in),
+      store(std::move(files.store)),
       fetcher({.loop = loop,
                .workers = workers,
                .client = http,
                .store = *store,
                .config_maps = config_maps,
                .may_read_files = file_modules == FileModules::Allowed,
+               .tenant_addresses = config.module_addresses,
                .log = log}),
-      engine(loop, workers),
+      memory(memory_limits(config)),
+      engine(loop, workers, {.memory = &memory}),
       code_cache(engine, {.directory = config.module_cache_dir / "code",
-                          .compile_program = config.compiler}) {
+                          .compile_program = config.compiler,
+                          .seal = std::move(files.code_seal)}) {
   fetcher.use_credentials(std::move(files.credentials));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "host/config.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -26,22 +27,27 @@ namespace hangar::host {
 // What is on disk, opened before any thread starts.
 struct ModuleFiles {
   // Makes the directories of a resolved configuration. Denied when others may write there.
+  // InvalidInput for a key of compiled code that is too short, or lies beside that code.
   [[nodiscard]] static Result<ModuleFiles> open(const Config& config, const Log& log);
 
   modules::DockerConfig credentials;
+  std::shared_ptr<const wasm::CodeCache::Seal> code_seal;  // Null: none is configured.
   std::unique_ptr<modules::ModuleStore> store;
 };
 
 enum class FileModules : std::uint8_t { Refused, Allowed };
 
+// What all supplies of modules share.
 struct ModuleSupply {
   // `config_maps` may be null: references to ConfigMaps are refused then. All outlive this.
   ModuleSupply(ModuleFiles files, const Config& config, io::Loop& loop, io::Workers& workers,
                http::Client& http, modules::ConfigMapReader* config_maps, FileModules file_modules,
                const Log& log);
 
+  const Log log;
   std::unique_ptr<modules::ModuleStore> store;
   modules::Fetcher fetcher;
+  budget::Accounts memory;  // Of all guests.
   wasm::Engine engine;
   wasm::CodeCache code_cache;
 };

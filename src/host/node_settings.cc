@@ -159,7 +159,8 @@ std::vector<Setting> node_settings() {
        }},
       {.name = "node-runtimes",
        .help = "runtimes to download instead of those in the installer's image, by comma: "
-               "FILE[@ARCHITECTURE]=URL#sha256:HEX (default: none)",
+               "FILE[@ARCHITECTURE]=URL#sha256:HEX, of an archive #program-sha256:HEX too "
+               "(default: none)",
        .set = set_runtimes},
       {.name = "node-fetch-image",
        .help = "image with hangar-node-fetch, which downloads them, such as this host's",
@@ -229,6 +230,12 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
                   .probe_runtime_class = settings.probe_runtime_class,
                   .timeout = settings.job_timeout,
                   .retries = settings.job_retries};
+  for (const std::string& runtime : settings.runtimes) {
+    // set_runtimes has read it before.
+    if (const auto source = node_install::parse_runtime_source(runtime)) {
+      options.jobs.checksums.push_back(node_install::checksum_argument(*source));
+    }
+  }
   options.runtime_classes = settings.runtime_classes;
   if (options.jobs.probe_runtime_class.empty() && !options.runtime_classes.empty()) {
     options.jobs.probe_runtime_class = options.runtime_classes.front().name;

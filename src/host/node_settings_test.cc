@@ -100,12 +100,15 @@ TEST(NodeSettings, ProbeUnderTheFirstClassUnlessToldOtherwise) {
 
 TEST(NodeSettings, SayWhereRuntimesComeFrom) {
   const std::string sum(64, 'a');
-  const std::string source = "crun-x@amd64=https://example.com/x.tgz#sha256:" + sum;
+  const std::string program(64, 'b');
+  const std::string source =
+      "crun-x@amd64=https://example.com/x.tgz#sha256:" + sum + "#program-sha256:" + program;
   const nodes::Options options =
       options_of("{installerImage: i, nodeFetchImage: f, nodeRuntimes: ['" + source +
                  "'], nodeImagePullSecrets: [a, b]}");
 
   EXPECT_THAT(options.jobs.runtimes, ElementsAre(source));
+  EXPECT_THAT(options.jobs.checksums, ElementsAre("crun-x@amd64=sha256:" + program));
   EXPECT_EQ(options.jobs.fetch_image, "f");
   EXPECT_THAT(options.jobs.pull_secrets, ElementsAre("a", "b"));
   EXPECT_THAT(options.policy.version, testing::StartsWith("i+runtimes."));

@@ -40,11 +40,15 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .metrics = metrics,
                .log = log.named("gateway")}),
       modules({.loop = loop,
+               .workers = supply.engine.workers(),
                .fetcher = supply.fetcher,
+               .store = *supply.store,
                .code_cache = supply.code_cache,
                .runtime = runtime,
                .image_directory = snapshot_directory(config),
-               .allow_list = modules::AllowList(config.module_allow_list)}),
-      output(operator_log_directory(config)) {}
+               .allow_list = modules::AllowList(config.module_allow_list),
+               .log = log.named("modules")}),
+      output(loop, operators::OperatorLogs(operator_log_directory(config)),
+             log.named("operators")) {}
 
 }  // namespace hangar::host

@@ -13,7 +13,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
-#include "operators/operator_log.h"
+#include "operators/operator_log_writer.h"
 #include "operators/operator_modules.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -42,7 +42,7 @@ struct OperatorParts {
   abi::kube_runtime::Runtime runtime;
   gateway::Gateway gateway;
   operators::OperatorModules modules;
-  operators::OperatorLogs output;
+  operators::OperatorLogWriter output;
 };
 
 }  // namespace hangar::host

@@ -3,9 +3,11 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "host/cluster_session.h"
+#include "host/loop_watch.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
 #include "host/startup_pages.h"
+#include "http/address_policy.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -16,6 +18,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "modules/requester.h"
 #include "operators/fleet.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
@@ -80,7 +83,8 @@ class Session {
                       log_.warning("a guest failed",
                                    {{"name", failed.key().name}, {"error", error.message()}});
                     }}),
-        endpoints_(loop_, metrics_, log.named("ops")) {
+        loop_watch_(loop_, metrics_, log.named("loop")),
+        endpoints_(loop_, loop_, metrics_, log.named("ops")) {
     ops::add_process_metrics(metrics_);
   }
 
@@ -98,6 +102,7 @@ class Session {
   [[nodiscard]] io::Task<void> start(std::vector<operators::Operator> specs) {
     for (operators::Operator& spec : specs) {
       Result<operators::OperatorModule> module = co_await parts_.modules.prepare(
+          modules::Requester::cluster_wide(),
           {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure},
           stop_.get_token());
       if (stop_.stop_requested()) co_return;
@@ -117,7 +122,11 @@ class Session {
   }
 
   [[nodiscard]] io::Task<void> end_all() {
+    co_await parts_.modules.supply().stop();
     co_await fleet_.stop();
+    // The module that start() waits for.
+    co_await supply_.code_cache.stop();
+    co_await parts_.output.flush();
     cache_.stop();
     co_await endpoints_.stop();
     loop_.stop();
@@ -136,6 +145,7 @@ class Session {
   ModuleSupply supply_;
   OperatorParts parts_;
   operators::Fleet fleet_;
+  LoopWatch loop_watch_;
   ops::Endpoints endpoints_;
   StartupPages startup_pages_{loop_};
   std::stop_source stop_;
@@ -158,7 +168,9 @@ Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& o
 }  // namespace
 
 Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
+  Config resolved = HANGAR_TRY(resolve(config));
+  // All of it was named by the person who runs it.
+  resolved.module_addresses = http::AddressPolicy();
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
   kube::Login login = HANGAR_TRY(find_login(resolved));
   ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log.named("modules")));

@@ -164,12 +164,15 @@ class Session {
         {.loop = loop_,
          .workers = workers_,
          .fetcher = supply.fetcher,
+         .store = *supply.store,
          .code_cache = supply.code_cache,
          .runtime = runtime,
          .allow_list = modules::AllowList(config_.module_allow_list)});
-    const airways::FlightModule module = HANGAR_CO_TRY(co_await flight_modules.prepare(
-        {.url = options_.module, .checksum = options_.checksum, .insecure = options_.insecure},
-        stop_));
+    const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
+        {.reference = options_.module, .sha256 = options_.checksum, .insecure = options_.insecure},
+        stop_);
+    co_await flight_modules.supply().stop();
+    const airways::FlightModule module = HANGAR_CO_TRY(prepared);
     std::shared_ptr<const wasm::Module> code =
         HANGAR_CO_TRY(co_await flight_modules.load(module, stop_));
 

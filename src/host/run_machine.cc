@@ -22,6 +22,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 #include "wasm/plugin.h"
 
 #include <fmt/format.h>
@@ -208,7 +209,8 @@ class Session {
  private:
   io::Task<Result<modules::Fetched>> fetch(std::string text, modules::Content content) {
     modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(text));
-    co_return co_await supply_->fetcher.fetch(std::move(reference), {.content = content}, stop_);
+    co_return co_await supply_->fetcher.fetch(modules::Requester::cluster_wide(),
+                                              std::move(reference), {.content = content}, stop_);
   }
 
   io::Task<Result<std::shared_ptr<Machine>>> load(std::string module, std::string plugin) {

@@ -42,22 +42,21 @@ kube::ObjectKey key_of(const ClusterSession& session, WorkflowName workflow) {
 
 // The definition of the machine that the workflow goes by.
 io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
-                                            workflows::ModuleArchive& archive,
                                             const workflows::Workflow& workflow,
                                             const workflows::Ledger& ledger) {
   const std::stop_token stop;
-  Result<workflows::MachineModule> module = fail(ErrorKind::NotFound, "the workflow has not begun");
-  if (!ledger.sha256.empty()) {
-    module = co_await workflows::load_pinned(
-        modules, archive, {.namespace_ = workflow.key.namespace_, .sha256 = ledger.sha256}, stop);
-  }
-  if (!module) {
-    workflows::MachineSource source = workflow.machine;
-    source.pinned_sha256 = ledger.sha256;
-    module = co_await modules.prepare(std::move(source), stop);
-  }
-  if (!module) co_return std::unexpected(std::move(module).error());
-  co_return co_await module->machine->definition(stop);
+  const workflows::MachineModule module = HANGAR_CO_TRY(co_await modules.get(
+      workflows::MachineModules::wish_for(workflow.key.namespace_, workflow.machine, ledger.sha256),
+      stop));
+  co_return co_await module.machine->definition(stop);
+}
+
+// With no work left in `modules`.
+io::Task<Result<ShownWorkflow>> to_its_end(io::Task<Result<ShownWorkflow>> showing,
+                                           workflows::MachineModules& modules) {
+  Result<ShownWorkflow> shown = co_await std::move(showing);
+  co_await modules.supply().stop();
+  co_return shown;
 }
 
 // What is wrong with a workflow is said in Events too, and why an action failed only there.
@@ -77,8 +76,7 @@ io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& cl
 }
 
 io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::MachineModules& modules,
-                                     workflows::ModuleArchive& archive, kube::ObjectKey key,
-                                     Drawing drawing) {
+                                     kube::ObjectKey key, Drawing drawing) {
   json::Value manifest = HANGAR_CO_TRY(
       co_await client.get(workflows::workflow_resource(), std::move(key), std::stop_token()));
   const Result<workflows::Workflow> workflow = workflows::parse_workflow(manifest);
@@ -92,7 +90,7 @@ io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::Mach
   if (trouble) {
     drawn = std::unexpected(*trouble);
   } else {
-    drawn = co_await definition_of(modules, archive, *workflow, *ledger);
+    drawn = co_await definition_of(modules, *workflow, *ledger);
   }
   if (drawn) {
     const std::string value = workflows::value_json(ledger->value);
@@ -177,8 +175,10 @@ Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
   MachineParts machines(resolved, session.loop, workers, supply);
   workflows::ModuleArchive archive(
       {.loop = session.loop, .workers = workers, .client = session.client, .store = *supply.store});
-  return session.run(show(session.client, machines.modules, archive,
-                          key_of(session, std::move(workflow)), drawing));
+  machines.modules.use_archive(&archive);
+  return session.run(to_its_end(
+      show(session.client, machines.modules, key_of(session, std::move(workflow)), drawing),
+      machines.modules));
 }
 
 Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,

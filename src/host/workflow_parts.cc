@@ -20,6 +20,7 @@ MachineParts::MachineParts(const Config& config, io::Loop& loop, io::Workers& wo
                .fetcher = supply.fetcher,
                .store = *supply.store,
                .runtime = runtime,
-               .allow_list = modules::AllowList(config.module_allow_list)}) {}
+               .allow_list = modules::AllowList(config.module_allow_list),
+               .log = supply.log}) {}
 
 }  // namespace hangar::host

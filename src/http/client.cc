@@ -4,6 +4,8 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "http/internal/proxy.h"
+#include "http/internal/resolver.h"
 #include "http/internal/transfer.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -26,6 +28,9 @@ namespace hangar::http {
 
 namespace {
 
+using internal::Addresses;
+using internal::ProxyEnvironment;
+using internal::Resolver;
 using internal::Transfer;
 using TransferPtr = std::shared_ptr<Transfer>;
 
@@ -67,6 +72,7 @@ class Pool {
   void finish_completed();
   void finish(TransferPtr transfer, CURLcode code);
   void watch_idleness(const TransferPtr& transfer);
+  void watch_pace(const TransferPtr& transfer);
 
   io::Loop& loop_;
   std::weak_ptr<const Transport> transport_;
@@ -112,6 +118,7 @@ void Pool::add(const TransferPtr& transfer) {
   const CURLMcode code = curl_multi_add_handle(multi_, transfer->easy());
   HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
   watch_idleness(transfer);
+  watch_pace(transfer);
 }
 
 void Pool::drop(const TransferPtr& transfer) {
@@ -211,13 +218,33 @@ void Pool::watch_idleness(const TransferPtr& transfer) {
       });
 }
 
+void Pool::watch_pace(const TransferPtr& transfer) {
+  const auto window = transfer->request().pace_window;
+  if (window.count() == 0) return;
+  transfer->pace_timer = loop_.after(window, [this, weak = std::weak_ptr(transfer)] {
+    const TransferPtr alive = weak.lock();
+    if (!alive || !active_.contains(alive.get())) return;
+    if (alive->keeps_pace()) return watch_pace(alive);
+    alive->fail_with(alive->pace_error());
+    drop(alive);
+  });
+}
+
 }  // namespace
 
 class Client::Impl {
  public:
-  explicit Impl(io::Loop& loop) : loop_(loop) { initialize_curl(); }
+  Impl(io::Loop& loop, ClientOptions options)
+      : loop_(loop), resolver_(std::make_shared<Resolver>(loop, std::move(options.name_servers))) {
+    initialize_curl();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { resolver_->stop(); }
 
   io::Loop& loop() { return loop_; }
+  [[nodiscard]] const ProxyEnvironment& proxies() const { return proxies_; }
+  [[nodiscard]] const std::shared_ptr<Resolver>& resolver() const { return resolver_; }
 
   void start(const TransferPtr& transfer) { pool_of(transfer->request().transport).add(transfer); }
 
@@ -250,6 +277,8 @@ class Client::Impl {
   }
 
   io::Loop& loop_;
+  const ProxyEnvironment proxies_ = ProxyEnvironment::of_process();
+  const std::shared_ptr<Resolver> resolver_;
   std::shared_ptr<const Transport> default_transport_ = std::make_shared<const Transport>();
   std::map<const Transport*, std::unique_ptr<Pool>> pools_;
 };
@@ -262,7 +291,8 @@ Error stopping() {
 
 }  // namespace
 
-Client::Client(io::Loop& loop) : impl_(std::make_shared<Impl>(loop)) {}
+Client::Client(io::Loop& loop, ClientOptions options)
+    : impl_(std::make_shared<Impl>(loop, std::move(options))) {}
 Client::~Client() = default;
 
 io::Task<Result<Response>> Client::send(Request request, std::stop_token stop) {
@@ -280,13 +310,49 @@ std::size_t Client::busy_connection_count() const {
   return impl_->busy_connection_count();
 }
 
-// Everything that touches libcurl is posted: a request may be made, and a stop requested, from
-// inside of a callback that libcurl has called.
 io::Task<Result<Response>> Client::run(io::Loop& loop, std::weak_ptr<Impl> impl, Request request,
                                        std::optional<StreamHandler> handler, std::stop_token stop) {
-  if (stop.stop_requested()) co_return std::unexpected(stopping());
-  const auto transfer = std::make_shared<Transfer>(loop, std::move(request), std::move(handler));
-  HANGAR_CO_TRY(transfer->prepare());
+  auto transfer = std::make_shared<Transfer>(loop, std::move(request), std::move(handler));
+  {
+    const auto alive = impl.lock();
+    if (!alive) co_return std::unexpected(stopping());
+    HANGAR_CO_TRY(transfer->prepare(alive->proxies()));
+  }
+  while (true) {
+    if (stop.stop_requested()) co_return std::unexpected(stopping());
+    if (!transfer->peer().is_address) HANGAR_CO_TRY(co_await resolve(impl, transfer, stop));
+    HANGAR_CO_TRY(transfer->begin(io::Loop::now()));
+    Result<Response> response = co_await carry_out(loop, impl, transfer, stop);
+    if (!response || !transfer->is_redirected()) co_return response;
+    const auto alive = impl.lock();
+    if (!alive) co_return std::unexpected(stopping());
+    transfer = HANGAR_CO_TRY(transfer->follow(alive->proxies()));
+  }
+}
+
+// Finds the addresses of the transfer's peer.
+io::Task<Result<>> Client::resolve(std::weak_ptr<Impl> impl, TransferPtr transfer,
+                                   std::stop_token stop) {
+  std::shared_ptr<Resolver> resolver;
+  if (const auto alive = impl.lock()) resolver = alive->resolver();
+  if (!resolver) co_return std::unexpected(stopping());
+  Resolver::Question question{.name = transfer->peer().host,
+                              .requester = transfer->request().requester,
+                              .patience = transfer->connect_patience()};
+  Result<Addresses> addresses =
+      co_await Resolver::resolve(std::move(resolver), std::move(question), std::move(stop));
+  if (!addresses) {
+    const Error& error = addresses.error();
+    co_return std::unexpected(error.kind() == ErrorKind::Cancelled ? stopping()
+                                                                   : transfer->unsent(error));
+  }
+  co_return transfer->set_addresses(*std::move(addresses));
+}
+
+// Everything that touches libcurl's connections is posted: a request may be made, and a stop
+// requested, from inside of a callback that libcurl has called.
+io::Task<Result<Response>> Client::carry_out(io::Loop& loop, std::weak_ptr<Impl> impl,
+                                             TransferPtr transfer, std::stop_token stop) {
   loop.post([impl, transfer] {
     const auto still_alive = impl.lock();
     if (!still_alive) transfer->fail_with(stopping());

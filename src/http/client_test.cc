@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "http/address_policy.h"
 #include "http/server.h"
 #include "http/test_support.h"
 #include "io/all.h"
@@ -15,15 +16,18 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <latch>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +39,7 @@ using testing::direct;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::Identity;
+using testing::NameServer;
 using ::testing::Not;
 using testing::run;
 using testing::ScriptedServer;
@@ -279,6 +284,41 @@ TEST_F(ClientTest, EndsAStreamThatFallsSilentAndNoOther) {
   EXPECT_EQ(body, "hi");
 }
 
+TEST_F(ClientTest, EndsAnAnswerThatTricklesAndNoOther) {
+  const auto trickle = [](std::string head, std::string_view piece) {
+    return [head = std::move(head), piece](Peer& peer) {
+      peer.read_head();
+      peer.write(head);
+      while (peer.write(piece))
+        std::this_thread::sleep_for(milliseconds(1));
+    };
+  };
+  const ScriptedServer body(trickle("HTTP/1.1 200 OK\r\n\r\n", "x"));
+  const ScriptedServer headers(trickle("HTTP/1.1 200 OK\r\n", "X: y\r\n"));
+  for (const ScriptedServer* server : {&body, &headers}) {
+    const auto response = send({.url = server->url(),
+                                .total_timeout = milliseconds(0),
+                                .pace_window = milliseconds(50),
+                                .pace_bytes_min = 1'000'000});
+
+    ASSERT_FALSE(response.has_value());
+    EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
+    EXPECT_THAT(response.error().message(), HasSubstr("too slow"));
+  }
+  // What is fast enough goes on, and so does what has not begun to answer.
+  std::latch has_waited(1);
+  const ScriptedServer late([&](Peer& peer) {
+    peer.read_head();
+    has_waited.wait();
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate");
+  });
+  const io::Loop::Timer tick = loop_.after(milliseconds(20), [&] { has_waited.count_down(); });
+  EXPECT_EQ(send({.url = late.url(), .pace_window = milliseconds(5), .pace_bytes_min = 1'000'000})
+                .value()
+                .body,
+            "late");
+}
+
 TEST_F(ClientTest, DeliversAStreamPieceByPiece) {
   // The server sends each piece when the one before has been seen.
   std::latch first_seen(1);
@@ -364,6 +404,23 @@ TEST_F(ClientTest, EndsAStreamWithTheErrorOfACallback) {
   EXPECT_EQ(from_bytes.error().kind(), ErrorKind::Expired);
 }
 
+TEST_F(ClientTest, EndsAStreamWhoseCallbackThrows) {
+  const ScriptedServer server([](Peer& peer) {
+    peer.read_head();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (peer.write("2\r\nhi\r\n")) {
+    }
+  });
+
+  const auto ended = stream(
+      {.url = server.url()},
+      {.on_headers = [](int, const Headers&) { return Result<>(); },
+       .on_bytes = [](std::string_view) -> Result<> { throw std::runtime_error("no room"); }});
+
+  EXPECT_EQ(ended.error().kind(), ErrorKind::Unavailable);
+  EXPECT_THAT(ended.error().message(), HasSubstr("no room"));
+}
+
 TEST_F(ClientTest, IsCancelledFromInsideOfACallback) {
   const ScriptedServer server([](Peer& peer) {
     peer.read_head();
@@ -428,6 +485,61 @@ TEST_F(ClientTest, TakesNewRequestsFromInsideOfACallback) {
   EXPECT_TRUE(outer.has_value());
   ASSERT_TRUE(inner->has_value()) << inner->error().message();
   EXPECT_EQ((*inner)->body, "inner");
+}
+
+TEST_F(ClientTest, SendsNothingThatMayNotBeSentAnyMore) {
+  std::atomic<int> requests = 0;
+  const ScriptedServer server([&](Peer& peer) {
+    // The second answer ends the connection: a server waits for those of its peers.
+    while (requests < 2 && !peer.read_head().empty()) {
+      const bool is_last = ++requests == 2;
+      peer.write(is_last ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+                         : "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  const auto transport = direct();
+  const auto put = [&](bool may_send) {
+    return send(
+        {.method = "DELETE", .url = server.url(), .transport = transport, .may_send = [may_send] {
+           return may_send;
+         }});
+  };
+
+  EXPECT_TRUE(put(true));
+  const auto on_a_kept_connection = put(false);
+
+  ASSERT_FALSE(on_a_kept_connection);
+  EXPECT_EQ(on_a_kept_connection.error().kind(), ErrorKind::Unavailable);
+  EXPECT_TRUE(was_never_sent(on_a_kept_connection.error()));
+  EXPECT_TRUE(put(true));
+  EXPECT_EQ(requests, 2);
+}
+
+TEST_F(ClientTest, SendsAWholeBodyWhileItMayAndNoMoreOfItAfter) {
+  std::vector<std::string> bodies;
+  const auto server = std::make_unique<Server>(loop_, ServerOptions{.body_bytes_max = limits::kMiB},
+                                               [&](ServerRequest request) -> io::Task<Response> {
+                                                 bodies.push_back(std::move(request.body));
+                                                 co_return Response{.status = 200};
+                                               });
+  ASSERT_TRUE(server->start());
+  const std::string body(600'000, 'x');
+  const auto put = [&](std::function<bool()> may_send) {
+    return send({.method = "PUT",
+                 .url = fmt::format("http://127.0.0.1:{}/", server->port()),
+                 .body = body,
+                 .transport = direct(),
+                 .may_send = std::move(may_send)});
+  };
+
+  EXPECT_TRUE(put([] { return true; }));
+  const auto cut = put([left = 5]() mutable { return --left > 0; });
+
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().kind(), ErrorKind::Unavailable);
+  EXPECT_FALSE(was_never_sent(cut.error()));
+  run(loop_, server->stop(milliseconds(10)));
+  EXPECT_EQ(bodies, std::vector<std::string>{body});
 }
 
 TEST_F(ClientTest, EndsWithItsOwner) {
@@ -573,6 +685,240 @@ TEST_F(ClientTest, UsesTheProxyItIsGiven) {
   EXPECT_THAT(head, StartsWith("GET http://127.0.0.1:1/x HTTP/1.1\r\n"));
 }
 
+// Of a URL with an address, the same with a name.
+std::string with_host(std::string url, std::string_view name) {
+  return url.replace(url.find("127.0.0.1"), 9, name);
+}
+
+class ClientNamesTest : public ClientTest {
+ protected:
+  void use(const NameServer& server) {
+    named_ = std::make_unique<Client>(loop_, ClientOptions{.name_servers = server.address()});
+  }
+  Result<Response> send_named(Request request, std::stop_token stop = {}) {
+    if (!request.transport) request.transport = transport_;
+    return run(loop_, named_->send(std::move(request), std::move(stop)));
+  }
+
+  std::unique_ptr<Client> named_;
+};
+
+TEST_F(ClientNamesTest, FindsServersByTheirNames) {
+  std::mutex mutex;
+  std::vector<std::string> asked;
+  const NameServer names([&](const std::string& name) {
+    const std::scoped_lock lock(mutex);
+    asked.push_back(name);
+    return NameServer::Reply{.addresses = {"127.0.0.1"}};
+  });
+  use(names);
+  const std::string url = with_host(serve_echo(), "Server.Example.com");
+
+  const auto response = send_named({.url = url, .body = "x"});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(find_header(last_.headers, "host"), url.substr(7, url.size() - 8));
+  const std::scoped_lock lock(mutex);
+  EXPECT_THAT(asked, ::testing::Each("server.example.com"));
+}
+
+TEST_F(ClientNamesTest, TriesEveryAddress) {
+  const NameServer names([](const std::string&) {
+    // Nothing listens at the first ones.
+    return NameServer::Reply{.addresses = {"::1", "127.1.2.3", "127.0.0.1"}};
+  });
+  use(names);
+
+  EXPECT_TRUE(send_named({.url = with_host(serve_echo(), "server.example.com")}).has_value());
+}
+
+TEST_F(ClientNamesTest, KeepsConnectionsOfAName) {
+  const NameServer names([](const std::string&) {
+    return NameServer::Reply{.addresses = {"127.0.0.1"}, .ttl_seconds = 0};
+  });
+  use(names);
+  const std::string url = with_host(serve_echo(), "server.example.com");
+
+  for (int request = 0; request < 5; ++request)
+    ASSERT_TRUE(send_named({.url = url}).has_value());
+
+  EXPECT_EQ(server_->connection_count(), 1U);
+}
+
+TEST_F(ClientNamesTest, TellsThatANameHasNoAddress) {
+  const NameServer names([](const std::string&) { return NameServer::Reply{.code = 3}; });
+  use(names);
+
+  const auto response = send_named({.url = "http://nowhere.example.com/"});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
+  EXPECT_TRUE(was_never_sent(response.error())) << response.error().message();
+  EXPECT_THAT(response.error().message(), StartsWith("GET http://nowhere.example.com/: "));
+}
+
+TEST_F(ClientNamesTest, WaitsForANameNoLongerThanForAConnection) {
+  const NameServer names([](const std::string&) { return std::nullopt; });
+  use(names);
+
+  const auto by_connect =
+      send_named({.url = "http://silent.example.com/", .connect_timeout = milliseconds(20)});
+  const auto by_total =
+      send_named({.url = "http://silent.example.com/", .total_timeout = milliseconds(20)});
+
+  EXPECT_TRUE(was_never_sent(by_connect.error())) << by_connect.error().message();
+  EXPECT_TRUE(was_never_sent(by_total.error())) << by_total.error().message();
+}
+
+TEST_F(ClientNamesTest, ServesOthersWhileANameIsAwaited) {
+  const NameServer names([](const std::string&) { return std::nullopt; });
+  use(names);
+  const std::string url = serve_echo();
+  std::stop_source stop;
+  std::optional<Result<Response>> result;
+  loop_.spawn([](io::Task<Result<Response>> task,
+                 std::optional<Result<Response>>& out) -> io::Task<> {
+    out.emplace(co_await std::move(task));
+  }(named_->send({.url = "http://silent.example.com/", .transport = transport_}, stop.get_token()),
+                                                       result));
+
+  for (int request = 0; request < 20; ++request)
+    EXPECT_TRUE(send_named({.url = url}).has_value());
+  EXPECT_FALSE(result.has_value());
+  stop.request_stop();
+  loop_.run_until([&] { return result.has_value(); });
+
+  EXPECT_EQ(result->error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(ClientNamesTest, EndsWithItsOwnerWhileANameIsAwaited) {
+  const NameServer names([](const std::string&) { return std::nullopt; });
+  use(names);
+  std::optional<Result<Response>> result;
+  loop_.spawn(
+      [](io::Task<Result<Response>> task, std::optional<Result<Response>>& out) -> io::Task<> {
+        out.emplace(co_await std::move(task));
+      }(named_->send({.url = "http://silent.example.com/", .transport = transport_}, {}), result));
+
+  named_.reset();
+  loop_.run_until([&] { return result.has_value(); });
+
+  EXPECT_EQ(result->error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(ClientNamesTest, ResolvesWhereRedirectsLead) {
+  const NameServer names(
+      [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.1"}}; });
+  use(names);
+  const ScriptedServer target(answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere"));
+  const ScriptedServer detour(
+      answer(fmt::format("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n",
+                         with_host(target.url("/there"), "target.example.com"))));
+
+  const auto response =
+      send_named({.url = with_host(detour.url(), "detour.example.com"), .redirects_max = 1});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(response->body, "here");
+}
+
+TEST_F(ClientNamesTest, ResolvesTheProxyAndNotWhatItIsFor) {
+  std::mutex mutex;
+  std::vector<std::string> asked;
+  const NameServer names([&](const std::string& name) {
+    const std::scoped_lock lock(mutex);
+    asked.push_back(name);
+    return NameServer::Reply{.addresses = {"127.0.0.1"}};
+  });
+  use(names);
+  const ScriptedServer proxy(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy"));
+
+  const auto response =
+      send_named({.url = "http://server.example.com/",
+                  .transport = std::make_shared<const Transport>(
+                      Transport{.proxy_url = with_host(proxy.url(), "proxy.example.com")})});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(response->body, "proxy");
+  const std::scoped_lock lock(mutex);
+  EXPECT_THAT(asked, ::testing::Each("proxy.example.com"));
+}
+
+// May reach what the public internet routes, and that.
+std::shared_ptr<const Transport> allowing(const std::vector<std::string>& addresses) {
+  return direct({.addresses = AddressPolicy::public_and(addresses).value()});
+}
+
+TEST_F(ClientNamesTest, ConnectsToNoAddressThatItsPolicyRefuses) {
+  const NameServer names(
+      [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.1", "::1"}}; });
+  use(names);
+  const std::string url = serve_echo();
+  // As many ways to write it as libcurl understands, and names.
+  for (const char* host :
+       {"127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0", "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]", "[::1]", "[::]", "localhost", "server.example.com"}) {
+    const auto response = send_named({.url = with_host(url, host), .transport = allowing({})});
+
+    ASSERT_FALSE(response.has_value()) << host;
+    EXPECT_EQ(response.error().kind(), ErrorKind::Denied) << host << response.error().message();
+  }
+  EXPECT_EQ(server_->connection_count(), 0U);
+  EXPECT_TRUE(send_named({.url = with_host(url, "server.example.com"),
+                          .transport = allowing({"127.0.0.1"})})
+                  .has_value());
+}
+
+TEST_F(ClientNamesTest, ConnectsToTheAllowedAddressesOfANameOnly) {
+  const NameServer names([](const std::string&) {
+    return NameServer::Reply{.addresses = {"127.0.0.1", "127.0.0.2"}};
+  });
+  use(names);
+  const std::string url = with_host(serve_echo(), "server.example.com");
+
+  EXPECT_TRUE(send_named({.url = url, .transport = allowing({"127.0.0.1"})}).has_value());
+  // Nothing listens there.
+  const auto other = send_named({.url = url, .transport = allowing({"127.0.0.2"})});
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind(), ErrorKind::Unavailable);
+}
+
+TEST_F(ClientNamesTest, LooksAtTheAddressOfEachRedirectAndOfEachRequest) {
+  std::atomic<bool> is_rebound = false;
+  const NameServer names([&](const std::string& name) {
+    const bool is_inside = name == "inside.example.com" || is_rebound;
+    return NameServer::Reply{.addresses = {is_inside ? "127.0.0.2" : "127.0.0.1"},
+                             .ttl_seconds = 0};
+  });
+  use(names);
+  for (const char* location : {"http://127.0.0.2/", "//127.0.0.2/", "http://inside.example.com/",
+                               "http://[::ffff:127.0.0.2]/", "http://2130706434/"}) {
+    const ScriptedServer detour(answer(
+        fmt::format("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", location)));
+    const auto response = send_named({.url = with_host(detour.url(), "outside.example.com"),
+                                      .transport = allowing({"127.0.0.1"}),
+                                      .redirects_max = 5});
+
+    ASSERT_FALSE(response.has_value()) << location;
+    EXPECT_EQ(response.error().kind(), ErrorKind::Denied) << response.error().message();
+  }
+  const std::string url = with_host(serve_echo(), "outside.example.com");
+  const auto transport = allowing({"127.0.0.1"});
+  EXPECT_TRUE(send_named({.url = url, .transport = transport}).has_value());
+  is_rebound = true;
+  EXPECT_EQ(send_named({.url = url, .transport = transport}).error().kind(), ErrorKind::Denied);
+}
+
+TEST_F(ClientNamesTest, LeavesAddressesToTheProxy) {
+  const NameServer names([](const std::string&) { return NameServer::Reply{.code = 3}; });
+  use(names);
+  const ScriptedServer proxy(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy"));
+  const auto transport = std::make_shared<const Transport>(
+      Transport{.proxy_url = proxy.url(), .addresses = AddressPolicy::public_and({}).value()});
+
+  EXPECT_EQ(send_named({.url = "http://10.0.0.1/", .transport = transport}).value().body, "proxy");
+}
+
 class ClientTlsTest : public ClientTest {
  protected:
   std::string serve_tls(const std::string& name, std::string client_ca_pem = {}) {
@@ -618,6 +964,22 @@ TEST_F(ClientTlsTest, VerifiesTheNameItIsGiven) {
   EXPECT_TRUE(named.has_value()) << named.error().message();
   EXPECT_FALSE(misnamed.has_value());
   EXPECT_FALSE(unnamed.has_value());
+}
+
+TEST_F(ClientTlsTest, VerifiesTheNameThatItLookedUp) {
+  const NameServer names(
+      [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.1"}}; });
+  Client named(loop_, {.name_servers = names.address()});
+  const std::string url = serve_tls("server.example.com");
+  const auto trusted = direct({.ca_pem = authority_.certificate_pem()});
+
+  const auto right = run(
+      loop_, named.send({.url = with_host(url, "server.example.com"), .transport = trusted}, {}));
+  const auto wrong = run(
+      loop_, named.send({.url = with_host(url, "other.example.com"), .transport = trusted}, {}));
+
+  EXPECT_TRUE(right.has_value()) << right.error().message();
+  EXPECT_FALSE(wrong.has_value());
 }
 
 TEST_F(ClientTlsTest, ShowsItsCertificate) {

@@ -156,11 +156,40 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] std::size_t connection_count() const { return connections_.size(); }
 
  private:
-  // What stop() needs to know of a connection.
+  enum class Phase : std::uint8_t {
+    Idle,      // No byte of the next request has come.
+    Reading,   // A part of it, or of the handshake.
+    Handling,  // The handler has it.
+    Writing,   // The client takes the response.
+    Leaving,   // It was ended here.
+  };
+  // What stop() and make_room() need to know of a connection, for as long as it is served.
   struct Connection {
-    explicit Connection(PlainStream& stream_in) : stream(stream_in) {}
+    Connection(Impl& server_in, PlainStream& stream_in)
+        : server(server_in), stream(stream_in), since(io::Loop::now()) {
+      server.connections_.insert(this);
+    }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    ~Connection() {
+      server.connections_.erase(this);
+      server.changed_.notify_all();
+    }
+    void enter(Phase next) {
+      if (phase == Phase::Leaving) return;
+      phase = next;
+      since = io::Loop::now();
+    }
+    void end() {
+      phase = Phase::Leaving;
+      error_code ignored;
+      stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    }
+
+    Impl& server;
     PlainStream& stream;
-    bool idle = true;  // Waits for a request of which no byte has come.
+    Phase phase = Phase::Idle;
+    Instant since;  // When it entered its phase.
   };
 
   static io::Task<> accept_all(std::shared_ptr<Impl> self);
@@ -171,6 +200,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
                                    Connection& connection);
   template <class Stream>
   io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
+  // Ends the connection that waits longest for its client. False: all of them wait for us.
+  [[nodiscard]] bool make_room();
 
   io::Loop& loop_;
   const ServerOptions options_;
@@ -217,7 +248,7 @@ io::Task<> Server::Impl::stop(Duration grace) {
   error_code ignored;
   acceptor_.close(ignored);
   for (Connection* connection : connections_) {
-    if (connection->idle) connection->stream.cancel();
+    if (connection->phase == Phase::Idle) connection->stream.cancel();
   }
   std::stop_source timeout;
   const auto timer = loop_.after(grace, [timeout]() mutable { timeout.request_stop(); });
@@ -232,7 +263,23 @@ void Server::Impl::close() {
   error_code ignored;
   acceptor_.close(ignored);
   for (Connection* connection : connections_)
-    connection->stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    connection->end();
+}
+
+// Idle ones first, then those whose request comes slowly, then those who take the response slowly:
+// whoever opens all the connections that there may be keeps nobody else away.
+bool Server::Impl::make_room() {
+  for (const Phase phase : {Phase::Idle, Phase::Reading, Phase::Writing}) {
+    Connection* oldest = nullptr;
+    for (Connection* connection : connections_) {
+      if (connection->phase != phase) continue;
+      if (oldest == nullptr || connection->since < oldest->since) oldest = connection;
+    }
+    if (oldest == nullptr) continue;
+    oldest->end();
+    return true;
+  }
+  return false;
 }
 
 io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
@@ -248,7 +295,9 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
       HANGAR_ASSERT((co_await self->loop_.sleep(kPause, {})).has_value(), "nobody stops it");
       continue;
     }
-    if (self->connections_.size() >= self->options_.connections_max) continue;  // Closes it.
+    if (self->connections_.size() >= self->options_.connections_max && !self->make_room()) {
+      continue;  // Closes it.
+    }
     self->loop_.spawn(self->tls_ ? serve_tls(self, std::move(socket))
                                  : serve(self, std::move(socket)));
   }
@@ -256,21 +305,18 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
 
 io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
   PlainStream stream(std::move(socket));
-  Connection connection(stream);
-  self->connections_.insert(&connection);
+  Connection connection(*self, stream);
   co_await serve_requests(self, stream, connection);
   error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  self->connections_.erase(&connection);
-  self->changed_.notify_all();
 }
 
 io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket) {
   const auto tls = self->tls_;  // Outlives the stream, also when it is replaced meanwhile.
   TlsStream stream(std::move(socket), *tls);
   PlainStream& plain = beast::get_lowest_layer(stream);
-  Connection connection(plain);
-  self->connections_.insert(&connection);
+  Connection connection(*self, plain);
+  connection.enter(Phase::Reading);
   plain.expires_after(self->options_.read_max);
   const error_code error = co_await run(self->loop_, [&](auto done) {
     stream.async_handshake(asio::ssl::stream_base::server, std::move(done));
@@ -282,8 +328,6 @@ io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socke
     plain.expires_after(self->options_.write_max);
     co_await run(self->loop_, [&](auto done) { stream.async_shutdown(std::move(done)); });
   }
-  self->connections_.erase(&connection);
-  self->changed_.notify_all();
 }
 
 template <class Stream>
@@ -293,7 +337,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
   beast::flat_buffer buffer(limits::kServerHeaderBytesMax + 64 * limits::kKiB);
   while (!self->stopping_) {
     // The first byte of a request ends idleness; from there on one deadline holds for all of it.
-    connection.idle = true;
+    connection.enter(Phase::Idle);
     if (buffer.size() == 0) {
       plain.expires_after(self->options_.idle_max);
       std::size_t count = 0;
@@ -308,7 +352,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
       if (error) co_return;
       buffer.commit(count);
     }
-    connection.idle = false;
+    connection.enter(Phase::Reading);
 
     bhttp::request_parser<bhttp::string_body> parser;
     parser.header_limit(static_cast<std::uint32_t>(limits::kServerHeaderBytesMax));
@@ -320,6 +364,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     if (error) {
       const Response refusal = refuse(error);
       if (refusal.status == 0) co_return;
+      connection.enter(Phase::Writing);
       auto message = to_message(refusal, 11, false);
       message.keep_alive(false);
       co_await self->write(stream, message);
@@ -330,8 +375,10 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     const bool keep_alive = parser.get().keep_alive();
     const bool is_head = parser.get().method() == bhttp::verb::head;
     plain.expires_never();
+    connection.enter(Phase::Handling);
     auto message =
         to_message(co_await self->handler_(to_request(parser.release())), version, is_head);
+    connection.enter(Phase::Writing);
     message.keep_alive(keep_alive && !self->stopping_);
     if (co_await self->write(stream, message) || !message.keep_alive()) co_return;
   }

@@ -41,8 +41,10 @@ struct ServerOptions {
   std::optional<Tls> tls = {};
 
   std::uint64_t body_bytes_max = limits::kObjectBytesMax;
-  std::size_t connections_max = limits::kServerConnectionsMax;  // Further ones are closed at once.
-  std::chrono::milliseconds read_max = limits::kServerReadMax;  // For one whole request.
+  // A further one takes the place of the one that has waited longest for its client; where all wait
+  // for the handler, it is closed at once.
+  std::size_t connections_max = limits::kServerConnectionsMax;
+  std::chrono::milliseconds read_max = limits::kServerReadMax;    // For one whole request.
   std::chrono::milliseconds write_max = limits::kServerWriteMax;  // For one whole response.
   std::chrono::milliseconds idle_max = limits::kServerIdleMax;    // Between two requests.
 };

@@ -213,14 +213,54 @@ TEST_F(ServerTest, CutsOffWhoeverDoesNotTakeTheResponse) {
   loop_.run_until([&] { return server_->connection_count() == 0; });
 }
 
-TEST_F(ServerTest, ClosesConnectionsBeyondItsBound) {
-  serve(echo, {.connections_max = 1, .idle_max = hours(1)});
-  const Peer first(server_->port());
-  loop_.run_until([&] { return server_->connection_count() == 1; });
+TEST_F(ServerTest, ServesTheNextClientHoweverManyConnectionsAreHeld) {
+  serve(
+      [](ServerRequest request) -> io::Task<Response> {
+        const bool is_large = request.path == "/large";
+        co_return Response{.status = 200, .body = std::string(is_large ? 64'000'000 : 2, 'x')};
+      },
+      {.connections_max = 3, .read_max = hours(1), .write_max = hours(1), .idle_max = hours(1)});
+  const Peer takes_nothing(server_->port());
+  takes_nothing.send("GET /large HTTP/1.1\r\n\r\n");
+  const Peer says_little(server_->port());
+  says_little.send("GET / HTTP/1.1\r\nX-");
+  const Peer says_nothing(server_->port());
+  loop_.run_until([&] { return server_->connection_count() == 3; });
+
+  // Each one holds its connection for good, and loses it to the next.
+  std::vector<std::unique_ptr<Peer>> others;
+  for (int client = 0; client < 10; ++client) {
+    others.push_back(std::make_unique<Peer>(server_->port()));
+    EXPECT_THAT(talk("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 200 OK"));
+    loop_.run_until([&] { return server_->connection_count() <= 3; });
+  }
+}
+
+TEST_F(ServerTest, TakesNoConnectionFromARequestThatIsHandled) {
+  const io::OneShot<bool> may_answer(loop_);
+  bool is_asked = false;
+  serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        is_asked = true;
+        co_await may_answer.wait();
+        co_return Response{.status = 200, .body = "done"};
+      },
+      {.connections_max = 1});
+  std::string answer;
+  std::thread thread([&, port = server_->port()] {
+    const Peer peer(port);
+    peer.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    answer = peer.read_all();
+  });
+  loop_.run_until([&] { return is_asked; });
 
   EXPECT_THAT(talk("GET / HTTP/1.1\r\n\r\n"), IsEmpty());
 
-  EXPECT_EQ(server_->connection_count(), 1U);
+  may_answer.set(true);
+  loop_.run_until([&] { return server_->connection_count() == 0; });
+  thread.join();
+
+  EXPECT_THAT(answer, HasSubstr("done"));
 }
 
 TEST_F(ServerTest, SurvivesClientsThatLeaveInTheMiddle) {

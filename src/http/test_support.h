@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -72,6 +73,32 @@ class ScriptedServer {
   int listener_ = -1;
   std::vector<std::jthread> peers_;
   std::jthread acceptor_;
+};
+
+// A DNS server on loopback that says whatever a test wants it to say, over UDP.
+class NameServer {
+ public:
+  struct Reply {
+    std::vector<std::string> addresses = {};  // Those of the other family are left out.
+    int code = 0;                             // 2: the server failed; 3: no such name.
+    std::uint32_t ttl_seconds = 60;
+  };
+  // Called on a thread of the server's; nothing: silence.
+  using Script = std::function<std::optional<Reply>(const std::string& name)>;
+
+  explicit NameServer(Script script);
+  ~NameServer();
+  NameServer(const NameServer&) = delete;
+  NameServer& operator=(const NameServer&) = delete;
+
+  [[nodiscard]] std::string address() const;  // "127.0.0.1:port".
+
+ private:
+  void answer_until_stopped();
+
+  Script script_;
+  int socket_ = -1;
+  std::jthread thread_;
 };
 
 // Runs one task to its end.

@@ -15,11 +15,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace hangar::http::testing {
 
@@ -164,6 +170,97 @@ void ScriptedServer::accept_until_stopped() {
       script_(peer);
       ::close(socket);
     });
+  }
+}
+
+namespace {
+
+struct DnsQuestion {
+  std::string name;
+  unsigned type = 0;
+  std::size_t end = 0;  // Of the question, in the message.
+};
+
+// Of a message of c-ares, which is well-formed.
+DnsQuestion read_question(const std::vector<std::uint8_t>& message) {
+  constexpr std::size_t kHeaderBytes = 12;
+  DnsQuestion question;
+  std::size_t at = kHeaderBytes;
+  while (const std::size_t length = message.at(at++)) {
+    if (!question.name.empty()) question.name += '.';
+    question.name.append(message.begin() + static_cast<std::ptrdiff_t>(at),
+                         message.begin() + static_cast<std::ptrdiff_t>(at + length));
+    at += length;
+  }
+  question.type = message.at(at) * 256U + message.at(at + 1);
+  question.end = at + 4;
+  return question;
+}
+
+std::vector<std::uint8_t> dns_answer(std::vector<std::uint8_t> message, const DnsQuestion& question,
+                                     const NameServer::Reply& reply) {
+  constexpr unsigned kIpv6 = 28;
+  const int family = question.type == kIpv6 ? AF_INET6 : AF_INET;
+  const std::uint8_t length = question.type == kIpv6 ? 16 : 4;
+  message.resize(question.end);
+  message.at(2) = 0x84;  // An answer, authoritative.
+  message.at(3) = static_cast<std::uint8_t>(0x80 | reply.code);
+  std::uint8_t count = 0;
+  for (const std::string& address : reply.addresses) {
+    std::array<std::uint8_t, 16> bytes{};
+    if (::inet_pton(family, address.c_str(), bytes.data()) != 1) continue;
+    ++count;
+    const auto octet = [&reply](int shift) {
+      return static_cast<std::uint8_t>(reply.ttl_seconds >> shift);
+    };
+    message.insert(message.end(), {0xc0, 12, 0, static_cast<std::uint8_t>(question.type), 0, 1,
+                                   octet(24), octet(16), octet(8), octet(0), 0, length});
+    message.insert(message.end(), bytes.begin(), bytes.begin() + length);
+  }
+  message.at(7) = count;
+  message.at(9) = 0;   // No authority,
+  message.at(11) = 0;  // and nothing additional.
+  return message;
+}
+
+}  // namespace
+
+NameServer::NameServer(Script script) : script_(std::move(script)) {
+  socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  thread_ = std::jthread([this] { answer_until_stopped(); });
+}
+
+NameServer::~NameServer() {
+  ::shutdown(socket_, SHUT_RDWR);  // Ends the recvfrom, although there is no connection.
+  thread_.join();
+  ::close(socket_);
+}
+
+std::string NameServer::address() const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+}
+
+void NameServer::answer_until_stopped() {
+  while (true) {
+    std::vector<std::uint8_t> message(512);
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    const ssize_t count = ::recvfrom(socket_, message.data(), message.size(), 0,
+                                     reinterpret_cast<sockaddr*>(&from), &size);
+    if (count <= 0) return;
+    message.resize(static_cast<std::size_t>(count));
+    const DnsQuestion question = read_question(message);
+    const std::optional<Reply> reply = script_(question.name);
+    if (!reply) continue;
+    message = dns_answer(std::move(message), question, *reply);
+    ::sendto(socket_, message.data(), message.size(), 0, reinterpret_cast<sockaddr*>(&from), size);
   }
 }
 

@@ -5,10 +5,15 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/internal/network.h"
+#include "http/internal/proxy.h"
+#include "http/internal/resolver.h"
 #include "io/loop.h"
+#include "io/task.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -17,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -29,6 +35,11 @@ namespace hangar::http::internal {
 namespace {
 
 constexpr std::string_view kNeverSent = " (nothing was sent)";
+
+// A request without a connect time-out: libcurl's default.
+constexpr std::chrono::seconds kConnectMax{300};
+// The text of a redirect, which nobody reads.
+constexpr std::uint64_t kRedirectBodyBytesMax = 64 * limits::kKiB;
 
 struct UrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
@@ -53,6 +64,38 @@ void set(CURL* easy, CURLoption option, T value) {
 curl_blob to_blob(const std::string& bytes) {
   // A connection, which outlives its request, makes copies of its own.
   return {.data = const_cast<char*>(bytes.data()), .len = bytes.size(), .flags = CURL_BLOB_NOCOPY};
+}
+
+char to_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool equals_ignoring_case(std::string_view left, std::string_view right) {
+  return std::ranges::equal(left, right, {}, to_lower, to_lower);
+}
+
+// `host` as curl_url_get() has it: an IPv6 address is in brackets.
+Transfer::Peer to_peer(std::string host, std::string port) {
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  std::ranges::transform(host, host.begin(), to_lower);
+  const bool is_address = parse_address(host).has_value();
+  return {.host = std::move(host), .port = std::move(port), .is_address = is_address};
+}
+
+// With these the proxy resolves the server's name, as Go's clients have it; with libcurl's socks5
+// and socks4 libcurl would.
+std::string resolving_scheme(const std::string& scheme) {
+  if (scheme == "socks5") return "socks5h";
+  if (scheme == "socks4" || scheme == "socks") return "socks4a";
+  return scheme;
+}
+
+int refuse_to_resolve(void* /*state*/, void* /*reserved*/, void* /*data*/) {
+  return 1;
+}
+
+std::string without_secrets(const std::string& url) {
+  return url.substr(0, url.find_first_of("?@"));
 }
 
 bool is_token(std::string_view text) {
@@ -84,6 +127,10 @@ int status_of(std::string_view line) {
     status = status * 10 + (c - '0');
   }
   return status;
+}
+
+bool is_read(const Request& request) {
+  return request.method == "GET" || request.method == "HEAD";
 }
 
 bool is_redirect(const Response& response) {
@@ -130,9 +177,12 @@ std::string without_time(std::string_view said) {
 Transfer::Transfer(io::Loop& loop, Request request, std::optional<Client::StreamHandler> handler)
     : request_(std::move(request)),
       handler_(std::move(handler)),
+      loop_(loop),
       done_(loop),
       easy_(curl_easy_init()),
-      last_arrival_(io::Loop::now()) {
+      asked_at_(io::Loop::now()),
+      created_at_(asked_at_),
+      last_arrival_(asked_at_) {
   HANGAR_ASSERT(easy_ != nullptr, "out of memory");
   if (request_.response_bytes_max == 0) {
     request_.response_bytes_max =
@@ -140,7 +190,7 @@ Transfer::Transfer(io::Loop& loop, Request request, std::optional<Client::Stream
   }
 }
 
-Result<> Transfer::prepare() {
+Result<> Transfer::prepare(const ProxyEnvironment& proxies) {
   CURL* easy = easy_.get();
   set(easy, CURLOPT_ERRORBUFFER, error_text_.data());
   set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
@@ -156,12 +206,114 @@ Result<> Transfer::prepare() {
   set(easy, CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
   set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
+  if (request_.may_send) {
+    set(easy, CURLOPT_PREREQFUNCTION, &Transfer::on_send);
+    set(easy, CURLOPT_PREREQDATA, static_cast<void*>(this));
+  }
   HANGAR_TRY(set_url());
   HANGAR_TRY(set_method());
   HANGAR_TRY(set_headers());
+  HANGAR_TRY(set_proxy(proxies));
   set_transport();
-  set_limits();
+  // Each redirect leads to a name that has to be resolved: see follow().
+  set(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  // libcurl's resolver is a thread that it joins on the loop.
+  if (!peer_.is_address) set(easy, CURLOPT_RESOLVER_START_FUNCTION, &refuse_to_resolve);
+  if (peer_.is_address && !may_connect_to(peer_.host)) return std::unexpected(address_error());
   return {};
+}
+
+Duration Transfer::connect_patience() const {
+  Duration patience = request_.connect_timeout.count() == 0 ? Duration(kConnectMax)
+                                                            : Duration(request_.connect_timeout);
+  if (request_.total_timeout.count() != 0) {
+    patience = std::min<Duration>(patience, asked_at_ + request_.total_timeout - created_at_);
+  }
+  return patience;
+}
+
+bool Transfer::may_connect_to(const std::string& address) const {
+  return is_proxied_ || request_.transport->addresses.allows(address);
+}
+
+Error Transfer::address_error() const {
+  return unsent({ErrorKind::Denied,
+                 fmt::format("the address of {} is not one that may be connected to", peer_.host)});
+}
+
+Result<> Transfer::set_addresses(Addresses addresses) {
+  std::erase_if(addresses, [this](const std::string& one) { return !may_connect_to(one); });
+  if (addresses.empty()) return std::unexpected(address_error());
+  const std::string entry =
+      fmt::format("{}:{}:{}", peer_.host, peer_.port, fmt::join(addresses, ","));
+  names_.reset(curl_share_init());
+  resolved_.reset(curl_slist_append(nullptr, entry.c_str()));
+  HANGAR_ASSERT(names_ != nullptr && resolved_ != nullptr, "out of memory");
+  curl_share_setopt(names_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+  set(easy(), CURLOPT_SHARE, names_.get());
+  set(easy(), CURLOPT_RESOLVE, resolved_.get());
+  return {};
+}
+
+Result<> Transfer::begin(Instant now) {
+  const auto ms_left = [now](Instant since, std::chrono::milliseconds timeout) {
+    return static_cast<long>(
+        std::chrono::ceil<std::chrono::milliseconds>(since + timeout - now).count());
+  };
+  const Error too_late(ErrorKind::Unavailable, "timed out");
+  // Zero means no limit for the whole, and libcurl's kConnectMax for connecting.
+  if (request_.connect_timeout.count() != 0) {
+    const long connect_ms = ms_left(created_at_, request_.connect_timeout);
+    if (connect_ms <= 0) return std::unexpected(unsent(too_late));
+    set(easy(), CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+  }
+  if (request_.total_timeout.count() != 0) {
+    const long total_ms = ms_left(asked_at_, request_.total_timeout);
+    if (total_ms <= 0) return std::unexpected(unsent(too_late));
+    set(easy(), CURLOPT_TIMEOUT_MS, total_ms);
+  }
+  last_arrival_ = now;
+  return {};
+}
+
+Error Transfer::unsent(const Error& error) const {
+  std::string message = fmt::format("{}: {}", shown_, error.message());
+  if (error.kind() == ErrorKind::Unavailable && redirects_ == 0) message += kNeverSent;
+  return {error.kind(), std::move(message)};
+}
+
+Result<std::shared_ptr<Transfer>> Transfer::follow(const ProxyEnvironment& proxies) {
+  if (redirects_ >= request_.redirects_max) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("{}: more than {} redirects", shown_, request_.redirects_max));
+  }
+  const Url url(curl_url());
+  HANGAR_ASSERT(url != nullptr, "out of memory");
+  const std::string location(find_header(response_.headers, "location").value_or(""));
+  // It may be relative to the URL before it, which has been read once.
+  (void)curl_url_set(url.get(), CURLUPART_URL, request_.url.c_str(), CURLU_PATH_AS_IS);
+  const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, location.c_str(), CURLU_URLENCODE);
+  const std::string scheme = url_part(url.get(), CURLUPART_SCHEME);
+  if (code != CURLUE_OK || (scheme != "https" && (encrypted_ || scheme != "http"))) {
+    return fail(ErrorKind::Unavailable, fmt::format("{}: redirected to what is not {} URL", shown_,
+                                                    encrypted_ ? "an https" : "an http or https"));
+  }
+  const Peer origin = to_peer(url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE),
+                              url_part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+  Request request = std::move(request_);
+  request.url = url_part(url.get(), CURLUPART_URL);
+  if (scheme != scheme_ || origin != origin_) {
+    std::erase_if(request.headers, [](const auto& header) {
+      return equals_ignoring_case(header.first, "authorization") ||
+             equals_ignoring_case(header.first, "cookie") ||
+             equals_ignoring_case(header.first, "host");
+    });
+  }
+  auto next = std::make_shared<Transfer>(loop_, std::move(request), std::move(handler_));
+  next->asked_at_ = asked_at_;
+  next->redirects_ = redirects_ + 1;
+  HANGAR_TRY(next->prepare(proxies));
+  return next;
 }
 
 bool Transfer::has_begun() const {
@@ -190,21 +342,25 @@ bool Transfer::set_up_again(CURLcode code) {
   set(easy(), CURLOPT_FRESH_CONNECT, 1L);
   set(easy(), CURLOPT_FORBID_REUSE, 1L);
   response_ = {};
+  uploaded_bytes_ = 0;
   return true;
 }
 
 void Transfer::complete(CURLcode code) {
   idle_timer.cancel();
+  pace_timer.cancel();
   // libcurl takes an answer that ends within its headers for one without a body, and drops one that
   // comes before the whole request was taken (an API server that refuses a large body at once).
   if (code == CURLE_OK && !headers_ended_) code = CURLE_PARTIAL_FILE;
   if (code != CURLE_OK && is_whole()) code = CURLE_OK;
+  // The text of a redirect may be cut, or longer than we read.
+  if (is_redirected_) code = CURLE_OK;
   if (failure_) {
     done_.set(std::unexpected(*std::move(failure_)));
   } else if (code != CURLE_OK) {
     done_.set(std::unexpected(to_error(code)));
   } else {
-    done_.set(std::move(response_));
+    done_.set(is_redirected_ ? Response{} : std::move(response_));  // follow() needs it.
   }
 }
 
@@ -218,17 +374,79 @@ Error Transfer::idle_error() const {
           fmt::format("{}: nothing arrived for {}", shown_, to_go_duration(request_.idle_timeout))};
 }
 
-std::size_t Transfer::on_header(char* bytes, std::size_t size, std::size_t count, void* self) {
-  // Fewer than given: libcurl ends the transfer with CURLE_WRITE_ERROR.
-  return static_cast<Transfer*>(self)->take_header({bytes, size * count}) ? size * count : 0;
+bool Transfer::keeps_pace() {
+  const bool keeps =
+      !arrived_before_ || arrived_bytes_ - *arrived_before_ >= request_.pace_bytes_min;
+  if (arrived_bytes_ > 0) arrived_before_ = arrived_bytes_;
+  return keeps;
 }
 
-std::size_t Transfer::on_body(char* bytes, std::size_t size, std::size_t count, void* self) {
-  return static_cast<Transfer*>(self)->take_body({bytes, size * count}) ? size * count : 0;
+Error Transfer::pace_error() const {
+  return {ErrorKind::Unavailable,
+          fmt::format("{}: too slow, fewer than {} bytes in {}", shown_, request_.pace_bytes_min,
+                      to_go_duration(request_.pace_window))};
+}
+
+std::size_t Transfer::on_header(char* bytes, std::size_t size, std::size_t count,
+                                void* self) noexcept {
+  return static_cast<Transfer*>(self)->take(&Transfer::take_header, {bytes, size * count});
+}
+
+std::size_t Transfer::on_body(char* bytes, std::size_t size, std::size_t count,
+                              void* self) noexcept {
+  return static_cast<Transfer*>(self)->take(&Transfer::take_body, {bytes, size * count});
+}
+
+// libcurl knows nothing of exceptions: the request's owner gets an error.
+std::size_t Transfer::take(Take part, std::string_view bytes) noexcept {
+  try {
+    if ((this->*part)(bytes)) return bytes.size();
+  } catch (...) {
+    fail_with(io::error_of_exception());
+  }
+  return 0;  // Fewer than given: libcurl ends the transfer with CURLE_WRITE_ERROR.
+}
+
+int Transfer::on_send(void* self, char* /*peer_address*/, char* /*own_address*/, int /*peer_port*/,
+                      int /*own_port*/) noexcept {
+  return static_cast<Transfer*>(self)->may_send() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t Transfer::on_upload(char* buffer, std::size_t size, std::size_t count,
+                                void* self) noexcept {
+  auto& transfer = *static_cast<Transfer*>(self);
+  if (!transfer.may_send()) return CURL_READFUNC_ABORT;
+  const std::string_view body = transfer.request_.body;
+  const std::size_t copied = body.copy(buffer, size * count, transfer.uploaded_bytes_);
+  transfer.uploaded_bytes_ += copied;
+  return copied;
+}
+
+int Transfer::on_rewind(void* self, curl_off_t offset, int origin) noexcept {
+  auto& transfer = *static_cast<Transfer*>(self);
+  if (origin != SEEK_SET || offset < 0 || std::cmp_greater(offset, transfer.request_.body.size())) {
+    return CURL_SEEKFUNC_CANTSEEK;
+  }
+  transfer.uploaded_bytes_ = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+bool Transfer::may_send() noexcept {
+  try {
+    if (request_.may_send()) return true;
+    const bool is_begun = uploaded_bytes_ > 0 || goes_again_ || redirects_ > 0;
+    fail_with(
+        Error(ErrorKind::Unavailable, fmt::format("{}: held back: it may not be sent any more{}",
+                                                  shown_, is_begun ? "" : kNeverSent)));
+  } catch (...) {
+    fail_with(io::error_of_exception());
+  }
+  return false;
 }
 
 bool Transfer::take_header(std::string_view line) {
   last_arrival_ = io::Loop::now();
+  arrived_bytes_ += line.size();
   if (failure_) return false;
   if (headers_ended_) return true;  // Trailers.
   if (line.starts_with("HTTP/")) {
@@ -253,11 +471,9 @@ bool Transfer::take_header(std::string_view line) {
 
 bool Transfer::take_headers_end() {
   if (response_.status < 200) return true;  // Interim: the real one follows.
-  if (is_redirect(response_) && request_.redirects_max > 0) {
-    ++redirects_;
-    return true;  // libcurl follows it, or fails with CURLE_TOO_MANY_REDIRECTS.
-  }
   headers_ended_ = true;
+  is_redirected_ = request_.redirects_max > 0 && is_read(request_) && is_redirect(response_);
+  if (is_redirected_) return true;
   if (!handler_) return true;
   if (auto result = handler_->on_headers(response_.status, response_.headers); !result) {
     fail_with(std::move(result).error());
@@ -267,8 +483,10 @@ bool Transfer::take_headers_end() {
 
 bool Transfer::take_body(std::string_view bytes) {
   last_arrival_ = io::Loop::now();
+  arrived_bytes_ += bytes.size();
   if (failure_) return false;
   body_bytes_ += bytes.size();
+  if (is_redirected_) return body_bytes_ <= kRedirectBodyBytesMax;
   if (body_bytes_ > request_.response_bytes_max) {
     fail_with(Error(ErrorKind::LimitExceeded, fmt::format("{}: a body of more than {} bytes",
                                                           shown_, request_.response_bytes_max)));
@@ -296,17 +514,23 @@ Result<> Transfer::set_url() {
   const std::string scheme = url_part(url.get(), CURLUPART_SCHEME);
   if (code != CURLUE_OK || (scheme != "http" && scheme != "https") || request_.url.contains('\0')) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no http or https URL",
-                            request_.url.substr(0, request_.url.find_first_of("?@"))));
+                fmt::format("\"{}\" is not an http or https URL", without_secrets(request_.url)));
   }
-  const std::string host = url_part(url.get(), CURLUPART_HOST);
+  // As libcurl has it in its cache of names.
+  const std::string host = url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE);
+  if (host.empty()) {
+    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" has a host that is not a valid name",
+                                                     without_secrets(request_.url)));
+  }
   const std::string port = url_part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
   const std::string shown_port = url_part(url.get(), CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   const std::string authority = shown_port.empty() ? host : host + ":" + shown_port;
   shown_ = fmt::format("{} {}://{}{}", request_.method, scheme, authority,
                        url_part(url.get(), CURLUPART_PATH));
 
+  scheme_ = scheme;
   encrypted_ = scheme == "https";
+  origin_ = to_peer(host, port);
   const std::string& server_name = request_.transport->server_name;
   if (encrypted_ && !server_name.empty() && server_name != host) {
     // libcurl takes the name for SNI and verification from the URL: it is put there, the connection
@@ -321,7 +545,6 @@ Result<> Transfer::set_url() {
   }
   set(easy(), CURLOPT_URL, url_part(url.get(), CURLUPART_URL).c_str());
   set(easy(), CURLOPT_PROTOCOLS_STR, "http,https");
-  set(easy(), CURLOPT_REDIR_PROTOCOLS_STR, encrypted_ ? "https" : "http,https");
   return {};
 }
 
@@ -336,14 +559,26 @@ Result<> Transfer::set_method() {
   }
   if (!request_.body.empty() || method == "POST" || method == "PUT" || method == "PATCH") {
     set(easy(), CURLOPT_POST, 1L);
-    set(easy(), CURLOPT_POSTFIELDS, request_.body.data());
-    set(easy(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+    set_body();
     if (method != "POST") set(easy(), CURLOPT_CUSTOMREQUEST, method.c_str());
     return {};
   }
   set(easy(), CURLOPT_HTTPGET, 1L);
   if (method != "GET") set(easy(), CURLOPT_CUSTOMREQUEST, method.c_str());
   return {};
+}
+
+void Transfer::set_body() {
+  set(easy(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  if (!request_.may_send) {
+    set(easy(), CURLOPT_POSTFIELDS, request_.body.data());
+    return;
+  }
+  set(easy(), CURLOPT_READFUNCTION, &Transfer::on_upload);
+  set(easy(), CURLOPT_READDATA, static_cast<void*>(this));
+  // A connection that turns out to be closed is replaced, and the body begins anew.
+  set(easy(), CURLOPT_SEEKFUNCTION, &Transfer::on_rewind);
+  set(easy(), CURLOPT_SEEKDATA, static_cast<void*>(this));
 }
 
 Result<> Transfer::set_headers() {
@@ -370,6 +605,40 @@ Result<> Transfer::set_headers() {
   return {};
 }
 
+// Also when there is none: libcurl would look into the environment itself.
+Result<> Transfer::set_proxy(const ProxyEnvironment& proxies) {
+  const Transport& transport = *request_.transport;
+  peer_ = origin_;
+  std::string chosen;
+  if (!transport.direct) {
+    chosen = transport.proxy_url.empty() ? proxies.proxy_for(scheme_, origin_.host)
+                                         : transport.proxy_url;
+  }
+  set(easy(), CURLOPT_NOPROXY, "");
+  if (chosen.empty()) {
+    set(easy(), CURLOPT_PROXY, "");
+    return {};
+  }
+  if (!chosen.contains("://")) chosen.insert(0, "http://");
+  const Url url(curl_url());
+  HANGAR_ASSERT(url != nullptr, "out of memory");
+  const CURLUcode code =
+      curl_url_set(url.get(), CURLUPART_URL, chosen.c_str(), CURLU_NON_SUPPORT_SCHEME);
+  const std::string scheme = resolving_scheme(url_part(url.get(), CURLUPART_SCHEME));
+  const std::string host = url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE);
+  if (code != CURLUE_OK || host.empty()) {
+    return fail(ErrorKind::InvalidInput, fmt::format("{}: the proxy to use is not a URL", shown_));
+  }
+  std::string port = url_part(url.get(), CURLUPART_PORT);
+  if (port.empty()) port = scheme == "https" ? "443" : "1080";  // libcurl's defaults.
+  curl_url_set(url.get(), CURLUPART_SCHEME, scheme.c_str(), CURLU_NON_SUPPORT_SCHEME);
+  curl_url_set(url.get(), CURLUPART_PORT, port.c_str(), 0);
+  set(easy(), CURLOPT_PROXY, url_part(url.get(), CURLUPART_URL).c_str());
+  peer_ = to_peer(host, std::move(port));
+  is_proxied_ = true;
+  return {};
+}
+
 void Transfer::set_transport() {
   const Transport& transport = *request_.transport;
   if (may_use_http2()) {
@@ -378,12 +647,6 @@ void Transfer::set_transport() {
     set(easy(), CURLOPT_PIPEWAIT, 1L);
   } else {
     set(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  }
-  if (transport.direct) {
-    set(easy(), CURLOPT_PROXY, "");
-  } else if (!transport.proxy_url.empty()) {
-    set(easy(), CURLOPT_PROXY, transport.proxy_url.c_str());
-    set(easy(), CURLOPT_NOPROXY, "");  // Chosen for this server: the environment has no say.
   }
   if (transport.skip_verify) {
     set(easy(), CURLOPT_SSL_VERIFYPEER, 0L);
@@ -412,20 +675,10 @@ void Transfer::set_transport() {
   set(easy(), CURLOPT_TCP_KEEPINTVL, kProbeSeconds);
 }
 
-void Transfer::set_limits() {
-  // Zero means no limit for the whole, and libcurl's default of 300 s for connecting.
-  set(easy(), CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count()));
-  set(easy(), CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_timeout.count()));
-  set(easy(), CURLOPT_FOLLOWLOCATION, request_.redirects_max > 0 ? 1L : 0L);
-  set(easy(), CURLOPT_MAXREDIRS, static_cast<long>(request_.redirects_max));
-  set(easy(), CURLOPT_UNRESTRICTED_AUTH, 0L);
-}
-
 Error Transfer::to_error(CURLcode code) const {
   const std::string_view said(error_text_.data());
   std::string message =
       fmt::format("{}: {}", shown_, without_time(said.empty() ? curl_easy_strerror(code) : said));
-  if (code == CURLE_TOO_MANY_REDIRECTS) return {ErrorKind::LimitExceeded, std::move(message)};
   if (!has_begun() && redirects_ == 0) message += kNeverSent;
   return {ErrorKind::Unavailable, std::move(message)};
 }

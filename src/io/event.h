@@ -52,12 +52,16 @@ class OneShot {
   };
   struct Awaiter {
     State& state;
+    Loop::ActivityName activity = nullptr;
     [[nodiscard]] bool await_ready() const noexcept { return state.value.has_value(); }
-    void await_suspend(std::coroutine_handle<> handle) const {
+    void await_suspend(std::coroutine_handle<> handle) {
       HANGAR_ASSERT(!state.awaiting, "a OneShot has one waiter");
       state.awaiting = handle;
+      activity = state.loop.activity();
     }
-    void await_resume() const noexcept {}
+    void await_resume() noexcept {
+      if (activity) state.loop.set_activity(std::move(activity));
+    }
   };
 
   std::shared_ptr<State> state_;

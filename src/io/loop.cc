@@ -16,26 +16,29 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace hangar::io {
 
-namespace {
-
 // A coroutine that nobody awaits: it destroys itself at its end.
-struct Detached {
+struct internal::Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
@@ -45,15 +48,68 @@ struct Detached {
   };
 };
 
-Detached run_detached(Task<void> task, std::size_t& running) {
-  ++running;
-  co_await std::move(task);
-  --running;
-}
+namespace {
 
 using Descriptor = boost::asio::posix::stream_descriptor;
 
 }  // namespace
+
+// What is known of the turns of a loop.
+struct Loop::Turns {
+  Observer observer;
+  // When the present turn began; zero: the loop waits.
+  std::atomic<Instant::rep> began = 0;
+  ActivityName activity;
+  // The last activity of the present turn: still there when its task has ended, or has thrown.
+  // Changed by the loop thread, which therefore reads it without the lock.
+  ActivityName latest;
+  std::mutex latest_mutex;
+
+  void set_latest(ActivityName name) {
+    const std::scoped_lock lock(latest_mutex);
+    latest.swap(name);  // The old one is destroyed without the lock.
+  }
+  [[nodiscard]] std::string_view latest_text() const {
+    return latest ? std::string_view(*latest) : std::string_view();
+  }
+};
+
+// The time between two waits that one handler takes. Handlers of Asio's own sockets (http::Server)
+// have none.
+class Loop::Turn {
+ public:
+  template <class Work>
+  static void run(Loop& loop, Work& work) {
+    const Turn turn(*loop.turns_);
+    try {
+      work();
+    } catch (...) {
+      loop.report_exception();
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  explicit Turn(Turns& turns) : turns_(turns), began_(now()) {
+    turns_.began.store(began_.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  ~Turn() {
+    turns_.began.store(0, std::memory_order_relaxed);
+    if (turns_.observer.on_turn) {
+      try {
+        turns_.observer.on_turn(now() - began_, turns_.latest_text());
+      } catch (...) {
+        // No memory to say so: the turn itself is over.
+      }
+    }
+    turns_.activity.reset();
+    if (turns_.latest) turns_.set_latest(nullptr);
+  }
+
+  Turns& turns_;
+  const Instant began_;
+};
 
 // A descriptor as Asio sees it. epoll takes each only once, so that the watches of both directions
 // share it.
@@ -101,7 +157,9 @@ class DescriptorWatch final : public Loop::Watch {
       if (!state->watched) return;
       // Copied: the callee may destroy this watch.
       const auto keep = state;
-      if (error != boost::asio::error::operation_aborted) keep->on_ready();
+      if (error != boost::asio::error::operation_aborted) {
+        Loop::Turn::run(state->watched->loop, keep->on_ready);
+      }
       if (keep->watched) wait(keep);
     });
   }
@@ -114,8 +172,10 @@ class DescriptorWatch final : public Loop::Watch {
 // Work from other threads. Asio would take it too, but wakes the loop while it holds the lock that
 // the loop needs first: each answer of a worker would take two more switches of threads.
 struct Loop::Inbox {
-  explicit Inbox(boost::asio::io_context& context_in)
-      : context(context_in), wake(context, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  explicit Inbox(Loop& loop_in)
+      : loop(loop_in),
+        context(loop.asio().context),
+        wake(context, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     wait();
   }
 
@@ -142,11 +202,13 @@ struct Loop::Inbox {
                              arrived.swap(waiting);
                            }
                            for (auto& work : arrived)
-                             boost::asio::post(context,
-                                               [work = std::move(work)]() mutable { work(); });
+                             boost::asio::post(context, [this, work = std::move(work)]() mutable {
+                               Turn::run(loop, work);
+                             });
                          });
   }
 
+  Loop& loop;
   boost::asio::io_context& context;
   Descriptor wake;  // An eventfd.
   std::uint64_t count = 0;
@@ -177,16 +239,19 @@ void Loop::Timer::cancel() {
   state->timer.cancel();
 }
 
-Loop::Loop() : asio_(std::make_unique<Asio>()), inbox_(std::make_unique<Inbox>(asio_->context)) {}
+Loop::Loop()
+    : asio_(std::make_unique<Asio>()),
+      turns_(std::make_unique<Turns>()),
+      inbox_(std::make_unique<Inbox>(*this)) {}
 Loop::~Loop() = default;
 
 void Loop::run() {
   asio_->thread = std::this_thread::get_id();
   const auto guard = boost::asio::make_work_guard(asio_->context);
   asio_->context.restart();
-  asio_->context.run();
+  run_contained([this] { asio_->context.run(); });
   asio_->context.restart();
-  asio_->context.poll();
+  run_contained([this] { asio_->context.poll(); });
 }
 
 void Loop::run_until(const std::function<bool()>& done) {
@@ -194,7 +259,30 @@ void Loop::run_until(const std::function<bool()>& done) {
   const auto guard = boost::asio::make_work_guard(asio_->context);
   asio_->context.restart();
   while (!done() && !asio_->context.stopped())
-    asio_->context.run_one();
+    run_contained([this] { asio_->context.run_one(); });
+}
+
+// Asio goes on after a handler that threw.
+template <class Step>
+void Loop::run_contained(Step step) {
+  while (true) {
+    try {
+      step();
+      return;
+    } catch (...) {
+      report_exception();
+    }
+  }
+}
+
+// Inside of a catch block.
+void Loop::report_exception() const {
+  if (!turns_->observer.on_exception) throw;
+  try {
+    turns_->observer.on_exception(error_of_exception(), turns_->latest_text());
+  } catch (...) {
+    // No memory to say so: what threw is over, and the loop goes on.
+  }
 }
 
 void Loop::stop() {
@@ -202,7 +290,10 @@ void Loop::stop() {
 }
 
 Instant Loop::now() {
-  return std::chrono::steady_clock::now();
+  timespec time{};
+  // CLOCK_MONOTONIC, which std::chrono::steady_clock reads, stops with the machine.
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 WallTime Loop::wall_now() {
   return std::chrono::system_clock::now();
@@ -219,15 +310,57 @@ void Loop::post(std::move_only_function<void()> work) {
     inbox_->push(std::move(work));
     return;
   }
-  boost::asio::post(asio_->context, [work = std::move(work)]() mutable { work(); });
+  boost::asio::post(asio_->context,
+                    [this, work = std::move(work)]() mutable { Turn::run(*this, work); });
+}
+
+internal::Detached Loop::run_detached(Loop& loop, Task<void> task) {
+  ++loop.spawned_count_;
+  try {
+    co_await std::move(task);
+  } catch (...) {
+    loop.report_exception();
+  }
+  --loop.spawned_count_;
 }
 
 void Loop::spawn(Task<void> task) {
-  run_detached(std::move(task), spawned_count_);
+  const ActivityName spawning = activity();
+  run_detached(*this, std::move(task));
+  set_activity(spawning);
 }
 
 std::size_t Loop::spawned_count() const {
   return spawned_count_;
+}
+
+Loop::Activity::Activity(Loop& loop, std::string name) : loop_(loop), before_(loop.activity()) {
+  loop_.set_activity(std::make_shared<const std::string>(std::move(name)));
+}
+
+Loop::Activity::~Activity() {
+  loop_.set_activity(std::move(before_));
+}
+
+const Loop::ActivityName& Loop::activity() const {
+  return turns_->activity;
+}
+
+void Loop::set_activity(ActivityName name) {
+  if (name && name != turns_->latest) turns_->set_latest(name);
+  turns_->activity = std::move(name);
+}
+
+void Loop::observe(Observer observer) {
+  turns_->observer = std::move(observer);
+}
+
+std::optional<Loop::RunningTurn> Loop::running_turn() const {
+  const Instant::rep began = turns_->began.load(std::memory_order_relaxed);
+  if (began == 0) return std::nullopt;
+  const std::scoped_lock lock(turns_->latest_mutex);
+  return RunningTurn{.began = Instant(Duration(began)),
+                     .activity = std::string(turns_->latest_text())};
 }
 
 Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
@@ -236,8 +369,8 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
   state->work = std::move(work);
   Timer timer;
   timer.state_ = state;
-  const auto call = [state] {
-    if (auto due = std::exchange(state->work, nullptr)) due();
+  const auto call = [this, state] {
+    if (auto due = std::exchange(state->work, nullptr)) Turn::run(*this, due);
   };
   if (delay <= Duration::zero()) {
     // Each timer that is the next one to be due sets the system's, which costs more than most work.
@@ -256,10 +389,12 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
     std::stop_token stop;
     Timer timer = {};
     bool cancelled = false;
+    ActivityName activity = nullptr;
     std::optional<std::stop_callback<std::function<void()>>> on_stop = {};
 
     [[nodiscard]] bool await_ready() const noexcept { return stop.stop_requested(); }
     void await_suspend(std::coroutine_handle<> awaiting) {
+      activity = loop.activity();
       timer = loop.after(delay, [awaiting] { awaiting.resume(); });
       on_stop.emplace(stop, [this, awaiting] {
         cancelled = true;
@@ -268,6 +403,7 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
       });
     }
     [[nodiscard]] bool await_resume() {
+      if (activity) loop.set_activity(std::move(activity));
       on_stop.reset();
       return !cancelled && !stop.stop_requested();
     }

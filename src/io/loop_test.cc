@@ -8,11 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -320,6 +323,56 @@ TEST(Task, DoesNothingUntilItIsAwaited) {
   }
 
   EXPECT_EQ(sum, 0);
+}
+
+TEST(Loop, ShowsOtherThreadsForWhomItsTurnWorks) {
+  Loop loop;
+  std::optional<Loop::RunningTurn> seen;
+  bool is_over = false;
+
+  EXPECT_FALSE(loop.running_turn());
+  loop.post([&] {
+    const Loop::Activity activity(loop, "widget default/a");
+    std::thread([&] { seen = loop.running_turn(); }).join();
+  });
+  loop.post([&] { is_over = true; });
+  loop.run_until([&] { return is_over; });
+
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->activity, "widget default/a");
+  EXPECT_LE(seen->began, Loop::now());
+  EXPECT_FALSE(loop.running_turn());
+}
+
+Task<void> note_activity(Loop& loop, std::string name, std::vector<std::string>& seen) {
+  const Loop::Activity activity(loop, std::move(name));
+  for (int wait = 0; wait < 3; ++wait) {
+    const Result<> elapsed = co_await loop.sleep(std::chrono::milliseconds(1), std::stop_token());
+    EXPECT_TRUE(elapsed);
+    seen.push_back(loop.activity() ? *loop.activity() : "nobody");
+  }
+}
+
+TEST(Loop, AnActivityFollowsItsTaskAndNoOther) {
+  Loop loop;
+  std::vector<std::string> first;
+  std::vector<std::string> second;
+  std::vector<std::string> of_turns;
+  loop.observe({.on_turn = [&](Duration, std::string_view activity) {
+    if (!activity.empty()) of_turns.emplace_back(activity);
+  }});
+
+  loop.post([&] {
+    loop.spawn(note_activity(loop, "a", first));
+    EXPECT_EQ(loop.activity(), nullptr);
+    loop.spawn(note_activity(loop, "b", second));
+  });
+  loop.post([&] { EXPECT_EQ(loop.activity(), nullptr); });
+  loop.run_until([&] { return !first.empty() && loop.spawned_count() == 0; });
+
+  EXPECT_EQ(first, std::vector<std::string>(3, "a"));
+  EXPECT_EQ(second, std::vector<std::string>(3, "b"));
+  EXPECT_EQ(std::ranges::count(of_turns, "a"), 3);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -12,19 +13,31 @@ namespace hangar::io {
 namespace internal {
 
 template <class T>
-Task<void> keep(Task<T> task, std::optional<T>& value) {
-  value.emplace(co_await std::move(task));
+struct Kept {
+  std::optional<T> value;
+  std::exception_ptr exception;
+};
+
+template <class T>
+Task<void> keep(Task<T> task, Kept<T>& kept) {
+  try {
+    kept.value.emplace(co_await std::move(task));
+  } catch (...) {
+    kept.exception = std::current_exception();
+  }
 }
 
 }  // namespace internal
 
-// Runs the loop until the task has ended, and gives its value. Nobody else runs or stops the loop.
+// Runs the loop until the task has ended, and gives its value or throws what it threw. Nobody else
+// runs or stops the loop.
 template <class T>
 [[nodiscard]] T run_to_end(Loop& loop, Task<T> task) {
-  std::optional<T> value;
-  loop.spawn(internal::keep(std::move(task), value));
-  loop.run_until([&value] { return value.has_value(); });
-  return *std::move(value);
+  internal::Kept<T> kept;
+  loop.spawn(internal::keep(std::move(task), kept));
+  loop.run_until([&kept] { return kept.value.has_value() || kept.exception; });
+  if (kept.exception) std::rethrow_exception(kept.exception);
+  return *std::move(kept.value);
 }
 
 }  // namespace hangar::io

@@ -3,12 +3,14 @@
 //   io::Task<Result<Object>> get(Name name);      // declares one
 //   Object object = HANGAR_CO_TRY(co_await get(name));
 //
-// A Task does nothing until it is awaited (or given to Loop::spawn). Whoever awaits it owns it. A
-// task that has begun always runs to its end: it is asked to end early through a std::stop_token,
-// never destroyed while suspended. Loop thread only.
+// A Task does nothing until it is awaited (or given to Loop::spawn). The task that awaits it owns
+// it. A task that has begun always runs to its end: it is asked to end early through a
+// std::stop_token, never destroyed while suspended. An exception is an end too: see exception.h.
+// Loop thread only.
 #pragma once
 
 #include "base/assert.h"
+#include "base/result.h"
 
 #include <coroutine>
 #include <exception>
@@ -19,6 +21,10 @@ namespace hangar::io {
 
 template <class T>
 class Task;
+
+// The exception that is being handled: Unavailable, so that the work is tried again later. Inside
+// of a catch block.
+[[nodiscard]] Error error_of_exception() noexcept;
 
 namespace internal {
 
@@ -35,11 +41,14 @@ struct TaskPromiseBase {
 
   std::suspend_always initial_suspend() noexcept { return {}; }
   FinalAwaiter final_suspend() noexcept { return {}; }
-  // Our code does not throw and doors catch what libraries throw; what arrives here is a bug.
-  void unhandled_exception() noexcept { std::terminate(); }
 
   std::coroutine_handle<> continuation = std::noop_coroutine();
 };
+
+template <class T>
+inline constexpr bool kIsResult = false;
+template <class T>
+inline constexpr bool kIsResult<Result<T>> = true;
 
 template <class T>
 struct TaskPromise : TaskPromiseBase {
@@ -48,16 +57,33 @@ struct TaskPromise : TaskPromiseBase {
   void return_value(U&& result) {
     value.emplace(std::forward<U>(result));
   }
-  T take() { return *std::move(value); }
+  // The first function that can say it as an error does.
+  void unhandled_exception() noexcept {
+    if constexpr (kIsResult<T>) {
+      value.emplace(std::unexpected(error_of_exception()));
+    } else {
+      exception = std::current_exception();
+    }
+  }
+  T take() {
+    if (exception) std::rethrow_exception(std::move(exception));
+    return *std::move(value);
+  }
 
   std::optional<T> value;
+  std::exception_ptr exception;
 };
 
 template <>
 struct TaskPromise<void> : TaskPromiseBase {
   Task<void> get_return_object();
   void return_void() {}
-  void take() {}
+  void unhandled_exception() noexcept { exception = std::current_exception(); }
+  void take() {
+    if (exception) std::rethrow_exception(std::move(exception));
+  }
+
+  std::exception_ptr exception;
 };
 
 }  // namespace internal

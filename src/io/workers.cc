@@ -1,6 +1,7 @@
 #include "io/workers.h"
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -41,7 +42,12 @@ void Workers::work_until_stopped() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    work();
+    try {
+      work();
+    } catch (...) {
+      // The loop reports it; if it cannot even be told, the process ends.
+      loop_.post([exception = std::current_exception()] { std::rethrow_exception(exception); });
+    }
   }
 }
 

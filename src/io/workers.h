@@ -8,8 +8,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -26,26 +28,47 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers();
 
-  // Calls `work` on some worker. Any thread. First come, first served.
+  // Calls `work` on some worker. Any thread. First come, first served. What it throws is reported
+  // by the loop.
   void submit(std::move_only_function<void()> work);
 
-  // Calls `work` on some worker and returns its value on the loop thread. What `work` refers to
-  // must live until then: give it values.
+  // Calls `work` on some worker and returns its value, or throws what it threw, on the loop thread.
+  // What `work` refers to must live until then: give it values.
   template <class F>
   [[nodiscard]] Task<std::invoke_result_t<F&>> run(F work) {
     using Value = std::invoke_result_t<F&>;
-    const OneShot<Value> done(loop_);
-    submit([&loop = loop_, done = OneShot<Value>(done), work = std::move(work)]() mutable {
+    const OneShot<Ended<Value>> done(loop_);
+    // Without memory for the few bytes that the answer takes, nobody would ever go on: terminates.
+    submit([&loop = loop_, done = OneShot<Ended<Value>>(done),
+            work = std::move(work)]() mutable noexcept {
       // The result and the last reference to it both go back to the loop: OneShot is not for
       // several threads.
-      loop.post([done = std::move(done), value = work()]() mutable { done.set(std::move(value)); });
+      loop.post(
+          [done = std::move(done), ended = end(work)]() mutable { done.set(std::move(ended)); });
     });
-    co_return co_await done.wait();
+    Ended<Value> ended = co_await done.wait();
+    if (ended.exception) std::rethrow_exception(std::move(ended.exception));
+    co_return *std::move(ended.value);
   }
 
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
 
  private:
+  // How a job ended: exactly one of the two.
+  template <class Value>
+  struct Ended {
+    std::optional<Value> value;
+    std::exception_ptr exception;
+  };
+  template <class F>
+  [[nodiscard]] static Ended<std::invoke_result_t<F&>> end(F& work) noexcept {
+    try {
+      return {.value = work(), .exception = nullptr};
+    } catch (...) {
+      return {.value = std::nullopt, .exception = std::current_exception()};
+    }
+  }
+
   void work_until_stopped();
 
   Loop& loop_;

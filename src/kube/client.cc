@@ -10,6 +10,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/auth/credentials.h"
+#include "kube/fence.h"
 #include "kube/internal/answers.h"
 #include "kube/line_splitter.h"
 #include "kube/object.h"
@@ -113,6 +114,11 @@ std::string host_of(std::string_view url) {
   return std::string(url.substr(0, url.find('/')));
 }
 
+// As the API server's RequestInfo has it: what is no GET, HEAD or OPTIONS may change something.
+bool is_write(std::string_view method) {
+  return method != "GET" && method != "HEAD" && method != "OPTIONS";
+}
+
 bool is_success(int status) {
   return status >= 200 && status < 300;
 }
@@ -177,6 +183,12 @@ struct Client::Shared {
     co_return Result<>();
   }
 
+  // Before a write waits for anything; the request itself asks again when it is sent.
+  [[nodiscard]] Result<> pass_fence(const Call& call) const {
+    if (!options.fence || !is_write(call.method) || options.fence->is_open()) return {};
+    return fail(ErrorKind::Unavailable, "this host does not hold its Lease at the moment");
+  }
+
   [[nodiscard]] Result<http::Request> request(const Call& call, const Credentials::Grant& grant) {
     http::Request out{.method = call.method,
                       .url = credentials->server() + call.path,
@@ -185,6 +197,9 @@ struct Client::Shared {
                       .transport = grant.transport,
                       .total_timeout = limits::kRequestMax,
                       .on_progress = call.on_progress};
+    if (options.fence && is_write(call.method)) {
+      out.may_send = [fence = options.fence] { return fence->is_open(); };
+    }
     out.headers.emplace_back("Accept", call.accept);
     out.headers.emplace_back("User-Agent", "hangar/" HANGAR_VERSION);
     if (!call.body.empty()) out.headers.emplace_back("Content-Type", call.content_type);
@@ -262,6 +277,7 @@ struct Client::Shared {
     bool renewed = false;
     std::uint32_t retries = 0;
     while (true) {
+      HANGAR_CO_TRY(self->pass_fence(call));
       HANGAR_CO_TRY(co_await self->wait_for_token(stop));
       const auto grant = HANGAR_CO_TRY(co_await self->credentials->grant(stop));
       const Instant begin = io::Loop::now();
@@ -369,6 +385,7 @@ struct Client::Shared {
                                                      std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
     for (bool is_last = false;; is_last = true) {
+      HANGAR_CO_TRY(self->pass_fence(*call));
       HANGAR_CO_TRY(co_await self->wait_for_token(stop));
       const auto grant = HANGAR_CO_TRY(co_await self->credentials->grant(stop));
       auto request = HANGAR_CO_TRY(self->request(*call, grant));

@@ -6,6 +6,9 @@
 // and reconciling finds out. Every other failure is an Error whose kind says what to do and whose
 // message is the server's own.
 //
+// Where the client has a Fence, a write that it does not let through is Unavailable; nothing of it
+// is sent, or no more of it.
+//
 // Names, namespaces and groups go into URLs only if they cannot change the URL's meaning;
 // InvalidInput otherwise. Loop thread only.
 #pragma once
@@ -31,6 +34,7 @@
 
 namespace hangar::kube {
 
+class Fence;        // kube/fence.h
 class Credentials;  // kube/auth/credentials.h: who we are and how we reach the server.
 
 // Who a request is made as, by impersonation. Empty user: ourselves.
@@ -104,6 +108,8 @@ struct ClientOptions {
   // server's priority and fairness does it better.
   double requests_per_second = 0;
   std::uint32_t burst = 100;
+  // For everything but reads. Null: nothing is held back.
+  std::shared_ptr<const Fence> fence = {};
 };
 
 class Client {

@@ -34,6 +34,7 @@ struct Skimmed {
   std::string name;
   std::string_view uid;
   std::string_view resource_version;
+  std::string_view labels;
   std::int64_t generation = 0;
   bool being_deleted = false;
   std::vector<std::string_view> owner_uids;
@@ -89,6 +90,10 @@ void skim_metadata(Skim& skim, std::string_view text, Skimmed& out) {
       out.generation = integer(skim);
     } else if (*key == "deletionTimestamp") {
       out.being_deleted = !skim.raw_string().empty();
+    } else if (*key == "labels") {
+      const bool is_object = skim.peek() == '{';
+      const std::string_view labels = skim.value();
+      out.labels = is_object ? labels : std::string_view();
     } else if (*key == "ownerReferences") {
       skim_owners(skim, out.owner_uids);
     } else if (*key == "managedFields") {
@@ -220,6 +225,7 @@ struct ObjectBuilder {
     if (!skimmed.resource_version.empty()) {
       object->resource_version_ = moved(skimmed.resource_version);
     }
+    if (!skimmed.labels.empty()) object->labels_ = moved(skimmed.labels);
     std::erase(skimmed.owner_uids, std::string_view());
     object->owner_uids_.reserve(skimmed.owner_uids.size());
     for (const std::string_view uid : skimmed.owner_uids) {

@@ -94,6 +94,9 @@ class Object {
   // uids of the owners, sorted, as views into bytes().
   [[nodiscard]] std::span<const std::string_view> owner_uids() const { return owner_uids_; }
 
+  // Of metadata.labels, as a JSON object: see labels.h. Empty when there are none.
+  [[nodiscard]] std::string_view labels() const { return view(labels_); }
+
   // Compact JSON.
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
   // Parsed anew at each call.
@@ -120,6 +123,7 @@ class Object {
   std::int64_t generation_ = 0;
   Span uid_;
   Span resource_version_;
+  Span labels_;
   bool being_deleted_ = false;
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/result.h"
+#include "modules/reference.h"
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +17,10 @@ class AllowList {
   // Globs as Go's path.Match reads them (`*` stops at a slash); none: everything is allowed.
   explicit AllowList(std::vector<std::string> globs) : globs_(std::move(globs)) {}
 
-  // InvalidInput when none of the globs is about this reference, which is as its author wrote it.
-  [[nodiscard]] Result<> check(std::string_view reference) const;
+  // InvalidInput when none of the globs is about this reference. What is compared is what it was
+  // understood as (Reference::meaning()), so that no spelling makes a glob about one host fit
+  // another's.
+  [[nodiscard]] Result<> check(const Reference& reference) const;
 
  private:
   std::vector<std::string> globs_;

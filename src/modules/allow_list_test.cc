@@ -1,6 +1,7 @@
 #include "modules/allow_list.h"
 
 #include "base/result.h"
+#include "modules/reference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,28 +12,51 @@
 namespace hangar::modules {
 namespace {
 
+Result<> check(const AllowList& list, std::string_view text) {
+  return list.check(HANGAR_TRY(Reference::parse(text)));
+}
+
 TEST(AllowList, WithoutGlobsAllowsEverything) {
-  EXPECT_TRUE(AllowList().check("https://example.com/a.wasm"));
+  EXPECT_TRUE(check(AllowList(), "https://example.com/a.wasm"));
 }
 
 TEST(AllowList, AllowsWhatOneOfItsGlobsFits) {
   const AllowList list({"oci://registry.example.com/flights/*", "configmap://team/*/*"});
 
-  EXPECT_TRUE(list.check("oci://registry.example.com/flights/backend:1"));
-  EXPECT_TRUE(list.check("configmap://team/machines/machine.js"));
+  EXPECT_TRUE(check(list, "oci://registry.example.com/flights/backend:1"));
+  EXPECT_TRUE(check(list, "configmap://team/machines/machine.js"));
   for (const std::string_view other :
        {"oci://registry.example.com/flights/deeper/backend", "oci://registry.example.com/other/it",
         "configmap://team/machines", "configmap://others/machines/machine.js",
-        "https://example.com/oci://registry.example.com/flights/backend", ""}) {
-    const Result<> checked = list.check(other);
+        "https://example.com/oci://registry.example.com/flights/backend"}) {
+    const Result<> checked = check(list, other);
     ASSERT_FALSE(checked) << other;
     EXPECT_EQ(checked.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(checked.error().message(), "module \"" + std::string(other) + "\" not allowed");
   }
 }
 
-TEST(AllowList, SeesAllOfTheReference) {
-  EXPECT_FALSE(AllowList({"a/*"}).check(std::string_view("a/b\0/c", 6)));
+TEST(AllowList, ComparesWhatAReferenceMeansAndNotHowItIsSpelt) {
+  const AllowList hosts({"https://*.example.com/*", "oci://*.example.com/*"});
+  EXPECT_TRUE(check(hosts, "https://files.example.com/a.wasm"));
+  EXPECT_TRUE(check(hosts, "HTTPS://files.example.com/a.wasm"));
+  EXPECT_TRUE(check(hosts, "https://user:secret@files.example.com/a.wasm"));
+  for (const std::string_view other :
+       {"https://evil.example.net?.example.com/a.wasm", "https://evil.example.net#.example.com/a",
+        "https://evil.example.net/.example.com/a.wasm", "https://a.example.com@evil.example.net/a",
+        "https://evil.example.net:1?x=.example.com/a.wasm"}) {
+    EXPECT_FALSE(check(hosts, other)) << other;
+  }
+}
+
+TEST(AllowList, ShowsNoSecretOfWhatIsNotAllowed) {
+  const auto checked =
+      check(AllowList({"oci://*"}), "https://user:secret@host/a.wasm?token=secret");
+  EXPECT_EQ(checked.error().message(), "module \"https://host/a.wasm?...\" not allowed");
+}
+
+TEST(AllowList, SeesAllOfAPath) {
+  EXPECT_FALSE(check(AllowList({"a/*"}), std::string_view("a/b\0/c", 6)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "io/task.h"
+#include "modules/requester.h"
 
 #include <cstdint>
 #include <map>
@@ -25,7 +26,7 @@ class ConfigMapReader {
  public:
   virtual ~ConfigMapReader() = default;
   // Errors: NotFound, Denied, Unavailable, Cancelled. Loop thread.
-  [[nodiscard]] virtual io::Task<Result<ConfigMapContent>> read(std::string namespace_name,
+  [[nodiscard]] virtual io::Task<Result<ConfigMapContent>> read(ConfigMapAccess access,
                                                                 std::string name,
                                                                 std::stop_token stop) = 0;
 };

@@ -33,7 +33,7 @@ class DockerConfig {
   DockerConfig() = default;
 
   // The text of ~/.docker/config.json or of a Secret's .dockerconfigjson. InvalidInput; the message
-  // tells nothing of the contents.
+  // names an entry at most, and tells nothing of what is in it.
   [[nodiscard]] static Result<DockerConfig> parse(std::string_view text);
 
   // $DOCKER_CONFIG/config.json, else ~/.docker/config.json; without such a file no credentials.

@@ -3,6 +3,8 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "http/client.h"
 #include "io/event.h"
 #include "io/file.h"
@@ -20,11 +22,14 @@
 #include "modules/module_store.h"
 #include "modules/oci_manifest.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 
 #include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -39,15 +44,22 @@ namespace hangar::modules {
 
 namespace {
 
+// Fetches at the same time. Each may hold limits::kModuleBytesMax twice: compressed and not. A slow
+// server holds its slot for as long as a download may take, so one tenant has few of them.
+constexpr std::size_t kFetchesMax = 8;
+constexpr std::size_t kFetchesPerTenantMax = 3;
+
 constexpr int kOk = 200;
 constexpr int kNotModified = 304;
 // Browsers follow 20; a module behind more than a few is misconfigured.
 constexpr int kRedirectsMax = 5;
 
-std::shared_ptr<const http::Transport> transport(const std::string& ca_pem, bool skip_verify) {
+std::shared_ptr<const http::Transport> make_transport(const std::string& ca_pem, bool skip_verify,
+                                                      const http::AddressPolicy& addresses) {
   auto transport = std::make_shared<http::Transport>();
   transport->ca_pem = ca_pem;
   transport->skip_verify = skip_verify;
+  transport->addresses = addresses;
   return transport;
 }
 
@@ -57,6 +69,22 @@ std::string validator(const http::Headers& headers, std::string_view name) {
   const std::string_view value = http::find_header(headers, name).value_or(std::string_view());
   if (value.size() > limits::kKiB || valid_utf8_prefix(value) != value.size()) return {};
   return std::string(value);
+}
+
+// What came over an unverified connection is no answer to who wants it verified.
+std::string name_of(const Reference& reference, const FetchOptions& options) {
+  return (options.insecure ? "insecure:" : "") + reference.key();
+}
+
+OnBytes progress_of(const FetchOptions& options) {
+  if (!options.on_progress) return {};
+  return [say = options.on_progress](std::uint64_t received, std::uint64_t total) {
+    const auto mib = [](std::uint64_t bytes) {
+      return static_cast<double>(bytes) / static_cast<double>(limits::kMiB);
+    };
+    say(total == 0 ? fmt::format("fetching, {:.1f} MiB", mib(received))
+                   : fmt::format("fetching, {:.1f} of {:.1f} MiB", mib(received), mib(total)));
+  };
 }
 
 Fetched unchanged(const Resolution& resolution) {
@@ -100,6 +128,10 @@ struct Accepted {
 
 }  // namespace
 
+Fetcher::Transports::Transports(const std::string& ca_pem, const http::AddressPolicy& addresses)
+    : verified(make_transport(ca_pem, /*skip_verify=*/false, addresses)),
+      unverified(make_transport(ca_pem, /*skip_verify=*/true, addresses)) {}
+
 Fetcher::Fetcher(Parts parts)
     : workers_(parts.workers),
       client_(parts.client),
@@ -107,71 +139,143 @@ Fetcher::Fetcher(Parts parts)
       config_maps_(parts.config_maps),
       may_read_files_(parts.may_read_files),
       log_(std::move(parts.log)),
-      verified_(transport(parts.ca_pem, /*skip_verify=*/false)),
-      unverified_(transport(parts.ca_pem, /*skip_verify=*/true)),
-      fetches_(parts.loop, limits::kModuleFetchesMax),
+      admin_transports_(parts.ca_pem, http::AddressPolicy::no_metadata()),
+      tenant_transports_(parts.ca_pem, parts.tenant_addresses),
+      fetches_(parts.loop, {.slots = kFetchesMax, .slots_per_tenant_max = kFetchesPerTenantMax}),
       turns_(parts.loop) {}
 
-io::Task<Result<Fetched>> Fetcher::fetch(Reference reference, FetchOptions options,
-                                         std::stop_token stop) {
-  // What came over an unverified connection is no answer to who wants it verified.
-  const std::string key = (options.insecure ? "insecure:" : "") + reference.key();
+Result<> Fetcher::check_access(const Requester& requester, const Reference& reference) {
+  const auto* const config_map = std::get_if<ConfigMapSource>(&reference.source());
+  if (config_map == nullptr) return {};
+  const Result<ConfigMapAccess> access = requester.config_maps_of(config_map->namespace_name);
+  if (!access) return std::unexpected(Error(access.error()).in("module " + reference.display()));
+  return {};
+}
+
+const std::shared_ptr<const http::Transport>& Fetcher::transport(const Requester& requester,
+                                                                 bool insecure) const {
+  const Transports& transports =
+      requester.tenant().empty() ? admin_transports_ : tenant_transports_;
+  return insecure ? transports.unverified : transports.verified;
+}
+
+Error Fetcher::told(const std::string& tenant, const std::string& module, Error error) const {
+  if (tenant.empty() || error.reason() != kNotReached) return error;
+  log_.warning("module source not reached",
+               {{"module", module}, {"namespace", tenant}, {"error", error.message()}});
+  return {error.kind(), error.kind() == ErrorKind::Denied
+                            ? "the module's address is not allowed here"
+                            : "the module's server cannot be reached (the host's log says why)"};
+}
+
+std::optional<Resolution> Fetcher::known(const Requester& requester, const Reference& reference,
+                                         const FetchOptions& options) const {
+  const std::optional<std::string> expected = expected_sha256(reference, options.expected_sha256);
+  std::optional<Resolution> own =
+      store_.resolution(proof_key(requester.id(), name_of(reference, options)));
+  const bool is_other = own && expected && own->sha256 != *expected;
+  if (is_other || !check_access(requester, reference)) return std::nullopt;
+  return own;
+}
+
+std::string Fetcher::likely_sha256(const Requester& requester, const Reference& reference,
+                                   const FetchOptions& options) const {
+  if (auto expected = expected_sha256(reference, options.expected_sha256)) return *expected;
+  const std::string name = name_of(reference, options);
+  std::optional<Resolution> resolution = store_.resolution(proof_key(requester.id(), name));
+  if (!resolution) resolution = store_.hint(name);
+  return resolution ? resolution->sha256 : std::string();
+}
+
+io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference reference,
+                                         FetchOptions options, std::stop_token stop) {
+  HANGAR_CO_TRY(check_access(requester, reference));
+  const std::string name = name_of(reference, options);
+  const std::string key = proof_key(requester.id(), name);
+  const auto say = [&options](std::string doing) {
+    if (options.on_progress) options.on_progress(std::move(doing));
+  };
   const io::Turns<std::string>::Turn turn = co_await turns_.take(key);
-  const io::Semaphore::Slot slot = co_await fetches_.acquire();
-  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
-  const std::string doing = "module " + reference.display();
+  const budget::Consumer consumer = requester.consumer(reference.key());
+  say(fmt::format("waiting to be fetched, {} before it in line",
+                  fetches_.waiting_count(consumer.tenant)));
+  const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await fetches_.acquire(consumer, {}, stop));
+  say("fetching");
+  const std::string module = reference.display();
+  const std::string tenant = requester.tenant();
+  Known known{.key = key, .own = store_.resolution(key)};
+  known.latest = known.own ? known.own : store_.hint(name);
   Result<Fetched> fetched =
-      co_await fetch_in_turn(std::move(reference), std::move(options), key, std::move(stop));
-  if (!fetched) co_return std::unexpected(std::move(fetched).error().in(doing));
+      co_await fetch_in_turn(std::move(requester), std::move(reference), std::move(options),
+                             std::move(known), std::move(stop));
+  if (!fetched) {
+    Error error = told(tenant, module, std::move(fetched).error());
+    co_return std::unexpected(std::move(error).in("module " + module));
+  }
   co_return fetched;
 }
 
-io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Reference reference, FetchOptions options,
-                                                 std::string key, std::stop_token stop) {
+io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference reference,
+                                                 FetchOptions options, Known known,
+                                                 std::stop_token stop) {
   const std::optional<std::string> expected = expected_sha256(reference, options.expected_sha256);
-  std::optional<Resolution> known = store_.resolution(key);
-  // A source that says "unchanged" about other bytes than those promised is no help.
-  if (known && expected && known->sha256 != *expected) known.reset();
-  if (known && known->sha256 != options.have_sha256 && !store_.has(known->sha256)) known.reset();
+  const auto is_useless = [&](const std::optional<Resolution>& resolution) {
+    if (!resolution) return false;
+    // A source that says "unchanged" about other bytes than those promised is no help.
+    if (expected && resolution->sha256 != *expected) return true;
+    return resolution->sha256 != options.have_sha256 && !store_.has(resolution->sha256);
+  };
+  if (is_useless(known.own)) known.own.reset();
+  if (is_useless(known.latest)) known.latest.reset();
 
-  if (expected && (*expected == options.have_sha256 || store_.has(*expected))) {
-    Resolution promised = known.value_or(Resolution{.sha256 = *expected});
-    if (promised.resolved.empty()) promised.resolved = reference.display();
-    Result<Fetched> fetched = co_await from_store(std::move(promised), options.have_sha256);
+  // Bytes that cannot become others, and that this requester was given before. That they are here,
+  // and that it knows their digest, is not enough.
+  if (known.own && (expected || reference.is_pinned())) {
+    Result<Fetched> fetched = co_await from_store(*known.own, options.have_sha256);
     if (fetched) co_return fetched;
-    known.reset();
-  }
-  if (known && reference.is_pinned()) {
-    Result<Fetched> fetched = co_await from_store(*known, options.have_sha256);
-    if (fetched) co_return fetched;
-    known.reset();
+    known.own.reset();
+    known.latest.reset();
   }
 
   Result<Download> download_result =
-      co_await download(reference, known, options.content, options.insecure, stop);
+      co_await download(requester, reference, known.latest, options, stop);
   if (!download_result) {
     Error error = std::move(download_result).error();
-    if (error.kind() != ErrorKind::Unavailable || !known || !options.may_be_stale) {
+    if (error.kind() != ErrorKind::Unavailable || !known.own || !options.may_be_stale) {
       co_return std::unexpected(std::move(error));
     }
-    Result<Fetched> fetched = co_await from_store(*known, options.have_sha256);
+    Result<Fetched> fetched = co_await from_store(*known.own, options.have_sha256);
     if (!fetched) co_return std::unexpected(std::move(error));
     log_.warning("module source away, using the stored module",
                  {{"module", reference.display()}, {"error", error.message()}});
-    fetched->stale_because = error.message();
+    fetched->stale_because =
+        told(requester.tenant(), reference.display(), std::move(error)).message();
     co_return fetched;
   }
   if (download_result->is_unchanged) {
-    Result<Fetched> fetched = co_await from_store(*known, options.have_sha256);
-    if (fetched) co_return fetched;
+    Result<Fetched> fetched = co_await from_store(*known.latest, options.have_sha256);
+    if (fetched) {
+      if (!known.own) co_await remember(std::move(known.key), *std::move(known.latest));
+      co_return fetched;
+    }
     log_.warning("stored module lost, fetching it again",
                  {{"module", reference.display()}, {"error", fetched.error().message()}});
-    download_result =
-        co_await download(reference, std::nullopt, options.content, options.insecure, stop);
+    download_result = co_await download(requester, reference, std::nullopt, options, stop);
     if (!download_result) co_return std::unexpected(std::move(download_result).error());
   }
   co_return co_await accept(*std::move(download_result), expected, std::move(options),
-                            std::move(key));
+                            std::move(known.key));
+}
+
+io::Task<void> Fetcher::remember(std::string key, Resolution resolution) {
+  const std::string resolved = resolution.resolved;
+  const Result<> stored = co_await workers_.run(
+      [&store = store_, key = std::move(key), resolution = std::move(resolution)] {
+        return store.remember(key, resolution);
+      });
+  if (!stored) {
+    log_.warning("module not stored", {{"module", resolved}, {"error", stored.error().message()}});
+  }
 }
 
 io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, std::string have_sha256) {
@@ -226,26 +330,29 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   co_return fetched;
 }
 
-io::Task<Result<Fetcher::Download>> Fetcher::download(Reference reference,
+io::Task<Result<Fetcher::Download>> Fetcher::download(Requester requester, Reference reference,
                                                       std::optional<Resolution> known,
-                                                      Content content, bool insecure,
-                                                      std::stop_token stop) {
+                                                      FetchOptions options, std::stop_token stop) {
   if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
-    co_return co_await download_oci(*oci, std::move(known), insecure, std::move(stop));
+    co_return co_await download_oci(std::move(requester), *oci, std::move(known), options.insecure,
+                                    progress_of(options), std::move(stop));
   }
   if (const auto* const config_map = std::get_if<ConfigMapSource>(&reference.source())) {
-    co_return co_await download_config_map(*config_map, std::move(known), content, std::move(stop));
+    ConfigMapAccess access = HANGAR_CO_TRY(requester.config_maps_of(config_map->namespace_name));
+    co_return co_await download_config_map(std::move(access), *config_map, std::move(known),
+                                           options.content, std::move(stop));
   }
   if (const auto* const file = std::get_if<FileSource>(&reference.source())) {
     co_return co_await download_file(*file, std::move(known));
   }
-  co_return co_await download_http(std::move(reference), std::move(known), insecure,
-                                   std::move(stop));
+  co_return co_await download_http(std::move(requester), std::move(reference), std::move(known),
+                                   options.insecure, progress_of(options), std::move(stop));
 }
 
-io::Task<Result<Fetcher::Download>> Fetcher::download_http(Reference reference,
+io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, Reference reference,
                                                            std::optional<Resolution> known,
-                                                           bool insecure, std::stop_token stop) {
+                                                           bool insecure, OnBytes on_bytes,
+                                                           std::stop_token stop) {
   const auto& source = std::get<HttpSource>(reference.source());
   http::Request request;
   request.url = source.url;
@@ -259,10 +366,11 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Reference reference,
   } else if (known && !known->last_modified.empty()) {
     request.headers.emplace_back("If-Modified-Since", known->last_modified);
   }
-  request.transport = insecure ? unverified_ : verified_;
+  request.transport = transport(requester, insecure);
+  request.requester = requester.tenant();
   request.redirects_max = kRedirectsMax;
   http::Response response = HANGAR_CO_TRY(co_await modules::download(
-      &client_, std::move(request), limits::kModuleBytesMax, std::move(stop)));
+      &client_, std::move(request), limits::kModuleBytesMax, std::move(on_bytes), std::move(stop)));
   Download download;
   download.is_unchanged = response.status == kNotModified && known;
   if (response.status != kOk && !download.is_unchanged) {
@@ -275,12 +383,15 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Reference reference,
   co_return download;
 }
 
-io::Task<Result<Fetcher::Download>> Fetcher::download_oci(OciSource source,
+io::Task<Result<Fetcher::Download>> Fetcher::download_oci(Requester requester, OciSource source,
                                                           std::optional<Resolution> known,
-                                                          bool insecure, std::stop_token stop) {
+                                                          bool insecure, OnBytes on_bytes,
+                                                          std::stop_token stop) {
   Credential credential = HANGAR_CO_TRY(credentials_.find(source.registry, source.repository));
   Registry registry(client_, source, std::move(credential),
-                    {.transport = insecure ? unverified_ : verified_, .plain_http = insecure});
+                    {.transport = transport(requester, insecure),
+                     .plain_http = insecure,
+                     .requester = requester.tenant()});
   Registry::Manifest manifest = HANGAR_CO_TRY(
       co_await registry.manifest(source.digest.empty() ? source.tag : source.digest, stop));
   Download download;
@@ -300,19 +411,20 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_oci(OciSource source,
     co_return fail(ErrorKind::InvalidInput, "oci manifest: the index leads to another index");
   }
   download.blob_digest = layer->blob.digest;
-  download.bytes = HANGAR_CO_TRY(co_await registry.blob(layer->blob, stop));
+  download.bytes = HANGAR_CO_TRY(co_await registry.blob(layer->blob, std::move(on_bytes), stop));
   co_return download;
 }
 
-io::Task<Result<Fetcher::Download>> Fetcher::download_config_map(ConfigMapSource source,
+io::Task<Result<Fetcher::Download>> Fetcher::download_config_map(ConfigMapAccess access,
+                                                                 ConfigMapSource source,
                                                                  std::optional<Resolution> known,
                                                                  Content wanted,
                                                                  std::stop_token stop) {
   if (config_maps_ == nullptr) {
     co_return fail(ErrorKind::Denied, "modules in configmaps need a cluster");
   }
-  const ConfigMapContent content = HANGAR_CO_TRY(
-      co_await config_maps_->read(source.namespace_name, source.name, std::move(stop)));
+  const ConfigMapContent content =
+      HANGAR_CO_TRY(co_await config_maps_->read(std::move(access), source.name, std::move(stop)));
   Download download;
   download.resolution.revision = content.revision;
   download.resolution.resolved =

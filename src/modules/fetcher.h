@@ -2,14 +2,17 @@
 // again.
 //
 // A reference is always asked for anew, because tags and URLs are mutable, unless it promises a
-// digest of a module that is here. Sources say "still the same" cheaply (ETag, manifest digest,
-// resourceVersion); then the bytes come from the store, or are not needed at all.
+// digest of a module that its source gave the same requester before. Sources say "still the same"
+// cheaply (ETag, manifest digest, resourceVersion); then the bytes come from the store, or are not
+// needed at all. To know a digest, or that the bytes are here for another requester, gives nobody a
+// module: its own source has to, at least once.
 #pragma once
 
 #include "base/log.h"
 #include "base/result.h"
+#include "budget/fair_slots.h"
+#include "http/address_policy.h"
 #include "http/client.h"
-#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
@@ -18,8 +21,10 @@
 #include "modules/docker_config.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -37,8 +42,10 @@ struct FetchOptions {
   // https without verification; oci also over plain http.
   bool insecure = false;
   Content content = Content::Module;
-  // When the source cannot be reached, what it had last is an answer.
+  // When the source cannot be reached, what it gave this requester last is an answer.
   bool may_be_stale = true;
+  // What is done now, for people: "fetching, 3.1 of 16.0 MiB".
+  std::function<void(std::string doing)> on_progress = {};
 };
 
 struct Fetched {
@@ -66,6 +73,8 @@ class Fetcher {
     bool may_read_files = false;
     // The CAs to trust, in place of the system's; empty: those.
     std::string ca_pem;
+    // What URLs may lead to that a tenant named.
+    http::AddressPolicy tenant_addresses = http::AddressPolicy::public_only();
     Log log;
   };
 
@@ -81,14 +90,26 @@ class Fetcher {
   // Errors, each naming the reference:
   //   InvalidInput   not a module, not the promised digest, cut off, a manifest without a module
   //   NotFound       no such file, tag, key
-  //   Denied         credentials missing or wrong, the kind of source is not allowed here
+  //   Denied         credentials missing or wrong, the kind of source or its address is not allowed
+  //                  here, a ConfigMap that the requester may not name
   //   Unavailable    the source cannot be reached and nothing is stored for it
   //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not
   //   Cancelled
-  [[nodiscard]] io::Task<Result<Fetched>> fetch(Reference reference, FetchOptions options,
-                                                std::stop_token stop);
+  // Of a source that did not answer a tenant reads only that: the reason is in the log. It could
+  // look around with it in networks that it cannot reach itself.
+  [[nodiscard]] io::Task<Result<Fetched>> fetch(Requester requester, Reference reference,
+                                                FetchOptions options, std::stop_token stop);
+
+  // What the source gave this requester last, if that is what the options expect, and it is here.
+  [[nodiscard]] std::optional<Resolution> known(const Requester& requester,
+                                                const Reference& reference,
+                                                const FetchOptions& options) const;
+  // What a fetch is likely to end with; empty: no idea. It is a guess, and no right to the module.
+  [[nodiscard]] std::string likely_sha256(const Requester& requester, const Reference& reference,
+                                          const FetchOptions& options) const;
 
  private:
+  using OnBytes = std::function<void(std::uint64_t received, std::uint64_t total)>;
   // What a source gave: bytes as they came, or the news that nothing changed.
   struct Download {
     bool is_unchanged = false;
@@ -97,22 +118,45 @@ class Fetcher {
     Resolution resolution;    // Without sha256 and size.
   };
 
-  io::Task<Result<Fetched>> fetch_in_turn(Reference reference, FetchOptions options,
-                                          std::string key, std::stop_token stop);
+  // What the reference names, for that requester: nothing is looked up or said of it before.
+  [[nodiscard]] static Result<> check_access(const Requester& requester,
+                                             const Reference& reference);
+  // What the reference was when it was last looked at.
+  struct Known {
+    std::string key;
+    std::optional<Resolution> own;     // For this requester, whose proof it is.
+    std::optional<Resolution> latest;  // For anybody: what the source may call unchanged.
+  };
+  io::Task<Result<Fetched>> fetch_in_turn(Requester requester, Reference reference,
+                                          FetchOptions options, Known known, std::stop_token stop);
+  io::Task<void> remember(std::string key, Resolution resolution);
   io::Task<Result<Fetched>> from_store(Resolution resolution, std::string have_sha256);
   io::Task<Result<Fetched>> accept(Download download, std::optional<std::string> expected,
                                    FetchOptions options, std::string key);
 
-  io::Task<Result<Download>> download(Reference reference, std::optional<Resolution> known,
-                                      Content content, bool insecure, std::stop_token stop);
-  io::Task<Result<Download>> download_http(Reference reference, std::optional<Resolution> known,
-                                           bool insecure, std::stop_token stop);
-  io::Task<Result<Download>> download_oci(OciSource source, std::optional<Resolution> known,
-                                          bool insecure, std::stop_token stop);
-  io::Task<Result<Download>> download_config_map(ConfigMapSource source,
+  io::Task<Result<Download>> download(Requester requester, Reference reference,
+                                      std::optional<Resolution> known, FetchOptions options,
+                                      std::stop_token stop);
+  io::Task<Result<Download>> download_http(Requester requester, Reference reference,
+                                           std::optional<Resolution> known, bool insecure,
+                                           OnBytes on_bytes, std::stop_token stop);
+  io::Task<Result<Download>> download_oci(Requester requester, OciSource source,
+                                          std::optional<Resolution> known, bool insecure,
+                                          OnBytes on_bytes, std::stop_token stop);
+  io::Task<Result<Download>> download_config_map(ConfigMapAccess access, ConfigMapSource source,
                                                  std::optional<Resolution> known, Content wanted,
                                                  std::stop_token stop);
   io::Task<Result<Download>> download_file(FileSource source, std::optional<Resolution> known);
+
+  struct Transports {
+    Transports(const std::string& ca_pem, const http::AddressPolicy& addresses);
+    std::shared_ptr<const http::Transport> verified;
+    std::shared_ptr<const http::Transport> unverified;
+  };
+  [[nodiscard]] const std::shared_ptr<const http::Transport>& transport(const Requester& requester,
+                                                                        bool insecure) const;
+  // What the requester is told of an error.
+  [[nodiscard]] Error told(const std::string& tenant, const std::string& module, Error error) const;
 
   io::Workers& workers_;
   http::Client& client_;
@@ -120,10 +164,10 @@ class Fetcher {
   ConfigMapReader* const config_maps_;
   const bool may_read_files_;
   const Log log_;
-  const std::shared_ptr<const http::Transport> verified_;
-  const std::shared_ptr<const http::Transport> unverified_;
+  const Transports admin_transports_;
+  const Transports tenant_transports_;
   DockerConfig credentials_;
-  io::Semaphore fetches_;
+  budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.
 };
 

@@ -9,6 +9,7 @@
 #include "json/value.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/sha256.h"
+#include "modules/internal/wasm_bytes.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -35,7 +36,10 @@ namespace {
 
 constexpr std::string_view kSuffix = ".wasm.gz";
 constexpr std::string_view kIndexName = "index.json";
-constexpr std::int64_t kIndexVersion = 1;
+// 2: an entry is of one requester.
+constexpr std::int64_t kIndexVersion = 2;
+// Between the two parts of a key, in neither of which it occurs.
+constexpr char kKeySeparator = ' ';
 // kModuleReferencesMax lines, even if every URL in them is as long as URLs get.
 constexpr std::uint64_t kIndexBytesMax = 64 * limits::kMiB;
 
@@ -112,6 +116,10 @@ std::string encoded_index(const std::vector<PackedBytes>& entries) {
 
 }  // namespace
 
+std::string proof_key(std::string_view requester, std::string_view reference) {
+  return fmt::format("{}{}{}", requester, kKeySeparator, reference);
+}
+
 Result<std::unique_ptr<ModuleStore>> ModuleStore::open(std::filesystem::path directory,
                                                        Bounds bounds, const Log& log) {
   HANGAR_TRY(io::make_private_directory(directory));
@@ -131,6 +139,15 @@ Result<> ModuleStore::write(const std::string& sha256, std::string_view gzipped)
 Result<> ModuleStore::add(const std::string& sha256, std::string_view module) {
   if (has(sha256)) return {};
   return write(sha256, gzip(module));
+}
+
+Result<> ModuleStore::accept(const std::string& sha256, std::string bytes) {
+  const Result<Unpacked> unpacked =
+      unpack(std::move(bytes), limits::kModuleBytesMax, Content::ModuleOrScript);
+  if (!unpacked || unpacked->sha256 != sha256) {
+    return fail(ErrorKind::Corrupt, fmt::format("the bytes are not those of sha256:{}", sha256));
+  }
+  return add(sha256, unpacked->wasm);
 }
 
 Result<std::string> ModuleStore::read(const std::string& sha256) {
@@ -180,6 +197,31 @@ std::optional<Resolution> ModuleStore::resolution(const std::string& key) {
   if (found == entries_.end()) return std::nullopt;
   entries_.splice(entries_.begin(), entries_, found);
   return resolution_of(*found);
+}
+
+std::optional<Resolution> ModuleStore::hint(std::string_view reference) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find_if(entries_, [reference](const PackedBytes& entry) {
+    const std::string_view key = key_of(entry);
+    return key.substr(key.find(kKeySeparator) + 1) == reference;
+  });
+  if (found == entries_.end()) return std::nullopt;
+  return resolution_of(*found);
+}
+
+Result<> ModuleStore::grant(std::string_view requester, const std::string& sha256) {
+  return remember(proof_key(requester, "sha256:" + sha256), {.sha256 = sha256});
+}
+
+bool ModuleStore::is_proven(std::string_view requester, std::string_view sha256) {
+  const std::string prefix = proof_key(requester, "");
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find_if(entries_, [&](const PackedBytes& entry) {
+    return key_of(entry).starts_with(prefix) && resolution_of(entry).sha256 == sha256;
+  });
+  if (found == entries_.end()) return false;
+  entries_.splice(entries_.begin(), entries_, found);
+  return true;
 }
 
 std::filesystem::path ModuleStore::path_of(const std::string& sha256) const {

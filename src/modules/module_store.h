@@ -1,5 +1,6 @@
 // Modules that were fetched before, on disk: a host that restarts while a registry is away goes on
-// with what it had. Also remembers what each reference meant when it was last looked at.
+// with what it had. Also remembers what each reference meant when it was last looked at, and for
+// whom: the bytes are shared by all requesters, the right to them is not.
 //
 // A private directory: <sha256>.wasm.gz, each checked whenever it is read, and index.json. Several
 // processes may share it: files appear whole, and an index that another process has overwritten
@@ -23,6 +24,10 @@
 #include <utility>
 
 namespace hangar::modules {
+
+// A reference as one requester names it. An entry under such a key is the proof that its source
+// gave that requester the module.
+[[nodiscard]] std::string proof_key(std::string_view requester, std::string_view reference);
 
 // What a reference led to, and what its source needs in order to say "still the same".
 struct Resolution {
@@ -62,16 +67,29 @@ class ModuleStore {
   // The same for a module that no source has: one that was put together here.
   [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module);
 
+  // The same for bytes of which somebody says that they are that module, gzipped or not. Corrupt
+  // when they are not; nothing is touched then.
+  [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes);
+
   // The module, uncompressed. NotFound; Corrupt when it is not what was written: it is removed
   // then.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);
 
   [[nodiscard]] bool has(const std::string& sha256) const;
 
-  // Remembers what the reference with that key means now. InvalidInput when one of the texts is no
-  // UTF-8.
+  // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
+  // is no UTF-8.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
+
+  // What the same reference meant for anybody, which its source can confirm cheaply. It is no proof
+  // until the source has.
+  [[nodiscard]] std::optional<Resolution> hint(std::string_view reference);
+
+  // Lets the requester have that module from now on, whatever its references come to mean.
+  [[nodiscard]] Result<> grant(std::string_view requester, const std::string& sha256);
+  // Whether a source gave this requester that module, or grant() was called.
+  [[nodiscard]] bool is_proven(std::string_view requester, std::string_view sha256);
 
  private:
   // A key and what it means, in one piece: there may be thousands.

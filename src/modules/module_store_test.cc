@@ -188,7 +188,7 @@ TEST_F(ModuleStoreTest, ReadsNoMoreOfAnIndexThanItMayRememberAndEachKeyOnce) {
   const std::string second = sha256_hex("second");
   std::filesystem::create_directory(directory());
   std::filesystem::permissions(directory(), std::filesystem::perms::owner_all);
-  const std::string text = R"({"version":1,"references":[{"key":"a","sha256":")" + first +
+  const std::string text = R"({"version":2,"references":[{"key":"a","sha256":")" + first +
                            R"("},{"key":"a","sha256":")" + second + R"("},{"key":"b","sha256":")" +
                            second + R"("},{"key":"c","sha256":")" + second + R"("}]})";
   ASSERT_TRUE(io::write_file(directory() / "index.json", text).has_value());
@@ -215,11 +215,55 @@ TEST_F(ModuleStoreTest, ForgetsTheReferenceNotUsedForLongest) {
   EXPECT_TRUE(store->resolution("c").has_value());
 }
 
+TEST_F(ModuleStoreTest, TellsWhoProvedWhatApartAcrossProcesses) {
+  const std::string digest = sha256_hex("bytes");
+  ASSERT_TRUE(open()->remember(proof_key("team", "reference"), {.sha256 = digest}).has_value());
+
+  const auto store = open();
+
+  EXPECT_TRUE(store->is_proven("team", digest));
+  for (const std::string_view other : {"other", "tea", "team2", "", "*"}) {
+    EXPECT_FALSE(store->is_proven(other, digest)) << other;
+    EXPECT_EQ(store->resolution(proof_key(other, "reference")), std::nullopt) << other;
+  }
+  EXPECT_FALSE(store->is_proven("team", sha256_hex("other")));
+  EXPECT_EQ(store->hint("reference")->sha256, digest) << "for its source to confirm";
+  EXPECT_EQ(store->hint("erence"), std::nullopt);
+}
+
+TEST_F(ModuleStoreTest, AcceptsWhatItIsToldAndNothingElseInItsPlace) {
+  const std::string script = "f();";
+  const std::string digest = sha256_hex(script);
+  const auto store = open();
+  EXPECT_EQ(store->accept(digest, gzip("g();")).error().kind(), ErrorKind::Corrupt);
+  EXPECT_FALSE(store->has(digest));
+  ASSERT_TRUE(store->accept(digest, gzip(script)).has_value());
+
+  EXPECT_EQ(store->accept(digest, "g();").error().kind(), ErrorKind::Corrupt);
+  EXPECT_EQ(store->accept(digest, "").error().kind(), ErrorKind::Corrupt);
+
+  EXPECT_EQ(store->read(digest).value(), script) << "others go on with it";
+}
+
+TEST_F(ModuleStoreTest, AGrantOutlivesWhatTheReferenceMeant) {
+  const std::string digest = sha256_hex("bytes");
+  auto store = open();
+  ASSERT_TRUE(store->remember(proof_key("team", "reference"), {.sha256 = digest}).has_value());
+  ASSERT_TRUE(store->grant("team", digest).has_value());
+  ASSERT_TRUE(
+      store->remember(proof_key("team", "reference"), {.sha256 = sha256_hex("new")}).has_value());
+
+  store = open();
+
+  EXPECT_TRUE(store->is_proven("team", digest));
+  EXPECT_FALSE(store->is_proven("other", digest));
+}
+
 TEST_F(ModuleStoreTest, StartsWithoutAnIndexThatItCannotRead) {
   for (const std::string_view text :
-       {"", "{", "[]", R"({"version":2,"references":[{"key":"key"}]})",
-        R"({"version":1,"references":[{"key":"key","sha256":"../x"}]})",
-        R"({"version":1,"references":7})"}) {
+       {"", "{", "[]", R"({"version":1,"references":[{"key":"key"}]})",
+        R"({"version":2,"references":[{"key":"key","sha256":"../x"}]})",
+        R"({"version":2,"references":7})"}) {
     ASSERT_TRUE(open()->remember("key", {.sha256 = sha256_hex("bytes")}).has_value());
     ASSERT_TRUE(io::write_file(directory() / "index.json", text).has_value());
 

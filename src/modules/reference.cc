@@ -176,7 +176,9 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
     source.user = *user;
     source.password = *password;
   }
-  source.url = fmt::format("{}://{}{}", scheme, host, path_and_query);
+  // The host ends where a path begins, for everybody who reads it.
+  const std::string_view slash = path_and_query.starts_with('/') ? "" : "/";
+  source.url = fmt::format("{}://{}{}{}", scheme, host, slash, path_and_query);
   return Parsed{std::move(source), display};
 }
 
@@ -307,6 +309,11 @@ Result<Reference> Reference::parse(std::string_view text) {
   }
   Parsed parsed = HANGAR_TRY(parse_source(text));
   return Reference(std::move(parsed.source), std::move(parsed.display), sha256_hex(text));
+}
+
+std::string Reference::meaning() const {
+  const auto* const http = std::get_if<HttpSource>(&source_);
+  return http != nullptr ? http->url : display_;
 }
 
 bool Reference::is_pinned() const {

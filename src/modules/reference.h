@@ -52,8 +52,16 @@ class Reference {
   // carry their secret there.
   [[nodiscard]] const std::string& display() const { return display_; }
 
+  // What was understood, with its query and without user, password and fragment; for comparing with
+  // what an administrator wrote. Not for messages.
+  [[nodiscard]] std::string meaning() const;
+
   // Equal for equal references, for no others; tells nothing of the secrets in them.
   [[nodiscard]] const std::string& key() const { return key_; }
+
+  [[nodiscard]] bool is_config_map() const {
+    return std::holds_alternative<ConfigMapSource>(source_);
+  }
 
   // True when this text can never come to mean other bytes: an OCI digest.
   [[nodiscard]] bool is_pinned() const;

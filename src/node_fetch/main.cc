@@ -106,7 +106,15 @@ Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& direc
   std::vector<char> piece(std::size_t{256} * 1024);
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
     hash.add({piece.data(), static_cast<std::size_t>(in.gcount())});
-  return hash.finish();
+  const std::string found = hash.finish();
+  if (found != source.program_sha256) {
+    fs::remove(directory / source.file, ignored);
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("{} from {}: the sha256 of the program in the archive is {}, expected {}",
+                    source.file, source.url, found, source.program_sha256));
+  }
+  return found;
 }
 
 Result<> fetch_all(const std::vector<std::string>& texts, const fs::path& directory,
@@ -153,8 +161,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", HANGAR_VERSION);
   app.add_option("--to", directory, "the directory, made if it is not there")->required();
   app.add_option("--ca-file", ca_file, "PEM file of the CAs to trust instead of the system's");
-  app.add_option("RUNTIME", wanted,
-                 "FILE[@ARCHITECTURE]=URL#sha256:HEX; a .tar.gz has to have one file called FILE")
+  app.add_option(
+         "RUNTIME", wanted,
+         "FILE[@ARCHITECTURE]=URL#sha256:HEX; a .tar.gz has to have one file called FILE, whose "
+         "checksum comes behind it: #program-sha256:HEX")
       ->required();
   try {
     app.parse(argc, argv);

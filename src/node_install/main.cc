@@ -10,6 +10,7 @@
 #include "node_install/limits.h"
 #include "node_install/outcome.h"
 #include "node_install/report.h"
+#include "node_install/runtime_source.h"
 #include "node_install/runtimes.h"
 #include "node_install/service.h"
 
@@ -34,6 +35,7 @@ namespace {
 struct Arguments {
   std::string root = "/";
   std::string runtimes_directory;
+  std::vector<std::string> checksums;
   std::string distribution;
   std::string install_directory;
   std::string restart_command;
@@ -129,8 +131,17 @@ Result<int> run_command_line(std::string_view command, const Arguments& argument
                               .at_most = std::chrono::seconds(arguments.restart_seconds)});
   Installer installer(files, service, report, options);
   if (command == "install") {
+    std::vector<RuntimeSource> expected;
+    for (const std::string& text : arguments.checksums) {
+      const Result<RuntimeSource> one = parse_checksum_argument(text);
+      if (!one) {
+        return refuse(ErrorKind::InvalidInput, reason::kUsage,
+                      fmt::format("--checksum {}", one.error().message()));
+      }
+      expected.push_back(*one);
+    }
     HANGAR_TRY(installer.install([&](std::string_view install_directory) {
-      return runtimes_in(arguments.runtimes_directory, install_directory);
+      return runtimes_in(arguments.runtimes_directory, install_directory, expected);
     }));
     return kExitDone;
   }
@@ -158,6 +169,9 @@ int run(int argc, char** argv) {
       ->add_option("--runtimes-dir", arguments.runtimes_directory,
                    "directory of runtimes with their SHA256SUMS")
       ->required();
+  install->add_option("--checksum", arguments.checksums,
+                      "FILE[@ARCHITECTURE]=sha256:HEX: install these, repeatable, whatever the "
+                      "SHA256SUMS says");
   install->add_flag("--keep-existing", arguments.keep_existing,
                     "leave runtime handlers of the same name to whoever configured them");
   try {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <map>
 #include <span>
 #include <string>
@@ -19,30 +20,75 @@ bool RuntimeSource::is_archive() const {
   return path.ends_with(".tar.gz") || path.ends_with(".tgz");
 }
 
-Result<RuntimeSource> parse_runtime_source(std::string_view text) {
-  const auto invalid = [&](std::string_view what) {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("{}: {}; write FILE[@ARCHITECTURE]=URL#sha256:HEX", text, what));
-  };
-  const std::size_t equals = text.find('=');
-  const std::size_t hash = text.rfind("#sha256:");
-  if (equals == std::string_view::npos || hash == std::string_view::npos || hash < equals)
-    return invalid("no URL with a checksum");
-  const std::string_view name = text.substr(0, equals);
+namespace {
+
+constexpr std::string_view kSha256 = "#sha256:";
+constexpr std::string_view kProgramSha256 = "#program-sha256:";
+
+std::unexpected<Error> invalid(std::string_view text, std::string_view what,
+                               std::string_view grammar) {
+  return fail(ErrorKind::InvalidInput, fmt::format("{}: {}; write {}", text, what, grammar));
+}
+
+// FILE[@ARCHITECTURE], what stands before the '='.
+Result<RuntimeSource> parse_name(std::string_view text, std::string_view name,
+                                 std::string_view grammar) {
   const std::size_t at = name.find('@');
-  RuntimeSource source{
-      .file = std::string(name.substr(0, at)),
-      .architecture = std::string(at == std::string_view::npos ? "" : name.substr(at + 1)),
-      .url = std::string(text.substr(equals + 1, hash - equals - 1)),
-      .sha256 = std::string(text.substr(hash + std::string_view("#sha256:").size()))};
+  RuntimeSource source{.file = std::string(name.substr(0, at))};
+  if (at != std::string_view::npos) source.architecture = name.substr(at + 1);
   HANGAR_TRY(handler_of(source.file, ""));
   if (at != std::string_view::npos && source.architecture != "amd64" &&
       source.architecture != "arm64") {
-    return invalid("the architecture is amd64 or arm64");
+    return invalid(text, "the architecture is amd64 or arm64", grammar);
   }
+  return source;
+}
+
+}  // namespace
+
+Result<RuntimeSource> parse_runtime_source(std::string_view text) {
+  constexpr std::string_view kGrammar =
+      "FILE[@ARCHITECTURE]=URL#sha256:HEX, for an archive with #program-sha256:HEX behind it";
+  const std::size_t equals = text.find('=');
+  const std::size_t program = text.rfind(kProgramSha256);
+  const std::string_view before = text.substr(0, program);
+  const std::size_t hash = before.rfind(kSha256);
+  if (equals == std::string_view::npos || hash == std::string_view::npos || hash < equals)
+    return invalid(text, "no URL with a checksum", kGrammar);
+  RuntimeSource source = HANGAR_TRY(parse_name(text, text.substr(0, equals), kGrammar));
+  source.url = before.substr(equals + 1, hash - equals - 1);
+  source.sha256 = before.substr(hash + kSha256.size());
   if (!source.url.starts_with("https://") && !source.url.starts_with("http://"))
-    return invalid("the URL is not http or https");
-  if (!is_sha256(source.sha256)) return invalid("the checksum is not 64 hex digits");
+    return invalid(text, "the URL is not http or https", kGrammar);
+  if (!is_sha256(source.sha256))
+    return invalid(text, "the checksum is not 64 hex digits", kGrammar);
+  source.program_sha256 = program == std::string_view::npos
+                              ? source.sha256
+                              : text.substr(program + kProgramSha256.size());
+  if (source.is_archive() && program == std::string_view::npos) {
+    return invalid(text, "an archive needs the checksum of the program in it, too", kGrammar);
+  }
+  if (!is_sha256(source.program_sha256))
+    return invalid(text, "the program's checksum is not 64 hex digits", kGrammar);
+  if (!source.is_archive() && source.program_sha256 != source.sha256)
+    return invalid(text, "what the URL has is the program: it has one checksum", kGrammar);
+  return source;
+}
+
+std::string checksum_argument(const RuntimeSource& source) {
+  return fmt::format("{}{}{}=sha256:{}", source.file, source.architecture.empty() ? "" : "@",
+                     source.architecture, source.program_sha256);
+}
+
+Result<RuntimeSource> parse_checksum_argument(std::string_view text) {
+  constexpr std::string_view kGrammar = "FILE[@ARCHITECTURE]=sha256:HEX";
+  constexpr std::string_view kValue = "=sha256:";
+  const std::size_t equals = text.find(kValue);
+  if (equals == std::string_view::npos) return invalid(text, "no checksum", kGrammar);
+  RuntimeSource source = HANGAR_TRY(parse_name(text, text.substr(0, equals), kGrammar));
+  source.program_sha256 = text.substr(equals + kValue.size());
+  if (!is_sha256(source.program_sha256))
+    return invalid(text, "the checksum is not 64 hex digits", kGrammar);
   return source;
 }
 
@@ -62,7 +108,8 @@ Result<std::vector<RuntimeSource>> choose_sources(std::span<const RuntimeSource>
   std::vector<RuntimeSource> result;
   for (const auto& [file, source] : chosen) {
     if (source == nullptr)
-      return fail(ErrorKind::InvalidInput, fmt::format("{} has no URL for {}", file, architecture));
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("{} is given for other architectures than {}", file, architecture));
     result.push_back(*source);
   }
   return result;

@@ -10,17 +10,59 @@ namespace hangar::node_install {
 namespace {
 
 const std::string kSum(64, 'a');
+const std::string kProgram = "#program-sha256:" + std::string(64, 'b');
 
 TEST(ParseRuntimeSource, ReadsFileArchitectureUrlAndChecksum) {
   const auto source = parse_runtime_source(
-      "containerd-shim-spin-v2@arm64=https://example.com/a=b/spin.tar.gz?x=#y#sha256:" + kSum);
+      "containerd-shim-spin-v2@arm64=https://example.com/a=b/spin.tar.gz?x=#y#sha256:" + kSum +
+      kProgram);
 
   ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ(source->file, "containerd-shim-spin-v2");
   EXPECT_EQ(source->architecture, "arm64");
   EXPECT_EQ(source->url, "https://example.com/a=b/spin.tar.gz?x=#y");
   EXPECT_EQ(source->sha256, kSum);
+  EXPECT_EQ(source->program_sha256, std::string(64, 'b'));
   EXPECT_TRUE(source->is_archive());
+}
+
+TEST(ParseRuntimeSource, TakesTheChecksumOfAProgramThatIsNoArchiveForIt) {
+  const auto source = parse_runtime_source("crun=https://example.com/crun#sha256:" + kSum);
+
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_EQ(source->program_sha256, kSum);
+  EXPECT_FALSE(parse_runtime_source("crun=https://example.com/crun#sha256:" + kSum + kProgram));
+}
+
+TEST(ParseRuntimeSource, RefusesAnArchiveWithoutItsProgramsChecksum) {
+  const std::string archive = "crun=https://example.com/crun.tar.gz#sha256:" + kSum;
+
+  EXPECT_FALSE(parse_runtime_source(archive));
+  EXPECT_FALSE(parse_runtime_source(archive + kProgram.substr(0, kProgram.size() - 1)));
+  EXPECT_TRUE(parse_runtime_source(archive + kProgram));
+}
+
+TEST(ChecksumArgument, SaysWhatTheProgramHasToBe) {
+  for (const std::string& name : {std::string("crun"), std::string("crun-x@arm64")}) {
+    const auto source =
+        parse_runtime_source(name + "=https://example.com/x.tgz#sha256:" + kSum + kProgram);
+    ASSERT_TRUE(source) << source.error().message();
+    const std::string text = checksum_argument(*source);
+    EXPECT_EQ(text, name + "=sha256:" + std::string(64, 'b'));
+
+    const auto read = parse_checksum_argument(text);
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->file, source->file);
+    EXPECT_EQ(read->architecture, source->architecture);
+    EXPECT_EQ(read->program_sha256, source->program_sha256);
+  }
+}
+
+TEST(ChecksumArgument, RefusesEverythingElse) {
+  for (const std::string& text :
+       {std::string(), std::string("crun"), "crun=" + kSum, "crun=sha256:" + kSum.substr(1),
+        "runc=sha256:" + kSum, "../crun=sha256:" + kSum, "crun@s390x=sha256:" + kSum})
+    EXPECT_FALSE(parse_checksum_argument(text)) << text;
 }
 
 TEST(ParseRuntimeSource, RefusesWhatHasNoChecksumOrNoUsableName) {

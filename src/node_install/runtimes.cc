@@ -5,6 +5,7 @@
 #include "node_install/files.h"
 #include "node_install/limits.h"
 #include "node_install/outcome.h"
+#include "node_install/runtime_source.h"
 #include "node_install/sha256.h"
 
 #include <elf.h>
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -135,6 +137,18 @@ Result<std::string> read_list(const std::string& path) {
   return text;
 }
 
+Result<std::vector<Listed>> listed_in(const std::string& list,
+                                      std::span<const RuntimeSource> expected) {
+  if (expected.empty()) {
+    const std::string text = HANGAR_TRY(read_list(list));
+    return parse_list(text, list);
+  }
+  std::vector<Listed> listed;
+  for (RuntimeSource& source : HANGAR_TRY(choose_sources(expected, kArchitecture)))
+    listed.push_back({.sha256 = std::move(source.program_sha256), .file = std::move(source.file)});
+  return listed;
+}
+
 }  // namespace
 
 std::string_view architecture() {
@@ -170,15 +184,15 @@ Result<Handler> handler_of(std::string_view file, std::string program) {
 }
 
 Result<std::vector<Runtime>> runtimes_in(const std::string& directory,
-                                         std::string_view install_directory) {
+                                         std::string_view install_directory,
+                                         std::span<const RuntimeSource> expected) {
   const std::string special = fmt::format("{}/{}", directory, kArchitecture);
   struct stat status{};
   const std::string& from = ::stat(special.c_str(), &status) == 0 ? special : directory;
-  const std::string list = fmt::format("{}/{}", from, kList);
-  const std::string text = HANGAR_TRY(read_list(list));
+  const std::string list = expected.empty() ? fmt::format("{}/{}", from, kList) : "--checksum";
   std::vector<Runtime> runtimes;
   std::set<std::string> names;
-  for (Listed& listed : HANGAR_TRY(parse_list(text, list))) {
+  for (Listed& listed : HANGAR_TRY(listed_in(list, expected))) {
     const std::string path = fmt::format("{}/{}", from, listed.file);
     const Handler handler = HANGAR_TRY(
         handler_of(listed.file, fmt::format("{}/bin/{}", install_directory, listed.file)));
@@ -191,7 +205,7 @@ Result<std::vector<Runtime>> runtimes_in(const std::string& directory,
     if (found != listed.sha256) {
       return refuse(
           ErrorKind::InvalidInput, reason::kChecksumMismatch,
-          fmt::format("{}: its sha256 is {}, but {} has {}", path, found, kList, listed.sha256));
+          fmt::format("{}: its sha256 is {}, but {} has {}", path, found, list, listed.sha256));
     }
     HANGAR_TRY(check_architecture(source.value(), path));
     runtimes.push_back({.file = std::move(listed.file),

@@ -1,6 +1,7 @@
 #include "node_install/runtimes.h"
 
 #include "node_install/outcome.h"
+#include "node_install/runtime_source.h"
 #include "node_install/sha256.h"
 #include "node_install/test_doubles.h"
 
@@ -9,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::node_install {
 namespace {
@@ -20,9 +22,14 @@ class RuntimesTest : public testing::Test {
     const std::string sums = std::string(directory) + "SHA256SUMS";
     directory_.put(sums, directory_.get(sums) + sha256_of(bytes) + "  " + std::string(file) + "\n");
   }
-  auto found() { return runtimes_in(directory_.path().string(), "/opt/x"); }
-  void expect_refused(std::string_view reason) {
-    const auto runtimes = found();
+  auto found(const std::vector<RuntimeSource>& expected = {}) {
+    return runtimes_in(directory_.path().string(), "/opt/x", expected);
+  }
+  static RuntimeSource expect(std::string_view file, std::string_view bytes) {
+    return {.file = std::string(file), .program_sha256 = sha256_of(bytes)};
+  }
+  void expect_refused(std::string_view reason, const std::vector<RuntimeSource>& expected = {}) {
+    const auto runtimes = found(expected);
     ASSERT_FALSE(runtimes);
     EXPECT_EQ(runtimes.error().reason(), reason) << runtimes.error().message();
   }
@@ -61,6 +68,38 @@ TEST_F(RuntimesTest, WithAnotherChecksumAreRefused) {
   directory_.put("/crun", "delivered");
 
   expect_refused(reason::kChecksumMismatch);
+}
+
+TEST_F(RuntimesTest, ThatAreExpectedNeedNoList) {
+  directory_.put("/crun", "a runtime");
+  directory_.put("/containerd-shim-spin-v2", "not expected");
+
+  const auto runtimes = found({expect("crun", "a runtime")});
+
+  ASSERT_TRUE(runtimes) << runtimes.error().message();
+  ASSERT_EQ(runtimes->size(), 1);
+  EXPECT_EQ(runtimes->front().sha256, sha256_of("a runtime"));
+}
+
+TEST_F(RuntimesTest, ThatAreExpectedAreNotWhatTheListSaysTheyAre) {
+  list("crun", "swapped, and listed by who swapped it");
+
+  EXPECT_TRUE(found());
+  expect_refused(reason::kChecksumMismatch, {expect("crun", "promised")});
+}
+
+TEST_F(RuntimesTest, ThatAreExpectedMustBeThere) {
+  list("crun", "listed");
+
+  expect_refused(reason::kRuntimeInvalid, {expect("crun", "listed"), expect("crun-x", "")});
+}
+
+TEST_F(RuntimesTest, ExpectedForOtherArchitecturesOnlyAreRefused) {
+  list("crun", "listed");
+  RuntimeSource other = expect("crun", "listed");
+  other.architecture = architecture() == "amd64" ? "arm64" : "amd64";
+
+  EXPECT_FALSE(found({other}));
 }
 
 TEST_F(RuntimesTest, ForAnotherArchitectureAreRefused) {

@@ -85,6 +85,12 @@ json::Object installer_container(Action action, const JobOptions& options) {
   if (has_fetch(action, options)) {
     container["volumeMounts"].as_array().push_back(
         json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}, {"readOnly", true}});
+    json::Array command{"hangar-node", "install", "--runtimes-dir", kRuntimes};
+    for (const std::string& checksum : options.checksums) {
+      command.emplace_back("--checksum");
+      command.emplace_back(checksum);
+    }
+    container["command"] = std::move(command);
   }
   return container;
 }
@@ -190,7 +196,8 @@ Result<RuntimeClass> parse_runtime_class(std::string_view text) {
 std::string version_of(std::string_view image, std::vector<std::string> runtimes) {
   if (runtimes.empty()) return std::string(image);
   for (std::string& runtime : runtimes) {
-    // FILE[@ARCHITECTURE]=URL#sha256:HEX without the URL.
+    // FILE[@ARCHITECTURE]=URL#sha256:HEX without the URL. Of an archive the program's checksum is
+    // what counts.
     const std::size_t url = runtime.find('=');
     const std::size_t checksum = runtime.rfind('#');
     if (url < checksum && checksum != std::string::npos) runtime.erase(url, checksum - url);

@@ -39,9 +39,12 @@ struct JobOptions {
   std::string image;                           // The installer's.
   std::vector<std::string> uninstall_command;  // In that image.
   std::vector<std::string> pull_secrets = {};  // Of that namespace, for all images of a Job.
-  // What is fetched before the installer runs, FILE[@ARCHITECTURE]=URL#sha256:HEX, instead of what
-  // its image has; and an image with hangar-node-fetch, which does it.
+  // What is fetched before the installer runs, instead of what its image has, as hangar-node-fetch
+  // takes it; and an image with hangar-node-fetch, which does it.
   std::vector<std::string> runtimes = {};
+  // What the installer has to find of it, FILE[@ARCHITECTURE]=sha256:HEX: what it is told, and not
+  // what a container before it has written down.
+  std::vector<std::string> checksums = {};
   std::string fetch_image = {};
   std::string probe_image = {};          // Empty: no probe.
   std::string probe_runtime_class = {};  // The one without scheduling.

@@ -96,6 +96,7 @@ TEST(JobManifest, ThatUninstallsRunsAnotherCommandOfTheSameImage) {
 TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
   JobOptions options = kJobs;
   options.runtimes = {"crun=https://example.com/crun#sha256:aa", "crun-x=http://x#sha256:bb"};
+  options.checksums = {"crun=sha256:aa", "crun-x=sha256:bb"};
   options.fetch_image = "registry.example.com/hangar:v1";
 
   const json::Value spec = *json::find(job_manifest(installing_node(), Action::Install, options),
@@ -117,6 +118,10 @@ TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
   EXPECT_TRUE(json::equal(*json::find(installer, {"volumeMounts"}), yaml(R"([
     {name: root-mount, mountPath: /mnt/node-root},
     {name: runtimes, mountPath: /runtimes, readOnly: true}])")));
+  // It is told what to find, and does not believe a list that the other container has made.
+  EXPECT_TRUE(json::equal(*json::find(installer, {"command"}), yaml(R"(
+    [hangar-node, install, --runtimes-dir, /runtimes,
+     --checksum, "crun=sha256:aa", --checksum, "crun-x=sha256:bb"])")));
   for (const Action other : {Action::Uninstall, Action::Probe}) {
     EXPECT_EQ(json::find(job_manifest(installing_node(), other, options),
                          {"spec", "template", "spec", "initContainers"}),
@@ -149,6 +154,14 @@ TEST(VersionOf, ChangesWithTheRuntimesAndNotWithWhereTheyComeFrom) {
             version_of("i:v1", {"a=https://x/y=z#sha256:11", "b@amd64=https://x#sha256:22"}));
   EXPECT_NE(version,
             version_of("i:v2", {"a=https://x/y=z#sha256:11", "b@arm64=https://x#sha256:22"}));
+}
+
+TEST(VersionOf, AnArchiveIsTheProgramInIt) {
+  const auto of = [](const std::string& archive, const std::string& program) {
+    return version_of("i", {"a=https://x/a.tgz#sha256:" + archive + "#program-sha256:" + program});
+  };
+  EXPECT_EQ(of("11", "33"), of("22", "33"));
+  EXPECT_NE(of("11", "33"), of("11", "44"));
 }
 
 TEST(JobManifest, OfAProbeHasNoPrivilege) {

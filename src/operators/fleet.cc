@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +17,15 @@ namespace {
 // After some guest left memory, so that those that leave together cost one look, and so that their
 // code has left too.
 constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::seconds(1);
+
+// Namespaces with a series of their own.
+constexpr std::size_t kNamespaceSeriesMax = 100;
+
+Resident reading_of(const RunningOperator& running, std::uint64_t bytes) {
+  return {.bytes = bytes,
+          .idle_since = running.life().idle_since(),
+          .cost = running.statistics().last_cpu_time};
+}
 
 }  // namespace
 
@@ -46,8 +56,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
       metrics_(parts.metrics),
-      starts_(parts.loop, limits::kOperatorStartsMax),
-      turns_(parts.loop, limits::kOperatorTurnsMax),
+      // One namespace alone has half of them.
+      starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
+      turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       parts_{.loop = parts.loop,
              .runtime = parts.runtime,
              .gateway = parts.gateway,
@@ -60,6 +71,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .turns = turns_,
              .series = series_,
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
+             .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
              .on_failure =
                  [this](RunningOperator& failed, const Error& error) {
                    on_change(failed);
@@ -122,7 +134,14 @@ void Fleet::on_change(RunningOperator& changed) {
     resident_.emplace(&changed, bytes);
     resident_bytes_ += bytes;
   }
+  if (changed.shortage() != nullptr) {
+    short_.insert(&changed);
+  } else {
+    short_.erase(&changed);
+  }
   make_room();
+  for (const RunningOperator* const waiting : short_)
+    make_room_for(*waiting);
   if (!resident_.contains(&changed)) give_back_later();
   if (find(changed.key()) == &changed) listener_.on_change(changed);
 }
@@ -146,7 +165,39 @@ void Fleet::give_back_later() {
   });
 }
 
+// Of the namespaces that have reserved the most; the others share one series.
+void Fleet::collect_memory(Metrics::Families& families) const {
+  const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
+  if (accounts == nullptr) return;
+  families
+      .family("hangar_guest_memory_limit_bytes", "what all guests may take of memory together",
+              Metrics::Type::Gauge)
+      .samples.push_back(
+          {.value = static_cast<double>(accounts->limits().host_bytes_max), .histogram = {}});
+  Metrics::Family& family =
+      families.family("hangar_guest_memory_reserved_bytes",
+                      "what guests in memory may take, by namespace", Metrics::Type::Gauge);
+  std::vector<budget::Accounts::Holding> holdings = accounts->holdings();
+  std::ranges::sort(holdings, std::greater(), &budget::Accounts::Holding::bytes);
+  std::uint64_t others = 0;
+  for (std::size_t index = 0; index < holdings.size(); ++index) {
+    const auto& [tenant, bytes] = holdings[index];
+    if (index >= kNamespaceSeriesMax) {
+      others += bytes;
+      continue;
+    }
+    family.samples.push_back({.labels = {{"namespace", std::string(tenant.label())}},
+                              .value = static_cast<double>(bytes),
+                              .histogram = {}});
+  }
+  if (others == 0) return;
+  family.samples.push_back({.labels = {{"namespace", "(others)"}},
+                            .value = static_cast<double>(others),
+                            .histogram = {}});
+}
+
 void Fleet::collect(Metrics::Families& families) const {
+  collect_memory(families);
   std::vector<OperatorReading> readings;
   // No name of an operator.
   OperatorReading others{.controller = "(others)", .series = series_.shared(), .operators = 0};
@@ -173,22 +224,46 @@ void Fleet::collect(Metrics::Families& families) const {
 void Fleet::make_room() {
   const std::uint64_t budget = fleet_parts_.memory_budget_bytes;
   if (budget == 0 || resident_bytes_ <= budget) return;
-  std::vector<RunningOperator*> candidates;
   std::vector<Resident> residents;
+  std::vector<RunningOperator*> candidates;
   std::uint64_t leaving = 0;  // What was asked to leave already.
   for (const auto& [resident, bytes] : resident_) {
-    if (!resident->life().may_be_pressed()) {
-      if (resident->life().is_pressed()) leaving += bytes;
-      continue;
+    if (resident->life().may_be_pressed()) {
+      candidates.push_back(resident);
+      residents.push_back(reading_of(*resident, bytes));
+    } else if (resident->life().is_pressed()) {
+      leaving += bytes;
     }
-    candidates.push_back(resident);
-    residents.push_back({.bytes = bytes,
-                         .idle_since = resident->life().idle_since(),
-                         .cost = resident->statistics().last_cpu_time});
   }
   const std::uint64_t excess = resident_bytes_ - budget;
   if (leaving >= excess) return;
   for (const std::size_t index : least_valuable(residents, excess - leaving, io::Loop::now())) {
+    candidates[index]->press();
+  }
+}
+
+// By what each has reserved: that is what becomes free.
+void Fleet::make_room_for(const RunningOperator& waiting) {
+  const budget::Shortage* const shortage = waiting.shortage();
+  const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
+  if (shortage == nullptr || accounts == nullptr) return;
+  const bool is_own_only = shortage->level != budget::Shortage::Level::Host;
+  std::vector<Resident> residents;
+  std::vector<RunningOperator*> candidates;
+  std::uint64_t leaving = 0;
+  for (const auto& [resident, bytes] : resident_) {
+    if (is_own_only && resident->key().namespace_ != waiting.key().namespace_) continue;
+    const std::uint64_t reserved = accounts->held_bytes(resident->consumer());
+    if (resident->life().may_be_pressed()) {
+      candidates.push_back(resident);
+      residents.push_back(reading_of(*resident, reserved));
+    } else if (resident->life().is_pressed()) {
+      leaving += reserved;
+    }
+  }
+  const std::uint64_t lacking = shortage->wanted_bytes - shortage->free_bytes;
+  if (leaving >= lacking) return;
+  for (const std::size_t index : least_valuable(residents, lacking - leaving, io::Loop::now())) {
     candidates[index]->press();
   }
 }

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -47,7 +48,7 @@ class Fleet {
     gateway::Gateway& gateway;
     wasm::SnapshotStore& snapshots;
     Metrics& metrics;
-    const OperatorLogs& output;
+    OperatorLogWriter& output;
     ReadInputs read_inputs;
     Log log;
     // Of the memory of all guests, those included that cannot sleep; zero: none.
@@ -76,14 +77,17 @@ class Fleet {
  private:
   void on_change(RunningOperator& changed);
   void make_room();
+  // Asks idle guests to sleep, so that what an operator waits for becomes free.
+  void make_room_for(const RunningOperator& waiting);
   void give_back_later();
   void collect(Metrics::Families& families) const;
+  void collect_memory(Metrics::Families& families) const;
 
   const Parts fleet_parts_;
   const Listener listener_;
   OperatorMetrics metrics_;
-  io::Semaphore starts_;
-  io::Semaphore turns_;
+  budget::FairSlots starts_;
+  budget::FairSlots turns_;
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   const RunningOperator::Parts parts_;
   // By their keys.
@@ -103,6 +107,7 @@ class Fleet {
   // Those that are in memory, with what they were counted as.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
+  std::set<RunningOperator*> short_;  // Those that wait for memory.
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
   bool has_left_ = false;  // Somebody has, since the timer was set.

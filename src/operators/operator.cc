@@ -3,6 +3,7 @@
 #include "base/quantity.h"
 #include "json/fields.h"
 #include "json/yaml.h"
+#include "modules/reference.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -86,9 +87,10 @@ Result<> parse_module(const Fields& spec, Operator& result) {
   result.insecure = HANGAR_TRY(module.flag("insecure"));
   if (module.has("url")) {
     result.module = HANGAR_TRY(module.required_text("url"));
-    // Reading another namespace's ConfigMaps is not for whoever may create Operators in this one.
-    constexpr std::string_view kConfigMapScheme = "configmap://";
-    if (result.module.starts_with(kConfigMapScheme)) {
+    // By what it means, not by how it is spelt. A namespace has no place in an Operator.
+    const Result<modules::Reference> reference = modules::Reference::parse(result.module);
+    if (!reference) return std::unexpected(Error(reference.error()).in(module.name("url")));
+    if (reference->is_config_map()) {
       return module.wrong("url", "http(s), oci or file; for a ConfigMap use module.configMap");
     }
     return {};

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "kube/core_resources.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 #include "reconcile/conditions.h"
 
 #include <fmt/format.h>
@@ -29,10 +30,7 @@ using reconcile::Outcome;
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
-
-// A tag or URL whose content may change is looked at again after this; so is a ConfigMap, which is
-// watched where we may.
-constexpr std::chrono::minutes kModuleRecheck{5};
+constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
 
 // Figures in the status are for people. A host writes no more than this many of them a second,
 // however many operators it has.
@@ -117,6 +115,11 @@ io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& s
   co_return inputs;
 }
 
+std::string reason_of(const Error& error) {
+  if (error.reason() == reconcile::kNamespaceNotAllowed) return error.reason();
+  return std::string(name_of(error.kind()));
+}
+
 // "1.5Mi", as people read it.
 std::string readable(std::uint64_t bytes) {
   if (bytes < limits::kKiB) return fmt::format("{}", bytes);
@@ -180,6 +183,24 @@ Condition sleep_of(const RunningOperator& running) {
   return condition;
 }
 
+// The WaitingForMemory condition of what runs.
+Condition memory_of(const RunningOperator& running) {
+  Condition condition{.type = std::string(kWaitingForMemory), .status = ConditionStatus::False};
+  const budget::Shortage* const shortage = running.shortage();
+  if (shortage == nullptr) {
+    condition.reason = "Reserved";
+    condition.message = "the guest has the memory that it asked for";
+    return condition;
+  }
+  condition.status = ConditionStatus::True;
+  condition.reason =
+      shortage->level == budget::Shortage::Level::Host ? "HostMemory" : "NamespaceMemory";
+  condition.message = budget::to_text(*shortage) +
+                      "; the guest goes on when others have left memory. Set limits.memory to what "
+                      "it needs, or give the host more";
+  return condition;
+}
+
 void put_figures(json::Value& status, const RunningOperator& running) {
   const RunningOperator::Statistics& figures = running.statistics();
   const wasm::SleepableModule& module = running.module();
@@ -227,7 +248,13 @@ OperatorController::OperatorController(const Host& host)
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),
-      module_watches_(host.cache, [this](const kube::ObjectKey& key) { controller_.enqueue(key); }),
+      module_watches_(host.cache,
+                      [this](const kube::ObjectKey& key) {
+                        if (const auto found = memory_.find(key); found != memory_.end()) {
+                          found->second.asking.forget();
+                        }
+                        controller_.enqueue(key);
+                      }),
       controller_(host.loop, host.metrics, log_,
                   {.name = "operator", .concurrency = 4, .turnstile = &host_.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
@@ -254,7 +281,7 @@ void OperatorController::forget_output() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : subscription_->list())
     keys.push_back(object->key());
-  host_.output.remove_others(keys);
+  host_.output.remove_others(std::move(keys));
 }
 
 io::Task<void> OperatorController::stop() {
@@ -268,6 +295,7 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std
   const kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
   if (!object || object->is_being_deleted()) {
     module_watches_.release(key);
+    host_.modules.supply().leave(key.to_string());
     co_await fleet_.remove(key);
     if (memory_.erase(key) > 0) host_.output.remove(key);
     co_return Outcome{};
@@ -278,19 +306,32 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std
   if (!established && established.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(established.error());
   }
+  if (const Instant now = io::Loop::now(); established && memory.asking.is_quiet(now)) {
+    co_return Outcome{.requeue_after = memory.asking.again_in(now)};
+  }
   HANGAR_CO_TRY(co_await write_status(manifest, memory, established, stop));
+  if (!established && established.error().reason() == reconcile::kNamespaceNotAllowed) {
+    co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
+  }
   if (!established) co_return std::unexpected(established.error());
-  co_return Outcome{.requeue_after = kModuleRecheck};
+  co_return Outcome{.requeue_after = memory.asking.again_in(io::Loop::now())};
 }
 
+// An error is about the spec or the rights; what is wrong with the module is in memory.asking.
 io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Memory& memory,
                                                  std::stop_token stop) {
-  Operator spec = HANGAR_CO_TRY(parse_operator(manifest));
+  Result<Operator> parsed = parse_operator(manifest);
+  if (!parsed) {
+    leave_module(kube::key_of(manifest), memory);
+    co_return std::unexpected(std::move(parsed).error());
+  }
+  Operator spec = *std::move(parsed);
+  HANGAR_ASSERT(!spec.service_account.empty(), "only who runs a directory acts as the host itself");
+  HANGAR_CO_TRY(co_await check_rights(spec, memory, std::move(stop)));
   follow_module(spec);
-  OperatorModule module = HANGAR_CO_TRY(co_await host_.modules.prepare(
-      {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}, stop));
-  if (memory.uid == spec.uid && memory.generation == spec.generation &&
-      memory.module == module.code->digest()) {
+  std::optional<OperatorModule> module = ask_for_module(spec, memory);
+  if (!module || (memory.uid == spec.uid && memory.generation == spec.generation &&
+                  memory.module == module->code->digest())) {
     co_return Result<>();
   }
   if (memory.uid != spec.uid) {
@@ -299,11 +340,44 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   }
   memory.uid = spec.uid;
   memory.generation = spec.generation;
-  memory.module = module.code->digest();
+  memory.module = module->code->digest();
   memory.has_sleep_problem = false;
-  HANGAR_ASSERT(!spec.service_account.empty(), "only who runs a directory acts as the host itself");
-  co_await fleet_.run(std::move(spec), std::move(module));
+  co_await fleet_.run(std::move(spec), *std::move(module));
   co_return Result<>();
+}
+
+void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory) {
+  host_.modules.supply().leave(key.to_string());
+  memory.asking = {};
+}
+
+io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory& memory,
+                                                    std::stop_token stop) {
+  const Result<> may =
+      co_await host_.acting.check(spec.key.namespace_, spec.service_account, std::move(stop));
+  if (!may && may.error().reason() == reconcile::kNamespaceNotAllowed) {
+    // What it was shown before is not for it any more; it begins anew once it may.
+    module_watches_.release(spec.key);
+    leave_module(spec.key, memory);
+    co_await fleet_.remove(spec.key);
+    memory.module = {};
+    memory.generation = 0;
+  }
+  co_return may;
+}
+
+// Nothing: there is none yet, or there is nothing to ask because what runs is what is wanted.
+std::optional<OperatorModule> OperatorController::ask_for_module(const Operator& spec,
+                                                                 Memory& memory) {
+  const std::optional<modules::Supplied> supplied = memory.asking.ask(
+      host_.modules.supply(),
+      {.requester = modules::Requester::in_namespace(spec.key.namespace_),
+       .module = {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}},
+      fmt::format("{}/{}", spec.uid, spec.generation),
+      {.name = spec.key.to_string(),
+       .changed = [this, key = spec.key] { controller_.enqueue(key); }});
+  if (!supplied) return std::nullopt;
+  return OperatorModules::module_of(*supplied);
 }
 
 void OperatorController::follow_module(const Operator& spec) {
@@ -317,7 +391,10 @@ void OperatorController::follow_module(const Operator& spec) {
 io::Task<Result<>> OperatorController::write_status(const json::Value& manifest, Memory& memory,
                                                     const Result<>& established,
                                                     std::stop_token stop) {
-  const std::string problem = established ? "" : established.error().message();
+  const std::optional<Error> error =
+      established ? memory.asking.error() : std::optional(established.error());
+  const std::string problem = error ? error->message() : "";
+  const std::string awaited = memory.asking.waits_for();
   if (!problem.empty() && problem != memory.last_problem) {
     host_.events.record(
         manifest,
@@ -335,29 +412,41 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
     put_figures(status, *running);
     memory.written = running->life().phase();
   } else {
-    status.as_object()["phase"] = "Failed";
+    status.as_object()["phase"] = error ? "Failed" : "Pending";
   }
   status.as_object()["observedGeneration"] = generation;
   status.as_object()["pod"] = host_.pod;
-  Condition ready =
-      running != nullptr
-          ? ready_of(*running)
-          : Condition{.status = ConditionStatus::False, .reason = "NotStarted", .message = problem};
+  Condition ready = running != nullptr
+                        ? ready_of(*running)
+                        : Condition{.status = ConditionStatus::False,
+                                    .reason = error ? "NotStarted" : "Loading",
+                                    .message = error ? problem : "the module: " + awaited};
   ready.observed_generation = generation;
   reconcile::set_condition(status, ready, now);
   if (running != nullptr) {
     Condition sleep = sleep_of(*running);
     sleep.observed_generation = generation;
     reconcile::set_condition(status, sleep, now);
+    // Of an operator that never had to wait, nothing is said.
+    memory.waits_for_memory = running->shortage() != nullptr;
+    if (memory.waits_for_memory ||
+        reconcile::find_condition(status, kWaitingForMemory) != nullptr) {
+      Condition waiting = memory_of(*running);
+      waiting.observed_generation = generation;
+      reconcile::set_condition(status, waiting, now);
+    }
   }
-  reconcile::set_condition(
-      status,
-      {.type = std::string(kStalled),
-       .status = established ? ConditionStatus::False : ConditionStatus::True,
-       .reason = established ? "Established" : std::string(name_of(established.error().kind())),
-       .message = established ? "what runs is what the spec says" : problem,
-       .observed_generation = generation},
-      now);
+  reconcile::set_condition(status,
+                           {.type = std::string(kStalled),
+                            .status = error ? ConditionStatus::True : ConditionStatus::False,
+                            .reason = error             ? reason_of(*error)
+                                      : awaited.empty() ? "Established"
+                                                        : "Loading",
+                            .message = error             ? problem
+                                       : awaited.empty() ? "what runs is what the spec says"
+                                                         : "the module: " + awaited,
+                            .observed_generation = generation},
+                           now);
   if (present != nullptr && json::equal(status, *present)) co_return Result<>();
   const Result<json::Value> answer = co_await host_.client.patch(
       operator_resource(), kube::key_of(manifest), kube::PatchType::Json,
@@ -387,6 +476,7 @@ void OperatorController::on_change(const RunningOperator& changed) {
   const Phase phase = changed.life().phase();
   const bool is_news =
       tell_sleep_problem(changed, found->second) ||
+      found->second.waits_for_memory != (changed.shortage() != nullptr) ||
       (found->second.written != phase &&
        !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase)));
   if (is_news) {

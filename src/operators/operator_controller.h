@@ -4,9 +4,12 @@
 // Guarantees:
 //   - While a changed Operator is wrong or its module cannot be had, what ran before goes on, and
 //     the Stalled or Ready condition says what is wrong.
+//   - An Operator in whose namespace the host may not act does not run: its Stalled condition names
+//     the remedy. One that ran before is ended.
 //   - A new module takes over only once it is there: fetched, verified, compiled. The guest before
-//   it
-//     has ended then; the new one lists and watches, and so misses nothing.
+//     it has ended then; the new one lists and watches, and so misses nothing.
+//   - No reconcile waits for a module: the status says what is awaited, and other Operators are
+//     started, changed and deleted meanwhile.
 //   - Nothing is left of an Operator that was deleted. It needs no finalizer for that: it owns
 //     nothing in the cluster.
 // Loop thread only.
@@ -22,6 +25,7 @@
 #include "operators/module_watches.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 #include "wasm/digest.h"
@@ -46,10 +50,11 @@ class OperatorController {
     OperatorModules& modules;
     const abi::kube_runtime::Runtime& runtime;
     wasm::SnapshotStore& snapshots;
+    reconcile::ActingRights& acting;
     reconcile::EventRecorder& events;
     reconcile::Turnstile& turnstile;
     Metrics& metrics;
-    const OperatorLogs& output;
+    OperatorLogWriter& output;
     Log log;
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
@@ -74,7 +79,9 @@ class OperatorController {
     std::optional<wasm::Digest> module;  // The same.
     std::optional<Phase> written;        // By the last write of the status.
     std::string last_problem;            // For which an Event was recorded.
+    modules::Asking asking;              // For the module.
     bool has_sleep_problem = false;      // An Event said so.
+    bool waits_for_memory = false;       // The status says so, or is about to.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
@@ -84,6 +91,12 @@ class OperatorController {
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
                                                 const Result<>& established, std::stop_token stop);
   void forget_output();
+  // Ends what runs when the host may not act as its service account any more.
+  [[nodiscard]] io::Task<Result<>> check_rights(const Operator& spec, Memory& memory,
+                                                std::stop_token stop);
+  [[nodiscard]] std::optional<OperatorModule> ask_for_module(const Operator& spec, Memory& memory);
+  // It asks for no module any more.
+  void leave_module(const kube::ObjectKey& key, Memory& memory);
   // Hears of it when the ConfigMap that the module is in changes.
   void follow_module(const Operator& spec);
   void on_change(const RunningOperator& changed);

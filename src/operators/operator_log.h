@@ -33,9 +33,10 @@ class OperatorLogs {
     kube::ObjectKey key;
     std::string uid = {};  // Empty: of `hangar run`.
   };
-  // Forgets what another of the same name printed. Blocking, as below.
+  // All of it blocks on the disk: OperatorLogWriter has a thread for that.
+  // Forgets what another of the same name printed.
   void begin(const Owner& owner) const;
-  // Blocking, for microseconds: it goes to the system's cache. `text` is whole lines.
+  // `text` is whole lines.
   [[nodiscard]] Result<> append(const Owner& owner, std::string_view text) const;
 
   // Oldest first. NotFound when nothing is kept of that operator.

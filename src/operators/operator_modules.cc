@@ -1,17 +1,14 @@
 #include "operators/operator_modules.h"
 
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
-#include "io/turns.h"
-#include "modules/fetcher.h"
-#include "modules/reference.h"
+#include "modules/requester.h"
+#include "modules/supply.h"
 #include "wasm/digest.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/sleepable_module.h"
 
-#include <fmt/format.h>
-
-#include <expected>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -20,59 +17,49 @@
 
 namespace hangar::operators {
 
-io::Task<Result<OperatorModule>> OperatorModules::prepare(ModuleSource source,
+OperatorModules::OperatorModules(Parts parts)
+    : parts_(std::move(parts)),
+      supply_({.loop = parts_.loop,
+               .workers = parts_.workers,
+               .fetcher = parts_.fetcher,
+               .store = parts_.store,
+               .maker = *this,
+               .allow_list = parts_.allow_list,
+               .log = parts_.log}) {}
+
+OperatorModule OperatorModules::module_of(const modules::Supplied& supplied) {
+  return {.code = std::static_pointer_cast<const wasm::SleepableModule>(supplied.product),
+          .resolved = supplied.resolved};
+}
+
+io::Task<Result<OperatorModule>> OperatorModules::prepare(modules::Requester requester,
+                                                          modules::Source source,
                                                           std::stop_token stop) {
+  const modules::Supplied supplied = HANGAR_CO_TRY(co_await supply_.get(
+      {.requester = std::move(requester), .module = std::move(source)}, std::move(stop)));
+  co_return module_of(supplied);
+}
+
+modules::Product OperatorModules::find(const std::string& sha256) {
+  const Result<wasm::Digest> digest = wasm::Digest::from_hex(sha256);
+  const auto found = digest ? known_.find(*digest) : known_.end();
+  return found == known_.end() ? nullptr : found->second.lock();
+}
+
+io::Task<Result<modules::Product>> OperatorModules::make(std::string sha256,
+                                                         std::shared_ptr<const std::string> bytes,
+                                                         budget::Consumer consumer,
+                                                         std::stop_token stop) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-  HANGAR_CO_TRY(parts_.allow_list.check(source.reference));
-  modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
-  const std::string display = reference.display();
-  const wasm::Digest key = wasm::Digest::of((source.insecure ? "insecure:" : "") + reference.key());
-  modules::FetchOptions options{.expected_sha256 = std::move(source.sha256),
-                                .insecure = source.insecure};
-  Module present;  // Held until we know if it is the one.
-  if (const auto known = known_.find(key); known != known_.end()) {
-    present = known->second.lock();
-    if (present) options.have_sha256 = present->digest().to_hex();
-  }
-  modules::Fetched fetched =
-      HANGAR_CO_TRY(co_await parts_.fetcher.fetch(std::move(reference), std::move(options), stop));
-  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(fetched.sha256));
-  if (!fetched.is_unchanged) {
-    Result<Module> made = co_await make(
-        key, digest, std::make_shared<const std::string>(std::move(fetched.wasm)), std::move(stop));
-    if (!made) {
-      co_return std::unexpected(Error(made.error()).in(fmt::format("module {}", display)));
-    }
-    present = *std::move(made);
-  }
-  co_return OperatorModule{.code = std::move(present), .resolved = std::move(fetched.resolved)};
-}
-
-io::Task<Result<OperatorModules::Module>> OperatorModules::make(
-    wasm::Digest key, wasm::Digest digest, std::shared_ptr<const std::string> bytes,
-    std::stop_token stop) {
-  const io::Turns<wasm::Digest>::Turn turn = co_await making_.take(digest);
-  Module code = find(digest);
-  if (code == nullptr) {
-    code = HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
-        parts_.code_cache, digest, std::move(bytes), parts_.image_directory, std::move(stop)));
-    HANGAR_CO_TRY(co_await check(*code));
-  }
-  known_.insert_or_assign(key, code);
-  co_return code;
-}
-
-io::Task<Result<>> OperatorModules::check(const wasm::SleepableModule& module) const {
-  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module.code());
-  co_return parts_.runtime.check(*code);
-}
-
-OperatorModules::Module OperatorModules::find(const wasm::Digest& digest) const {
-  for (const auto& [key, known] : known_) {
-    Module module = known.lock();
-    if (module && module->digest() == digest) return module;
-  }
-  return nullptr;
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
+  std::shared_ptr<const wasm::SleepableModule> module =
+      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(parts_.code_cache, digest,
+                                                         std::move(bytes), parts_.image_directory,
+                                                         std::move(stop), std::move(consumer)));
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module->code());
+  HANGAR_CO_TRY(parts_.runtime.check(*code));
+  known_.insert_or_assign(digest, module);
+  co_return modules::Product(std::move(module));
 }
 
 }  // namespace hangar::operators

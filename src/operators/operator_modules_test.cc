@@ -9,6 +9,8 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/requester.h"
+#include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/test_guests.h"
 
@@ -28,7 +30,7 @@ namespace {
 class SameConfigMap final : public modules::ConfigMapReader {
  public:
   [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(
-      std::string /*namespace_name*/, std::string name, std::stop_token /*stop*/) override {
+      modules::ConfigMapAccess /*access*/, std::string name, std::stop_token /*stop*/) override {
     if (name == stopped_name) stop.request_stop();
     co_return content_;
   }
@@ -55,9 +57,16 @@ class OperatorModulesTest : public testing::Test {
   static void TearDownTestSuite() { rig.reset(); }
 
   OperatorModulesTest() { EXPECT_TRUE(cache_.open().has_value()); }
+  ~OperatorModulesTest() override {
+    EXPECT_TRUE(rig->await([](modules::Supply& supply) -> io::Task<bool> {
+      co_await supply.stop();
+      co_return true;
+    }(modules_.supply())));
+  }
 
   io::Task<Prepared> preparing(const std::string& name, std::stop_token stop = {}) {
-    return modules_.prepare({.reference = "configmap://team/" + name}, std::move(stop));
+    return modules_.prepare(modules::Requester::in_namespace("team"),
+                            {.reference = "configmap://team/" + name}, std::move(stop));
   }
   Prepared prepare(const std::string& name) { return rig->await(preparing(name)); }
 
@@ -77,7 +86,9 @@ class OperatorModulesTest : public testing::Test {
       {.directory = directory_.path() / "code", .compile_program = HANGAR_COMPILE_PROGRAM}};
   abi::kube_runtime::Runtime runtime_{rig->engine()};
   OperatorModules modules_{{.loop = rig->loop(),
+                            .workers = rig->workers(),
                             .fetcher = fetcher_,
+                            .store = *store_,
                             .code_cache = cache_,
                             .runtime = runtime_,
                             .image_directory = directory_.path() / "images"}};

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/in_slot.h"
 #include "base/limits.h"
+#include "io/exception.h"
 
 #include <fmt/format.h>
 
@@ -230,11 +231,11 @@ void RunningOperator::look() {
 }
 
 io::Task<void> RunningOperator::carry_out(Life::Act act) {
-  if (act == Life::Act::Sleep) {
-    co_await fall_asleep();
-  } else {
-    co_await take_turn(act);
-  }
+  const io::Loop::Activity activity(parts_.loop,
+                                    fmt::format("operator {}/{}", key_.namespace_, key_.name));
+  const Result<> carried_out =
+      co_await io::contained(act == Life::Act::Sleep ? fall_asleep() : take_turn(act));
+  if (!carried_out) give_up(act, carried_out.error());
   if (is_stopped_) {
     work().stopped->set(true);
     co_return;
@@ -244,12 +245,50 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
   parts_.on_change(*this);
 }
 
+// The act threw somewhere in its middle.
+void RunningOperator::give_up(Life::Act act, const Error& error) {
+  if (act == Life::Act::Sleep && life_.is_busy()) {
+    life_.on_sleep_ended(Life::SleepEnd::StaysResident, io::Loop::now());
+  } else if (life_.is_busy()) {
+    life_.on_turn_ended(Life::TurnEnd::Waits, io::Loop::now());
+  }
+  if (!is_stopped_) fail(error);
+}
+
 io::Task<Result<>> RunningOperator::wait_to_start() {
-  io::Semaphore::Slot start =
-      HANGAR_CO_TRY(co_await parts_.starts.acquire(work().stop.get_token()));
+  budget::FairSlots::Slot start =
+      HANGAR_CO_TRY(co_await parts_.starts.acquire(consumer(), {}, work().stop.get_token()));
   work().starting.emplace(std::move(start), parts_.loop.after(limits::kOperatorStartWait,
                                                               [this] { work().starting.reset(); }));
   co_return Result<>();
+}
+
+io::Task<Result<>> RunningOperator::wait_for_memory() {
+  Result<std::optional<budget::Reservation>> memory = co_await parts_.runtime.engine().reserve(
+      consumer(), guest_->memory_bytes_needed(), work().stop.get_token(),
+      [this](const budget::Shortage& shortage) {
+        work().shortage = shortage;
+        parts_.on_shortage(*this);
+      });
+  if (work_) work_->shortage.reset();
+  if (!memory) co_return std::unexpected(std::move(memory).error());
+  guest_->provide(*std::move(memory));
+  co_return Result<>();
+}
+
+// What the last turn took is what this one is expected to.
+io::Task<Result<budget::FairSlots::Slot>> RunningOperator::wait_for_turn() {
+  co_return co_await parts_.turns.acquire(consumer(), {.cost = expected_cost()},
+                                          work().stop.get_token());
+}
+
+std::uint64_t RunningOperator::expected_cost() const {
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(statistics_.last_cpu_time.count()));
+}
+
+void RunningOperator::charge_turn(budget::FairSlots::Slot& slot, const TurnOutcome& outcome) {
+  const auto used = static_cast<std::uint64_t>(outcome.cpu_time.count());
+  slot.charge(used - std::min(used, expected_cost()));
 }
 
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
@@ -263,10 +302,13 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
                                      .cpu_time_max = spec.limits.cpu_time_per_wake,
                                      .output_bytes_max = spec.limits.log_bytes};
   std::ranges::copy(spec.args, std::back_inserter(options.args));
-  const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
   guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_, std::move(options));
+  HANGAR_CO_TRY(co_await wait_for_memory());
+  budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await wait_for_turn());
   parts_.metrics.starts.add();
-  co_return co_await guest_->start(stop);
+  TurnOutcome outcome = co_await guest_->start(stop, consumer());
+  charge_turn(slot, outcome);
+  co_return outcome;
 }
 
 io::Task<void> RunningOperator::take_turn(Life::Act act) {
@@ -282,13 +324,27 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   }
   const Instant began = io::Loop::now();
   const Instant arrived = work().first_arrival.value_or(began);
-  const io::Semaphore::Slot slot = co_await parts_.turns.acquire();
+  const Result<> has_memory =
+      guest_->memory_bytes_needed() > 0 ? co_await wait_for_memory() : Result<>();
+  Result<budget::FairSlots::Slot> slot =
+      has_memory ? co_await wait_for_turn() : std::unexpected(has_memory.error());
+  if (!slot && is_stopped_) {
+    // Nobody waits behind others' turns to be gone.
+    life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
+    co_return;
+  }
+  if (!slot) {
+    on_outcome(TurnOutcome{.ended = std::unexpected(std::move(slot).error())}, Duration::zero());
+    co_return;
+  }
   const Instant turn_began = io::Loop::now();
   work().first_arrival.reset();
   life_.on_handed_over();
   std::vector<Wakeup> wakeups = take_wakeups();
   const std::size_t count = wakeups.size();
-  TurnOutcome outcome = co_await guest_->wake(std::move(wakeups), work().stop.get_token());
+  TurnOutcome outcome =
+      co_await guest_->wake(std::move(wakeups), work().stop.get_token(), consumer());
+  charge_turn(*slot, outcome);
 
   ++statistics_.wakes;
   statistics_.last_wake = io::Loop::wall_now();
@@ -384,10 +440,7 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
     });
   }
   if (text.empty()) return;
-  if (const Result<> kept = parts_.output.append({.key = key_, .uid = outline().spec.uid}, text);
-      !kept) {
-    parts_.log.warning("output is not kept", {{"error", kept.error().message()}});
-  }
+  parts_.output.append({.key = key_, .uid = outline().spec.uid}, std::move(text));
 }
 
 void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {

@@ -12,6 +12,9 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/gateway.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -19,7 +22,7 @@
 #include "kube/object.h"
 #include "operators/life.h"
 #include "operators/operator.h"
-#include "operators/operator_log.h"
+#include "operators/operator_log_writer.h"
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
 #include "operators/output_allowance.h"
@@ -75,15 +78,17 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     gateway::Gateway& gateway;
     wasm::SnapshotStore& snapshots;
     OperatorMetrics& metrics;
-    const OperatorLogs& output;
+    OperatorLogWriter& output;
     const ReadInputs& read_inputs;
     Log log;
-    io::Semaphore& starts;  // Of all operators that may be starting at once,
-    io::Semaphore& turns;   // and those that may be under way.
+    budget::FairSlots& starts;  // Of all operators that may be starting at once,
+    budget::FairSlots& turns;   // and those that may be under way.
     OperatorSeriesPool& series;
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
+    // It waits for memory: others may be asked to leave theirs.
+    std::function<void(RunningOperator&)> on_shortage;
     // A guest failed; the operator goes on by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
   };
@@ -100,12 +105,21 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void press();
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
+  // For whom its turns are.
+  [[nodiscard]] budget::Consumer consumer() const {
+    return {.tenant = budget::Tenant::of_namespace(key_.namespace_),
+            .name = "operator/" + key_.name};
+  }
   // Of its spec and where its module is, but for what only a start needs.
   [[nodiscard]] PackedOperator::Parts outline() const { return packed_.outline(key_); }
   [[nodiscard]] const wasm::SleepableModule& module() const { return *module_; }
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
+  // Why it waits to be brought into memory; nothing when it does not.
+  [[nodiscard]] const budget::Shortage* shortage() const {
+    return work_ && work_->shortage ? &*work_->shortage : nullptr;
+  }
   // Events and answers that wait for its next turn.
   [[nodiscard]] std::size_t waiting_count() const { return work_ ? work_->arrivals.size() : 0; }
   [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
@@ -142,9 +156,17 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void look();
   void look_later();
   [[nodiscard]] io::Task<void> carry_out(Life::Act act);
+  void give_up(Life::Act act, const Error& error);
   [[nodiscard]] io::Task<void> take_turn(Life::Act act);
   // Until it has its place among those that start.
   [[nodiscard]] io::Task<Result<>> wait_to_start();
+  // The same among those that have a turn.
+  [[nodiscard]] io::Task<Result<budget::FairSlots::Slot>> wait_for_turn();
+  // Until the guest may be brought into memory, if it is not there. Before its place among those
+  // that have a turn: one that waits for memory holds up nobody.
+  [[nodiscard]] io::Task<Result<>> wait_for_memory();
+  [[nodiscard]] std::uint64_t expected_cost() const;
+  void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
@@ -165,7 +187,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   struct Work {
     // From its place among those that start until it first has nothing to do.
     struct Starting {
-      io::Semaphore::Slot slot;
+      budget::FairSlots::Slot slot;
       io::Loop::Timer until;
     };
     std::optional<Starting> starting;
@@ -175,6 +197,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     std::size_t under_way_bytes = 0;  // Of answers that are not all here yet.
     bool is_overflowing = false;
     std::optional<Instant> first_arrival;
+    std::optional<budget::Shortage> shortage;  // While it waits for memory.
     // Held back by the rate limit.
     std::vector<abi::kube_runtime::HttpCall> waiting_calls;
     io::Loop::Timer requests_timer;

@@ -3,14 +3,17 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "ops/metrics_text.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -19,13 +22,16 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace hangar::ops {
 
 namespace {
 
-constexpr std::string_view kReady = "/readyz";
+// Shorter than the patience of Prometheus, which is ten seconds.
+constexpr std::chrono::seconds kAnswerMax{5};
 
 // For a scrape that is being answered when the host ends.
 constexpr std::chrono::seconds kStopGrace{1};
@@ -59,11 +65,15 @@ Result<http::ServerOptions> options_for(std::string_view address) {
 
 }  // namespace
 
-Endpoints::Endpoints(io::Loop& loop, const Metrics& metrics, Log log)
-    : loop_(loop), metrics_(metrics), log_(std::move(log)) {}
+Endpoints::Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log)
+    : loop_(loop), main_(main), metrics_(metrics), log_(std::move(log)) {}
 
 void Endpoints::add_check(std::string name, std::function<Result<>()> check) {
-  checks_.emplace_back(std::move(name), std::move(check));
+  checks_.push_back({.name = std::move(name), .passes = std::move(check)});
+}
+
+void Endpoints::add_liveness_check(std::string name, std::function<Result<>()> check) {
+  liveness_checks_.push_back({.name = std::move(name), .passes = std::move(check)});
 }
 
 Result<> Endpoints::listen(std::string_view address) {
@@ -83,38 +93,68 @@ io::Task<http::Response> Endpoints::answer(http::ServerRequest request) const {
     co_return text(405, "use GET\n");
   }
   if (request.path == "/metrics") {
-    co_return text(200, to_prometheus_text(metrics_), kMetricsContentType);
+    const Result<std::vector<Metrics::Family>> collected =
+        co_await ask_main([this] { return metrics_.collect(); });
+    if (!collected) co_return text(503, collected.error().message() + "\n");
+    co_return text(200, to_prometheus_text(*collected), kMetricsContentType);
   }
-  // Whoever answers this is alive: the loop thread, which does everything else too.
-  if (request.path == "/healthz" || request.path == "/livez") {
-    co_return text(200, "ok");
-  }
-  if (request.path == kReady || request.path.starts_with(std::string(kReady) + "/")) {
-    co_return readiness(request);
+  Probe probe = probe_of(request);
+  if (probe.name == "healthz" || probe.name == "livez") co_return run(liveness_checks_, probe);
+  if (probe.name == "readyz") {
+    Result<http::Response> response =
+        co_await ask_main([this, probe = std::move(probe)] { return run(checks_, probe); });
+    if (response) co_return *std::move(response);
+    co_return text(500, fmt::format("[-]main-loop failed: {}\nreadyz check failed\n",
+                                    response.error().message()));
   }
   co_return text(404, "there are /metrics, /healthz, /livez and /readyz\n");
 }
 
-http::Response Endpoints::readiness(const http::ServerRequest& request) const {
-  const std::string_view only = request.path.size() > kReady.size()
-                                    ? std::string_view(request.path).substr(kReady.size() + 1)
-                                    : std::string_view();
+// Calls `question` on the main loop.
+template <class Question>
+io::Task<Result<std::invoke_result_t<Question&>>> Endpoints::ask_main(Question question) const {
+  using Answer = Result<std::invoke_result_t<Question&>>;
+  const io::OneShot<Answer> done(loop_);
+  main_.post(
+      [&loop = loop_, done = io::OneShot<Answer>(done), question = std::move(question)]() mutable {
+        // The last reference goes back, too: a OneShot is not for several threads.
+        loop.post([done = std::move(done), answer = Answer(question())]() mutable {
+          done.set(std::move(answer));
+        });
+      });
+  const io::Loop::Timer limit = loop_.after(kAnswerMax, [done] {
+    done.set(fail(ErrorKind::Unavailable, fmt::format("the main loop has not answered for {}",
+                                                      to_go_duration(kAnswerMax))));
+  });
+  co_return co_await done.wait();
+}
+
+Endpoints::Probe Endpoints::probe_of(const http::ServerRequest& request) {
+  std::string_view path = request.path;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  const std::size_t slash = std::min(path.find('/'), path.size());
+  const std::string_view query = request.query;
+  return {.name = std::string(path.substr(0, slash)),
+          .only = std::string(path.substr(std::min(slash + 1, path.size()))),
+          .is_verbose =
+              query == "verbose" || query.starts_with("verbose=") || query.starts_with("verbose&")};
+}
+
+http::Response Endpoints::run(const Checks& checks, const Probe& probe) {
   std::string lines;
-  bool is_known = only.empty();
-  bool is_ready = true;
-  for (const auto& [name, check] : checks_) {
-    if (!only.empty() && name != only) continue;
+  bool is_known = probe.only.empty();
+  bool has_passed = true;
+  for (const Check& check : checks) {
+    if (!probe.only.empty() && check.name != probe.only) continue;
     is_known = true;
-    const Result<> checked = check();
-    lines += checked ? fmt::format("[+]{} ok\n", name)
-                     : fmt::format("[-]{} failed: {}\n", name, checked.error().message());
-    if (!checked) is_ready = false;
+    const Result<> passed = check.passes();
+    lines += passed ? fmt::format("[+]{} ok\n", check.name)
+                    : fmt::format("[-]{} failed: {}\n", check.name, passed.error().message());
+    if (!passed) has_passed = false;
   }
-  if (!is_known) return text(404, fmt::format("there is no check {}\n", only));
-  if (!is_ready) return text(500, lines + "readyz check failed\n");
-  const bool is_verbose = request.query == "verbose" || request.query.starts_with("verbose=") ||
-                          request.query.starts_with("verbose&");
-  return text(200, is_verbose ? lines + "readyz check passed\n" : "ok");
+  if (!is_known) return text(404, fmt::format("there is no check {}\n", probe.only));
+  if (!has_passed) return text(500, fmt::format("{}{} check failed\n", lines, probe.name));
+  return text(200, probe.is_verbose ? fmt::format("{}{} check passed\n", lines, probe.name) : "ok");
 }
 
 }  // namespace hangar::ops

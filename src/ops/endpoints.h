@@ -14,20 +14,28 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 namespace hangar::ops {
 
 // Answers are those of kube-apiserver's own probes: "ok", or with `?verbose` a line for each check;
-// one check alone is /readyz/NAME. Loop thread only.
+// one check alone is /readyz/NAME.
+//
+// Requests are answered on a loop of their own, so that a main loop that is held up does not keep
+// /healthz from an answer. What only the main loop knows is asked there, and fails if it does not
+// say so in time.
 class Endpoints {
  public:
-  // `metrics` outlives it.
-  Endpoints(io::Loop& loop, const Metrics& metrics, Log log);
+  // Answers on `loop`; `main` may be the same. All but the checks and the metrics is for the thread
+  // of `loop`. `metrics` outlives it.
+  Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log);
 
-  // /readyz fails while any check does; the error's message is for the log and for ?verbose.
+  // /readyz fails while any check does; the error's message is for the log and for ?verbose. Before
+  // listen(). `check` is called on the main loop.
   void add_check(std::string name, std::function<Result<>()> check);
+  // The same for /healthz and /livez, called on the loop that answers.
+  void add_liveness_check(std::string name, std::function<Result<>()> check);
 
   // Answers from here on. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface).
   // InvalidInput when it is none; Unavailable when it is taken.
@@ -37,13 +45,29 @@ class Endpoints {
   [[nodiscard]] std::uint16_t port() const { return server_ ? server_->port() : std::uint16_t{0}; }
 
  private:
+  struct Check {
+    std::string name;
+    std::function<Result<>()> passes;
+  };
+  using Checks = std::vector<Check>;
+  // The name of a probe ("readyz"), and the one check that is asked about; empty: all.
+  struct Probe {
+    std::string name;
+    std::string only;
+    bool is_verbose = false;
+  };
+  [[nodiscard]] static Probe probe_of(const http::ServerRequest& request);
+  [[nodiscard]] static http::Response run(const Checks& checks, const Probe& probe);
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;
-  [[nodiscard]] http::Response readiness(const http::ServerRequest& request) const;
+  template <class Question>
+  [[nodiscard]] io::Task<Result<std::invoke_result_t<Question&>>> ask_main(Question question) const;
 
   io::Loop& loop_;
+  io::Loop& main_;
   const Metrics& metrics_;
   const Log log_;
-  std::vector<std::pair<std::string, std::function<Result<>()>>> checks_;
+  Checks checks_;
+  Checks liveness_checks_;
   std::unique_ptr<http::Server> server_;  // Null until listen().
 };
 

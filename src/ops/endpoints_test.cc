@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,19 +34,22 @@ class EndpointsTest : public testing::Test {
     loop_.run_until([this] { return loop_.spawned_count() == 0; });
   }
 
-  http::Response ask(std::string_view target, std::string method = "GET") {
+  http::Response ask(std::string_view target, std::string method = "GET", std::uint16_t port = 0) {
     http::Request request = {
         .method = std::move(method),
-        .url = fmt::format("http://127.0.0.1:{}{}", endpoints_.port(), target),
+        .url = fmt::format("http://127.0.0.1:{}{}", port == 0 ? endpoints_.port() : port, target),
         .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})};
     return io::run_to_end(loop_, client_.send(std::move(request), {})).value();
   }
+
+  // All but the fixture's own server, which accepts still.
+  [[nodiscard]] bool connections_are_over() const { return loop_.spawned_count() <= 1; }
 
   io::Loop loop_;
   Metrics metrics_;
   http::Client client_{loop_};
   Result<> leader_;
-  Endpoints endpoints_{loop_, metrics_, Log()};
+  Endpoints endpoints_{loop_, loop_, metrics_, Log()};
 };
 
 TEST_F(EndpointsTest, IsHealthyAndReadyInTheWordsOfKubernetes) {
@@ -85,6 +89,38 @@ TEST_F(EndpointsTest, ServesMetricsAsTheyAreNow) {
             "text/plain; version=0.0.4; charset=utf-8");
 }
 
+TEST_F(EndpointsTest, IsAliveAsItsOwnChecksSay) {
+  Endpoints endpoints(loop_, loop_, metrics_, Log());
+  Result<> alive;
+  endpoints.add_liveness_check("main-loop", [&] { return alive; });
+  ASSERT_TRUE(endpoints.listen("127.0.0.1:0"));
+
+  EXPECT_EQ(ask("/healthz?verbose", "GET", endpoints.port()).body,
+            "[+]main-loop ok\nhealthz check passed\n");
+  alive = fail(ErrorKind::Unavailable, "held");
+  EXPECT_EQ(ask("/livez", "GET", endpoints.port()).status, 500);
+  EXPECT_EQ(ask("/healthz", "GET", endpoints.port()).body,
+            "[-]main-loop failed: held\nhealthz check failed\n");
+
+  loop_.spawn(endpoints.stop());
+  loop_.run_until([this] { return connections_are_over(); });
+}
+
+TEST_F(EndpointsTest, AnswersWhileTheMainLoopDoesNot) {
+  io::Loop main;  // Never runs.
+  Endpoints endpoints(loop_, main, metrics_, Log());
+  endpoints.add_check("cache", [] { return Result<>(); });
+  ASSERT_TRUE(endpoints.listen("127.0.0.1:0"));
+
+  EXPECT_EQ(ask("/healthz", "GET", endpoints.port()).body, "ok");
+  EXPECT_EQ(ask("/readyz", "GET", endpoints.port()).body,
+            "[-]main-loop failed: the main loop has not answered for 5s\nreadyz check failed\n");
+  EXPECT_EQ(ask("/metrics", "GET", endpoints.port()).status, 503);
+
+  loop_.spawn(endpoints.stop());
+  loop_.run_until([this] { return connections_are_over(); });
+}
+
 TEST_F(EndpointsTest, KnowsNothingElse) {
   EXPECT_EQ(ask("/").status, 404);
   EXPECT_EQ(ask("/readyzz").status, 404);
@@ -96,7 +132,7 @@ TEST_F(EndpointsTest, KnowsNothingElse) {
 }
 
 TEST_F(EndpointsTest, SaysWhyItCannotListen) {
-  Endpoints other(loop_, metrics_, Log());
+  Endpoints other(loop_, loop_, metrics_, Log());
   for (const std::string_view address :
        {"", "x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "[::1"}) {
     const Result<> listening = other.listen(address);

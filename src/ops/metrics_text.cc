@@ -109,9 +109,9 @@ double start_time_seconds() {
 
 }  // namespace
 
-std::string to_prometheus_text(const Metrics& metrics) {
+std::string to_prometheus_text(const std::vector<Metrics::Family>& collected) {
   std::vector<prometheus::MetricFamily> families;
-  for (const Metrics::Family& recorded : metrics.collect()) {
+  for (const Metrics::Family& recorded : collected) {
     prometheus::MetricFamily family;
     family.name = recorded.name;
     family.help = recorded.help;

@@ -4,12 +4,13 @@
 #include "base/metrics.h"
 
 #include <string>
+#include <vector>
 
 namespace hangar::ops {
 
 inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-[[nodiscard]] std::string to_prometheus_text(const Metrics& metrics);
+[[nodiscard]] std::string to_prometheus_text(const std::vector<Metrics::Family>& collected);
 
 // process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
 // process_open_fds, process_max_fds, process_start_time_seconds, as Prometheus' own clients name

@@ -21,7 +21,7 @@ TEST(MetricsText, WritesEachTypeAsPrometheusReadsIt) {
   histogram.observe(0.5);
   histogram.observe(5);
 
-  const std::string text = to_prometheus_text(metrics);
+  const std::string text = to_prometheus_text(metrics.collect());
 
   EXPECT_THAT(text, HasSubstr("# HELP c_total a counter\n# TYPE c_total counter\n"
                               "c_total{verb=\"GET\"} 2"));
@@ -35,7 +35,7 @@ TEST(MetricsText, HostileLabelValuesStayInTheirQuotes) {
   Metrics metrics;
   metrics.counter("c_total", "", {{"x", "a\"b\nc\\"}}).add();
 
-  EXPECT_THAT(to_prometheus_text(metrics), HasSubstr("c_total{x=\"a\\\"b\\nc\\\\\"} 1"));
+  EXPECT_THAT(to_prometheus_text(metrics.collect()), HasSubstr("c_total{x=\"a\\\"b\\nc\\\\\"} 1"));
 }
 
 TEST(ProcessMetrics, SayWhatTheKernelSays) {

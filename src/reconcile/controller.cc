@@ -14,6 +14,8 @@
 #include "reconcile/keyed_queue.h"
 #include "reconcile/turnstile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -191,12 +193,15 @@ struct Controller::State : std::enable_shared_from_this<State> {
       // Released before the lane is woken: the key may be ready again.
       const Turnstile::Slot slot = std::move(slot_in);
       const KeyedQueue::Ticket ticket = std::move(ticket_in);
+      const io::Loop::Activity activity(
+          self->loop,
+          fmt::format("{} {}/{}", self->options.name, ticket.key().namespace_, ticket.key().name));
       Run& run = self->begin(ticket);
       const io::Loop::Timer deadline = self->loop.after(self->options.deadline, [&run] {
         run.is_overdue = true;
         run.stop.request_stop();
       });
-      Result<Outcome> result = co_await self->reconciler(ticket.key(), run.stop.get_token());
+      Result<Outcome> result = co_await reconcile(*self, ticket.key(), run.stop.get_token());
       if (!result && result.error().kind() == ErrorKind::Cancelled && run.is_overdue) {
         result = fail(ErrorKind::Unavailable,
                       "took longer than its deadline of " + to_go_duration(self->options.deadline));
@@ -205,6 +210,12 @@ struct Controller::State : std::enable_shared_from_this<State> {
     }
     self->changed();
     self->run_ended.notify_all();
+  }
+
+  // What the reconciler throws, before its first wait or after, is an error of this key.
+  static io::Task<Result<Outcome>> reconcile(State& self, kube::ObjectKey key,
+                                             std::stop_token stop) {
+    co_return co_await self.reconciler(std::move(key), std::move(stop));
   }
 
   Run& begin(const KeyedQueue::Ticket& ticket) {

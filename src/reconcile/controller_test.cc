@@ -17,7 +17,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -217,6 +219,38 @@ TEST(Controller, RepeatsAConflictAtOnceAndTwoFightersLessAndLess) {
   EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_errors_total"), 1);
   bench.end(6, Outcome{});
   bench.wait_until_idle();
+}
+
+TEST(Controller, ARunThatThrowsIsAFailureOfItsKeyAlone) {
+  Bench bench;
+  int thrown = 0;
+  Controller controller(bench.loop, bench.metrics, Log(), {.name = "test"},
+                        [&](ObjectKey run_key, std::stop_token stop) -> io::Task<Result<Outcome>> {
+                          if (run_key == key(1) && thrown == 0) {
+                            ++thrown;
+                            throw std::bad_alloc();
+                          }
+                          if (run_key == key(2) && thrown == 1) {
+                            ++thrown;
+                            throw std::runtime_error("bug");
+                          }
+                          co_return co_await bench.start(std::move(run_key), std::move(stop));
+                        });
+  controller.start();
+  controller.enqueue(key(1));
+  controller.enqueue(key(2));
+  controller.enqueue(key(3));
+
+  for (std::size_t run = 0; run < 3; ++run) {
+    bench.wait_for_runs(run + 1);
+    bench.end(run, Outcome{});
+  }
+  bench.loop.run_until([&] { return controller.running_count() == 0; });
+
+  EXPECT_EQ(thrown, 2);
+  EXPECT_EQ(bench.runs[0].key, key(3));
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "error"), 2);
+  EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "success"), 3);
 }
 
 TEST(Controller, RunsAgainAfterTheTimeThatARunAskedFor) {

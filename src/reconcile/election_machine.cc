@@ -21,6 +21,8 @@ constexpr std::chrono::minutes kForeignDurationMax{10};
 
 // client-go's: candidates that wait for the same Lease do not ask in step.
 constexpr double kRetryJitter = 1.2;
+// The same for those that wait for the same Lease to expire.
+constexpr double kTakeSpread = 0.1;
 
 }  // namespace
 
@@ -45,7 +47,9 @@ ElectionMachine::Next ElectionMachine::on_read(Result<LeaseRecord> read, Instant
   observe(*std::move(read), now);
   if (observed_->holder != options_.identity) leading_until_.reset();
   if (may_take(now)) return claim(now, wall_now);
-  return wait_for_turn();
+  // Not later than it may be free: a look each few seconds would add as much to every failover.
+  const Duration until_free = observed_at_ + foreign_duration() - now;
+  return Wait{std::min(wait_for_turn().delay, until_free + spread(kTakeSpread))};
 }
 
 ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, Instant now) {
@@ -70,7 +74,8 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
 
 ElectionMachine::Next ElectionMachine::on_due(Instant now, WallTime wall_now) {
   const bool holds_it = is_certain_ && observed_ && observed_->holder == options_.identity;
-  if (holds_it) return claim(now, wall_now);
+  // A leader that was stopped meanwhile looks first: somebody else may hold it.
+  if (holds_it && is_leading(now)) return claim(now, wall_now);
   return Read{};
 }
 
@@ -108,14 +113,21 @@ void ElectionMachine::observe(LeaseRecord record, Instant now) {
 
 bool ElectionMachine::may_take(Instant now) const {
   if (observed_->holder.empty() || observed_->holder == options_.identity) return true;
+  return now - observed_at_ >= foreign_duration();
+}
+
+Duration ElectionMachine::foreign_duration() const {
   const Duration asked_for = std::min<Duration>(observed_->lease_duration, kForeignDurationMax);
-  return now - observed_at_ >= std::max(asked_for, options_.lease_duration);
+  return std::max(asked_for, options_.lease_duration);
 }
 
 ElectionMachine::Wait ElectionMachine::wait_for_turn() {
-  const double share = std::uniform_real_distribution<double>(0.0, kRetryJitter)(random_);
-  return Wait{options_.retry_period +
-              std::chrono::duration_cast<Duration>(options_.retry_period * share)};
+  return Wait{options_.retry_period + spread(kRetryJitter)};
+}
+
+Duration ElectionMachine::spread(double periods_max) {
+  const double share = std::uniform_real_distribution<double>(0.0, periods_max)(random_);
+  return std::chrono::duration_cast<Duration>(options_.retry_period * share);
 }
 
 }  // namespace hangar::reconcile

@@ -75,7 +75,11 @@ class ElectionMachine {
   [[nodiscard]] Next claim(Instant now, WallTime wall_now);
   void observe(LeaseRecord record, Instant now);
   [[nodiscard]] bool may_take(Instant now) const;
+  // How long the present holder keeps the Lease without a sign of life; it is known.
+  [[nodiscard]] Duration foreign_duration() const;
   [[nodiscard]] Wait wait_for_turn();
+  // Up to so many retry periods, at random.
+  [[nodiscard]] Duration spread(double periods_max);
 
   const Options options_;
   std::mt19937_64 random_;

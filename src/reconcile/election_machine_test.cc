@@ -97,6 +97,17 @@ TEST(ElectionMachine, WaitsTheWholeDurationSinceItSawTheLastChange) {
   EXPECT_EQ(write.record.transitions, 4);
 }
 
+TEST(ElectionMachine, LooksAgainAsSoonAsTheLeaseMayBeFree) {
+  ElectionMachine ours = machine("us");
+  expect<ElectionMachine::Wait>(ours.on_read(held_by("them", "1"), kNow, kNoon));
+
+  const auto wait = expect<ElectionMachine::Wait>(
+      ours.on_read(held_by("them", "1"), kNow + milliseconds(14'500), kNoon));
+
+  EXPECT_GE(wait.delay, milliseconds(500));
+  EXPECT_LE(wait.delay, milliseconds(700));
+}
+
 TEST(ElectionMachine, BelievesNoTimeThatIsWrittenInTheLease) {
   ElectionMachine ours = machine("us");
   LeaseRecord ancient = held_by("them", "1");

@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/fence.h"
 #include "kube/object.h"
 #include "reconcile/election_machine.h"
 
@@ -64,10 +65,11 @@ json::Value to_spec(const LeaseRecord& record) {
 }  // namespace
 
 struct LeaderElector::State : std::enable_shared_from_this<State> {
-  State(io::Loop& loop_in, const kube::Client& client_in, Metrics& metrics, Log log_in,
-        Options options_in, Handlers handlers_in)
+  State(io::Loop& loop_in, const kube::Client& client_in, std::shared_ptr<kube::Fence> fence_in,
+        Metrics& metrics, Log log_in, Options options_in, Handlers handlers_in)
       : loop(loop_in),
         client(client_in),
+        fence(std::move(fence_in)),
         log(std::move(log_in)),
         options(std::move(options_in)),
         handlers(std::move(handlers_in)),
@@ -110,8 +112,10 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     const io::Loop::Timer limit = loop.after(options.election.renew_deadline / 3,
                                              [too_long]() mutable { too_long.request_stop(); });
     if (const auto* write = std::get_if<ElectionMachine::Write>(&next)) {
+      const WallTime begun_at = io::Loop::wall_now();
       Result<LeaseRecord> written = co_await this->write(write->record, too_long.get_token());
       note(written);
+      if (written) wall_until = begun_at + options.election.renew_deadline;
       co_return machine.on_written(std::move(written), io::Loop::now());
     }
     Result<LeaseRecord> read = co_await this->read(too_long.get_token());
@@ -161,7 +165,9 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
   // Tells what the machine's answer means for the process, and looks again when it may change.
   void show() {
     const bool leads = machine.is_leading(io::Loop::now());
+    if (!leads && fence) fence->shut();
     if (leads) {
+      if (fence) fence->open_until(*machine.leading_until(), wall_until);
       expiry = loop.after(*machine.leading_until() - io::Loop::now(), [this] { show(); });
     }
     if (leads == is_shown_leading) return;
@@ -185,10 +191,12 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
 
   io::Loop& loop;
   const kube::Client& client;
+  const std::shared_ptr<kube::Fence> fence;  // May be null.
   const Log log;
   const Options options;
   Handlers handlers;  // Emptied when the elector is gone.
   ElectionMachine machine;
+  WallTime wall_until;  // The machine's leading_until(), by the time of day.
   Gauge& leading;
   std::stop_source stop;
   bool is_running = false;
@@ -198,10 +206,11 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
   io::Event ended;
 };
 
-LeaderElector::LeaderElector(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log,
+LeaderElector::LeaderElector(io::Loop& loop, const kube::Client& client,
+                             std::shared_ptr<kube::Fence> fence, Metrics& metrics, Log log,
                              Options options, Handlers handlers)
-    : state_(std::make_shared<State>(loop, client, metrics, std::move(log), std::move(options),
-                                     std::move(handlers))) {}
+    : state_(std::make_shared<State>(loop, client, std::move(fence), metrics, std::move(log),
+                                     std::move(options), std::move(handlers))) {}
 
 LeaderElector::~LeaderElector() {
   state_->handlers = {};

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/client.h"
+#include "kube/fence.h"
 #include "reconcile/election_machine.h"
 
 #include <functional>
@@ -30,9 +31,10 @@ class LeaderElector {
     std::function<void()> on_stopped = {};
   };
 
-  // `client` and `metrics` outlive it.
-  LeaderElector(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log,
-                Options options, Handlers handlers);
+  // `client` and `metrics` outlive it. `fence`, if any, is open while this process leads: it is
+  // what stops writes in time, also when this loop gets no processor time to say so.
+  LeaderElector(io::Loop& loop, const kube::Client& client, std::shared_ptr<kube::Fence> fence,
+                Metrics& metrics, Log log, Options options, Handlers handlers);
   LeaderElector(const LeaderElector&) = delete;
   LeaderElector& operator=(const LeaderElector&) = delete;
   // Stop it before, or the next leader waits until the Lease expires.

@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/file.h"
 #include "io/task.h"
@@ -13,6 +15,9 @@
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -40,15 +45,25 @@ Result<> check(const Digest& digest, const std::string& wasm_bytes) {
 }  // namespace
 
 CodeCache::CodeCache(Engine& engine, Options options)
-    : engine_(engine), options_(std::move(options)), compiling_(engine.loop(), 1) {}
+    : engine_(engine),
+      options_(std::move(options)),
+      small_(engine.loop(),
+             {.slots = kSmallCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
+      large_(engine.loop(),
+             {.slots = kLargeCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
+      loads_ended_(engine.loop()) {}
 
 CodeCache::~CodeCache() {
-  HANGAR_ASSERT(loading_.empty(), "loads end before their cache does");
+  HANGAR_ASSERT(load_count_ == 0, "loads end before their cache does: stop() it");
 }
 
 Result<> CodeCache::open() {
   HANGAR_TRY(io::make_private_directory(options_.directory));
   internal::remove_leftovers(options_.directory);
+  if (options_.seal) {
+    HANGAR_TRY(io::make_private_directory(options_.seal->private_directory));
+    internal::remove_leftovers(options_.seal->private_directory);
+  }
   return {};
 }
 
@@ -60,22 +75,46 @@ bool CodeCache::has(const Digest& digest) const {
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
     Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
-    Module::Allocation allocation) {
-  const Key key(digest, allocation);
+    Module::Allocation allocation, budget::Consumer consumer) {
+  ++load_count_;
+  Loaded loaded = co_await load_shared({digest, allocation}, std::move(wasm_bytes), std::move(stop),
+                                       std::move(consumer));
+  if (--load_count_ == 0) loads_ended_.notify_all();
+  co_return loaded;
+}
+
+io::Task<void> CodeCache::stop() {
+  stop_.request_stop();
+  while (load_count_ > 0) {
+    const Result<> ended = co_await loads_ended_.wait({});
+    HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
+  }
+}
+
+io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
+    Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token caller_stop,
+    budget::Consumer consumer) {
+  // The caller's, or that of all.
+  std::stop_source stop;
+  const std::stop_callback on_caller(caller_stop, [&stop] { stop.request_stop(); });
+  const std::stop_callback on_all(stop_.get_token(), [&stop] { stop.request_stop(); });
   while (true) {
     if (auto module = find_live(key)) co_return module;
+    if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
     const auto [waiting, is_first] = loading_.try_emplace(key);
     if (is_first) break;
     // Somebody is at it. If that fails it is tried again here: their bytes, and their reasons to
     // stop, need not be ours.
     const io::OneShot<bool> done(engine_.loop());
     waiting->second.push_back(done);
+    // Who stops leaves at once: the list keeps a OneShot that nobody waits for.
+    const std::stop_callback on_stop(stop.get_token(), [&done] { done.set(true); });
     co_await done.wait();
-    if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   }
-  Loaded loaded = co_await load_alone(key, std::move(wasm_bytes), std::move(stop));
+  Loaded loaded =
+      co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), std::move(consumer));
   std::erase_if(live_, [](const auto& entry) { return entry.second.expired(); });
-  if (loaded && allocation != Module::Allocation::Sleepable) live_[key] = *loaded;
+  if (loaded && key.second != Module::Allocation::Sleepable) live_[key] = *loaded;
   const auto waiting = loading_.extract(key);
   for (const io::OneShot<bool>& done : waiting.mapped())
     done.set(true);
@@ -83,7 +122,8 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
-    Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop) {
+    Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
+    budget::Consumer consumer) {
   Loaded cached = co_await load_cached(key);
   const bool is_missing = !cached && (cached.error().kind() == ErrorKind::NotFound ||
                                       cached.error().kind() == ErrorKind::Corrupt);
@@ -91,7 +131,8 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "the module's native code is not cached");
   }
-  HANGAR_CO_TRY(co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop)));
+  HANGAR_CO_TRY(co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop),
+                                       std::move(consumer)));
   co_return co_await load_cached(key);
 }
 
@@ -100,19 +141,24 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Key key) 
     const auto& [digest, allocation] = key;
     const auto entry = internal::find_entry(options_.directory, internal::key_of(digest));
     if (!entry) return fail(ErrorKind::NotFound, "the module's native code is not cached");
-    return internal::load_entry(engine_, digest, allocation, *entry);
+    return internal::load_entry(engine_, digest, allocation, *entry, options_.seal.get());
   });
 }
 
 io::Task<Result<>> CodeCache::compile_entry(Digest digest,
                                             std::shared_ptr<const std::string> wasm_bytes,
-                                            std::stop_token stop) {
+                                            std::stop_token stop, budget::Consumer consumer) {
   HANGAR_CO_TRY(
       co_await engine_.workers().run([digest, wasm_bytes] { return check(digest, *wasm_bytes); }));
-  const io::Semaphore::Slot slot = co_await compiling_.acquire();
-  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
+  const std::size_t size = wasm_bytes->size();
+  budget::FairSlots& slots = size <= kSmallModuleBytesMax ? small_ : large_;
+  const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
+      std::move(consumer), {.cost = size, .rank = static_cast<std::uint32_t>(std::bit_width(size))},
+      stop));
 
-  const std::filesystem::path temporary = internal::temporary_name(options_.directory);
+  // Where nobody else can change it before it is signed.
+  const std::filesystem::path temporary = internal::temporary_name(
+      options_.seal ? options_.seal->private_directory : options_.directory);
   Result<> done = co_await compile(engine_.loop(), engine_.workers(),
                                    {.program = options_.compile_program,
                                     .wasm_bytes = std::move(wasm_bytes),
@@ -122,7 +168,8 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   if (done) {
     ++compiled_count_;
     done = co_await engine_.workers().run([this, temporary, key = internal::key_of(digest)] {
-      Result<> published = internal::publish(temporary, key);
+      Result<> published =
+          internal::publish(temporary, options_.directory, key, options_.seal.get());
       if (published) internal::evict(options_.directory, options_.bytes_max, key);
       return published;
     });

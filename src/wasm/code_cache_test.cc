@@ -2,11 +2,13 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/all.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/digest.h"
+#include "wasm/internal/code_files.h"
 #include "wasm/module.h"
 #include "wasm/test_guests.h"
 
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -49,6 +52,18 @@ class CodeCacheTest : public testing::Test {
     return rig_.await(cache.load(Digest::of(*bytes), bytes, std::move(stop)));
   }
 
+  CodeCache::Options sealed(std::string key = "a key, of 32 bytes or even more ") {
+    return {.seal = std::make_shared<const CodeCache::Seal>(CodeCache::Seal{
+                .key = std::move(key), .private_directory = directory_.path() / "private"})};
+  }
+
+  std::vector<fs::path> private_files() {
+    std::vector<fs::path> paths;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory_.path() / "private"))
+      paths.push_back(entry.path());
+    return paths;
+  }
+
   std::vector<fs::path> entries() {
     std::vector<fs::path> paths;
     for (const fs::directory_entry& entry : fs::directory_iterator(directory_.path() / "code"))
@@ -60,6 +75,7 @@ class CodeCacheTest : public testing::Test {
   GuestRig rig_;
   TemporaryDirectory directory_;
   const std::shared_ptr<const std::string> guest_ = GuestRig::bytes_of("exit_3");
+  const std::shared_ptr<const std::string> other_guest_ = GuestRig::bytes_of("exit_0");
 };
 
 TEST_F(CodeCacheTest, CompilesOnceAndLoadsWithoutBytesAfterwards) {
@@ -171,6 +187,114 @@ TEST_F(CodeCacheTest, AFileWithARightChecksumThatIsNoNativeCodeIsCorrupt) {
   EXPECT_EQ(entries(), std::vector<fs::path>{entry});
 }
 
+// The name of an entry before its checksum.
+std::string key_of(const fs::path& entry) {
+  const std::string name = entry.filename().string();
+  return name.substr(0, name.rfind('-') + 1);
+}
+
+int descriptor_of(const Module& module) {
+  return module.file()->descriptor();
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Native code of another module, under this one's name and with a right sha256: what somebody can
+// do who can write to the volume.
+TEST_F(CodeCacheTest, WithASealCodeThatSomebodyElsePutThereIsRefusedAndMadeAgain) {
+  {
+    ASSERT_TRUE(load(*make_cache(), other_guest_).has_value());
+  }
+  const std::string evil = bytes_of(entries().at(0));
+  fs::remove(entries().at(0));
+  {
+    ASSERT_TRUE(load(*make_cache(sealed()), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  const fs::path forged =
+      entry.parent_path() / (key_of(entry) + Digest::of(evil).to_hex() + ".cwasm");
+  fs::remove(entry);
+  std::ofstream(forged, std::ios::binary) << evil;
+
+  const auto cache = make_cache(sealed());
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_FALSE(fs::exists(forged));
+  EXPECT_EQ(entries(), std::vector<fs::path>{entry});
+}
+
+TEST_F(CodeCacheTest, ASealIsOfOneModule) {
+  {
+    const auto cache = make_cache(sealed());
+    ASSERT_TRUE(load(*cache, other_guest_).has_value());
+  }
+  const fs::path other = entries().at(0);
+  {
+    const auto cache = make_cache(sealed());
+    ASSERT_TRUE(load(*cache, guest_).has_value());
+  }
+  const std::vector<fs::path> both = entries();
+  const fs::path& entry = both[0] == other ? both[1] : both[0];
+  // Signed code of the other module, under this one's key and the signature that belongs to it.
+  const std::string signature = other.filename().string().substr(key_of(other).size());
+  fs::rename(other, other.parent_path() / (key_of(entry) + signature));
+  fs::remove(entry);
+
+  const auto cache = make_cache(sealed());
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_EQ(entries(), std::vector<fs::path>{entry});
+}
+
+TEST_F(CodeCacheTest, ASealIsOfOneKey) {
+  {
+    ASSERT_TRUE(load(*make_cache(sealed()), guest_).has_value());
+  }
+  {
+    const auto same = make_cache(sealed());
+    ASSERT_TRUE(load(*same, guest_).has_value());
+    EXPECT_EQ(same->compiled_count(), 0U);
+  }
+  const auto other = make_cache(sealed("another key, of 32 bytes or more "));
+  ASSERT_TRUE(load(*other, guest_).has_value());
+
+  EXPECT_EQ(other->compiled_count(), 1U);
+}
+
+// What is loaded is mapped, so that a change of the file would be a change of the code.
+TEST_F(CodeCacheTest, WithASealWhatIsLoadedIsNotWhatLiesOnTheVolume) {
+  const auto cache = make_cache(sealed());
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+  const fs::path entry = entries().at(0);
+
+  const Loaded loaded =
+      rig_.await(cache->load(Digest::of(*guest_), guest_, {}, Module::Allocation::Sleepable));
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
+
+  EXPECT_NE(fs::read_symlink(fs::path("/proc/self/fd") / std::to_string(descriptor_of(**loaded))),
+            entry);
+  EXPECT_THAT(private_files(), SizeIs(0));
+}
+
+TEST_F(CodeCacheTest, WithASealAPipeInTheDirectoryHoldsNobodyUp) {
+  {
+    ASSERT_TRUE(load(*make_cache(sealed()), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  fs::remove(entry);
+  ASSERT_EQ(::mkfifo(entry.c_str(), 0600), 0);
+
+  const auto cache = make_cache(sealed());
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_EQ(cache->compiled_count(), 1U);
+}
+
 TEST_F(CodeCacheTest, InvalidModulesSayWhatIsWrong) {
   const auto cache = make_cache();
   struct Case {
@@ -249,6 +373,109 @@ TEST_F(CodeCacheTest, StoppingKillsTheCompiler) {
 
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().kind(), ErrorKind::Cancelled);
+}
+
+// A compiler that writes down how large each module is, and does not end by itself.
+class CompileQueueTest : public CodeCacheTest {
+ protected:
+  CompileQueueTest() {
+    std::ofstream(program_) << "#!/bin/sh\n/usr/bin/stat -Lc %s /proc/self/fd/0 >> "
+                            << begun_.string() << "\nwhile :; do /bin/sleep 1; done\n";
+    fs::permissions(program_, fs::perms::owner_all);
+  }
+
+  // The guest with `more` bytes that mean nothing: another module.
+  [[nodiscard]] std::shared_ptr<const std::string> padded(std::size_t more) const {
+    std::string bytes = *guest_;
+    std::size_t size = more;
+    bytes += '\0';  // A custom section: size in LEB128, an empty name, the rest.
+    for (std::size_t left = ++size; left > 0 || bytes.back() == '\0'; left >>= 7U) {
+      bytes += static_cast<char>((left & 0x7fU) | (left > 0x7fU ? 0x80U : 0U));
+      if (left <= 0x7fU) break;
+    }
+    bytes.append(size, '\0');
+    return std::make_shared<const std::string>(std::move(bytes));
+  }
+
+  void begin(CodeCache& cache, const std::string& namespace_name, std::size_t more) {
+    rig_.loop().spawn(load_later(cache, namespace_name, padded(more)));
+  }
+
+  // Sizes of the modules whose compilation has begun, once these are `count`.
+  std::vector<std::size_t> begun(std::size_t count) {
+    return rig_.await(
+        [](CompileQueueTest& self, std::size_t at_least) -> io::Task<std::vector<std::size_t>> {
+          while (true) {
+            std::vector<std::size_t> sizes;
+            std::ifstream file(self.begun_);
+            for (std::size_t size = 0; file >> size;)
+              sizes.push_back(size);
+            if (sizes.size() >= at_least) co_return sizes;
+            const Result<> slept =
+                co_await self.rig_.loop().sleep(std::chrono::milliseconds(5), std::stop_token());
+            EXPECT_TRUE(slept.has_value());
+          }
+        }(*this, count));
+  }
+
+  void stop(CodeCache& cache) {
+    EXPECT_TRUE(rig_.await([](CodeCache& stopped) -> io::Task<bool> {
+      co_await stopped.stop();
+      co_return true;
+    }(cache)));
+  }
+
+  const fs::path program_ = directory_.path() / "compile";
+  const fs::path begun_ = directory_.path() / "begun";
+  std::vector<ErrorKind> refused_;
+
+ private:
+  io::Task<void> load_later(CodeCache& cache, std::string namespace_name,
+                            std::shared_ptr<const std::string> bytes) {
+    const Loaded loaded = co_await cache.load(
+        Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled,
+        {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)), .name = "operator/a"});
+    if (!loaded) refused_.push_back(loaded.error().kind());
+  }
+};
+
+TEST_F(CompileQueueTest, ASmallModuleDoesNotWaitForALargeOne) {
+  const auto cache = make_cache({.compile_program = program_});
+  begin(*cache, "large", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(1), SizeIs(1));
+
+  begin(*cache, "small", 0);
+
+  EXPECT_LT(begun(2).at(1), kSmallModuleBytesMax);
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, ANamespaceFindsACompilerHoweverManyModulesAnotherHas) {
+  const auto cache = make_cache({.compile_program = program_});
+  for (std::size_t index = 1; index <= 8; ++index)
+    begin(*cache, "greedy", index);
+  ASSERT_THAT(begun(1), SizeIs(1));
+
+  begin(*cache, "team", 1000);
+
+  EXPECT_GT(begun(2).at(1), guest_->size() + 1000);
+  stop(*cache);
+}
+
+// What is under way, what waits for it, and what waits for a compiler.
+TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
+  auto cache = make_cache({.compile_program = program_});
+  begin(*cache, "a", 1);
+  begin(*cache, "b", 1);
+  begin(*cache, "a", 2);
+  ASSERT_THAT(begun(1), SizeIs(1));
+
+  stop(*cache);
+  EXPECT_EQ(refused_, std::vector(3, ErrorKind::Cancelled));
+  begin(*cache, "a", 3);
+  stop(*cache);
+  EXPECT_EQ(refused_, std::vector(4, ErrorKind::Cancelled));
+  cache.reset();
 }
 
 TEST_F(CodeCacheTest, ACompilerThatIsMissingOrCrashesIsUnavailable) {

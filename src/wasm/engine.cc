@@ -2,10 +2,15 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
+#include "io/task.h"
 #include "io/workers.h"
 #include "wasm/code_config.h"
 #include "wasm/internal/engine_native.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/resident_code.h"
 #include "wasm/snapshot/memory_slots.h"
@@ -23,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -169,8 +175,11 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(sleepable.get());
       }),
       ready(workers),
-      slots(loop, options.runs_max),
-      code(limits::kFilePagesBytesMax, internal::resident_file_bytes) {}
+      // A namespace alone may run half of what the pool has room for.
+      slots(loop, {.slots = options.runs_max}),
+      code(limits::kFilePagesBytesMax, internal::resident_file_bytes) {
+  if (options.memory != nullptr) memory.emplace(loop, *options.memory);
+}
 
 Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
     : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {}
@@ -183,6 +192,19 @@ bool Engine::has_pool() const {
 
 std::size_t Engine::running_count() const {
   return native_->ticker.running_count();
+}
+
+io::Task<Result<std::optional<budget::Reservation>>> Engine::reserve(
+    budget::Consumer consumer, std::uint64_t memory_bytes, std::stop_token stop,
+    std::function<void(const budget::Shortage&)> on_wait) {
+  if (!native_->memory) co_return std::nullopt;
+  const std::uint64_t bytes = memory_bytes + internal::kInstanceBytes;
+  co_return HANGAR_CO_TRY(co_await native_->memory->reserve(std::move(consumer), bytes,
+                                                            std::move(stop), std::move(on_wait)));
+}
+
+const budget::Accounts* Engine::accounts() const {
+  return native_->memory ? &native_->memory->accounts() : nullptr;
 }
 
 }  // namespace hangar::wasm

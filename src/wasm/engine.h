@@ -3,14 +3,21 @@
 #pragma once
 
 #include "base/limits.h"
+#include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
+#include "io/task.h"
 #include "io/workers.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 
 namespace hangar::wasm {
 
@@ -25,6 +32,9 @@ class Engine {
     bool scans_page_entries = false;
     // Code that only guests have that sleep stays loaded for so long.
     Duration sleeping_code_kept = limits::kSleepingCodeKept;
+    // What all guests in memory may take, by namespace. Outlives the engine, which listens to it.
+    // Null: each is bounded for itself only.
+    budget::Accounts* memory = nullptr;
   };
 
   Engine(io::Loop& loop, io::Workers& workers, Options options);
@@ -40,6 +50,15 @@ class Engine {
   [[nodiscard]] bool has_pool() const;
   // Guests that have begun and not ended.
   [[nodiscard]] std::size_t running_count() const;
+
+  // Memory for a guest that has none yet: its linear memory at the beginning, `memory_bytes`, and
+  // what every one takes. Errors as those of ReservationQueue::reserve, with `on_wait` called once
+  // if it has to wait. Nothing is reserved without accounts. Loop thread.
+  [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve(
+      budget::Consumer consumer, std::uint64_t memory_bytes, std::stop_token stop,
+      std::function<void(const budget::Shortage&)> on_wait = {});
+  // Null without accounts.
+  [[nodiscard]] const budget::Accounts* accounts() const;
 
   // For wasm/ only.
   struct Native;

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -10,6 +11,7 @@
 #include "wasm/host_call.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/execution.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
 #include "wasm/module.h"
@@ -58,6 +60,10 @@ namespace {
 
 // All that there is of a guest that is in memory.
 struct Resident {
+  Resident(std::uint64_t memory_bytes_max, std::optional<budget::Reservation> reservation)
+      : account(memory_bytes_max, std::move(reservation)) {}
+
+  internal::GuestAccount account;
   internal::StoreHandle store;
   wasmtime_context_t* context = nullptr;
   wasmtime_instance_t instance{};
@@ -174,6 +180,8 @@ struct Instance::Native {
 
   // While it is in memory: so long the code is needed.
   std::shared_ptr<const Module> code;
+  // For the next instance that is made.
+  std::optional<budget::Reservation> provided;
   // At most one of them; neither before the first turn.
   std::unique_ptr<Resident> resident;
   std::optional<SleepingInstance::Rest> asleep;
@@ -190,7 +198,9 @@ struct Instance::Native {
     resident_bytes =
         resident == nullptr
             ? 0
-            : kPageBytes * page_count(engine.native().written_pages.find(resident->memory_bytes()));
+            : resident->account.table_bytes() +
+                  kPageBytes *
+                      page_count(engine.native().written_pages.find(resident->memory_bytes()));
   }
   // After a turn, to where it began. False when that cannot be, or does not pay.
   [[nodiscard]] bool go_back();
@@ -215,6 +225,12 @@ struct Instance::Native {
     if (resident != nullptr || code == nullptr) return;
     code.reset();
     module->native().on_code_released();
+  }
+  [[nodiscard]] std::uint64_t memory_bytes_needed() const {
+    if (resident != nullptr) return 0;
+    if (asleep) return asleep->memory_bytes;
+    if (beginning != nullptr) return beginning->native().memory_bytes;
+    return std::min(module->native().memory_bytes_min, memory_bytes_max);
   }
   void keep_snapshot(SleepingInstance::Rest rest) {
     disk_bytes = rest.extent.size_bytes;
@@ -297,7 +313,10 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
   }
   Result<SnapshotStore::Extent> extent = store.write(bytes);
   if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
-  keep_snapshot({.store = &store, .extent = *extent, .image = std::move(draft.image)});
+  keep_snapshot({.store = &store,
+                 .extent = *extent,
+                 .image = std::move(draft.image),
+                 .memory_bytes = resident->memory_bytes().size()});
   resident.reset();
   resident_bytes = 0;
   return {};
@@ -339,10 +358,10 @@ namespace {
 class InstanceTurn final : public Execution {
  public:
   InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
-      : Execution(native.engine, *native.code, *native.state),
+      : Execution(native.engine, *native.code, *native.state, limits.consumer),
         native_(native),
         turn_(turn),
-        limits_(limits) {}
+        limits_(std::move(limits)) {}
 
   [[nodiscard]] TurnReport take_report() { return std::move(report_); }
 
@@ -413,6 +432,9 @@ class InstanceTurn final : public Execution {
   [[nodiscard]] Duration used_time() const { return cpu_time() - resume_cpu_time_ + waited(); }
 
   void conclude(Result<> ended) override {
+    if (native_.resident != nullptr) {
+      ended = internal::explained(std::move(ended), native_.resident->account);
+    }
     report_.has_left = ended && has_left();
     report_.has_timed_out = !ended && has_timed_out();
     const bool is_over = !ended || report_.has_left;
@@ -433,8 +455,12 @@ class InstanceTurn final : public Execution {
 
   // An instance whose memory is `image` and zeros.
   Result<> make_instance(std::shared_ptr<const BaseImage> image, std::uint64_t memory_bytes) {
-    auto resident = std::make_unique<Resident>();
-    resident->store = HANGAR_TRY(make_store(native_.memory_bytes_max));
+    auto resident = std::make_unique<Resident>(native_.memory_bytes_max,
+                                               std::exchange(native_.provided, std::nullopt));
+    resident->store = HANGAR_TRY(make_store(resident->account));
+    if (!resident->account.begin_with(memory_bytes)) {
+      return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
+    }
     resident->context = context();
     const internal::InstancePreHandle prepared =
         HANGAR_TRY(internal::prepare(native_.functions, module()));
@@ -452,8 +478,9 @@ class InstanceTurn final : public Execution {
   }
 
   Result<> begin_ordinary_instance() {
-    native_.resident = std::make_unique<Resident>();
-    native_.resident->store = HANGAR_TRY(make_store(native_.memory_bytes_max));
+    native_.resident = std::make_unique<Resident>(native_.memory_bytes_max,
+                                                  std::exchange(native_.provided, std::nullopt));
+    native_.resident->store = HANGAR_TRY(make_store(native_.resident->account));
     native_.resident->context = context();
     prepared_ = HANGAR_TRY(internal::prepare(native_.functions, module()));
     instantiate(*prepared_, native_.resident->instance);
@@ -620,15 +647,27 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     native.is_busy = false;
     co_return TurnReport{.ended = std::move(held)};
   }
+  if (native.resident == nullptr && !native.provided) {
+    auto reserved =
+        co_await native.engine.reserve(limits.consumer, native.memory_bytes_needed(), stop);
+    if (!reserved) {
+      if (!native.kept_bytes_max) native.lose();
+      native.forget_code();
+      native.is_busy = false;
+      co_return TurnReport{.ended = std::unexpected(std::move(reserved).error())};
+    }
+    native.provided = *std::move(reserved);
+  }
   TurnReport report;
   {
-    InstanceTurn execution(native, turn, limits);
+    InstanceTurn execution(native, turn, std::move(limits));
     execution.begin();
     const std::stop_callback on_stop(stop,
                                      [&execution] { execution.stop(Execution::Stop::Cancelled); });
     co_await execution.wait();
     report = execution.take_report();
   }
+  native.provided.reset();  // It may have ended before there was an instance.
   native.is_busy = false;
   native.engine.native().code.has_run(native.code);
   native.forget_code();
@@ -639,9 +678,17 @@ io::Task<TurnReport> Instance::run_afresh(Turn& turn, HostState& state, TurnLimi
                                           std::stop_token stop) {
   HANGAR_ASSERT(native_->kept_bytes_max.has_value(), "it was made for that");
   native_->state = &state;
-  TurnReport report = co_await run(turn, limits, std::move(stop));
+  TurnReport report = co_await run(turn, std::move(limits), std::move(stop));
   native_->state = nullptr;
   co_return report;
+}
+
+std::uint64_t Instance::memory_bytes_needed() const {
+  return native_->memory_bytes_needed();
+}
+
+void Instance::provide(std::optional<budget::Reservation> memory) {
+  native_->provided = std::move(memory);
 }
 
 io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
@@ -650,7 +697,10 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
   if (const auto& obstacle = native.module->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }
-  if (native.resident == nullptr) co_return Result<>();
+  if (native.resident == nullptr) {
+    native.provided.reset();
+    co_return Result<>();
+  }
   native.is_busy = true;
   Result<> result = co_await native.engine.workers().run(
       [&native, &store] { return native.put_to_sleep(store); });

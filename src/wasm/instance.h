@@ -9,6 +9,8 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
@@ -51,6 +53,8 @@ struct TurnLimits {
   // Of processor time, resuming not counted, and of what it waits for within the turn
   // (poll_oneoff). Nothing: for ever.
   std::optional<Duration> cpu_time_max = limits::kGuestCallMax;
+  // For whom: whose share of the workers it uses.
+  budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct TurnReport {
@@ -94,6 +98,11 @@ class Instance {
   // what makes the next turn cheap; nothing when it could not be put back. No error loses it.
   [[nodiscard]] io::Task<TurnReport> run_afresh(Turn& turn, HostState& state, TurnLimits limits,
                                                 std::stop_token stop);
+
+  // What it is going to take when a turn brings it into memory; zero while it is there.
+  [[nodiscard]] std::uint64_t memory_bytes_needed() const;
+  // Reserved for that (Engine::reserve), before the turn. Without it the turn waits for it.
+  void provide(std::optional<budget::Reservation> memory);
 
   // Leaves memory. Unavailable when the store has no room or the disk fails: it stays resident
   // then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).

@@ -2,11 +2,14 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/all.h"
 #include "io/task.h"
 #include "wasm/digest.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"
@@ -16,6 +19,7 @@
 #include "wasm/wasi/preview1.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -507,6 +511,33 @@ TEST_F(InstanceTest, MemoryIsBounded) {
   EXPECT_EQ(call(*instance, "grow", {1}), 0xffff'ffffU);
 }
 
+TEST_F(InstanceTest, TablesCountAsMemory) {
+  constexpr std::uint64_t kRefused = 0xffff'ffffU;
+  const auto module = load("tables_grow");
+  const auto instance = make(module, 8 * 65536);
+  // A page of memory and six pages of elements of eight bytes.
+  EXPECT_EQ(call(*instance, "grow_first", {3 * 8192}), 0U);
+  EXPECT_EQ(call(*instance, "grow_second", {3 * 8192}), 0U);
+  EXPECT_EQ(instance->resident_bytes(), 6 * 65536U);
+
+  EXPECT_EQ(call(*instance, "grow_second", {8193}), kRefused);
+  EXPECT_EQ(call(*instance, "grow_memory", {2}), kRefused);
+  EXPECT_EQ(call(*instance, "grow_memory", {1}), 1U);
+  EXPECT_EQ(call(*instance, "grow_first", {1}), kRefused);
+  EXPECT_EQ(call(*instance, "grow_memory", {1}), kRefused);
+}
+
+TEST_F(InstanceTest, TablesOfTheStartCountAsMemory) {
+  const auto module = load("many_tables");
+  const Error refused = fail_to_call(*make(module, limits::kMiB), "_start");
+  EXPECT_EQ(refused.kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("exceeds table limits"));
+
+  const auto instance = make(module, 33 * limits::kMiB);
+  call(*instance, "_start");
+  EXPECT_GE(instance->resident_bytes(), 8 * 500'000 * 8U);
+}
+
 TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
   const auto module = load("sleeper");
   const auto store = make_store();
@@ -533,6 +564,168 @@ TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
     for (const Result<>& slept : rig_.await(io::all(rig_.loop(), std::move(sleeps))))
       EXPECT_TRUE(slept.has_value());
   }
+}
+
+class SharedMemoryTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kPage = 65536;
+  static constexpr std::uint64_t kOwn = internal::kInstanceBytes;
+
+  SharedMemoryTest() { wasi::add_preview1(functions_); }
+
+  std::shared_ptr<const SleepableModule> load(const std::string& name) {
+    auto bytes = GuestRig::bytes_of(name);
+    auto module = rig_.await(SleepableModule::load(rig_.cache(), Digest::of(*bytes), bytes,
+                                                   directory_.path() / "images", {}));
+    EXPECT_TRUE(module.has_value()) << module.error().message();
+    return module ? *std::move(module) : nullptr;
+  }
+  std::unique_ptr<Instance> make(const std::shared_ptr<const SleepableModule>& module) {
+    return std::make_unique<Instance>(rig_.engine(), module, functions_, state_, 64 * limits::kMiB);
+  }
+  static io::Task<void> call(Instance& instance, std::string namespace_name, std::string function,
+                             std::vector<std::uint64_t> arguments, std::string& order,
+                             std::vector<std::uint64_t>& results, std::stop_token stop = {}) {
+    Calls calls({{.function = std::move(function), .arguments = std::move(arguments)}});
+    const TurnReport report = co_await instance.run(
+        calls,
+        {.consumer = {.tenant = budget::Tenant::of_namespace(namespace_name), .name = "guest"}},
+        std::move(stop));
+    order += report.ended ? namespace_name : "!";
+    if (!report.ended) error_kind = report.ended.error().kind();
+    if (!calls.results().empty()) results.push_back(calls.results().front());
+  }
+  void run(Instance& instance, const std::string& namespace_name, const std::string& function,
+           std::vector<std::uint64_t> arguments) {
+    rig_.loop().spawn(call(instance, namespace_name, function, std::move(arguments), order_,
+                           results_, stop_.get_token()));
+  }
+  void wait_for(const std::string& order) {
+    rig_.loop().run_until([&] { return order_ == order; });
+  }
+
+  static inline ErrorKind error_kind = ErrorKind::Corrupt;
+
+  TemporaryDirectory directory_;
+  // Two instances with the four pages of "sleeper" and four more.
+  budget::Accounts accounts_{{.host_bytes_max = 2 * (kOwn + 4 * kPage) + 4 * kPage}};
+  GuestRig rig_{Engine::Options{.memory = &accounts_}};
+  HostFunctions functions_{rig_.engine()};
+  wasi::Command state_;
+  std::stop_source stop_;
+  std::string order_;
+  std::vector<std::uint64_t> results_;
+};
+
+TEST_F(SharedMemoryTest, GuestsReserveWhatTheyMayTake) {
+  const auto module = load("sleeper");
+  const std::uint64_t begin = module->memory_bytes_min();
+  const auto store = SnapshotStore::open(directory_.path() / "snapshots").value();
+  const auto instance = make(module);
+  EXPECT_EQ(instance->memory_bytes_needed(), begin);
+
+  run(*instance, "a", "grow", {1});
+  wait_for("a");
+  EXPECT_EQ(accounts_.held_bytes(), begin + kPage + kOwn);
+  EXPECT_EQ(accounts_.held_bytes(budget::Tenant::of_namespace("a")), begin + kPage + kOwn);
+  EXPECT_EQ(instance->memory_bytes_needed(), 0U);
+
+  ASSERT_TRUE(rig_.await(instance->sleep(*store)).has_value());
+  EXPECT_EQ(accounts_.held_bytes(), 0U);
+  EXPECT_EQ(instance->memory_bytes_needed(), begin + kPage);
+
+  run(*instance, "a", "grow", {0});
+  wait_for("aa");
+  EXPECT_EQ(accounts_.held_bytes(), begin + kPage + kOwn);
+}
+
+TEST_F(SharedMemoryTest, NoMoreIsTakenTogetherThanTheHostHas) {
+  constexpr std::uint64_t kRefused = 0xffff'ffffU;
+  const auto module = load("sleeper");
+  const auto first = make(module);
+  const auto second = make(module);
+  run(*first, "a", "grow", {0});
+  wait_for("a");
+  run(*second, "b", "grow", {0});
+  wait_for("ab");
+  const std::uint64_t free = accounts_.limits().host_bytes_max - accounts_.held_bytes();
+
+  run(*first, "a", "grow", {free / kPage});
+  wait_for("aba");
+  EXPECT_NE(results_.back(), kRefused);
+  run(*second, "b", "grow", {1});
+  wait_for("abab");
+  EXPECT_EQ(results_.back(), kRefused);
+  EXPECT_LE(accounts_.held_bytes(), accounts_.limits().host_bytes_max);
+}
+
+TEST_F(SharedMemoryTest, AGuestThatDoesNotFitWaitsUntilOthersHaveLeft) {
+  const auto module = load("sleeper");
+  auto first = make(module);
+  const auto second = make(module);
+  const auto third = make(module);
+  run(*first, "a", "grow", {2});
+  wait_for("a");
+  run(*second, "b", "grow", {2});
+  wait_for("ab");
+
+  run(*third, "c", "grow", {0});
+  ASSERT_LT(accounts_.limits().host_bytes_max - accounts_.held_bytes(),
+            module->memory_bytes_min() + kOwn);
+  first.reset();
+  wait_for("abc");
+}
+
+TEST_F(SharedMemoryTest, OneThatWaitsCanBeStopped) {
+  const auto module = load("sleeper");
+  const auto first = make(module);
+  const auto second = make(module);
+  const auto third = make(module);
+  run(*first, "a", "grow", {2});
+  wait_for("a");
+  run(*second, "b", "grow", {2});
+  wait_for("ab");
+
+  run(*third, "c", "grow", {0});
+  rig_.loop().post([this] { stop_.request_stop(); });
+  wait_for("ab!");
+
+  EXPECT_EQ(error_kind, ErrorKind::Cancelled);
+}
+
+TEST_F(InstanceTest, GuestsOfOneNamespaceThatBurnDoNotHoldUpAnother) {
+  constexpr std::size_t kBurners = 8;
+  const auto endless = load("endless_loop");
+  const auto sleeper = load("sleeper");
+  std::vector<std::unique_ptr<Instance>> burners;
+  std::vector<std::unique_ptr<Calls>> calls;
+  std::size_t ended = 0;
+  const auto burn = [](Instance& instance, Calls& turn, std::size_t& count) -> io::Task<void> {
+    const TurnReport report = co_await instance.run(
+        turn,
+        {.cpu_time_max = 1s,
+         .consumer = {.tenant = budget::Tenant::of_namespace("burners"), .name = "burner"}},
+        {});
+    EXPECT_TRUE(report.has_timed_out);
+    ++count;
+  };
+  for (std::size_t index = 0; index < kBurners; ++index) {
+    burners.push_back(make(endless));
+    calls.push_back(std::make_unique<Calls>(std::vector<Invocation>{{.function = "_start"}}));
+    rig_.loop().spawn(burn(*burners.back(), *calls.back(), ended));
+  }
+  const auto neighbour = make(sleeper);
+  for (int turn = 0; turn < 20; ++turn) {
+    Calls work({{.function = "work", .arguments = {1}}});
+    const TurnReport report =
+        run(*neighbour, work,
+            {.consumer = {.tenant = budget::Tenant::of_namespace("team"), .name = "neighbour"}});
+    ASSERT_TRUE(report.ended.has_value()) << report.ended.error().message();
+  }
+
+  // In order of arrival all of them would have burned their second before.
+  EXPECT_LT(ended, kBurners / 2);
+  rig_.loop().run_until([&ended] { return ended == kBurners; });
 }
 
 TEST_F(InstanceTest, AModuleIsCheckedAgainstItsDigest) {

@@ -9,6 +9,7 @@
 #include "wasm/host_call.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/execution.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
 #include "wasm/internal/usual_pages.h"
@@ -36,13 +37,15 @@ namespace {
 class Run final : public Execution {
  public:
   Run(Engine& engine, std::shared_ptr<const Module> module, const HostFunctions& functions,
-      HostState& state, std::string entry, RunLimits limits)
-      : Execution(engine, *module, state),
+      HostState& state, std::string entry, RunLimits limits,
+      std::optional<budget::Reservation> reservation)
+      : Execution(engine, *module, state, limits.consumer),
         native_(engine.native()),
         code_(std::move(module)),
         functions_(functions),
         entry_(std::move(entry)),
-        limits_(limits) {}
+        limits_(std::move(limits)),
+        account_(limits_.memory_bytes_max, std::move(reservation)) {}
 
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
 
@@ -73,8 +76,8 @@ class Run final : public Execution {
 
   void conclude(Result<> ended) override {
     report_.has_timed_out = !ended && has_timed_out();
-    report_.ended = std::move(ended);
-    report_.memory_bytes = memory_view().size_bytes();
+    report_.ended = internal::explained(std::move(ended), account_);
+    report_.memory_bytes = memory_view().size_bytes() + account_.table_bytes();
     module().usual_pages().learn(native_.written_pages, memory_view().bytes());
     prepared_.reset();
     store_.reset();
@@ -84,7 +87,7 @@ class Run final : public Execution {
 
   Result<> begin_instance() {
     if (limits_.timeout) deadline_ = io::Loop::now() + *limits_.timeout;
-    store_ = HANGAR_TRY(make_store(limits_.memory_bytes_max));
+    store_ = HANGAR_TRY(make_store(account_));
     prepared_ = HANGAR_TRY(internal::prepare(functions_, module()));
     instantiate(*prepared_, instance_);
     return {};
@@ -121,6 +124,7 @@ class Run final : public Execution {
 
   Phase phase_ = Phase::New;
   Instant deadline_ = Instant::max();
+  internal::GuestAccount account_;
   internal::StoreHandle store_;
   internal::InstancePreHandle prepared_;
   wasmtime_instance_t instance_{};
@@ -133,11 +137,15 @@ class Run final : public Execution {
 io::Task<RunReport> run(Engine& engine, std::shared_ptr<const Module> module,
                         const HostFunctions& functions, HostState& state, std::string entry,
                         RunLimits limits, std::stop_token stop) {
-  const io::Semaphore::Slot slot = co_await engine.native().slots.acquire();
-  if (stop.stop_requested()) {
-    co_return RunReport{.ended = fail(ErrorKind::Cancelled, "the run was stopped")};
-  }
-  Run guest(engine, std::move(module), functions, state, std::move(entry), limits);
+  // Before a slot: one that waits for memory holds up nobody.
+  auto reservation = co_await engine.reserve(
+      limits.consumer, std::min(module->memory_bytes_min(), limits.memory_bytes_max), stop);
+  if (!reservation) co_return RunReport{.ended = std::unexpected(reservation.error())};
+  const Result<budget::FairSlots::Slot> slot =
+      co_await engine.native().slots.acquire(limits.consumer, {}, stop);
+  if (!slot) co_return RunReport{.ended = fail(slot.error().kind(), "the run was stopped")};
+  Run guest(engine, std::move(module), functions, state, std::move(entry), std::move(limits),
+            *std::move(reservation));
   guest.begin();
   const std::stop_callback on_stop(stop, [&guest] { guest.stop(Run::Stop::Cancelled); });
   co_await guest.wait();

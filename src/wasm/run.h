@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
@@ -24,8 +25,11 @@ namespace hangar::wasm {
 struct RunLimits {
   // From the moment the guest begins, waiting included. Nothing: for ever.
   std::optional<Duration> timeout = limits::kGuestCallMax;
-  // Of its linear memory. A guest that asks for more gets -1 from memory.grow.
+  // Of its linear memory and its tables. A guest that asks for more gets -1 from memory.grow and
+  // table.grow.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
+  // For whom: whose share of the workers it uses.
+  budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct RunReport {
@@ -35,7 +39,7 @@ struct RunReport {
   Result<> ended;
   bool has_timed_out = false;      // Why it is LimitExceeded.
   Duration cpu_time{};             // On the workers, instantiation included.
-  std::uint64_t memory_bytes = 0;  // Of linear memory at the end.
+  std::uint64_t memory_bytes = 0;  // Of memory and tables at the end.
 };
 
 // Instantiates `module` and calls its export `entry`, which takes and returns nothing. `functions`

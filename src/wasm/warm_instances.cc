@@ -19,7 +19,8 @@ io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkp
                                         std::uint64_t memory_bytes_max, Turn& turn,
                                         HostState& state, TurnLimits limits, std::stop_token stop) {
   std::unique_ptr<Instance> instance = take(checkpoint, memory_bytes_max);
-  TurnReport report = co_await instance->run_afresh(turn, state, limits, std::move(stop));
+  TurnReport report =
+      co_await instance->run_afresh(turn, state, std::move(limits), std::move(stop));
   if (instance->resident_bytes() > 0) {
     keep({.checkpoint = std::move(checkpoint),
           .memory_bytes_max = memory_bytes_max,

@@ -12,6 +12,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/supply.h"
 #include "wasm/test_guests.h"
 
 #include <fmt/format.h>
@@ -36,7 +37,8 @@ using testing::HasSubstr;
 class OneConfigMap final : public modules::ConfigMapReader {
  public:
   [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(
-      std::string /*namespace_name*/, std::string /*name*/, std::stop_token /*stop*/) override {
+      modules::ConfigMapAccess /*access*/, std::string /*name*/,
+      std::stop_token /*stop*/) override {
     ++reads;
     if (!exists) co_return fail(ErrorKind::NotFound, "no such configmap");
     co_return content;
@@ -73,12 +75,32 @@ class MachineModulesTest : public testing::Test {
   static void SetUpTestSuite() { rig = std::make_unique<wasm::GuestRig>(); }
   static void TearDownTestSuite() { rig.reset(); }
 
+  ~MachineModulesTest() override {
+    stop(modules_);
+    for (const auto& [number, other] : others_)
+      stop(*other);
+  }
+
+  static Result<MachineModule> get(
+      MachineModules& modules,
+      MachineSource source = {.module = {.reference = "configmap://team/machine"}},
+      const std::string& pinned_sha256 = "", const std::string& namespace_name = "team") {
+    return rig->await(modules.get(
+        MachineModules::wish_for(namespace_name, std::move(source), pinned_sha256), {}));
+  }
   Result<MachineModule> prepare(MachineSource source = {
                                     .module = {.reference = "configmap://team/machine"}}) {
-    return rig->await(modules_.prepare(std::move(source), {}));
+    return get(modules_, std::move(source));
   }
-  Result<MachineModule> load(const std::string& sha256) {
-    return rig->await(modules_.load(sha256, {}));
+  // Of the same directory: after a restart, with nothing in memory.
+  MachineModules& restarted() {
+    return *(others_[others_.size()] = std::make_unique<MachineModules>(parts_));
+  }
+  static void stop(MachineModules& modules) {
+    EXPECT_TRUE(rig->await([](modules::Supply& supply) -> io::Task<bool> {
+      co_await supply.stop();
+      co_return true;
+    }(modules.supply())));
   }
   static std::string name_of_state(const MachineModule& module) {
     const auto step = rig->await(module.machine->start("{}", {}));
@@ -103,6 +125,7 @@ class MachineModulesTest : public testing::Test {
                                .store = *store_,
                                .runtime = runtime_};
   MachineModules modules_{parts_};
+  std::map<std::size_t, std::unique_ptr<MachineModules>> others_;
 };
 
 TEST_F(MachineModulesTest, LoadsTheSameBytesOnce) {
@@ -114,7 +137,8 @@ TEST_F(MachineModulesTest, LoadsTheSameBytesOnce) {
 
   const auto again = prepare();
   const auto other_name = prepare({.module = {.reference = "configmap://team/another"}});
-  const auto by_digest = load(first->sha256);
+  const auto by_digest =
+      get(modules_, {.module = {.reference = "configmap://team/another"}}, first->sha256);
 
   EXPECT_EQ(again->machine, first->machine);
   EXPECT_EQ(other_name->machine, first->machine);
@@ -133,46 +157,53 @@ TEST_F(MachineModulesTest, GoesOnWithTheBytesThatWerePinned) {
   EXPECT_NE(now->sha256, pinned);
   config_map_.exists = false;
   EXPECT_EQ(prepare().error().kind(), ErrorKind::NotFound);
-  // As after a restart: nothing is in memory.
-  MachineModules later(parts_);
-  const auto old = rig->await(later.load(pinned, {}));
+  const auto old = get(restarted(), {.module = {.reference = "configmap://team/machine"}}, pinned);
   ASSERT_TRUE(old.has_value()) << old.error().message();
   EXPECT_EQ(name_of_state(*old), R"("a")");
 }
 
-TEST_F(MachineModulesTest, SaysWhenAPinnedMachineIsGone) {
+// A status is anybody's word, and digests are no secret: they are in the statuses of others.
+TEST_F(MachineModulesTest, GivesNobodyAMachineForKnowingItsDigest) {
+  config_map_.set(named("a"));
+  const std::string digest = prepare()->sha256;
+  config_map_.set(named("b"));
+  const MachineSource strangers{.module = {.reference = "configmap://stranger/machine"}};
+
+  for (MachineModules* const host : {&modules_, &restarted()}) {
+    const auto refused = get(*host, strangers, digest, "stranger");
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput) << refused.error().message();
+    EXPECT_TRUE(
+        get(*host, {.module = {.reference = "configmap://team/machine"}}, digest).has_value());
+  }
+}
+
+TEST_F(MachineModulesTest, FindsAPinnedMachineAtItsSourceWhileThatHasIt) {
   config_map_.set(named("a"));
   const std::string pinned = prepare()->sha256;
-  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
-  MachineModules later(parts_);
+  const MachineSource source{.module = {.reference = "configmap://team/machine"}};
+  const auto lose = [&] {
+    std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
+  };
 
-  const auto gone = rig->await(later.load(pinned, {}));
-  ASSERT_FALSE(gone.has_value());
-  EXPECT_EQ(gone.error().kind(), ErrorKind::NotFound);
-  EXPECT_THAT(gone.error().message(), HasSubstr(pinned));
-  // The source has it still.
-  const auto found = rig->await(later.prepare(
-      {.module = {.reference = "configmap://team/machine"}, .pinned_sha256 = pinned}, {}));
+  lose();
+  const auto found = get(restarted(), source, pinned);
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_EQ(found->sha256, pinned);
   config_map_.set(named("b"));
-  MachineModules last(parts_);
-  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
-  const auto changed = rig->await(last.prepare(
-      {.module = {.reference = "configmap://team/machine"}, .pinned_sha256 = pinned}, {}));
-  ASSERT_FALSE(changed.has_value());
-  EXPECT_EQ(changed.error().kind(), ErrorKind::InvalidInput);
+  lose();
+  EXPECT_EQ(get(restarted(), source, pinned).error().kind(), ErrorKind::InvalidInput);
+  config_map_.exists = false;
+  EXPECT_EQ(get(restarted(), source, pinned).error().kind(), ErrorKind::NotFound);
 }
 
 TEST_F(MachineModulesTest, LoadsOnlyWhatIsAllowed) {
   config_map_.set(named("a"));
   parts_.allow_list = modules::AllowList({"configmap://team/*"});
-  MachineModules restricted(parts_);
+  MachineModules& restricted = restarted();
 
-  const auto allowed =
-      rig->await(restricted.prepare({.module = {.reference = "configmap://team/machine"}}, {}));
-  const auto refused =
-      rig->await(restricted.prepare({.module = {.reference = "configmap://others/machine"}}, {}));
+  const auto allowed = get(restricted);
+  const auto refused = get(restricted, {.module = {.reference = "configmap://others/machine"}});
 
   EXPECT_TRUE(allowed.has_value()) << allowed.error().message();
   ASSERT_FALSE(refused.has_value());
@@ -189,7 +220,7 @@ std::string guest(const std::string& name) {
 
 const MachineSource kPlugged = {
     .module = {.reference = "configmap://team/machine"},
-    .plugin = ModuleSource{.reference = "configmap://team/machine/plugin.wasm"}};
+    .plugin = modules::Source{.reference = "configmap://team/machine/plugin.wasm"}};
 
 TEST_F(MachineModulesTest, PutsAModuleAndItsPluginTogetherOnce) {
   config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
@@ -198,7 +229,8 @@ TEST_F(MachineModulesTest, PutsAModuleAndItsPluginTogetherOnce) {
   ASSERT_TRUE(first.has_value()) << first.error().message();
   EXPECT_EQ(name_of_state(*first), R"("started")");
   const auto again = prepare(kPlugged);
-  const auto by_digest = load(first->sha256);
+  const auto by_digest =
+      get(modules_, {.module = {.reference = "configmap://team/another"}}, first->sha256);
 
   EXPECT_EQ(again->machine, first->machine);
   EXPECT_EQ(again->sha256, first->sha256);
@@ -209,23 +241,22 @@ TEST_F(MachineModulesTest, PutsAModuleAndItsPluginTogetherOnce) {
 TEST_F(MachineModulesTest, PinsModuleAndPluginByOneDigest) {
   config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
   const std::string pinned = prepare(kPlugged)->sha256;
-  MachineSource source = kPlugged;
-  source.pinned_sha256 = pinned;
+  const auto lose = [&] {
+    std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
+  };
 
-  // As after a restart, and with a new cache directory.
-  MachineModules later(parts_);
-  EXPECT_TRUE(rig->await(later.load(pinned, {})).has_value());
-  std::filesystem::remove(directory_.path() / "modules" / (pinned + ".wasm.gz"));
-  MachineModules last(parts_);
-  EXPECT_EQ(rig->await(last.load(pinned, {})).error().kind(), ErrorKind::NotFound);
-  const auto found = rig->await(last.prepare(source, {}));
+  EXPECT_TRUE(get(restarted(), kPlugged, pinned).has_value());
+  lose();
+  MachineModules& last = restarted();
+  const auto found = get(last, kPlugged, pinned);
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_EQ(found->sha256, pinned);
 
   // Another plugin is another machine.
   config_map_.set_binary({{"module.wasm", guest("plugged")},
                           {"plugin.wasm", guest("plugin") + std::string("\0\3\2ab", 5)}});
-  EXPECT_EQ(rig->await(last.prepare(source, {})).error().kind(), ErrorKind::InvalidInput);
+  lose();
+  EXPECT_EQ(get(restarted(), kPlugged, pinned).error().kind(), ErrorKind::InvalidInput);
   const auto changed = prepare(kPlugged);
   ASSERT_TRUE(changed.has_value()) << changed.error().message();
   EXPECT_NE(changed->sha256, pinned);
@@ -259,9 +290,7 @@ TEST_F(MachineModulesTest, SaysWhichPluginIsMissingAndWhereItGoes) {
 TEST_F(MachineModulesTest, TakesOnlyAPluginThatIsAllowed) {
   config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
   parts_.allow_list = modules::AllowList({"configmap://team/machine"});
-  MachineModules restricted(parts_);
-
-  const auto refused = rig->await(restricted.prepare(kPlugged, {}));
+  const auto refused = get(restarted(), kPlugged);
 
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
@@ -288,7 +317,7 @@ TEST_F(MachineModulesTest, KeepsABoundedNumberOfMachines) {
     ASSERT_TRUE(prepare().has_value());
   }
   EXPECT_EQ(modules_.kept_count(), limits::kMachinesKeptMax);
-  const auto again = load(first);
+  const auto again = get(modules_, {.module = {.reference = "configmap://team/machine"}}, first);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(name_of_state(*again), R"("first")");
   EXPECT_EQ(modules_.kept_count(), limits::kMachinesKeptMax);

@@ -116,27 +116,26 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token 
   co_return Result<>();
 }
 
-io::Task<Result<>> ModuleArchive::restore(ArchivedModule module, std::stop_token stop) {
+io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::stop_token stop) {
   kube::ObjectKey key = HANGAR_CO_TRY(key_of(module));
   const json::Value copy = HANGAR_CO_TRY(
       co_await parts_.client.get(controller_revisions(), std::move(key), std::move(stop)));
-  // What it really is, is seen when it is read from the store.
-  co_return co_await parts_.workers.run(
-      [&store = parts_.store, sha256 = module.sha256,
-       text = std::string(json::string_at(copy, {"data", "gzip"}))]() -> Result<> {
-        const std::optional<std::string> packed = base64_decode(text);
-        if (!packed || packed->empty()) {
-          return fail(ErrorKind::NotFound, "the copy of the module in the cluster is damaged");
-        }
-        return store.write(sha256, *packed);
-      });
+  std::optional<std::string> packed = base64_decode(json::string_at(copy, {"data", "gzip"}));
+  if (!packed) {
+    co_return fail(ErrorKind::NotFound, "the copy of the module in the cluster is damaged");
+  }
+  co_return *std::move(packed);
 }
 
-io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::stop_token stop) {
+io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string namespace_,
+                                                                  std::stop_token stop) {
   // A copy has up to a megabyte.
-  const kube::List copies = HANGAR_CO_TRY(co_await parts_.client.list(
-      controller_revisions(),
-      {.label_selector = std::string(kLabel), .detail = kube::Detail::Metadata}, std::move(stop)));
+  const kube::List copies =
+      HANGAR_CO_TRY(co_await parts_.client.list(controller_revisions(),
+                                                {.namespace_ = std::move(namespace_),
+                                                 .label_selector = std::string(kLabel),
+                                                 .detail = kube::Detail::Metadata},
+                                                std::move(stop)));
   std::vector<ArchivedModule> modules;
   for (const kube::ObjectPtr& copy : copies.items) {
     const kube::ObjectKey& key = copy->key();
@@ -161,19 +160,6 @@ io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
     co_return std::unexpected(removed.error());
   }
   co_return Result<>();
-}
-
-io::Task<Result<MachineModule>> load_pinned(MachineModules& modules, ModuleArchive& archive,
-                                            ArchivedModule module, std::stop_token stop) {
-  Result<MachineModule> loaded = co_await modules.load(module.sha256, stop);
-  if (loaded || loaded.error().kind() != ErrorKind::NotFound) co_return loaded;
-  const Result<> restored = co_await archive.restore(module, stop);
-  if (restored) co_return co_await modules.load(std::move(module.sha256), std::move(stop));
-  const ErrorKind kind = restored.error().kind();
-  if (kind == ErrorKind::Unavailable || kind == ErrorKind::Cancelled) {
-    co_return std::unexpected(restored.error());
-  }
-  co_return loaded;
 }
 
 }  // namespace hangar::workflows

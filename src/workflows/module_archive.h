@@ -16,7 +16,6 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "modules/module_store.h"
-#include "workflows/machine_modules.h"
 
 #include <compare>
 #include <functional>
@@ -72,11 +71,13 @@ class ModuleArchive {
   // those of the API server.
   [[nodiscard]] io::Task<Result<>> keep(ArchivedModule module, std::stop_token stop);
 
-  // Puts the copy into the store. NotFound when there is none.
-  [[nodiscard]] io::Task<Result<>> restore(ArchivedModule module, std::stop_token stop);
+  // The copy, gzipped, which may be anything: whoever may write there may have made it. NotFound
+  // when there is none.
+  [[nodiscard]] io::Task<Result<std::string>> read(ArchivedModule module, std::stop_token stop);
 
-  // All copies in the cluster.
-  [[nodiscard]] io::Task<Result<std::vector<ArchivedModule>>> list(std::stop_token stop);
+  // All copies in a namespace; in the cluster, if it is empty.
+  [[nodiscard]] io::Task<Result<std::vector<ArchivedModule>>> list(std::string namespace_,
+                                                                   std::stop_token stop);
 
   // Deletes the copy unless it is held or `is_needed` says so; that is asked when nobody can make
   // the copy meanwhile.
@@ -99,12 +100,5 @@ class ModuleArchive {
   std::map<ArchivedModule, Kept> kept_;
   std::map<ArchivedModule, std::weak_ptr<const ArchivedModule>> holds_;
 };
-
-// The machine of that digest: from memory, from the store, or from the archive. NotFound when it is
-// in none of them.
-[[nodiscard]] io::Task<Result<MachineModule>> load_pinned(MachineModules& modules,
-                                                          ModuleArchive& archive,
-                                                          ArchivedModule module,
-                                                          std::stop_token stop);
 
 }  // namespace hangar::workflows

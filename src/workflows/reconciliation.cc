@@ -76,7 +76,23 @@ Reconciliation::Reading Reconciliation::read(const json::Value& manifest) {
 }
 
 io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
-  if (problem_) co_return co_await say_only();
+  if (problem_) {
+    HANGAR_CO_TRY(co_await say_only());
+    co_return fail(ErrorKind::InvalidInput, problem_->message);
+  }
+  if (!decision_.ledger().is_finished()) {
+    const Result<> may =
+        co_await parts_.acting.check(key_.namespace_, workflow_.service_account, stop_);
+    if (!may && may.error().reason() != reconcile::kNamespaceNotAllowed) {
+      co_return std::unexpected(may.error());
+    }
+    if (!may) {
+      problem_ = Problem{.reason = std::string(reconcile::kNamespaceNotAllowed),
+                         .message = may.error().message()};
+      HANGAR_CO_TRY(co_await say_only());
+      co_return reconcile::Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
+    }
+  }
   co_return co_await go_on();
 }
 
@@ -100,8 +116,10 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
       HANGAR_CO_TRY(co_await carry_out(*execute));
     } else {
       // The conditions may have changed although the ledger did not.
-      HANGAR_CO_TRY(co_await write());
-      HANGAR_CO_TRY(co_await remove_signals());
+      if (!is_quiet_) {
+        HANGAR_CO_TRY(co_await write());
+        HANGAR_CO_TRY(co_await remove_signals());
+      }
       std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
       if (look_again_) until = until ? std::min(*until, *look_again_) : *look_again_;
       // Deadlines go on although the machine cannot decide.
@@ -117,7 +135,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
 }
 
 // Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
-io::Task<Result<reconcile::Outcome>> Reconciliation::say_only() {
+io::Task<Result<>> Reconciliation::say_only() {
   const json::Value* const present = json::find(manifest_, {"status"});
   const json::Value before =
       present != nullptr && present->is_object() ? *present : json::Value(json::Object());
@@ -125,7 +143,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::say_only() {
   put_conditions(status, decision_.ledger(), problem_,
                  json::int_at(manifest_, {"metadata", "generation"}), io::Loop::wall_now());
   if (!json::equal(before, status)) HANGAR_CO_TRY(co_await send_status(std::move(status)));
-  co_return fail(ErrorKind::InvalidInput, problem_->message);
+  co_return Result<>();
 }
 
 // Actions ------------------------------------------------------------------------------------

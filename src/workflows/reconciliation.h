@@ -13,6 +13,8 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "modules/supply.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 #include "workflows/decision.h"
@@ -43,6 +45,7 @@ class Reconciliation {
     const kube::Client& client;
     MachineModules& modules;
     ModuleArchive& archive;
+    reconcile::ActingRights& acting;
     reconcile::EventRecorder& events;
     Watches& watches;
     Executor& executor;
@@ -51,6 +54,9 @@ class Reconciliation {
     const Log& log;
     // The API server was seen to keep all of a ledger.
     bool& keeps_ledgers;
+    // Since when the workflow asks for its module: what was looked up before may be old.
+    Instant asked_since;
+    std::function<void()> on_module;  // There is news of it.
     // The workflow as the API server has it after a write of ours.
     std::function<void(const json::Value& manifest)> on_answer;
     // It is not pinned to that module any more; that is written.
@@ -63,6 +69,9 @@ class Reconciliation {
 
   // Once. Errors as reconcile::Reconciler has them.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
+
+  // After run(): it asked for a module, and the answer was not the last one.
+  [[nodiscard]] bool is_asking() const { return is_asking_; }
 
  private:
   using Outcome = reconcile::Outcome;
@@ -78,7 +87,7 @@ class Reconciliation {
   Reconciliation(Parts parts, Reading reading, json::Value&& manifest, std::stop_token stop);
 
   [[nodiscard]] io::Task<Result<Outcome>> go_on();
-  [[nodiscard]] io::Task<Result<Outcome>> say_only();
+  [[nodiscard]] io::Task<Result<>> say_only();
 
   // reconciliation_machine.cc: what the machine is asked, and what becomes of its answers.
   [[nodiscard]] io::Task<Result<>> begin();
@@ -86,18 +95,20 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> check_foreign_state();
   [[nodiscard]] io::Task<Result<>> migrate();
   // The machine that the workflow is pinned to, or is to be.
-  [[nodiscard]] io::Task<Result<>> need_machine();
+  enum class Need : std::uint8_t { Met, Awaited };
+  [[nodiscard]] io::Task<Result<Need>> need_machine();
+  [[nodiscard]] modules::Supply::Answer ask_for_machine(std::string pinned_sha256,
+                                                        std::string_view purpose);
   // So that it can be had again for as long as the workflow is pinned to it.
   [[nodiscard]] io::Task<Result<>> keep_module(std::string sha256);
   [[nodiscard]] Result<> on_module_error(const Error& error);
+  void on_module_awaited(const std::string& doing);
   // `doing`: what the machine was asked; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
   // How people get it going again once they have mended the machine.
   [[nodiscard]] std::string advice_for_machine() const;
   void keep_output(const Step& step) const;
   void watch_config_maps();
-  // Whether all that its machine is made of comes from ConfigMaps.
-  [[nodiscard]] bool is_module_watched() const;
 
   // reconciliation.cc: everything else.
   [[nodiscard]] io::Task<Result<>> carry_out(Decision::Execute next);
@@ -123,13 +134,15 @@ class Reconciliation {
   Decision decision_;
   std::shared_ptr<abi::statemachine::Machine> machine_;
   Decision::Revision revision_;  // Of machine_.
+  bool is_asking_ = false;
+  bool is_quiet_ = false;  // It only waits for its module, which is not worth saying yet.
   std::optional<ModuleArchive::Hold> hold_;
   std::string
       unpinned_;  // The digest that it was pinned to before a migration, until that is written.
   std::optional<Problem> problem_;
   std::optional<Error> retry_;  // Why it is to be tried again although nothing happens.
-  // When to look again at what an action waits for, if nobody tells earlier. Not in the ledger:
-  // looking costs no write.
+  // When to look again at what an action waits for, or a module, if nobody tells earlier. Not in
+  // the ledger: looking costs no write.
   std::optional<WallTime> look_again_;
 };
 

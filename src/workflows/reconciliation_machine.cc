@@ -3,6 +3,8 @@
 #include "base/time.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"
+#include "modules/reference.h"
+#include "modules/supply.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
 #include "workflows/reconciliation.h"
@@ -46,30 +48,61 @@ std::string run_of(WallTime now) {
 
 }  // namespace
 
-io::Task<Result<>> Reconciliation::need_machine() {
-  if (machine_) co_return Result<>();
+modules::Supply::Answer Reconciliation::ask_for_machine(std::string pinned_sha256,
+                                                        std::string_view purpose) {
   MachineSource source = workflow_.machine;
-  const Ledger& ledger = decision_.ledger();
-  Result<MachineModule> module = fail(ErrorKind::NotFound, "the module was never loaded");
-  if (!ledger.sha256.empty()) {
-    module = co_await load_pinned(parts_.modules, parts_.archive,
-                                  {.namespace_ = key_.namespace_, .sha256 = ledger.sha256}, stop_);
-    source.pinned_sha256 = ledger.sha256;
-    // The tag may have moved, what it stood for is still there by its digest.
-    if (ledger.resolved.starts_with("oci://")) source.module.reference = ledger.resolved;
+  // The tag may have moved, what it stood for is still there by its digest.
+  if (!pinned_sha256.empty()) {
+    const std::string& resolved = decision_.ledger().resolved;
+    const Result<modules::Reference> reference = modules::Reference::parse(resolved);
+    if (reference && reference->is_pinned()) source.module.reference = resolved;
   }
-  if (!module && module.error().kind() == ErrorKind::NotFound) {
-    module = co_await parts_.modules.prepare(std::move(source), stop_);
+  modules::Supply::Answer answer = parts_.modules.supply().ask(
+      MachineModules::wish_for(key_.namespace_, std::move(source), std::move(pinned_sha256)),
+      parts_.asked_since,
+      {.name = fmt::format("{} {}", key_.to_string(), purpose), .changed = parts_.on_module});
+  is_asking_ = is_asking_ || !answer.is_final();
+  return answer;
+}
+
+io::Task<Result<Reconciliation::Need>> Reconciliation::need_machine() {
+  if (machine_) co_return Need::Met;
+  const std::string pinned = decision_.ledger().sha256;
+  const modules::Supply::Answer answer = ask_for_machine(pinned, "run");
+  if (answer.error) {
+    look_again_ =
+        io::Loop::wall_now() + std::chrono::duration_cast<WallTime::duration>(answer.retry_in);
+    co_return std::unexpected(*answer.error);
   }
-  if (!module) co_return std::unexpected(std::move(module).error());
-  if (!ledger.sha256.empty()) {
+  if (!answer.supplied) {
+    on_module_awaited(answer.waits_for);
+    co_return Need::Awaited;
+  }
+  const MachineModule module = MachineModules::module_of(*answer.supplied);
+  if (!pinned.empty()) {
     // Somebody may have deleted the copy. The workflow has got its module: no reason to wait.
-    (void)co_await parts_.archive.keep({.namespace_ = key_.namespace_, .sha256 = module->sha256},
+    (void)co_await parts_.archive.keep({.namespace_ = key_.namespace_, .sha256 = module.sha256},
                                        stop_);
   }
-  machine_ = module->machine;
-  revision_ = {.sha256 = module->sha256, .resolved = module->resolved};
-  co_return Result<>();
+  machine_ = module.machine;
+  revision_ = {.sha256 = module.sha256, .resolved = module.resolved};
+  co_return Need::Met;
+}
+
+void Reconciliation::on_module_awaited(const std::string& doing) {
+  decision_.on_stuck();
+  watch_config_maps();
+  const Instant now = io::Loop::now();
+  const Instant told_at = parts_.asked_since + modules::kQuiet;
+  if (now < told_at) {
+    is_quiet_ = true;
+    look_again_ =
+        io::Loop::wall_now() + std::chrono::duration_cast<WallTime::duration>(told_at - now);
+    return;
+  }
+  problem_ = Problem{.reason = "LoadingModule",
+                     .message = fmt::format("the module: {}", doing),
+                     .is_waiting = true};
 }
 
 io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
@@ -102,13 +135,8 @@ void Reconciliation::watch_config_maps() {
   }
 }
 
-bool Reconciliation::is_module_watched() const {
-  const auto& plugin = workflow_.machine.plugin;
-  return workflow_.config_map && (!plugin || plugin->reference.starts_with("configmap://"));
-}
-
-// Says what is wrong with the module, and when to try again. Only what is nobody's fault but ours
-// is an error.
+// Says what is wrong with the module; need_machine() has said when to try again. Only what is
+// nobody's fault but ours is an error.
 Result<> Reconciliation::on_module_error(const Error& error) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
@@ -122,7 +150,6 @@ Result<> Reconciliation::on_module_error(const Error& error) {
                                               "with, cannot be had: {}. It is asked for again from "
                                               "time to time",
                                               pinned, error.message())};
-    retry_ = Error(ErrorKind::Unavailable, error.message());
     return {};
   }
   if (!pinned.empty()) {
@@ -133,7 +160,6 @@ Result<> Reconciliation::on_module_error(const Error& error) {
             "put it back, or let the workflow go on with what is there now: kubectl annotate "
             "statefulworkflow {} -n {} {}=<any new text>",
             pinned, error.message(), key_.name, key_.namespace_, kMigrateAnnotation)};
-    retry_ = Error(ErrorKind::Unavailable, error.message());
     return {};
   }
   // The API server's word: the ConfigMap itself, not something in it, is missing.
@@ -156,10 +182,6 @@ Result<> Reconciliation::on_module_error(const Error& error) {
     problem_ = Problem{.reason = "ModuleInvalid",
                        .message = fmt::format("{}. {}", error.message(), advice_for_machine())};
   }
-  // A ConfigMap is watched, everything else is asked for again.
-  retry_ = is_module_watched() && error.kind() != ErrorKind::Unavailable
-               ? Error(ErrorKind::InvalidInput, error.message())
-               : Error(ErrorKind::Unavailable, error.message());
   return {};
 }
 
@@ -193,15 +215,16 @@ Result<> Reconciliation::on_machine_error(const Error& error, std::string_view d
   problem_->message =
       fmt::format("{}: {}: {}. {}", doing, what, error.message(), advice_for_machine());
   // Of what is not watched, there may be something new later.
-  const bool is_asked_again = !decision_.ledger().has_begun() && !is_module_watched();
+  const bool is_asked_again = !decision_.ledger().has_begun() && !workflow_.is_in_config_maps;
   retry_ =
       Error(is_asked_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
   return {};
 }
 
 io::Task<Result<>> Reconciliation::begin() {
-  const Result<> loaded = co_await need_machine();
+  const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
+  if (*loaded == Need::Awaited) co_return Result<>();
   const Instant began = io::Loop::now();
   const Result<Step> step = co_await machine_->start(workflow_.input, stop_);
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
@@ -220,8 +243,9 @@ io::Task<Result<>> Reconciliation::begin() {
 }
 
 io::Task<Result<>> Reconciliation::decide() {
-  const Result<> loaded = co_await need_machine();
+  const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
+  if (*loaded == Need::Awaited) co_return Result<>();
   const std::string type(type_of(decision_.event().body));
   const Instant began = io::Loop::now();
   const Result<Step> step =
@@ -251,8 +275,9 @@ void Reconciliation::keep_output(const Step& step) const {
 
 // Somebody else wrote the state: fine, if the machine knows it.
 io::Task<Result<>> Reconciliation::check_foreign_state() {
-  const Result<> loaded = co_await need_machine();
+  const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
+  if (*loaded == Need::Awaited) co_return Result<>();
   const Result<Step> step =
       co_await machine_->step(decision_.ledger().state, std::string(kProbe), stop_);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
@@ -290,40 +315,39 @@ io::Task<Result<>> Reconciliation::migrate() {
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});
     decision_.on_migrated({.request = request, .is_done = false, .message = message}, std::nullopt);
   };
-  Result<MachineModule> module = co_await parts_.modules.prepare(workflow_.machine, stop_);
-  if (!module && module.error().kind() == ErrorKind::Cancelled) {
-    co_return std::unexpected(module.error());
-  }
-  if (!module) {
-    refuse(module.error().message());
+  const modules::Supply::Answer answer = ask_for_machine("", "migrate");
+  if (answer.error) {
+    refuse(answer.error->message());
     co_return Result<>();
   }
-  const Result<Step> step =
-      co_await module->machine->step(ledger.state, std::string(kProbe), stop_);
+  // It goes on as it is meanwhile.
+  if (!answer.supplied) co_return Result<>();
+  const MachineModule module = MachineModules::module_of(*answer.supplied);
+  const Result<Step> step = co_await module.machine->step(ledger.state, std::string(kProbe), stop_);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
   if (!step) {
-    refuse(fmt::format("the machine of sha256:{} does not know the state {}: {}", module->sha256,
+    refuse(fmt::format("the machine of sha256:{} does not know the state {}: {}", module.sha256,
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
-  const auto delays = co_await delays_in(module->machine, value_json(ledger.value), stop_);
+  const auto delays = co_await delays_in(module.machine, value_json(ledger.value), stop_);
   if (delays) {
     for (const abi::statemachine::Delay& delay : decision_.missing_delays(*delays)) {
       if (delay.duration) continue;
       refuse(
           fmt::format("the state {} has the delay {} in the machine of sha256:{}, which only "
                       "entering it can start: migrate in another state",
-                      ledger.value, delay.event, module->sha256));
+                      ledger.value, delay.event, module.sha256));
       co_return Result<>();
     }
   }
-  HANGAR_CO_TRY(co_await keep_module(module->sha256));
+  HANGAR_CO_TRY(co_await keep_module(module.sha256));
   const std::string message = fmt::format("from sha256:{} to sha256:{} in state {}", ledger.sha256,
-                                          module->sha256, ledger.value);
+                                          module.sha256, ledger.value);
   parts_.events.record(manifest_, {.reason = "Migrated", .message = message});
-  machine_ = module->machine;
-  revision_ = {.sha256 = module->sha256, .resolved = module->resolved};
-  if (ledger.sha256 != module->sha256) unpinned_ = ledger.sha256;
+  machine_ = module.machine;
+  revision_ = {.sha256 = module.sha256, .resolved = module.resolved};
+  if (ledger.sha256 != module.sha256) unpinned_ = ledger.sha256;
   decision_.on_migrated({.request = request, .is_done = true, .message = message}, revision_);
   if (delays) decision_.take_delays(*delays, ledger.entered_at.value_or(io::Loop::wall_now()));
   // What the old machine could not do is tried with the new one.

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "json/fields.h"
 #include "modules/config_map.h"
+#include "modules/reference.h"
 
 #include <fmt/format.h>
 
@@ -25,12 +26,14 @@ Result<std::string> config_map_name(const Fields& fields, std::string_view key) 
 }
 
 // `config_map_field`: which field takes what is in a ConfigMap.
-Result<ModuleSource> parse_source(const Fields& fields, std::string_view config_map_field) {
-  ModuleSource source{.reference = HANGAR_TRY(fields.required_text("url")),
-                      .sha256 = HANGAR_TRY(fields.text("sha256")),
-                      .insecure = HANGAR_TRY(fields.flag("insecure"))};
-  // Reading another namespace's ConfigMaps is not for whoever may create workflows in this one.
-  if (source.reference.starts_with("configmap://")) {
+Result<modules::Source> parse_source(const Fields& fields, std::string_view config_map_field) {
+  modules::Source source{.reference = HANGAR_TRY(fields.required_text("url")),
+                         .sha256 = HANGAR_TRY(fields.text("sha256")),
+                         .insecure = HANGAR_TRY(fields.flag("insecure"))};
+  // By what it means, not by how it is spelt. A namespace has no place in a workflow.
+  const Result<modules::Reference> reference = modules::Reference::parse(source.reference);
+  if (!reference) return std::unexpected(Error(reference.error()).in(fields.name("url")));
+  if (reference->is_config_map()) {
     return fields.wrong(
         "url", fmt::format("http(s), oci or file; for a ConfigMap use {}", config_map_field));
   }
@@ -62,7 +65,8 @@ Result<> parse_plugin(const Fields& spec, Workflow& workflow) {
   };
   if (!spec.has("plugin")) {
     if (workflow.config_map) {
-      workflow.machine.plugin = ModuleSource{.reference = in_config_map(*workflow.config_map)};
+      workflow.machine.plugin = modules::Source{.reference = in_config_map(*workflow.config_map)};
+      workflow.is_in_config_maps = true;
     }
     return {};
   }
@@ -75,9 +79,10 @@ Result<> parse_plugin(const Fields& spec, Workflow& workflow) {
     return {};
   }
   std::string name = HANGAR_TRY(config_map_name(plugin, "configMap"));
-  workflow.machine.plugin =
-      ModuleSource{.reference = in_config_map(name), .sha256 = HANGAR_TRY(plugin.text("sha256"))};
+  workflow.machine.plugin = modules::Source{.reference = in_config_map(name),
+                                            .sha256 = HANGAR_TRY(plugin.text("sha256"))};
   workflow.plugin_config_map = std::move(name);
+  workflow.is_in_config_maps = workflow.config_map.has_value();
   return {};
 }
 

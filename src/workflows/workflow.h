@@ -39,6 +39,8 @@ struct Workflow {
   // that is another.
   std::optional<std::string> config_map;
   std::optional<std::string> plugin_config_map;
+  // All that the machine is made of is in those.
+  bool is_in_config_maps = false;
 
   std::string service_account = "default";
   std::optional<Duration> timeout;  // Of the whole workflow.

@@ -5,6 +5,8 @@
 #include "reconcile/predicates.h"
 #include "workflows/reconciliation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -31,7 +33,10 @@ WorkflowController::WorkflowController(const Host& host)
       log_(host.log.named("workflows")),
       instruments_(host.metrics),
       watches_(host.cache,
-               [this](const kube::ObjectKey& workflow) { controller_.enqueue(workflow); }),
+               [this](const kube::ObjectKey& workflow) {
+                 asking_.erase(workflow);  // It may be its module that has changed.
+                 controller_.enqueue(workflow);
+               }),
       executor_(host.client, host.discovery, watches_),
       random_(std::random_device()()),
       archive_(
@@ -51,6 +56,7 @@ WorkflowController::WorkflowController(const Host& host)
 WorkflowController::~WorkflowController() = default;
 
 void WorkflowController::start() {
+  host_.modules.use_archive(&archive_);
   controller_.start();
   tidier_.start();
   subscription_ =
@@ -63,10 +69,14 @@ io::Task<void> WorkflowController::stop() {
   subscription_.reset();
   co_await controller_.stop();
   co_await tidier_.stop();
+  // What is under way there may still read it.
+  co_await host_.modules.supply().stop();
+  host_.modules.use_archive(nullptr);
 }
 
 void WorkflowController::on_workflow(const kube::Delta& delta) {
   const kube::ObjectKey& key = delta.object->key();
+  look_for_copies(key.namespace_);
   if (delta.type == kube::Delta::Type::Deleted) {
     if (std::string sha256 = digest_of(*delta.object); !sha256.empty()) {
       tidier_.enqueue({.namespace_ = key.namespace_, .name = std::move(sha256)});
@@ -85,7 +95,16 @@ void WorkflowController::on_workflow(const kube::Delta& delta) {
     latest_.erase(found);
     if (is_ours) return;
   }
+  const bool is_same_spec = delta.type == kube::Delta::Type::Modified &&
+                            delta.object->generation() == delta.previous->generation();
+  if (!is_same_spec) asking_.erase(key);
   controller_.enqueue(key);
+}
+
+void WorkflowController::look_for_copies(const std::string& namespace_) {
+  if (looked_in_ && looked_in_->insert(namespace_).second) {
+    tidier_.enqueue({.namespace_ = namespace_});
+  }
 }
 
 kube::ObjectPtr WorkflowController::newest(const kube::ObjectKey& key) const {
@@ -119,13 +138,17 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
   watches_.begin(key);
   if (!object || object->is_being_deleted()) {
     watches_.release(key);
+    leave_modules(key);
     if (!object) latest_.erase(key);
     co_return Outcome{};
   }
+  const auto asking = asking_.find(key);
+  const Instant asked_since = asking == asking_.end() ? io::Loop::now() : asking->second;
   Reconciliation reconciliation(
       {.client = host_.client,
        .modules = host_.modules,
        .archive = archive_,
+       .acting = host_.acting,
        .events = host_.events,
        .watches = watches_,
        .executor = executor_,
@@ -133,6 +156,8 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
        .random = random_,
        .log = log_,
        .keeps_ledgers = keeps_ledgers_,
+       .asked_since = asked_since,
+       .on_module = [this, key] { controller_.enqueue(key); },
        .on_answer = [this, &key](const json::Value& answer) { remember(key, answer); },
        .on_unpinned =
            [this, &key](const std::string& sha256) {
@@ -140,8 +165,19 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
            }},
       object->to_value(), std::move(stop));
   Result<Outcome> outcome = co_await reconciliation.run();
+  if (reconciliation.is_asking()) {
+    asking_.insert_or_assign(key, asked_since);
+  } else {
+    asking_.erase(key);
+  }
   watches_.release(key);
   co_return outcome;
+}
+
+void WorkflowController::leave_modules(const kube::ObjectKey& key) {
+  asking_.erase(key);
+  for (const std::string_view purpose : {"run", "migrate"})
+    host_.modules.supply().leave(fmt::format("{} {}", key.to_string(), purpose));
 }
 
 bool WorkflowController::is_pinned(const ArchivedModule& module) const {
@@ -162,15 +198,23 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
         module, [this, &module] { return !is_synced() || is_pinned(module); }, std::move(stop)));
     co_return Outcome{};
   }
-  Result<std::vector<ArchivedModule>> copies = co_await archive_.list(std::move(stop));
+  Result<std::vector<ArchivedModule>> copies =
+      co_await archive_.list(copy.namespace_, std::move(stop));
   if (!copies && copies.error().kind() == ErrorKind::Denied) {
-    // Without the right to keep copies there are none: what needs one says so.
+    // A host that may act in some namespaces only looks in those that have workflows. Without the
+    // right there, too, there are no copies: a workflow that needs one says so.
+    if (!copy.namespace_.empty()) co_return Outcome{};
+    looked_in_.emplace();
+    for (const kube::ObjectPtr& workflow : subscription_->list())
+      look_for_copies(workflow->key().namespace_);
     co_return Outcome{.requeue_after = kTidying};
   }
   if (!copies) co_return std::unexpected(std::move(copies).error());
   for (ArchivedModule& module : *copies) {
     tidier_.enqueue({.namespace_ = std::move(module.namespace_), .name = std::move(module.sha256)});
   }
+  // Of one namespace: that it is looked at again is the business of the look at all of them.
+  if (!copy.namespace_.empty()) co_return Outcome{};
   co_return Outcome{.requeue_after = kTidying};
 }
 

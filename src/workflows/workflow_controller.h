@@ -23,6 +23,7 @@
 #include "kube/discovery.h"
 #include "kube/object.h"
 #include "modules/module_store.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 #include "workflows/executor.h"
@@ -34,7 +35,9 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <stop_token>
 
 namespace hangar::workflows {
@@ -51,6 +54,7 @@ class WorkflowController {
     io::Workers& workers;
     modules::ModuleStore& store;  // That of `modules`.
     std::size_t concurrency = 1;
+    reconcile::ActingRights& acting;
     reconcile::EventRecorder& events;
     reconcile::Turnstile& turnstile;
     Metrics& metrics;
@@ -72,8 +76,11 @@ class WorkflowController {
   void on_workflow(const kube::Delta& delta);
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
   void remember(const kube::ObjectKey& key, const json::Value& answer);
+  void leave_modules(const kube::ObjectKey& key);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectKey key, std::stop_token stop);
-  // Deletes a copy of a module that no workflow needs; of an empty key: looks for such copies.
+  void look_for_copies(const std::string& namespace_);
+  // Deletes a copy of a module that no workflow needs; without a name: looks
+  // for such copies in that namespace, or in all of them.
   [[nodiscard]] io::Task<Result<Outcome>> tidy(kube::ObjectKey copy, std::stop_token stop);
   [[nodiscard]] bool is_pinned(const ArchivedModule& module) const;
 
@@ -82,12 +89,16 @@ class WorkflowController {
   const Instruments instruments_;
   // The newest state that an answer to our own write showed, until the cache has it too.
   std::map<kube::ObjectKey, kube::ObjectPtr> latest_;
+  // Since when workflows ask for a module that they have not got yet.
+  std::map<kube::ObjectKey, Instant> asking_;
   Watches watches_;
   Executor executor_;
   std::mt19937_64 random_;
   bool keeps_ledgers_ = false;  // As Reconciliation::Parts has it.
   ModuleArchive archive_;
   reconcile::Controller controller_;
+  // Where copies were looked for since the last look at all; none: one look sees the whole cluster.
+  std::optional<std::set<std::string>> looked_in_;
   reconcile::Controller tidier_;  // Of archive_: by namespace and digest.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };

@@ -55,16 +55,16 @@ TEST(Workflow, TakesModulesFromElsewhere) {
 TEST(Workflow, FindsAPluginBesideTheModuleOrWhereItIsTold) {
   const auto plugin = [](const std::string& spec) {
     const Result<Workflow> workflow = parsed(spec);
-    return workflow ? workflow->machine.plugin.value_or(ModuleSource{.reference = "none"})
-                    : ModuleSource{.reference = workflow.error().message()};
+    return workflow ? workflow->machine.plugin.value_or(modules::Source{.reference = "none"})
+                    : modules::Source{.reference = workflow.error().message()};
   };
 
   EXPECT_EQ(plugin(R"({"moduleConfigMap":"m"})").reference, "configmap://team/m/plugin.wasm");
   EXPECT_EQ(plugin(R"({"module":{"url":"https://m"}})").reference, "none");
   EXPECT_EQ(plugin(R"({"module":{"url":"https://m"},"plugin":{"configMap":"javy","sha256":"ab"}})"),
-            (ModuleSource{.reference = "configmap://team/javy/plugin.wasm", .sha256 = "ab"}));
+            (modules::Source{.reference = "configmap://team/javy/plugin.wasm", .sha256 = "ab"}));
   EXPECT_EQ(plugin(R"({"moduleConfigMap":"m","plugin":{"url":"oci://r/javy","insecure":true}})"),
-            (ModuleSource{.reference = "oci://r/javy", .insecure = true}));
+            (modules::Source{.reference = "oci://r/javy", .insecure = true}));
   EXPECT_EQ(parsed(R"({"moduleConfigMap":"m","plugin":{"configMap":"javy"}})")->plugin_config_map,
             "javy");
 }
@@ -83,10 +83,15 @@ TEST(Workflow, RefusesWhatCannotBeAndNamesTheField) {
            Refusal{R"({"moduleConfigMap":7})", "spec.moduleConfigMap"},
            Refusal{R"({"moduleConfigMap":"other/a"})", "spec.moduleConfigMap"},
            Refusal{R"({"module":{"url":"configmap://other/a"}})", "spec.module.url"},
+           Refusal{R"({"module":{"url":"ConfigMap://other/a"}})", "spec.module.url"},
+           Refusal{R"({"module":{"url":"CONFIGMAP://team/a"}})", "spec.module.url"},
+           Refusal{R"({"module":{"url":"secret://other/a"}})", "spec.module.url"},
            Refusal{R"({"moduleConfigMap":"a","plugin":{}})", "spec.plugin"},
            Refusal{R"({"moduleConfigMap":"a","plugin":{"url":"https://b","configMap":"c"}})",
                    "spec.plugin"},
            Refusal{R"({"moduleConfigMap":"a","plugin":{"url":"configmap://other/a"}})",
+                   "spec.plugin.url"},
+           Refusal{R"({"moduleConfigMap":"a","plugin":{"url":"configMap://other/a"}})",
                    "spec.plugin.url"},
            Refusal{R"({"moduleConfigMap":"a","plugin":{"configMap":"other/a"}})",
                    "spec.plugin.configMap"},

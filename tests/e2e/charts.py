@@ -28,16 +28,40 @@ def with_repository(values):
     return {**values, "image": {"repository": REPOSITORY, **values.get("image", {})}}
 
 
-def render(values=None, release="hangar", namespace="hangar-system", image=True):
-    """The manifests by (kind, name). Without `image`, values are given as they are."""
-    text = helm("template", release, str(CHART), "--namespace", namespace, "--values", "-",
+def render(values=None, release="hangar", namespace="hangar-system", image=True, kubernetes="v1.36.0"):
+    """The manifests by (kind, name), or (kind, namespace/name) outside of the release's namespace. Without `image`,
+    values are given as they are."""
+    text = helm("template", release, str(CHART), "--namespace", namespace, "--values", "-", "--kube-version", kubernetes,
                 stdin=yaml.safe_dump(with_repository(values or {}) if image else values or {}))
-    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
+
+    def name_of(metadata):
+        where = metadata.get("namespace", namespace)
+        return metadata["name"] if where == namespace else f"{where}/{metadata['name']}"
+    return {(one["kind"], name_of(one["metadata"])): one for one in yaml.safe_load_all(text) if one}
+
+
+def kubeconfig_of(cluster, namespace, account, path):
+    """Writes a kubeconfig for a service account: with the rights that it was given, and no others."""
+    token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()
+    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 def rules(manifests):
-    """All RBAC rules as (scope, group, resource, verb), scope being the namespace of a Role or None."""
-    return {(manifest["metadata"].get("namespace"), group, resource, verb)
-            for (kind, _), manifest in manifests.items() if kind in ("Role", "ClusterRole")
-            for rule in manifest["rules"]
-            for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]}
+    """All RBAC rules on resources as (scope, group, resource, verb), scope being the namespace of a Role or None."""
+    return {one for manifest in manifests.values() if manifest["kind"] in ("Role", "ClusterRole")
+            for one in rules_of(manifest)}
+
+
+def rules_of(role):
+    return {(role["metadata"].get("namespace"), group, resource, verb)
+            for rule in role["rules"]
+            for group in rule.get("apiGroups", []) for resource in rule.get("resources", []) for verb in rule["verbs"]}
+
+
+def urls_of(manifests):
+    """All RBAC rules on URLs as (URL, verb)."""
+    return {(url, verb) for manifest in manifests.values() if manifest["kind"] == "ClusterRole"
+            for rule in manifest["rules"] for url in rule.get("nonResourceURLs", []) for verb in rule["verbs"]}

@@ -74,6 +74,18 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path, file,
     assert done.returncode == 1 and str(tmp_path / wins) in done.stderr, done.stderr
 
 
+def test_a_key_for_compiled_code_that_is_short_or_lies_beside_that_code_is_refused(tmp_path):
+    short, beside = tmp_path / "short", tmp_path / "modules/key"
+    short.write_bytes(b"a" * 31)
+    beside.parent.mkdir(mode=0o700)
+    beside.write_bytes(b"a" * 32)
+
+    for key, says in ((short, "has 31 bytes"), (beside, "Keep it elsewhere"), (tmp_path / "none", "none")):
+        done = hangar("run-flight", flight("behave"), f"--code-cache-key-file={key}", stdin=thing(), tmp_path=tmp_path)
+
+        assert done.returncode == 1 and says in done.stderr, done.stderr
+
+
 def test_a_flight_runs_offline_and_prints_what_it_would_apply(tmp_path):
     done = hangar("run-flight", flight("behave"), stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
 

@@ -257,14 +257,45 @@ def test_what_was_fetched_can_be_installed(shop, root, tmp_path):
     (directory / "spin.tar.gz").write_bytes(packed.getvalue())
     sums = {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in ("crun", "spin.tar.gz")}
 
+    program = hashlib.sha256(b"#!spi").hexdigest()
+    spin = f"{address}/spin.tar.gz#sha256:{sums['spin.tar.gz']}#program-sha256:{program}"
     fetched = run(FETCH, "--to", tmp_path / "here", f"crun-wasmedge={address}/crun#sha256:{sums['crun']}",
-                  f"containerd-shim-spin-v2@amd64={address}/spin.tar.gz#sha256:{sums['spin.tar.gz']}",
-                  f"containerd-shim-spin-v2@arm64={address}/spin.tar.gz#sha256:{sums['spin.tar.gz']}")
-    installed = install(root, tmp_path / "here", "--no-restart")
+                  f"containerd-shim-spin-v2@amd64={spin}", f"containerd-shim-spin-v2@arm64={spin}")
+    installed = install(root, tmp_path / "here", "--no-restart", "--checksum", f"crun-wasmedge=sha256:{sums['crun']}",
+                        "--checksum", f"containerd-shim-spin-v2=sha256:{program}")
 
     assert fetched.returncode == 0, fetched.stderr
     assert installed.returncode == 0, installed.stdout
     assert (root / "opt/hangar-node/bin/containerd-shim-spin-v2").read_bytes() == b"#!spi"
+
+
+def test_a_list_made_by_who_unpacked_is_not_believed(root, tmp_path):
+    """The container that unpacks is taken over: it leaves another program, and a list that fits it."""
+    promised = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
+    runtimes = put_runtimes(tmp_path / "runtimes", crun=b"#!/bin/sh\nevil\n")
+    before = tree(root)
+
+    refused = install(root, runtimes, "--no-restart", "--checksum", f"crun-wasmedge=sha256:{promised}")
+
+    assert refused.returncode == 5 and last(refused)["reason"] == "ChecksumMismatch" and promised in last(refused)["message"]
+    assert tree(root) == before
+
+
+def test_an_archive_with_another_program_than_promised_is_not_kept(shop, tmp_path):
+    directory, address = shop
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("crun")
+        entry.size = 4
+        archive.addfile(entry, io.BytesIO(b"evil"))
+    (directory / "crun.tar.gz").write_bytes(packed.getvalue())
+    source = f"crun={address}/crun.tar.gz#sha256:{hashlib.sha256(packed.getvalue()).hexdigest()}"
+
+    done = run(FETCH, "--to", tmp_path / "here", f"{source}#program-sha256:{hashlib.sha256(b'good').hexdigest()}")
+
+    assert done.returncode == 1 and "program in the archive" in done.stderr
+    assert list(pathlib.Path(tmp_path / "here").iterdir()) == []
+    assert "the checksum of the program" in run(FETCH, "--to", tmp_path / "here", source).stderr
 
 
 def test_what_has_another_checksum_is_not_kept(shop, tmp_path):
@@ -295,6 +326,6 @@ def test_an_archive_is_not_unpacked_before_its_checksum_is_right(shop, tmp_path)
     directory, address = shop
     (directory / "crun.tar.gz").write_bytes(b"\x1f\x8bthis would not unpack")
 
-    done = run(FETCH, "--to", tmp_path / "here", f"crun={address}/crun.tar.gz#sha256:{'0' * 64}")
+    done = run(FETCH, "--to", tmp_path / "here", f"crun={address}/crun.tar.gz#sha256:{'0' * 64}#program-sha256:{'0' * 64}")
 
     assert done.returncode == 1 and "its sha256 is" in done.stderr and "unpack" not in done.stderr

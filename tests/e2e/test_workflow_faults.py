@@ -237,7 +237,8 @@ def test_a_host_with_an_empty_cache_goes_on_with_the_module_that_a_workflow_bega
 
 def test_a_tag_that_has_moved_still_leads_to_the_artifact_that_a_workflow_began_with(rig, namespace, tmp_path):
     registry = Registry(rig)
-    flags = ("--features=workflows", f"--docker-config={registry.docker_config(tmp_path, registry.password)}")
+    flags = ("--features=workflows", f"--docker-config={registry.docker_config(tmp_path, registry.password)}",
+             "--module-address-allow-list=127.0.0.1")
     registry.push("machines/rollout", "v1", workflows.built("rollout.js"))
     moved = tmp_path / "moved.js"
     moved.write_text(bundle(ROLLOUT).replace("canary", "sparrow"))

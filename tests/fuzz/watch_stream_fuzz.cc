@@ -2,7 +2,9 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "json/value.h"
 #include "kube/cache/store.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
 #include "kube/watch/watch_machine.h"
@@ -37,6 +39,20 @@ WatchMachine::Next reopen(WatchMachine& machine, WatchMachine::Next next, hangar
   return next;
 }
 
+// What is read of labels without a document is what a document has.
+void check_labels(const hangar::kube::Object& object) {
+  const hangar::kube::Labels labels(object);
+  const hangar::json::Value document = object.to_value();
+  const auto* const members = hangar::json::object_at(document, {"metadata", "labels"});
+  HANGAR_ASSERT((members != nullptr) == !object.labels().empty(), "labels of one reader only");
+  if (members == nullptr) return;
+  for (const auto& [key, value] : *members) {
+    const auto found = labels.find(key);
+    HANGAR_ASSERT(found.has_value() == value.is_string(), "a label of one reader only");
+    HANGAR_ASSERT(!found || *found == value.get_string(), "a label read differently");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -63,6 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     stream.remove_prefix(std::min(end + 1, stream.size()));
     now += std::chrono::milliseconds(100);
     if (const auto* change = std::get_if<Change>(&effect)) {
+      check_labels(*change->object);
       store.apply(*change, believe);
     } else if (auto* replace = std::get_if<WatchMachine::Replace>(&effect)) {
       store.replace(std::move(replace->objects), believe);

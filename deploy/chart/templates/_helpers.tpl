@@ -54,14 +54,24 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- join "," $names }}
 {{- end }}
 
-{{- /* FILE[@ARCHITECTURE]=URL#sha256:HEX by comma, as the host takes them. */}}
+{{- /* FILE[@ARCHITECTURE]=URL#sha256:HEX[#program-sha256:HEX] by comma, as the host takes them. */}}
 {{- define "hangar.nodeRuntimes" -}}
 {{- $runtimes := list }}
 {{- range .Values.nodes.runtimes }}
 {{- $name := empty .architecture | ternary .file (printf "%s@%s" .file .architecture) }}
-{{- $runtimes = append $runtimes (printf "%s=%s#sha256:%s" $name .url .sha256) }}
+{{- $isArchive := regexMatch "\\.(tar\\.gz|tgz)(\\?.*)?$" .url }}
+{{- if and $isArchive (not .programSha256) }}
+{{- fail (printf "nodes.runtimes: %s: programSha256 is missing: the checksum of %s in the archive" .url .file) }}
+{{- end }}
+{{- $program := $isArchive | ternary (printf "#program-sha256:%s" .programSha256) "" }}
+{{- $runtimes = append $runtimes (printf "%s=%s#sha256:%s%s" $name .url .sha256 $program) }}
 {{- end }}
 {{- join "," $runtimes }}
+{{- end }}
+
+{{- /* The Secret with the key that signs compiled code on a volume. */}}
+{{- define "hangar.codeCacheKey" -}}
+{{- .Values.cache.keySecret | default (printf "%s-code-cache" (include "hangar.fullname" .)) }}
 {{- end }}
 
 {{- /* The rights' subject. */}}

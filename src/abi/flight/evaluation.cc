@@ -167,7 +167,8 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
   HANGAR_CO_TRY(runtime.check(*module));
   HANGAR_CO_TRY(check_strings(evaluation));
   const wasm::RunLimits run_limits{.timeout = timeout_of(evaluation.timeout),
-                                   .memory_bytes_max = evaluation.memory_bytes_max};
+                                   .memory_bytes_max = evaluation.memory_bytes_max,
+                                   .consumer = std::move(evaluation.consumer)};
   State state(lookups);
   state.environment = wasm::wasi::CStrings(
       {"YOKE_RELEASE=" + evaluation.release, "YOKE_NAMESPACE=" + evaluation.namespace_,

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
@@ -35,6 +36,8 @@ struct Evaluation {
   std::chrono::nanoseconds timeout{0};
   // Of linear memory; rounded down to whole pages by what can be grown.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
+  // For whom: whose share of the workers it uses.
+  budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct Output {

@@ -195,6 +195,14 @@ TEST_F(FlightTest, TablesEndAtTheirLimit) {
   expect_error("large_table", ErrorKind::LimitExceeded, "table");
 }
 
+TEST_F(FlightTest, TablesCountAsMemory) {
+  expect_error("many_tables", ErrorKind::LimitExceeded, "exceeds table limits",
+               {.memory_bytes_max = limits::kMiB});
+  const Result<Output> output = run("many_tables", {.memory_bytes_max = 33 * limits::kMiB});
+  ASSERT_TRUE(output.has_value()) << output.error().message();
+  EXPECT_GE(output->memory_bytes, 8 * 500'000 * 8U);
+}
+
 TEST_F(FlightTest, AModuleThatDoesNotFitThePoolRunsOnDemand) {
   EXPECT_EQ(rig_.load("two_tables")->allocation(), wasm::Module::Allocation::OnDemand);
   EXPECT_EQ(rig_.load("exit_3")->allocation(), wasm::Module::Allocation::Pooled);
@@ -356,8 +364,9 @@ TEST_F(FlightTest, StopsWhereverTheGuestIs) {
 }
 
 TEST_F(FlightTest, GuestsThatWaitHoldNoWorker) {
-  // Twenty times more waiting guests than workers; nobody is answered before all have asked.
-  constexpr std::size_t kGuests = 40;
+  // Fifteen times more waiting guests than workers, nearly as many as one tenant may have; nobody
+  // is answered before all have asked.
+  constexpr std::size_t kGuests = 30;
   LateAnswers late(rig_.loop());
   struct EachLate : Answers {
     explicit EachLate(io::Loop& loop_in) : loop(loop_in) {}

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
@@ -230,6 +231,7 @@ Result<> Runtime::check(const wasm::Module& module) const {
 struct Guest::New {
   std::shared_ptr<const wasm::SleepableModule> module;
   GuestOptions options;
+  std::optional<budget::Reservation> memory = std::nullopt;
 };
 
 // What it needs while it is in memory.
@@ -263,7 +265,7 @@ Guest::Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule
 
 Guest::~Guest() = default;
 
-io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
+io::Task<TurnOutcome> Guest::start(std::stop_token stop, budget::Consumer consumer) {
   auto* const unstarted = std::get_if<std::unique_ptr<New>>(&state_);
   HANGAR_ASSERT(unstarted != nullptr && *unstarted != nullptr, "a guest is started once");
   const std::unique_ptr<New> begun = std::move(*unstarted);
@@ -279,16 +281,18 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop) {
   }
   auto awake = std::make_unique<Awake>(*this, begun->module, *std::move(process), memory_bytes_max);
   awake->is_woken = can_be_woken(**code);
+  awake->instance.provide(std::move(begun->memory));
   state_ = std::move(awake);
   std::vector<std::string_view> functions;
   for (const std::string_view name : {kInitialize, kStart}) {
     if (has_function(**code, name, "() -> ()")) functions.push_back(name);
   }
   StartTurn turn(std::move(functions));
-  co_return co_await run(turn, std::move(stop));
+  co_return co_await run(turn, std::move(stop), std::move(consumer));
 }
 
-io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token stop) {
+io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token stop,
+                                  budget::Consumer consumer) {
   HANGAR_ASSERT(!std::holds_alternative<std::unique_ptr<New>>(state_),
                 "a guest is started before it is woken");
   if (std::holds_alternative<Gone>(state_)) {
@@ -305,7 +309,28 @@ io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token s
     state_ = std::make_unique<Awake>(*this, std::move(*asleep));
   }
   WakeTurn turn(std::move(deliverable));
-  co_return co_await run(turn, std::move(stop));
+  co_return co_await run(turn, std::move(stop), std::move(consumer));
+}
+
+std::uint64_t Guest::memory_bytes_needed() const {
+  if (const auto* const unstarted = std::get_if<std::unique_ptr<New>>(&state_)) {
+    return (*unstarted)->module->memory_bytes_min();
+  }
+  if (const auto* const asleep = std::get_if<Asleep>(&state_)) {
+    return asleep->instance.memory_bytes();
+  }
+  const auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
+  return awake == nullptr ? 0 : (*awake)->instance.memory_bytes_needed();
+}
+
+void Guest::provide(std::optional<budget::Reservation> memory) {
+  if (auto* const unstarted = std::get_if<std::unique_ptr<New>>(&state_)) {
+    (*unstarted)->memory = std::move(memory);
+  } else if (auto* const asleep = std::get_if<Asleep>(&state_)) {
+    auto awake = std::make_unique<Awake>(*this, std::move(*asleep));
+    awake->instance.provide(std::move(memory));
+    state_ = std::move(awake);
+  }
 }
 
 bool Guest::waits_for(std::uint64_t id) const {
@@ -342,14 +367,15 @@ std::uint64_t Guest::disk_bytes() const {
   return asleep == nullptr ? 0 : asleep->instance.disk_bytes();
 }
 
-io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop) {
+io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop,
+                                 budget::Consumer consumer) {
   if (stop.stop_requested()) {
     end();
     co_return TurnOutcome{.ended = fail(ErrorKind::Cancelled, "the turn was stopped")};
   }
   Awake& awake = *std::get<std::unique_ptr<Awake>>(state_);
-  wasm::TurnReport report =
-      co_await awake.instance.run(turn, {.cpu_time_max = cpu_time_max_}, std::move(stop));
+  wasm::TurnReport report = co_await awake.instance.run(
+      turn, {.cpu_time_max = cpu_time_max_, .consumer = std::move(consumer)}, std::move(stop));
   OutputLines::Taken output = awake.state.output.take();
   TurnOutcome outcome{.ended = std::move(report.ended),
                       .output = std::move(output.lines),

@@ -12,6 +12,8 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
@@ -93,11 +95,18 @@ class Guest : public slots::InSlot {
   ~Guest();
 
   // _initialize where there is one, and _start. Once, first.
-  [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop);
+  // `consumer`: for whom, whose share of the workers it uses.
+  [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop,
+                                            budget::Consumer consumer = budget::unnamed_consumer());
   // For each in order: allocate, copy, wakeup. Ids that the guest does not wait for (not asked for,
   // or finished) are skipped: they would trap it. When none is left it is not woken at all. An
   // empty body that is not null still needs allocate(0).
-  [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop);
+  [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop,
+                                           budget::Consumer consumer = budget::unnamed_consumer());
+
+  // As those of wasm::Instance, before start() or wake().
+  [[nodiscard]] std::uint64_t memory_bytes_needed() const;
+  void provide(std::optional<budget::Reservation> memory);
 
   // Whether a wakeup of `id` would be delivered.
   [[nodiscard]] bool waits_for(std::uint64_t id) const;
@@ -120,7 +129,8 @@ class Guest : public slots::InSlot {
   struct Gone {};
 
   // Of one that is not gone.
-  [[nodiscard]] io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop);
+  [[nodiscard]] io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop,
+                                          budget::Consumer consumer);
   void end();
 
   const Runtime& runtime_;

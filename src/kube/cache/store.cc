@@ -1,6 +1,6 @@
 #include "kube/cache/store.h"
 
-#include "json/value.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
 
@@ -34,11 +34,9 @@ void remove_from(auto& index, std::string_view value, const Object* object) {
 
 void for_each_label(const auto& indexes, const Object& object, const auto& visit) {
   if (indexes.empty()) return;
-  const json::Value document = object.to_value();
-  for (auto& [key, index] : indexes) {
-    const json::Value* value = json::find(document, {"metadata", "labels", key});
-    if (value != nullptr && value->is_string()) visit(key, label_of(document, key));
-  }
+  const Labels labels(object);
+  for (auto& [key, index] : indexes)
+    if (const auto value = labels.find(key)) visit(key, *value);
 }
 
 }  // namespace

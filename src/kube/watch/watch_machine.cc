@@ -181,6 +181,13 @@ WatchMachine::Next WatchMachine::request(Instant now) {
   return Watch{std::move(query), seconds(lifetime) + kStreamGrace};
 }
 
+WatchMachine::Next WatchMachine::on_broken(Error error, Instant now) {
+  resume_at_.clear();
+  initial_.clear();
+  closed_by_.reset();
+  return fail_with(std::move(error), now);
+}
+
 WatchMachine::Next WatchMachine::fail_with(Error error, Instant now) {
   phase_ = Phase::Waiting;
   if (error.kind() != ErrorKind::NotFound) not_found_count_ = 0;

@@ -73,6 +73,9 @@ class WatchMachine {
 
   [[nodiscard]] Next on_due(Instant now);
 
+  // Instead of any of these: the shell has failed, and does not know how much it has handed over.
+  [[nodiscard]] Next on_broken(Error error, Instant now);
+
   // Somebody knows that the resource is there, or will be soon: a 404 in the next half minute is
   // asked about again soon, not when it suits.
   void expect_resource(Instant now);

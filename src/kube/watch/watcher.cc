@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/client.h"
@@ -46,14 +47,17 @@ Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits
 io::Task<void> Watcher::run(std::stop_token stop) {
   WatchMachine::Next next = machine_.start(io::Loop::now());
   while (!stop.stop_requested()) {
-    if (std::holds_alternative<WatchMachine::List>(next)) {
-      next = co_await list(stop);
-    } else if (auto* stream = std::get_if<WatchMachine::Watch>(&next)) {
-      next = co_await watch(std::move(*stream), stop);
-    } else {
-      next = co_await wait(std::get<WatchMachine::Wait>(std::move(next)), stop);
-    }
+    Result<WatchMachine::Next> done = co_await io::contained(perform(std::move(next), stop));
+    next = done ? *std::move(done) : machine_.on_broken(std::move(done).error(), io::Loop::now());
   }
+}
+
+io::Task<WatchMachine::Next> Watcher::perform(WatchMachine::Next next, std::stop_token stop) {
+  if (std::holds_alternative<WatchMachine::List>(next)) return list(std::move(stop));
+  if (auto* stream = std::get_if<WatchMachine::Watch>(&next)) {
+    return watch(std::move(*stream), std::move(stop));
+  }
+  return wait(std::get<WatchMachine::Wait>(std::move(next)), std::move(stop));
 }
 
 void Watcher::kick() {

@@ -54,6 +54,7 @@ class Watcher {
   [[nodiscard]] std::uint64_t relist_count() const { return machine_.relist_count(); }
 
  private:
+  [[nodiscard]] io::Task<WatchMachine::Next> perform(WatchMachine::Next next, std::stop_token stop);
   [[nodiscard]] io::Task<WatchMachine::Next> list(std::stop_token stop);
   [[nodiscard]] io::Task<WatchMachine::Next> watch(WatchMachine::Watch watch, std::stop_token stop);
   [[nodiscard]] io::Task<WatchMachine::Next> wait(WatchMachine::Wait wait, std::stop_token stop);

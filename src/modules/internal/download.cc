@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -26,6 +27,11 @@ namespace {
 constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
 constexpr int kOk = 200;
 
+// A server that trickles is given up: it would hold a place of its tenant for as long as
+// a download may take. The usual module, of 4 MB, comes within that time at this rate.
+constexpr std::chrono::seconds kPaceWindow{20};
+constexpr std::uint64_t kPaceBytesMin = 20 * 16 * limits::kKiB;
+
 std::unexpected<Error> fail_too_large(std::string_view bytes, std::uint64_t bytes_max) {
   return fail(ErrorKind::LimitExceeded,
               fmt::format("{} bytes are more than the {} that are allowed", bytes, bytes_max));
@@ -34,7 +40,8 @@ std::unexpected<Error> fail_too_large(std::string_view bytes, std::uint64_t byte
 // Collects a body; told its size in advance, or finding out.
 class Body {
  public:
-  explicit Body(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  Body(std::uint64_t bytes_max, OnBytes on_bytes)
+      : bytes_max_(bytes_max), on_bytes_(std::move(on_bytes)) {}
 
   Result<> on_headers(int status, const http::Headers& headers) {
     is_wanted_ = status == kOk;
@@ -48,7 +55,10 @@ class Body {
     if (error == std::errc::result_out_of_range || length > bytes_max_) {
       return fail_too_large(*text, bytes_max_);
     }
-    if (error == std::errc()) bytes_.reserve(length);
+    if (error == std::errc()) {
+      bytes_.reserve(length);
+      expected_bytes_ = length;
+    }
     return {};
   }
 
@@ -59,6 +69,7 @@ class Body {
       bytes = bytes.substr(0, kErrorBodyBytesMax - std::min(kErrorBodyBytesMax, bytes_.size()));
     }
     bytes_.append(bytes);
+    if (is_wanted_ && on_bytes_) on_bytes_(bytes_.size(), expected_bytes_);
     return {};
   }
 
@@ -66,6 +77,8 @@ class Body {
 
  private:
   const std::uint64_t bytes_max_;
+  const OnBytes on_bytes_;
+  std::uint64_t expected_bytes_ = 0;
   std::uint64_t seen_bytes_ = 0;
   std::string bytes_;
   bool is_wanted_ = false;
@@ -74,19 +87,29 @@ class Body {
 }  // namespace
 
 io::Task<Result<http::Response>> download(http::Client* client, http::Request request,
-                                          std::uint64_t bytes_max, std::stop_token stop) {
+                                          std::uint64_t bytes_max, OnBytes on_bytes,
+                                          std::stop_token stop) {
   request.total_timeout = limits::kModuleDownloadMax;
   request.idle_timeout = limits::kModuleDownloadIdleMax;
+  request.pace_window = kPaceWindow;
+  request.pace_bytes_min = kPaceBytesMin;
   request.response_bytes_max = bytes_max;
-  Body body(bytes_max);
+  Body body(bytes_max, std::move(on_bytes));
   http::Client::StreamHandler handler{
       .on_headers = [&body](
                         int status,
                         const http::Headers& headers) { return body.on_headers(status, headers); },
       .on_bytes = [&body](std::string_view bytes) { return body.on_bytes(bytes); }};
-  http::Response response = HANGAR_CO_TRY(
-      co_await client->stream(std::move(request), std::move(handler), std::move(stop)));
-  response.body = body.take();
+  Result<http::Response> response =
+      co_await client->stream(std::move(request), std::move(handler), std::move(stop));
+  if (!response) {
+    Error error = std::move(response).error();
+    const bool is_answered =
+        error.kind() != ErrorKind::Unavailable && error.kind() != ErrorKind::Denied;
+    if (is_answered) co_return std::unexpected(std::move(error));
+    co_return std::unexpected(std::move(error).with_reason(std::string(kNotReached)));
+  }
+  response->body = body.take();
   co_return response;
 }
 

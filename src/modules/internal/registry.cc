@@ -61,11 +61,13 @@ io::Task<Result<Registry::Manifest>> Registry::manifest(std::string reference,
   co_return manifest;
 }
 
-io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, std::stop_token stop) {
+io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, OnBytes on_bytes,
+                                             std::stop_token stop) {
   Get what{.path = "blobs/" + descriptor.digest,
            .accept = "application/octet-stream, */*",
            .bytes_max = descriptor.size_bytes,
-           .redirects_max = kBlobRedirectsMax};
+           .redirects_max = kBlobRedirectsMax,
+           .on_bytes = std::move(on_bytes)};
   Result<std::string> bytes = co_await get(std::move(what), std::move(stop));
   if (!bytes) {
     co_return std::unexpected(std::move(bytes).error().in("blob " + descriptor.digest));
@@ -98,9 +100,10 @@ io::Task<Result<http::Response>> Registry::send(Get what, std::stop_token stop) 
     request.headers = {{"Accept", std::string(what.accept)}};
     if (!authorization_.empty()) request.headers.emplace_back("Authorization", authorization_);
     request.transport = trust_.transport;
+    request.requester = trust_.requester;
     request.redirects_max = what.redirects_max;
     Result<http::Response> response =
-        co_await download(&client_, std::move(request), what.bytes_max, stop);
+        co_await download(&client_, std::move(request), what.bytes_max, what.on_bytes, stop);
     if (response) {
       was_reached_ = true;
       co_return response;
@@ -142,9 +145,9 @@ io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token
   http::Request request =
       HANGAR_CO_TRY(token_request(*challenge, credential_, source_.repository, plain));
   request.transport = trust_.transport;
-  request.response_bytes_max = limits::kRegistryAnswerBytesMax;
-  const http::Response response =
-      HANGAR_CO_TRY(co_await client_.send(std::move(request), std::move(stop)));
+  request.requester = trust_.requester;
+  const http::Response response = HANGAR_CO_TRY(co_await download(
+      &client_, std::move(request), limits::kRegistryAnswerBytesMax, {}, std::move(stop)));
   authorization_ = "Bearer " + HANGAR_CO_TRY(read_token(response));
   co_return Result<>();
 }

@@ -6,6 +6,7 @@
 #include "http/client.h"
 #include "io/task.h"
 #include "modules/docker_config.h"
+#include "modules/internal/download.h"
 #include "modules/oci_manifest.h"
 #include "modules/reference.h"
 
@@ -25,6 +26,7 @@ class Registry {
     std::shared_ptr<const http::Transport> transport;
     // Plain HTTP may be used when HTTPS does not answer.
     bool plain_http = false;
+    std::string requester = {};  // http::Request::requester.
   };
 
   // `client` outlives it.
@@ -39,7 +41,8 @@ class Registry {
   [[nodiscard]] io::Task<Result<Manifest>> manifest(std::string reference, std::stop_token stop);
 
   // The bytes of a blob, not yet compared with its digest: that takes a worker.
-  [[nodiscard]] io::Task<Result<std::string>> blob(Descriptor descriptor, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> blob(Descriptor descriptor, OnBytes on_bytes,
+                                                   std::stop_token stop);
 
  private:
   struct Get {
@@ -47,6 +50,7 @@ class Registry {
     std::string_view accept;
     std::uint64_t bytes_max = 0;
     int redirects_max = 0;
+    OnBytes on_bytes = {};
   };
   // The body of a 200.
   io::Task<Result<std::string>> get(Get what, std::stop_token stop);

@@ -1,8 +1,10 @@
 #include "wasm/internal/code_files.h"
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "wasm/code_cache.h"
 #include "wasm/code_config.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
@@ -13,19 +15,28 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <wasmtime/module.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -109,9 +120,90 @@ std::unexpected<Error> discard(const fs::path& entry, std::string why) {
   return fail(ErrorKind::Corrupt, std::move(why));
 }
 
-// "<key>-<sha256 of the file>.cwasm"
-std::string entry_name(const std::string& key, const Digest& checksum) {
-  return fmt::format("{}-{}{}", key, checksum.to_hex(), kEntrySuffix);
+std::string hex_of(std::span<const unsigned char> bytes) {
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const unsigned char byte : bytes)
+    fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  return text;
+}
+
+// HMAC-SHA256 over `key`, a zero byte and the bytes: code that was signed for one module is not
+// taken for another's.
+std::string sign(const std::string& secret, const std::string& key,
+                 std::span<const std::byte> bytes) {
+  struct Free {
+    void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
+    void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
+  };
+  const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
+  const std::unique_ptr<EVP_MAC_CTX, Free> context(EVP_MAC_CTX_new(mac.get()));
+  char digest_name[] = "SHA256";
+  const std::array<OSSL_PARAM, 2> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name, 0),
+      OSSL_PARAM_construct_end()};
+  const auto of = [](const auto& text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  };
+  std::array<unsigned char, 32> out{};
+  std::size_t size = 0;
+  const bool ok = EVP_MAC_init(context.get(), of(secret), secret.size(), parameters.data()) == 1 &&
+                  EVP_MAC_update(context.get(), of(key), key.size() + 1) == 1 &&
+                  EVP_MAC_update(context.get(), of(bytes), bytes.size()) == 1 &&
+                  EVP_MAC_final(context.get(), out.data(), &size, out.size()) == 1;
+  HANGAR_ASSERT(ok && size == out.size(), "an HMAC of a buffer only fails without memory");
+  return hex_of(out);
+}
+
+// "<key>-<checksum of the file>.cwasm"; with a seal the checksum is keyed.
+std::string entry_name(const std::string& key, std::span<const std::byte> bytes,
+                       const CodeCache::Seal* seal) {
+  const std::string checksum =
+      seal == nullptr ? Digest::of(bytes).to_hex() : sign(seal->key, key, bytes);
+  return fmt::format("{}-{}{}", key, checksum, kEntrySuffix);
+}
+
+// Where a forged name differs must not show in how long the comparison takes.
+bool is_same(const std::string& left, const std::string& right) {
+  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+std::unexpected<Error> cannot(std::string_view doing, const fs::path& path) {
+  return fail(ErrorKind::Unavailable, fmt::format("{} {}: {}", doing, path.string(),
+                                                  std::generic_category().message(errno)));
+}
+
+// All of `from`, from the beginning. Bounded, because others may make the file grow.
+Result<> copy(const CodeFile& from, int to, const fs::path& path) {
+  ::lseek(from.descriptor(), 0, SEEK_SET);
+  std::uint64_t total = 0;
+  while (true) {
+    constexpr std::size_t kPiece = std::size_t{16} * 1024 * 1024;
+    const ssize_t count = ::sendfile(to, from.descriptor(), nullptr, kPiece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return cannot("copy", path);
+    if (count == 0) return {};
+    total += static_cast<std::uint64_t>(count);
+    if (total > limits::kCompiledBytesMax) {
+      return fail(ErrorKind::Corrupt, fmt::format("{} is too large", path.string()));
+    }
+  }
+}
+
+// A copy that has no name, and so cannot be changed by who can change `file`.
+Result<std::shared_ptr<const CodeFile>> copy_privately(const CodeFile& file, const fs::path& entry,
+                                                       const fs::path& directory) {
+  struct stat status{};
+  if (::fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return fail(ErrorKind::Corrupt, fmt::format("{} is not a file", entry.string()));
+  }
+  std::string name = (directory / "private-XXXXXX").string();
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) return cannot("make a file in", directory);
+  auto out = std::allocate_shared<const CodeFile>(slots::Allocator<CodeFile>(), descriptor);
+  ::unlink(name.c_str());
+  HANGAR_TRY(copy(file, descriptor, entry));
+  return out;
 }
 
 bool is_entry(const fs::path& path) {
@@ -130,7 +222,8 @@ Result<ModuleHandle> deserialize(wasm_engine_t* engine, int descriptor) {
 }  // namespace
 
 CodeFile::CodeFile(const fs::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    // Neither waits for a pipe that somebody put there, nor follows a link.
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
 
 CodeFile::~CodeFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -155,18 +248,33 @@ fs::path temporary_name(const fs::path& directory) {
   return directory / fmt::format("{}{}-{}", kTemporaryPrefix, ::getpid(), ++count);
 }
 
-Result<> publish(const fs::path& temporary, const std::string& key) {
+Result<> publish(const fs::path& temporary, const fs::path& directory, const std::string& key,
+                 const CodeCache::Seal* seal) {
   const CodeFile file(temporary);
   const Mapping mapping(file.descriptor());
   if (mapping.bytes().empty()) {
     return fail(ErrorKind::Unavailable, "hangar-compile wrote nothing");
   }
-  const fs::path entry = temporary.parent_path() / entry_name(key, Digest::of(mapping.bytes()));
+  const fs::path entry = directory / entry_name(key, mapping.bytes(), seal);
   std::error_code error;
-  fs::rename(temporary, entry, error);
+  if (seal == nullptr) {
+    fs::rename(temporary, entry, error);
+  } else {
+    // Another file system, perhaps. What arrives there is checked when it is loaded.
+    const fs::path part = temporary_name(directory);
+    const int descriptor = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0) return cannot("make", part);
+    const CodeFile written(descriptor);
+    const Result<> copied = copy(file, descriptor, part);
+    if (copied) fs::rename(part, entry, error);
+    std::error_code ignored;
+    if (!copied || error) fs::remove(part, ignored);
+    fs::remove(temporary, ignored);
+    if (!copied) return copied;
+  }
   if (error) {
     return fail(ErrorKind::Unavailable,
-                fmt::format("rename {}: {}", temporary.string(), error.message()));
+                fmt::format("rename to {}: {}", entry.string(), error.message()));
   }
   return {};
 }
@@ -182,19 +290,31 @@ std::shared_ptr<const Module> share(Module::Parts parts) {
 
 Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Digest& digest,
                                                  Module::Allocation allocation,
-                                                 const fs::path& entry) {
-  const auto file = std::allocate_shared<const CodeFile>(slots::Allocator<CodeFile>(), entry);
+                                                 const fs::path& entry,
+                                                 const CodeCache::Seal* seal) {
+  std::shared_ptr<const CodeFile> file =
+      std::allocate_shared<const CodeFile>(slots::Allocator<CodeFile>(), entry);
   if (file->descriptor() < 0) {
     return fail(errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable,
                 fmt::format("open {}: {}", entry.string(), std::generic_category().message(errno)));
   }
-  {
-    const Mapping mapping(file->descriptor());
-    const std::string name = entry_name(key_of(digest), Digest::of(mapping.bytes()));
-    if (entry.filename() != name) return discard(entry, "native code fails its checksum");
-  }
   // Its age decides who goes when room is needed.
   ::futimens(file->descriptor(), nullptr);
+  if (seal != nullptr) {
+    Result<std::shared_ptr<const CodeFile>> copied =
+        copy_privately(*file, entry, seal->private_directory);
+    if (!copied && copied.error().kind() == ErrorKind::Corrupt) {
+      return discard(entry, copied.error().message());
+    }
+    file = HANGAR_TRY(std::move(copied));
+  }
+  {
+    const Mapping mapping(file->descriptor());
+    const std::string name = entry_name(key_of(digest), mapping.bytes(), seal);
+    if (!is_same(entry.filename().string(), name)) {
+      return discard(entry, "native code fails its checksum");
+    }
+  }
 
   // A module that is too large for a slot of the pool is refused by the pooled engine only.
   const Engine::Native& native = engine.native();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/module.h"
@@ -19,6 +20,8 @@ namespace hangar::wasm::internal {
 class CodeFile {
  public:
   explicit CodeFile(const std::filesystem::path& path);
+  // Takes it over.
+  explicit CodeFile(int descriptor) : descriptor_(descriptor) {}
   CodeFile(const CodeFile&) = delete;
   CodeFile& operator=(const CodeFile&) = delete;
   ~CodeFile();
@@ -39,15 +42,19 @@ class CodeFile {
 // A name for a file that becomes an entry; no two calls give the same.
 [[nodiscard]] std::filesystem::path temporary_name(const std::filesystem::path& directory);
 
-// Turns complete native code into the entry for `key`.
-[[nodiscard]] Result<> publish(const std::filesystem::path& temporary, const std::string& key);
+// Turns complete native code into the entry for `key`. With a seal `temporary` is in its private
+// directory.
+[[nodiscard]] Result<> publish(const std::filesystem::path& temporary,
+                               const std::filesystem::path& directory, const std::string& key,
+                               const CodeCache::Seal* seal);
 
 // NotFound when it is gone. Corrupt when its bytes are not what its name says or wasmtime refuses
 // it; it is deleted then. `allocation` as CodeCache::load has it.
 [[nodiscard]] Result<std::shared_ptr<const Module>> load_entry(const Engine& engine,
                                                                const Digest& digest,
                                                                Module::Allocation allocation,
-                                                               const std::filesystem::path& entry);
+                                                               const std::filesystem::path& entry,
+                                                               const CodeCache::Seal* seal);
 
 // The module of `file` once more; Unavailable when it cannot be mapped.
 [[nodiscard]] Result<std::shared_ptr<const Module>> load_again(

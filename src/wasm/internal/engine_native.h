@@ -1,6 +1,8 @@
 // The inside of Engine: wasmtime's engines, the ticker, and what all guests share.
 #pragma once
 
+#include "budget/fair_slots.h"
+#include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/turns.h"
 #include "wasm/engine.h"
@@ -18,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <thread>
@@ -76,8 +79,9 @@ struct Engine::Native {
   internal::EngineHandle sleepable;  // With memories in `memory_slots`.
   Ticker ticker;
   internal::ReadyQueue ready;
-  io::Semaphore slots;
+  budget::FairSlots slots;
   internal::ResidentCode<Module> code;
+  std::optional<budget::ReservationQueue> memory;  // Nothing: guests are not counted together.
 };
 
 }  // namespace hangar::wasm

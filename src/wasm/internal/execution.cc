@@ -4,8 +4,10 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/cpu_time.h"
 #include "io/event.h"
+#include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
@@ -13,6 +15,7 @@
 #include "wasm/host_call.h"
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/fault.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/thread_sanitizer.h"
 #include "wasm/module.h"
@@ -47,10 +50,6 @@ namespace {
 
 constexpr std::string_view kMemoryName = "memory";
 
-// Of processor time, before a guest makes room for others. Ordinary evaluations are over by then:
-// were it shorter, all that wait would begin before the first has ended, each with its memory.
-constexpr std::chrono::milliseconds kSlice{100};
-
 // A limit may be less than a MiB.
 std::string size_text(std::uint64_t bytes) {
   if (bytes % limits::kMiB == 0) return fmt::format("{} MiB", bytes / limits::kMiB);
@@ -60,15 +59,17 @@ std::string size_text(std::uint64_t bytes) {
 
 }  // namespace
 
-Execution::Execution(Engine& engine, const Module& module, HostState& state)
+Execution::Execution(Engine& engine, const Module& module, HostState& state,
+                     budget::Consumer consumer)
     : engine_(engine),
       module_(module),
       state_(state),
+      consumer_(std::move(consumer)),
       done_(engine.loop()),
       asks_ended_(engine.loop()) {}
 
 void Execution::queue(internal::ReadyQueue::Place place) {
-  engine_.native().ready.push(place, &module_, [this] { step(); });
+  engine_.native().ready.push(consumer_, place, &module_, [this] { return step(); });
 }
 
 void Execution::begin() {
@@ -138,16 +139,15 @@ void Execution::spawn_ask(std::move_only_function<io::Task<void>(std::stop_token
   });
 }
 
-Result<internal::StoreHandle> Execution::make_store(std::uint64_t memory_bytes_max) {
-  if (module_.memory_bytes_min() > memory_bytes_max) {
+Result<internal::StoreHandle> Execution::make_store(internal::GuestAccount& account) {
+  if (module_.memory_bytes_min() > account.bytes_max()) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("the module has {} of memory at its start, its limit is {}",
-                            size_text(module_.memory_bytes_min()), size_text(memory_bytes_max)));
+                            size_text(module_.memory_bytes_min()), size_text(account.bytes_max())));
   }
   internal::StoreHandle store(
       wasmtime_store_new(engine_.native().engine(module_.allocation()), this, nullptr));
-  wasmtime_store_limiter(store.get(), static_cast<std::int64_t>(memory_bytes_max),
-                         limits::kGuestTableElementsMax, 1, -1, 1);
+  account.limit(*store);
   wasmtime_store_epoch_deadline_callback(store.get(), &Execution::on_epoch, nullptr, nullptr);
   adopt(wasmtime_store_context(store.get()));
   return store;
@@ -197,33 +197,39 @@ wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unuse
   }
   if (self.is_stopped()) return wasmtime_error_new("stopped");
   *ticks = 1;
-  const bool is_over = io::thread_cpu_time() - self.slice_began_ >= kSlice &&
-                       self.engine_.native().ready.is_contended();
+  const std::optional<Duration> slice = self.engine_.native().ready.slice(self.consumer_.tenant);
+  const bool is_over = slice && io::thread_cpu_time() - self.slice_began_ >= *slice;
   *kind = is_over ? WASMTIME_UPDATE_DEADLINE_YIELD : WASMTIME_UPDATE_DEADLINE_CONTINUE;
   return nullptr;
 }
 
-void Execution::step() {
-  slice_began_ = io::thread_cpu_time();
+std::uint64_t Execution::step() {
+  const Duration began = io::thread_cpu_time();
+  slice_began_ = began;
+  // Not of this object's: it may be gone.
+  const auto took = [began] {
+    return static_cast<std::uint64_t>((io::thread_cpu_time() - began).count());
+  };
   const Progress progress = advance();
   if (progress == Progress::Ended) {
     conclude(outcome());
     engine_.native().ticker.end();
     // The loop may destroy this object from here on.
     engine_.loop().post([this] { done_.set(true); });
-    return;
+    return took();
   }
   cpu_before_ = cpu_time();
   switch (progress) {
     case Progress::Ended:
-      return;
+      break;
     case Progress::Yielded:
       queue(internal::ReadyQueue::Place::Yielded);
-      return;
+      break;
     case Progress::Waiting:
       if (!suspend()) queue(internal::ReadyQueue::Place::Begun);
-      return;
+      break;
   }
+  return took();
 }
 
 Execution::Progress Execution::advance() {
@@ -303,7 +309,9 @@ void Execution::begin_ask(Instant until,
 
 io::Task<void> Execution::run_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
   const Instant began = io::Loop::now();
-  co_await task(stop_asks_.get_token());
+  // The guest has no answer then, which its task's waiter finds; the run itself must end.
+  const Result<> done = co_await io::contained(task(stop_asks_.get_token()));
+  if (!done) stop(Stop::Cancelled);
   if (!is_stopped()) waited_ = waited_.load() + (io::Loop::now() - began);
   deadline_timer_.cancel();
   wake();

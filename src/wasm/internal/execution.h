@@ -5,12 +5,14 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/ready_queue.h"
 #include "wasm/module.h"
@@ -38,7 +40,7 @@ class Execution {
  public:
   enum class Stop : std::uint8_t { No, TimedOut, Cancelled };
 
-  Execution(Engine& engine, const Module& module, HostState& state);
+  Execution(Engine& engine, const Module& module, HostState& state, budget::Consumer consumer);
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
   virtual ~Execution() = default;
@@ -81,7 +83,7 @@ class Execution {
 
   // A store with this module's limits and epochs, whose guest belongs to this execution.
   // LimitExceeded when the module's memory is larger from its start.
-  [[nodiscard]] Result<internal::StoreHandle> make_store(std::uint64_t memory_bytes_max);
+  [[nodiscard]] Result<internal::StoreHandle> make_store(internal::GuestAccount& account);
   // The guest of `context` belongs to this execution from here on.
   void adopt(wasmtime_context_t* context);
   // `prepared` and `instance` live until the next call of next().
@@ -119,7 +121,8 @@ class Execution {
   void queue(internal::ReadyQueue::Place place);
 
   // Worker.
-  void step();
+  // How long it took, in nanoseconds of processor time.
+  std::uint64_t step();
   Progress advance();
   [[nodiscard]] Result<> outcome();
   // False when there is a reason to go on already.
@@ -134,6 +137,7 @@ class Execution {
   Engine& engine_;
   const Module& module_;
   HostState& state_;
+  const budget::Consumer consumer_;
 
   // Worker.
   wasmtime_context_t* context_ = nullptr;

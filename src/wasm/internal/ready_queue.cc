@@ -1,48 +1,99 @@
 #include "wasm/internal/ready_queue.h"
 
-#include <algorithm>
+#include "base/assert.h"
+#include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/fair_queue.h"
+
+#include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace hangar::wasm::internal {
 
-void ReadyQueue::push(Place place, Key module, Step step) {
+namespace {
+
+// Ordinary evaluations are over by then: were it shorter, all that wait would begin before the
+// first has ended, each with its memory.
+constexpr std::chrono::milliseconds kSliceAmongOwn{100};
+// While another tenant waits. Two ticks of the epoch.
+constexpr std::chrono::milliseconds kSliceAmongTenants{20};
+
+std::uint32_t rank_of(ReadyQueue::Place place) {
+  return place == ReadyQueue::Place::Begun ? 0 : 1;
+}
+
+}  // namespace
+
+ReadyQueue::~ReadyQueue() {
+  std::unique_lock lock(mutex_);
+  nobody_runs_.wait(lock, [this] { return running_count_ == 0; });
+}
+
+void ReadyQueue::push(const budget::Consumer& consumer, Place place, Key module, Step step) {
+  // One that has used up its slice has no advantage of its module.
+  if (place != Place::New) module = nullptr;
   {
     const std::scoped_lock lock(mutex_);
-    // One that has used up its slice has no advantage of its module.
-    if (place != Place::New) module = nullptr;
-    (place == Place::Begun ? begun_ : others_).push_back({module, std::move(step)});
+    const auto pushed =
+        queue_.push(consumer, {.place = place, .module = module, .step = std::move(step)},
+                    {.cost = 0, .rank = rank_of(place)});
+    HANGAR_ASSERT(pushed.has_value(), "guests that run are bounded elsewhere");
+    if (submitted_count_ + running_count_ >= workers_.thread_count()) return;
+    ++submitted_count_;
   }
   workers_.submit([this] { run_next(); });
 }
 
-bool ReadyQueue::is_contended() const {
+std::optional<Duration> ReadyQueue::slice(const budget::Tenant& tenant) const {
   const std::scoped_lock lock(mutex_);
-  return !begun_.empty() || !others_.empty();
+  if (queue_.is_empty()) return std::nullopt;
+  return queue_.waiting_count(tenant) < queue_.size() ? kSliceAmongTenants : kSliceAmongOwn;
 }
 
 void ReadyQueue::run_next() {
-  take()();
+  Queue::Taken taken = take();
+  const std::uint64_t cost = taken.item.step();
+  {
+    const std::scoped_lock lock(mutex_);
+    queue_.done(taken.consumer, cost);
+    // Under the lock: whoever waits for this may destroy the queue once it is free.
+    if (--running_count_ == 0) nobody_runs_.notify_all();
+    if (queue_.size() <= submitted_count_) return;
+    ++submitted_count_;
+  }
+  // Behind what else workers have to do.
+  workers_.submit([this] { run_next(); });
 }
 
-ReadyQueue::Step ReadyQueue::take() {
+ReadyQueue::Queue::Taken ReadyQueue::take() {
   const std::scoped_lock lock(mutex_);
-  if (!begun_.empty()) {
-    Step step = std::move(begun_.front().step);
-    begun_.pop_front();
-    return step;
+  --submitted_count_;
+  ++running_count_;
+  if (auto same = take_same_module()) {
+    ++in_a_row_;
+    return *std::move(same);
   }
-  auto next = others_.begin();
-  if (last_ != nullptr && in_a_row_ < kInARowMax) {
-    const auto same = std::ranges::find(others_, last_, &Waiting::module);
-    if (same != others_.end()) next = same;
+  auto next = queue_.pop();
+  HANGAR_ASSERT(next.has_value(), "nobody else takes what it was submitted for");
+  if (next->item.place != Place::Begun) {
+    const bool goes_on = next->item.module == last_ && in_a_row_ < kInARowMax;
+    in_a_row_ = goes_on ? in_a_row_ + 1 : 1;
+    last_ = next->item.module;
+    last_tenant_ = next->consumer.tenant;
   }
-  const bool goes_on = next->module == last_ && in_a_row_ < kInARowMax;
-  in_a_row_ = goes_on ? in_a_row_ + 1 : 1;
-  last_ = next->module;
-  Step step = std::move(next->step);
-  others_.erase(next);
-  return step;
+  return *std::move(next);
+}
+
+std::optional<ReadyQueue::Queue::Taken> ReadyQueue::take_same_module() {
+  if (last_ == nullptr || in_a_row_ >= kInARowMax) return std::nullopt;
+  bool has_begun = false;  // Such come first.
+  return queue_.pop_of(last_tenant_, [&](const budget::Consumer& /*any*/, const Waiting& waiting) {
+    has_begun = has_begun || waiting.place == Place::Begun;
+    return !has_begun && waiting.module == last_;
+  });
 }
 
 }  // namespace hangar::wasm::internal

@@ -1,5 +1,6 @@
 #include "wasm/internal/ready_queue.h"
 
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/workers.h"
 
@@ -7,9 +8,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::wasm::internal {
 namespace {
@@ -21,24 +25,51 @@ using Place = ReadyQueue::Place;
 class ReadyQueueTest : public ::testing::Test {
  protected:
   ReadyQueueTest() {
-    queue_.push(Place::Begun, nullptr, [this] {
+    queue_.push(consumer("warden", 0), Place::Begun, nullptr, [this]() -> std::uint64_t {
       is_held_.count_down();
       may_go_on_.wait();
+      return 0;
     });
     is_held_.wait();
   }
 
+  // One that waits is one consumer, as an operator is.
+  static budget::Consumer consumer(std::string namespace_name, std::size_t number) {
+    return {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
+            .name = std::to_string(number)};
+  }
+
   void push(Place place, char module) {
     ++pushed_;
-    queue_.push(place, &modules_.at(static_cast<std::size_t>(module - 'a')), [this, module] {
-      order_ += module;
-      if (order_.size() == pushed_) loop_.post([this] { is_done_ = true; });
-    });
+    queue_.push(consumer("team", pushed_), place,
+                &modules_.at(static_cast<std::size_t>(module - 'a')),
+                [this, module] { return take(module, 0); });
+  }
+  // A step of a guest that goes on `times` more often, and uses `cost` each time.
+  void push_of(const std::string& namespace_name, std::uint64_t cost, int times) {
+    ++pushed_;
+    push_again(consumer(namespace_name, pushed_), cost, times);
   }
 
   void push_new(std::string_view modules) {
     for (const char module : modules)
       push(Place::New, module);
+  }
+
+  std::uint64_t take(char letter, std::uint64_t cost) {
+    order_ += letter;
+    if (order_.size() == pushed_) loop_.post([this] { is_done_ = true; });
+    return cost;
+  }
+
+  void push_again(const budget::Consumer& whose, std::uint64_t cost, int times) {
+    queue_.push(whose, Place::Yielded, nullptr, [this, whose, cost, times] {
+      if (times > 0) {
+        ++pushed_;
+        push_again(whose, cost, times - 1);
+      }
+      return take(whose.tenant.namespace_name().front(), cost);
+    });
   }
 
   std::string order() {
@@ -60,10 +91,8 @@ class ReadyQueueTest : public ::testing::Test {
 
 TEST_F(ReadyQueueTest, RunsOfOneModuleComeAfterEachOther) {
   push_new("abcabcabc");
-  EXPECT_TRUE(queue_.is_contended());
 
   EXPECT_EQ(order(), "aaabbbccc");
-  EXPECT_FALSE(queue_.is_contended());
 }
 
 TEST_F(ReadyQueueTest, AModuleWithManyRunsMakesRoomForWhoHasWaitedForLongest) {
@@ -94,6 +123,48 @@ TEST_F(ReadyQueueTest, WhoHasUsedUpASliceHasNoAdvantage) {
   push(Place::Yielded, 'b');
 
   EXPECT_EQ(order(), "ababb");
+}
+
+// Seventy that burn all that they are given, and a neighbour that does little and often.
+TEST_F(ReadyQueueTest, ANeighbourOfManyBurnersHasItsTurnNext) {
+  for (int burner = 0; burner < 70; ++burner)
+    push_of("burners", 20'000, 9);
+  push_of("neighbour", 100, 9);
+
+  const std::string order = this->order();
+
+  ASSERT_EQ(order.size(), 710U);
+  // First the one that came first; then a neighbour that has used next to nothing.
+  EXPECT_EQ(order.substr(0, 11), "bnnnnnnnnnn");
+}
+
+TEST_F(ReadyQueueTest, BurnersOfOneNamespaceHaveTheirTurns) {
+  push_of("x", 1000, 5);
+  push_of("y", 3000, 1);
+  push_of("z", 1000, 5);
+
+  EXPECT_EQ(order(), "xyzxzxzyxzxzxz");
+}
+
+TEST_F(ReadyQueueTest, SlicesAreShortWhileAnotherTenantWaits) {
+  const budget::Tenant team = budget::Tenant::of_namespace("team");
+  EXPECT_EQ(queue_.slice(team), std::nullopt);
+  push_new("a");
+  const auto among_own = queue_.slice(team);
+  const auto among_others = queue_.slice(budget::Tenant::of_namespace("other"));
+  ASSERT_TRUE(among_own && among_others);
+  EXPECT_LT(*among_others, *among_own);
+
+  EXPECT_EQ(order(), "a");
+}
+
+// They are not all in the queue of the workers.
+TEST_F(ReadyQueueTest, GuestsThatWaitDoNotHoldUpOtherWorkOfTheWorkers) {
+  push_new("aaaa");
+  ++pushed_;
+  workers_.submit([this] { take('w', 0); });
+
+  EXPECT_EQ(order(), "waaaa");
 }
 
 }  // namespace

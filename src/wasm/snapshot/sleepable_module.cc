@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
@@ -68,7 +69,7 @@ Result<Prepared> prepare(const Digest& digest, const std::shared_ptr<const std::
 
 io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
     CodeCache& cache, Digest digest, std::shared_ptr<const std::string> wasm_bytes,
-    std::filesystem::path image_directory, std::stop_token stop) {
+    std::filesystem::path image_directory, std::stop_token stop, budget::Consumer consumer) {
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "a module that is to sleep is made from its bytes");
   }
@@ -81,9 +82,12 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
   // Not from the pool in any case: these instances stay.
-  native->set_code(HANGAR_CO_TRY(co_await cache.load(
+  std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
-      prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable)));
+      prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable,
+      std::move(consumer)));
+  native->memory_bytes_min = code->memory_bytes_min();
+  native->set_code(std::move(code));
   if (prepared.module.obstacle) {
     native->obstacle = std::make_unique<const std::string>(*std::move(prepared.module.obstacle));
   }
@@ -112,6 +116,10 @@ bool SleepableModule::is_loaded() const {
 
 const std::string* SleepableModule::obstacle() const {
   return native_->obstacle.get();
+}
+
+std::uint64_t SleepableModule::memory_bytes_min() const {
+  return native_->memory_bytes_min;
 }
 
 std::uint64_t SleepableModule::image_bytes() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
 #include "wasm/module.h"
@@ -22,7 +23,8 @@ class SleepableModule {
   // with an obstacle is no error. Loop thread.
   [[nodiscard]] static io::Task<Result<std::shared_ptr<const SleepableModule>>> load(
       CodeCache& cache, Digest digest, std::shared_ptr<const std::string> wasm_bytes,
-      std::filesystem::path image_directory, std::stop_token stop);
+      std::filesystem::path image_directory, std::stop_token stop,
+      budget::Consumer consumer = budget::unnamed_consumer());
 
   ~SleepableModule();
 
@@ -34,6 +36,8 @@ class SleepableModule {
   [[nodiscard]] bool is_loaded() const;
   // Why its instances cannot sleep ("writes to a table (table.set)"); null when they can.
   [[nodiscard]] const std::string* obstacle() const;
+  // Of the linear memory that an instance begins with.
+  [[nodiscard]] std::uint64_t memory_bytes_min() const;
   // What the shared images take on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
 

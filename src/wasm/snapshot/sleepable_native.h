@@ -41,6 +41,7 @@ struct SleepableModule::Native : slots::InSlot {
   // Memory as the data segments have it. Null with an obstacle.
   std::shared_ptr<const BaseImage> initial;
   std::uint32_t global_count = 0;
+  std::uint64_t memory_bytes_min = 0;  // As Module::memory_bytes_min().
   std::atomic<std::uint32_t> instance_count = 0;
   bool has_start = false;
 

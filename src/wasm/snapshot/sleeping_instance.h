@@ -20,6 +20,7 @@ class SleepingInstance {
     SnapshotStore* store = nullptr;
     SnapshotStore::Extent extent;
     std::shared_ptr<const BaseImage> image;
+    std::uint64_t memory_bytes = 0;  // Of its linear memory when it is back.
   };
   SleepingInstance(std::shared_ptr<const SleepableModule> module, std::uint64_t memory_bytes_max,
                    Rest rest);
@@ -30,6 +31,7 @@ class SleepingInstance {
   [[nodiscard]] const std::shared_ptr<const SleepableModule>& module() const { return module_; }
   [[nodiscard]] std::uint64_t memory_bytes_max() const { return memory_bytes_max_; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.extent.size_bytes; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return rest_.memory_bytes; }
 
   // The snapshot is the caller's to free from here on, and the module has an instance less.
   [[nodiscard]] Rest take_rest() &&;

@@ -2,6 +2,7 @@
 // server of ours on loopback gives them.
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "io/loop.h"
@@ -11,6 +12,7 @@
 #include "kube/auth/kubeconfig.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "kube/fence.h"
 #include "kube/object.h"
 #include "objects.h"
 #include "testing/session.h"
@@ -62,7 +64,12 @@ class RetryTest : public ::testing::Test {
         Login{.cluster = {.server = fmt::format("http://127.0.0.1:{}/prefix", server_->port())},
               .user = {.token = "t"}},
         Log());
-    client_.emplace(session_->loop, session_->http, credentials_, session_->metrics, Log());
+    client_.emplace(session_->loop, session_->http, credentials_, session_->metrics, Log(),
+                    ClientOptions{.fence = fence_});
+  }
+  // From here on until `duration` has passed.
+  void open_fence(Duration duration) {
+    fence_->open_until(io::Loop::now() + duration, io::Loop::wall_now() + duration);
   }
   void reset() {
     client_.reset();
@@ -76,6 +83,7 @@ class RetryTest : public ::testing::Test {
   std::vector<http::ServerRequest> seen_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<http::Server> server_;
+  std::shared_ptr<Fence> fence_;  // Of the client; null: none.
   std::shared_ptr<Credentials> credentials_;
   std::optional<Client> client_;
 };
@@ -102,6 +110,62 @@ TEST_F(RetryTest, RepeatsAWriteThatTheServerPutOff) {
   EXPECT_EQ(http::find_header(seen_[2].headers, "authorization"), "Bearer t");
   EXPECT_THAT(std::string(http::find_header(seen_[2].headers, "user-agent").value_or("")),
               ::testing::StartsWith("hangar/"));
+}
+
+TEST_F(RetryTest, SendsNoWriteWhileTheFenceIsShutButReads) {
+  fence_ = std::make_shared<Fence>();
+  serve({kGood});
+  const Client guest = client_->as(service_account("ns", "guest"));
+
+  const auto created = session_->run(client_->create(kConfigMaps, config_map("ns", "a"), {}, {}));
+  const auto removed = session_->run(client_->remove(kConfigMaps, {"ns", "a"}, {}, {}));
+  const auto passed_on = session_->run(guest.send(
+      {.method = "PUT", .target = "/api/v1/namespaces/ns/configmaps/a", .body = "{}"}, {}));
+  const auto streamed = session_->run(guest.stream(
+      {.method = "PATCH", .target = "/api/v1/namespaces/ns/configmaps/a", .body = "{}"},
+      {.on_headers = [](int, const http::Headers&) { return Result<>(); },
+       .on_bytes = [](std::string_view) { return Result<>(); }},
+      {}));
+  const auto read = session_->run(client_->get(kConfigMaps, {"ns", "a"}, {}));
+
+  for (const ErrorKind kind : {created.error().kind(), removed.error().kind(),
+                               passed_on.error().kind(), streamed.error().kind()}) {
+    EXPECT_EQ(kind, ErrorKind::Unavailable);
+  }
+  EXPECT_TRUE(read);
+  EXPECT_EQ(seen_.size(), 1);
+
+  open_fence(std::chrono::hours(1));
+  EXPECT_TRUE(session_->run(client_->create(kConfigMaps, config_map("ns", "a"), {}, {})));
+}
+
+TEST_F(RetryTest, RepeatsNoWriteOnceTheFenceIsShut) {
+  fence_ = std::make_shared<Fence>();
+  serve_by([this](const http::ServerRequest&) {
+    fence_->shut();
+    return kBusy;
+  });
+  open_fence(std::chrono::hours(1));
+
+  const auto created = session_->run(client_->create(kConfigMaps, config_map("ns", "a"), {}, {}));
+
+  EXPECT_EQ(created.error().kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(seen_.size(), 1);
+}
+
+// It waits for its turn, and for credentials; meanwhile somebody else leads.
+TEST_F(RetryTest, AsksTheFenceWhenTheRequestIsSentNotWhenItIsMade) {
+  fence_ = std::make_shared<Fence>();
+  serve({kGood});
+  open_fence(std::chrono::hours(1));
+
+  io::Task<Result<json::Value>> created =
+      client_->create(kConfigMaps, config_map("ns", "a"), {}, {});
+  session_->loop.post([this] { session_->loop.post([this] { fence_->shut(); }); });
+  const auto ended = session_->run(std::move(created));
+
+  EXPECT_EQ(ended.error().kind(), ErrorKind::Unavailable);
+  EXPECT_THAT(seen_, ::testing::IsEmpty());
 }
 
 TEST_F(RetryTest, GivesUpOnAServerThatPutsItOffForEver) {

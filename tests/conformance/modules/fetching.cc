@@ -2,12 +2,14 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "http/address_policy.h"
 #include "io/all.h"
 #include "io/run.h"
 #include "io/task.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/sha256.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 
 #include <cstddef>
 #include <cstdlib>
@@ -49,22 +51,32 @@ TemporaryDirectory::~TemporaryDirectory() {
 }
 
 FetchingHost::FetchingHost(const std::filesystem::path& directory,
-                           modules::ConfigMapReader* config_maps) {
+                           modules::ConfigMapReader* config_maps,
+                           const http::AddressPolicy& tenant_addresses) {
   auto opened = modules::ModuleStore::open(directory / "store");
   HANGAR_ASSERT(opened.has_value(), "the directory is ours");
   store = *std::move(opened);
-  fetcher = std::make_unique<modules::Fetcher>(modules::Fetcher::Parts{.loop = loop,
-                                                                       .workers = workers,
-                                                                       .client = client,
-                                                                       .store = *store,
-                                                                       .config_maps = config_maps,
-                                                                       .may_read_files = true});
+  fetcher = std::make_unique<modules::Fetcher>(
+      modules::Fetcher::Parts{.loop = loop,
+                              .workers = workers,
+                              .client = client,
+                              .store = *store,
+                              .config_maps = config_maps,
+                              .may_read_files = true,
+                              .tenant_addresses = tenant_addresses});
 }
 
 Result<modules::Fetched> FetchingHost::fetch(std::string_view reference,
                                              modules::FetchOptions options) {
+  return fetch_as(modules::Requester::cluster_wide(), reference, std::move(options));
+}
+
+Result<modules::Fetched> FetchingHost::fetch_as(modules::Requester requester,
+                                                std::string_view reference,
+                                                modules::FetchOptions options) {
   modules::Reference parsed = HANGAR_TRY(modules::Reference::parse(reference));
-  return io::run_to_end(loop, fetcher->fetch(std::move(parsed), std::move(options), {}));
+  return io::run_to_end(
+      loop, fetcher->fetch(std::move(requester), std::move(parsed), std::move(options), {}));
 }
 
 std::vector<Result<modules::Fetched>> FetchingHost::fetch_at_once(std::string_view reference,
@@ -73,7 +85,7 @@ std::vector<Result<modules::Fetched>> FetchingHost::fetch_at_once(std::string_vi
   HANGAR_ASSERT(parsed.has_value(), "the test's reference is right");
   std::vector<io::Task<Result<modules::Fetched>>> fetches;
   for (int index = 0; index < count; ++index)
-    fetches.push_back(fetcher->fetch(*parsed, {}, {}));
+    fetches.push_back(fetcher->fetch(modules::Requester::cluster_wide(), *parsed, {}, {}));
   return io::run_to_end(loop, io::all(loop, std::move(fetches)));
 }
 

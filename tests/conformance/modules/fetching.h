@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "http/address_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/workers.h"
@@ -9,6 +10,7 @@
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/requester.h"
 
 #include <filesystem>
 #include <memory>
@@ -38,12 +40,17 @@ class TemporaryDirectory {
 // As one run of the host: a second one with the same directory is the host after its restart.
 class FetchingHost {
  public:
+  // The servers of these tests are on loopback: `tenant_addresses` allows that unless it is given.
   explicit FetchingHost(const std::filesystem::path& directory,
-                        modules::ConfigMapReader* config_maps = nullptr);
+                        modules::ConfigMapReader* config_maps = nullptr,
+                        const http::AddressPolicy& tenant_addresses = http::AddressPolicy());
 
   // Runs the loop until the module is there.
   [[nodiscard]] Result<modules::Fetched> fetch(std::string_view reference,
                                                modules::FetchOptions options = {});
+  [[nodiscard]] Result<modules::Fetched> fetch_as(modules::Requester requester,
+                                                  std::string_view reference,
+                                                  modules::FetchOptions options = {});
   // The same text `count` times at once.
   [[nodiscard]] std::vector<Result<modules::Fetched>> fetch_at_once(std::string_view reference,
                                                                     int count);

@@ -3,18 +3,21 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "fetching.h"
+#include "http/address_policy.h"
 #include "io/file.h"
 #include "io/run.h"
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/reference.h"
+#include "modules/requester.h"
 #include "raw_server.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <stop_token>
@@ -74,6 +77,94 @@ TEST_F(HttpSource, FollowsRedirectsWithoutCarryingThePasswordToAnotherHost) {
   EXPECT_EQ(fetched->wasm, module);
   EXPECT_EQ(server.requests().at(0).header("Authorization"), "Basic bWU6aHVudGVyMg==");
   EXPECT_EQ(target.requests().at(0).header("Authorization"), "");
+}
+
+class ModuleOfATenant : public ::testing::Test {
+ protected:
+  // What a tenant reads after the module's name.
+  static std::string told(FetchingHost& host, const std::string& reference,
+                          modules::FetchOptions options = {}) {
+    const Result<Fetched> fetched = host.fetch_as(tenant_, reference, std::move(options));
+    if (fetched) return "no error";
+    const std::string& message = fetched.error().message();
+    EXPECT_TRUE(message.starts_with("module " + reference + ": ")) << message;
+    return message.substr(std::min(message.size(), reference.size() + 9));
+  }
+  static FetchingHost allowing(const TemporaryDirectory& directory,
+                               const std::vector<std::string>& addresses) {
+    return FetchingHost(directory.path(), nullptr,
+                        http::AddressPolicy::public_and(addresses).value());
+  }
+
+  static inline const modules::Requester tenant_ = modules::Requester::in_namespace("team");
+  static constexpr std::string_view kRefused = "the module's address is not allowed here";
+  static constexpr std::string_view kAway =
+      "the module's server cannot be reached (the host's log says why)";
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ModuleOfATenant, ComesFromNoAddressThatIsNotAllowed) {
+  RawServer server([](const Request&) { return answer(200, module_named("inside")); });
+  FetchingHost host = allowing(directory_, {});
+  const std::string port = server.address().substr(server.address().find(':'));
+
+  EXPECT_EQ(told(host, server.url("/f.wasm")), kRefused);
+  EXPECT_EQ(told(host, "http://localhost" + port + "/f.wasm"), kRefused);
+  EXPECT_EQ(told(host, "http://2130706433" + port + "/f.wasm"), kRefused);
+  EXPECT_EQ(told(host, "http://169.254.169.254/latest/meta-data"), kRefused);
+  EXPECT_EQ(told(host, "oci://" + server.address() + "/team/f:v1", {.insecure = true}), kRefused);
+  EXPECT_EQ(server.requests().size(), 0U);
+
+  // The administrator's is another matter; but nobody's leads to a cloud's credentials.
+  EXPECT_TRUE(host.fetch(server.url("/f.wasm")).has_value());
+  EXPECT_EQ(host.fetch("http://169.254.169.254/latest/meta-data").error().kind(),
+            ErrorKind::Denied);
+}
+
+TEST_F(ModuleOfATenant, IsNotRedirectedToAnAddressThatIsNotAllowed) {
+  RawServer server([](const Request& request) {
+    if (request.path == "/f.wasm") return answer(302, "", {{"Location", "http://127.0.0.2/"}});
+    // A registry, whose token server or object store is elsewhere.
+    if (request.path.contains("token")) {
+      return answer(401, "", {{"WWW-Authenticate", "Bearer realm=\"http://127.0.0.2/token\""}});
+    }
+    return answer(307, "", {{"Location", "http://169.254.169.254/"}});
+  });
+  FetchingHost host = allowing(directory_, {"127.0.0.1"});
+
+  EXPECT_EQ(told(host, server.url("/f.wasm")), kRefused);
+  EXPECT_EQ(told(host, server.url("/g.wasm")), kRefused);
+  EXPECT_EQ(told(host, "oci://" + server.address() + "/token/f:v1", {.insecure = true}), kRefused);
+}
+
+TEST_F(ModuleOfATenant, SaysTheSameOfEverySourceThatDoesNotAnswer) {
+  RawServer closed([](const Request&) { return std::string(); });
+  closed.stop();
+  RawServer silent([](const Request&) { return std::string(); });
+  RawServer garbage([](const Request&) { return std::string("SSH-2.0-OpenSSH_9.2\r\n"); });
+  RawServer cut([](const Request&) {
+    return std::string("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123");
+  });
+  FetchingHost host(directory_.path());
+  for (const RawServer* server : {&closed, &silent, &garbage, &cut}) {
+    EXPECT_EQ(told(host, server->url("/f.wasm")), kAway);
+    EXPECT_EQ(told(host, "https://" + server->address() + "/f.wasm"), kAway);
+  }
+  // The administrator reads why.
+  const Error error = host.fetch(closed.url("/f.wasm")).error();
+  EXPECT_NE(error.message().find("Failed to connect"), std::string::npos) << error.message();
+}
+
+TEST_F(ModuleOfATenant, IsUsedOnWhileItsSourceIsAwayAndDoesNotSayWhy) {
+  RawServer server([](const Request&) { return answer(200, module_named("kept")); });
+  FetchingHost host(directory_.path());
+  ASSERT_TRUE(host.fetch_as(tenant_, server.url("/f.wasm")).has_value());
+  server.stop();
+
+  const Result<Fetched> fetched = host.fetch_as(tenant_, server.url("/f.wasm"));
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->stale_because, kAway);
 }
 
 TEST_F(HttpSource, EndsARedirectInCircles) {
@@ -191,17 +282,70 @@ TEST_F(HttpSource, DoesNotPretendThatARemovedModuleIsStillThere) {
   EXPECT_EQ(failure(server.url("/f.wasm")).kind(), ErrorKind::NotFound);
 }
 
-TEST_F(HttpSource, NeedsNoServerForAPromisedModuleThatIsHere) {
+TEST_F(HttpSource, NeedsNoServerForAPromisedModuleThatItGave) {
   const std::string module = module_named("promised");
   RawServer server([&](const Request&) { return answer(200, module); });
-  ASSERT_TRUE(host_.fetch(server.url("/f.wasm")).has_value());
-  const std::string sha256 = sha256_of(module);
+  const modules::FetchOptions promised{.expected_sha256 = sha256_of(module)};
+  ASSERT_TRUE(host_.fetch(server.url("/f.wasm"), promised).has_value());
+  server.stop();
+  FetchingHost restarted(directory_.path());
 
-  const Result<Fetched> fetched =
-      host_.fetch("http://127.0.0.1:1/f.wasm", {.expected_sha256 = sha256});
+  const Result<Fetched> fetched = restarted.fetch(server.url("/f.wasm"), promised);
 
   ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
   EXPECT_EQ(fetched->wasm, module);
+  EXPECT_EQ(fetched->stale_because, "");
+}
+
+// A digest is no secret: it is in statuses, tags and manifests. Who knows it may still not have the
+// module, although it lies here for somebody else.
+TEST_F(HttpSource, GivesNobodyAModuleForKnowingItsDigest) {
+  const std::string module = module_named("private");
+  const std::string sha256 = sha256_of(module);
+  RawServer server([&](const Request& request) {
+    if (request.header("Authorization").empty()) return answer(401, "");
+    return answer(200, module, {{"ETag", "\"e\""}});
+  });
+  const std::string with_password = "http://owner:secret@" + server.url("/f.wasm").substr(7);
+  const modules::Requester owner = modules::Requester::in_namespace("owner");
+  const modules::Requester stranger = modules::Requester::in_namespace("stranger");
+  ASSERT_TRUE(host_.fetch_as(owner, with_password).has_value());
+
+  const auto kind_of = [&](FetchingHost& host, const std::string& url) {
+    const auto refused = host.fetch_as(stranger, url, {.expected_sha256 = sha256});
+    return refused ? "given" : std::string(name_of(refused.error().kind()));
+  };
+  const std::string promised = server.url("/sha256_" + sha256 + ".wasm");
+  EXPECT_EQ(kind_of(host_, server.url("/f.wasm")), "Denied");
+  EXPECT_EQ(kind_of(host_, promised), "Denied");
+  EXPECT_EQ(kind_of(host_, "http://127.0.0.1:1/f.wasm"), "Unavailable");
+  EXPECT_EQ(kind_of(host_, "oci://127.0.0.1:1/f:sha256_" + sha256), "Unavailable");
+  FetchingHost restarted(directory_.path());
+  EXPECT_EQ(kind_of(restarted, promised), "Denied");
+  // Even where it knows the very reference, the source has to answer once.
+  server.stop();
+  EXPECT_EQ(kind_of(restarted, with_password), "Unavailable");
+  EXPECT_TRUE(restarted.fetch_as(owner, with_password).has_value()) << "which had proven it before";
+}
+
+TEST_F(HttpSource, DownloadsOnceForAllWhomTheSourceGivesTheSameReference) {
+  const std::string module = module_named("shared");
+  RawServer server([&](const Request& request) {
+    if (!request.header("If-None-Match").empty()) return answer(304, "");
+    return answer(200, module, {{"ETag", "\"e\""}});
+  });
+  const auto first = modules::Requester::in_namespace("first");
+  const auto second = modules::Requester::in_namespace("second");
+  ASSERT_TRUE(host_.fetch_as(first, server.url("/f.wasm")).has_value());
+
+  const Result<Fetched> fetched = host_.fetch_as(second, server.url("/f.wasm"));
+
+  ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
+  EXPECT_EQ(fetched->wasm, module);
+  ASSERT_EQ(server.requests().size(), 2U);
+  EXPECT_EQ(server.requests()[1].header("If-None-Match"), "\"e\"") << "asked, not downloaded";
+  server.stop();
+  EXPECT_TRUE(host_.fetch_as(second, server.url("/f.wasm")).has_value()) << "and proven since";
 }
 
 TEST_F(HttpSource, ChecksThePromiseAlsoWhenTheModuleIsHere) {
@@ -303,8 +447,9 @@ TEST_F(HttpSource, EndsWhenAskedTo) {
   stop.request_stop();
   const auto reference = modules::Reference::parse("http://127.0.0.1:1/f.wasm");
 
-  const Result<Fetched> result =
-      io::run_to_end(host_.loop, host_.fetcher->fetch(*reference, {}, stop.get_token()));
+  const Result<Fetched> result = io::run_to_end(
+      host_.loop,
+      host_.fetcher->fetch(modules::Requester::cluster_wide(), *reference, {}, stop.get_token()));
 
   EXPECT_EQ(result.error().kind(), ErrorKind::Cancelled);
 }
@@ -335,15 +480,18 @@ TEST_F(HttpSource, ReadsRegularFilesOnly) {
 // A cluster's ConfigMaps, as far as this folder sees them.
 class OneConfigMap : public modules::ConfigMapReader {
  public:
-  io::Task<Result<modules::ConfigMapContent>> read(std::string namespace_name, std::string name,
+  io::Task<Result<modules::ConfigMapContent>> read(modules::ConfigMapAccess access,
+                                                   std::string name,
                                                    std::stop_token /*stop*/) override {
-    if (namespace_name != "ns" || name != "flights") {
+    ++reads;
+    if (access.namespace_name() != "ns" || name != "flights") {
       co_return fail(ErrorKind::NotFound, "configmaps \"" + name + "\" not found");
     }
     co_return content;
   }
 
   modules::ConfigMapContent content;
+  int reads = 0;
 };
 
 TEST(ConfigMapSource, GivesModulesUntilTheyChange) {
@@ -362,6 +510,31 @@ TEST(ConfigMapSource, GivesModulesUntilTheyChange) {
   reader.content = {.binary_data = {{"f.wasm", "bm90IGEgbW9kdWxl"}}, .revision = "uid/2"};
   EXPECT_EQ(host.fetch("configmap://ns/flights/f.wasm").error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(host.fetch("configmap://ns/other").error().kind(), ErrorKind::NotFound);
+}
+
+// The server has it, the store has it, its checksum is known: none of that is a reason.
+TEST(ConfigMapSource, GivesNothingToARequesterOfAnotherNamespace) {
+  OneConfigMap reader;
+  reader.content = {.binary_data = {{"f.wasm", "AGFzbQEAAAA="}}, .revision = "uid/1"};
+  TemporaryDirectory directory;
+  FetchingHost host(directory.path(), &reader);
+  const auto owner =
+      host.fetch_as(modules::Requester::in_namespace("ns"), "configmap://ns/flights");
+  ASSERT_TRUE(owner.has_value()) << owner.error().message();
+  const int reads = reader.reads;
+
+  const modules::Requester stranger = modules::Requester::in_namespace("stranger");
+  for (const std::string_view reference :
+       {"configmap://ns/flights", "ConfigMap://ns/flights", "CONFIGMAP://ns/flights/f.wasm",
+        "configmap://ns/missing"}) {
+    for (const std::string& sha256 : {std::string(), owner->sha256}) {
+      const auto refused = host.fetch_as(stranger, reference, {.expected_sha256 = sha256});
+      ASSERT_FALSE(refused.has_value()) << reference;
+      EXPECT_EQ(refused.error().kind(), ErrorKind::Denied) << refused.error().message();
+      EXPECT_EQ(refused.error().message().find("f.wasm)"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(reader.reads, reads) << "nothing was asked for";
 }
 
 }  // namespace

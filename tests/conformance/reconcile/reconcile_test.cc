@@ -58,7 +58,7 @@ struct Candidate {
                std::make_shared<kube::Credentials>(
                    loop, kube::find_login({.kubeconfig = kubeconfig}).value(), Log()),
                metrics, Log()),
-        elector(loop, client, metrics, Log(),
+        elector(loop, client, nullptr, metrics, Log(),
                 {.namespace_ = namespace_,
                  .name = "leader",
                  .election = {.identity = identity,

@@ -19,6 +19,7 @@
 //!     events=NAMESPACE,N      waits until N ConfigMaps have been listed or have changed
 //!     watch=NAMESPACE         `added|changed|deleted NAME` for every ConfigMap, then for every change, for ever;
 //!                             `listed N` after the list, `watch: CODE MESSAGE` when something goes wrong
+//!     answer=NAMESPACE,NAME,OTHER  copies key `number` of ConfigMap NAME to ConfigMap OTHER at each change, for ever
 //!     count=NAMESPACE,NAME    counts what happens to ConfigMaps, and keeps the count in ConfigMap NAME, key
 //!                             `events` (changes of that one do not count; a renewed list does, where it
 //!                             differs); `counted K`; for ever
@@ -27,21 +28,25 @@
 //!     request=METHOD,PATH[,BODY]  the same for any request; the body is JSON and may have commas
 //!     stream=PATH             `GET PATH: CODE`, then `line: ...` with the first 100 bytes of each line, then
 //!                             `end`
-//!     requests=COUNT,PATH     COUNT times GET at once, then `requests: N of CODE, ...`
-//!     flood=PATH              GET without end, 100 at a time
+//!     requests=COUNT,PATH     COUNT times GET at once, then `requests: N of CODE, ...`. `{n}` in PATH is a number that
+//!                             no other request of the guest has
+//!     flood=PATH              GET without end, 100 at a time; PATH as in `requests`
+//!     header=NAME,VALUE,PATH  GET with a header, and its answer as `get` prints it
 //!
 //!     heap=KIB                holds so much memory more, with bytes that differ
 //!     grow=KIB,MS,MOST        the same every MS until it is MOST KiB; `grown to K KiB`
 //!     check                   `heap of K KiB is intact`, or a panic
 //!     memory                  takes memory until there is no more, then aborts
 //!     log=COUNT               COUNT lines of 100 bytes, to standard output; for ever if COUNT is 0
+//!     burn=N                  computes N million steps in each turn and asks to be woken at once, for ever; `burned K`
 //!     loop                    never comes back
 //!     recurse                 exhausts the stack
 //!     panic[=TEXT]            ends in a panic
 //!     trap                    ends in a trap without a word
 //!     exit=CODE               ends
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::future;
@@ -70,10 +75,28 @@ impl Resource for ConfigMap {
     }
 }
 
+/// A ConfigMap with what is in it.
+#[derive(Deserialize, Serialize)]
+struct Question {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+}
+
+impl Resource for Question {
+    const API_VERSION: &'static str = ConfigMap::API_VERSION;
+    const KIND: &'static str = ConfigMap::KIND;
+    const PLURAL: &'static str = ConfigMap::PLURAL;
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
 const KIB: usize = 1024;
 
 thread_local! {
     static HEAP: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 fn main() {
@@ -114,6 +137,10 @@ async fn take(name: &str, value: &str) -> Result<(), Error> {
         "tick" => tick(milliseconds(first), rest).await,
         "events" => events(first, number(rest)).await?,
         "watch" => watch(value).await,
+        "answer" => {
+            let (question, answer) = rest.split_once(',').expect("answer=NAMESPACE,NAME,OTHER");
+            answer_changes(first, question, answer).await?;
+        }
         "count" => count(first, rest).await?,
 
         "get" => ask(Request::new("GET", value)).await?,
@@ -123,6 +150,7 @@ async fn take(name: &str, value: &str) -> Result<(), Error> {
         "flood" => loop {
             requests(100, value).await?;
         },
+        "header" => header(first, rest).await?,
 
         "heap" => hold(number(value)),
         "grow" => grow(number(first), rest).await,
@@ -131,6 +159,7 @@ async fn take(name: &str, value: &str) -> Result<(), Error> {
             hold(1024);
         },
         "log" => log(number(value)),
+        "burn" => burn(number(value)).await,
         "loop" => loop {
             hint::spin_loop();
         },
@@ -189,6 +218,36 @@ async fn watch(namespace: &str) {
             Ok(Event::Apply(object)) => println!("changed {}", object.metadata.name),
             Ok(Event::Delete(object)) => println!("deleted {}", object.metadata.name),
             Err(error) => println!("watch: {} {error}", error.code().unwrap_or(0)),
+        }
+    }
+}
+
+async fn answer_changes(namespace: &str, question: &str, answer: &str) -> Result<(), Error> {
+    let api = Api::<Question>::namespaced(namespace);
+    let mut watcher = Watcher::new(api.clone());
+    loop {
+        let object = match watcher.next().await {
+            Ok(Event::InitApply(object) | Event::Apply(object)) if object.metadata.name == question => object,
+            Ok(_) => continue,
+            Err(error) => {
+                eprintln!("answer: {error}");
+                continue;
+            }
+        };
+        let wanted = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": answer},
+            "data": {"number": object.data.get("number")},
+        });
+        let patch = Patch::Apply {
+            manager: "behave",
+            force: true,
+            object: &wanted,
+        };
+        while let Err(error) = api.patch(answer, patch).await {
+            eprintln!("answer: {error}");
+            sleep(Duration::from_millis(500)).await;
         }
     }
 }
@@ -270,6 +329,14 @@ async fn ask(request: Request) -> Result<(), Error> {
     Ok(())
 }
 
+async fn header(name: &str, rest: &str) -> Result<(), Error> {
+    let (value, path) = rest.split_once(',').expect("header=NAME,VALUE,PATH");
+    let mut request = Request::new("GET", path);
+    // Once for each step: a leak of some bytes.
+    request.headers.push((Box::leak(name.into()), value.into()));
+    ask(request).await
+}
+
 fn report(asked: &str, head: &Head, body: &[u8]) {
     let status = head.status();
     let message = serde_json::from_slice::<Value>(body).ok();
@@ -292,7 +359,8 @@ async fn stream(path: &str) -> Result<(), Error> {
 async fn requests(count: usize, path: &str) -> Result<(), Error> {
     let statuses = Rc::new(RefCell::new(Vec::new()));
     for _ in 0..count {
-        let (statuses, request) = (statuses.clone(), Request::new("GET", path));
+        let uri = path.replace("{n}", &NUMBER.replace(NUMBER.get() + 1).to_string());
+        let (statuses, request) = (statuses.clone(), Request::new("GET", uri));
         spawn(async move {
             let status = request.send().await.map_or(0, |response| response.head.status());
             statuses.borrow_mut().push(status);
@@ -358,6 +426,16 @@ fn log(count: usize) {
         // A host that takes no more is what this is about.
         let _ = output.write_all(&line);
         written += 1;
+    }
+}
+
+async fn burn(millions: usize) {
+    for turn in 1_u64.. {
+        for _ in 0..millions {
+            hint::black_box((0..1_000_000_u64).fold(turn, |sum, step| sum.rotate_left(5) ^ step));
+        }
+        println!("burned {turn}");
+        sleep(Duration::ZERO).await;
     }
 }
 

@@ -1,0 +1,153 @@
+#include "budget/accounts.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "budget/consumer.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <expected>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::budget {
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes >= limits::kMiB) return fmt::format("{} MiB", bytes / limits::kMiB);
+  if (bytes >= limits::kKiB) return fmt::format("{} KiB", bytes / limits::kKiB);
+  return fmt::format("{} bytes", bytes);
+}
+
+std::string to_text(const Shortage& shortage) {
+  const auto of = [&]() -> std::string_view {
+    switch (shortage.level) {
+      case Shortage::Level::Consumer:
+        return "it alone";
+      case Shortage::Level::Tenant:
+        return "its namespace";
+      case Shortage::Level::Host:
+        break;
+    }
+    return "this host";
+  };
+  return fmt::format("{} are needed, {} of the {} of {} are free", size_text(shortage.wanted_bytes),
+                     size_text(shortage.free_bytes), size_text(shortage.limit_bytes), of());
+}
+
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
+  Reservation(std::move(other)).swap(*this);
+  return *this;
+}
+
+Reservation::~Reservation() {
+  if (bytes_ > 0) accounts_->subtract(consumer_, bytes_);
+}
+
+std::expected<void, Shortage> Reservation::resize(std::uint64_t bytes) {
+  if (bytes > bytes_) {
+    if (auto added = accounts_->add(consumer_, bytes - bytes_); !added) return added;
+  } else if (bytes < bytes_) {
+    accounts_->subtract(consumer_, bytes_ - bytes);
+  }
+  bytes_ = bytes;
+  return {};
+}
+
+void Reservation::swap(Reservation& other) noexcept {
+  std::swap(accounts_, other.accounts_);
+  std::swap(consumer_, other.consumer_);
+  std::swap(bytes_, other.bytes_);
+}
+
+Accounts::~Accounts() {
+  HANGAR_ASSERT(tenants_.empty(), "reservations end before their accounts");
+}
+
+std::expected<Reservation, Shortage> Accounts::reserve(Consumer consumer, std::uint64_t bytes) {
+  if (const auto added = add(consumer, bytes); !added) return std::unexpected(added.error());
+  return Reservation(*this, std::move(consumer), bytes);
+}
+
+std::uint64_t Accounts::held_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return held_bytes_;
+}
+
+std::uint64_t Accounts::held_bytes(const Tenant& tenant) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.bytes;
+}
+
+std::uint64_t Accounts::held_bytes(const Consumer& consumer) const {
+  const std::scoped_lock lock(mutex_);
+  const auto tenant = tenants_.find(consumer.tenant);
+  if (tenant == tenants_.end()) return 0;
+  const auto found = tenant->second.consumers.find(consumer.name);
+  return found == tenant->second.consumers.end() ? 0 : found->second;
+}
+
+std::vector<Accounts::Holding> Accounts::holdings() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Holding> holdings;
+  holdings.reserve(tenants_.size());
+  for (const auto& [tenant, use] : tenants_)
+    holdings.push_back({.tenant = tenant, .bytes = use.bytes});
+  return holdings;
+}
+
+std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  const std::scoped_lock lock(mutex_);
+  const auto tenant = tenants_.find(consumer.tenant);
+  std::uint64_t tenant_held = 0;
+  std::uint64_t own_held = 0;
+  if (tenant != tenants_.end()) {
+    tenant_held = tenant->second.bytes;
+    const auto own = tenant->second.consumers.find(consumer.name);
+    if (own != tenant->second.consumers.end()) own_held = own->second;
+  }
+  const auto lacks = [bytes](std::uint64_t held, std::uint64_t limit) {
+    return bytes > limit - held;
+  };
+  const auto shortage = [bytes](Shortage::Level level, std::uint64_t held, std::uint64_t limit) {
+    return std::unexpected(Shortage{
+        .level = level, .wanted_bytes = bytes, .free_bytes = limit - held, .limit_bytes = limit});
+  };
+  if (!consumer.tenant.is_host()) {
+    if (lacks(own_held, limits_.consumer_bytes_max)) {
+      return shortage(Shortage::Level::Consumer, own_held, limits_.consumer_bytes_max);
+    }
+    if (lacks(tenant_held, limits_.tenant_bytes_max)) {
+      return shortage(Shortage::Level::Tenant, tenant_held, limits_.tenant_bytes_max);
+    }
+  }
+  if (lacks(held_bytes_, limits_.host_bytes_max)) {
+    return shortage(Shortage::Level::Host, held_bytes_, limits_.host_bytes_max);
+  }
+  held_bytes_ += bytes;
+  TenantUse& use = tenants_[consumer.tenant];
+  use.bytes += bytes;
+  use.consumers[consumer.name] += bytes;
+  return {};
+}
+
+void Accounts::subtract(const Consumer& consumer, std::uint64_t bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    held_bytes_ -= bytes;
+    const auto tenant = tenants_.find(consumer.tenant);
+    const auto own = tenant->second.consumers.find(consumer.name);
+    tenant->second.bytes -= bytes;
+    own->second -= bytes;
+    if (own->second == 0) tenant->second.consumers.erase(own);
+    if (tenant->second.bytes == 0) tenants_.erase(tenant);
+  }
+  if (on_freed_) on_freed_();
+}
+
+}  // namespace hangar::budget

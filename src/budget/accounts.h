@@ -1,0 +1,119 @@
+// Bytes that may be held at the same time: by everybody together, by one tenant, by one consumer.
+// What is going to take memory reserves it before, and says for whom.
+#pragma once
+
+#include "budget/consumer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::budget {
+
+// Why bytes cannot be had.
+struct Shortage {
+  enum class Level : std::uint8_t { Consumer, Tenant, Host };
+
+  Level level = Level::Host;
+  std::uint64_t wanted_bytes = 0;  // Beyond what is held already.
+  std::uint64_t free_bytes = 0;    // At that level.
+  std::uint64_t limit_bytes = 0;   // Of that level.
+
+  // Waiting does not help: it is more than the level has when nothing else is there.
+  [[nodiscard]] bool is_final() const { return wanted_bytes > limit_bytes; }
+
+  bool operator==(const Shortage&) const = default;
+};
+// For a status: "64 MiB are needed, 10 MiB of the 256 MiB of its namespace are free".
+[[nodiscard]] std::string to_text(const Shortage& shortage);
+// "64 MiB", "10 KiB", "100 bytes": rounded down to the unit.
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
+
+class Accounts;
+
+// Held until it is destroyed, which is before the accounts are. One thread at a time.
+class Reservation {
+ public:
+  Reservation(Reservation&& other) noexcept
+      : accounts_(other.accounts_),
+        consumer_(std::move(other.consumer_)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  Reservation& operator=(Reservation&& other) noexcept;
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // As it was where more cannot be had. Less always can.
+  [[nodiscard]] std::expected<void, Shortage> resize(std::uint64_t bytes);
+
+ private:
+  friend class Accounts;
+  void swap(Reservation& other) noexcept;
+  Reservation(Accounts& accounts, Consumer consumer, std::uint64_t bytes)
+      : accounts_(&accounts), consumer_(std::move(consumer)), bytes_(bytes) {}
+
+  Accounts* accounts_;
+  Consumer consumer_;
+  std::uint64_t bytes_;  // Nothing once moved from.
+};
+
+// Guarantees: no level holds more than its limit. Any thread.
+class Accounts {
+ public:
+  static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+  struct Limits {
+    std::uint64_t host_bytes_max = kUnlimited;  // Of all together.
+    std::uint64_t tenant_bytes_max = kUnlimited;
+    std::uint64_t consumer_bytes_max = kUnlimited;
+  };
+  explicit Accounts(Limits limits) : limits_(limits) {}
+  Accounts(const Accounts&) = delete;
+  Accounts& operator=(const Accounts&) = delete;
+  ~Accounts();
+
+  // The host itself is bounded by the limit of all only.
+  [[nodiscard]] std::expected<Reservation, Shortage> reserve(Consumer consumer,
+                                                             std::uint64_t bytes);
+
+  // Called after bytes became free, on the thread that freed them. Set while no other thread uses
+  // this object.
+  void set_on_freed(std::function<void()> on_freed) { on_freed_ = std::move(on_freed); }
+
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] std::uint64_t held_bytes() const;
+  [[nodiscard]] std::uint64_t held_bytes(const Tenant& tenant) const;
+  [[nodiscard]] std::uint64_t held_bytes(const Consumer& consumer) const;
+  struct Holding {
+    Tenant tenant;
+    std::uint64_t bytes = 0;
+  };
+  // Of all tenants that hold something.
+  [[nodiscard]] std::vector<Holding> holdings() const;
+
+ private:
+  friend class Reservation;
+  struct TenantUse {
+    std::uint64_t bytes = 0;
+    std::map<std::string, std::uint64_t> consumers;
+  };
+
+  [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes);
+  void subtract(const Consumer& consumer, std::uint64_t bytes);
+
+  const Limits limits_;
+  std::function<void()> on_freed_;
+  mutable std::mutex mutex_;
+  std::uint64_t held_bytes_ = 0;
+  std::map<Tenant, TenantUse> tenants_;  // That hold something; so are their consumers.
+};
+
+}  // namespace hangar::budget

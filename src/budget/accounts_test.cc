@@ -1,0 +1,157 @@
+#include "budget/accounts.h"
+
+#include "base/limits.h"
+#include "budget/consumer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::budget {
+namespace {
+
+using limits::kMiB;
+
+Consumer consumer(std::string namespace_name, std::string name = "operator/a") {
+  return {.tenant = Tenant::of_namespace(std::move(namespace_name)), .name = std::move(name)};
+}
+
+TEST(Accounts, HoldNoMoreThanTheirLimitAtAnyLevel) {
+  Accounts accounts({.host_bytes_max = 100, .tenant_bytes_max = 60, .consumer_bytes_max = 40});
+  const auto first = accounts.reserve(consumer("a"), 40);
+  ASSERT_TRUE(first);
+
+  const auto same = accounts.reserve(consumer("a"), 1);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error(), (Shortage{.level = Shortage::Level::Consumer,
+                                    .wanted_bytes = 1,
+                                    .free_bytes = 0,
+                                    .limit_bytes = 40}));
+  const auto other = accounts.reserve(consumer("a", "operator/b"), 21);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().level, Shortage::Level::Tenant);
+  EXPECT_EQ(other.error().free_bytes, 20U);
+  const auto second = accounts.reserve(consumer("b"), 40);
+  ASSERT_TRUE(second);
+  const auto third = accounts.reserve(consumer("c"), 21);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().level, Shortage::Level::Host);
+  EXPECT_EQ(accounts.held_bytes(), 80U);
+}
+
+TEST(Accounts, GiveBackWhatEnds) {
+  Accounts accounts({.host_bytes_max = 100});
+  {
+    const auto held = accounts.reserve(consumer("a"), 100);
+    ASSERT_TRUE(held);
+    EXPECT_EQ(accounts.held_bytes(consumer("a")), 100U);
+    EXPECT_EQ(accounts.held_bytes(consumer("a").tenant), 100U);
+    ASSERT_EQ(accounts.holdings().size(), 1U);
+  }
+  EXPECT_EQ(accounts.held_bytes(), 0U);
+  EXPECT_TRUE(accounts.holdings().empty());
+  EXPECT_TRUE(accounts.reserve(consumer("b"), 100));
+}
+
+TEST(Accounts, AReservationIsAsItWasWhenItCannotGrow) {
+  Accounts accounts({.host_bytes_max = 100});
+  auto held = accounts.reserve(consumer("a"), 10);
+  ASSERT_TRUE(held);
+
+  EXPECT_TRUE(held->resize(100));
+  const auto more = held->resize(101);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().wanted_bytes, 1U);
+  EXPECT_EQ(held->bytes(), 100U);
+  EXPECT_EQ(accounts.held_bytes(), 100U);
+
+  EXPECT_TRUE(held->resize(0));
+  EXPECT_EQ(accounts.held_bytes(), 0U);
+  EXPECT_TRUE(held->resize(5));
+}
+
+TEST(Accounts, AReservationThatIsReplacedIsGivenBack) {
+  Accounts accounts({});
+  auto held = accounts.reserve(consumer("a"), 10);
+  ASSERT_TRUE(held);
+  std::optional<Reservation> kept(*std::move(held));
+
+  *kept = *accounts.reserve(consumer("b"), 3);
+
+  EXPECT_EQ(accounts.held_bytes(), 3U);
+  EXPECT_EQ(accounts.held_bytes(consumer("a")), 0U);
+  EXPECT_EQ(kept->bytes(), 3U);
+}
+
+TEST(Accounts, NoSumOverflows) {
+  Accounts accounts({.host_bytes_max = 100});
+  const auto held = accounts.reserve(consumer("a"), 100);
+  ASSERT_TRUE(held);
+
+  EXPECT_FALSE(accounts.reserve(consumer("a"), Accounts::kUnlimited));
+  const auto other = accounts.reserve(consumer("b"), Accounts::kUnlimited);
+  ASSERT_FALSE(other);
+  EXPECT_TRUE(other.error().is_final());
+  EXPECT_EQ(accounts.held_bytes(), 100U);
+}
+
+TEST(Accounts, TheHostIsBoundedByTheLimitOfAll) {
+  Accounts accounts({.host_bytes_max = 100, .tenant_bytes_max = 10, .consumer_bytes_max = 10});
+  const Consumer host{.tenant = Tenant::host(), .name = "cache"};
+
+  EXPECT_TRUE(accounts.reserve(host, 100));
+  EXPECT_FALSE(accounts.reserve(host, 101));
+}
+
+TEST(Accounts, TellWhenSomethingIsFree) {
+  Accounts accounts({});
+  int freed = 0;
+  accounts.set_on_freed([&freed] { ++freed; });
+  {
+    auto held = accounts.reserve(consumer("a"), 10);
+    ASSERT_TRUE(held);
+    EXPECT_TRUE(held->resize(20));
+    EXPECT_EQ(freed, 0);
+    EXPECT_TRUE(held->resize(10));
+    EXPECT_EQ(freed, 1);
+  }
+  EXPECT_EQ(freed, 2);
+}
+
+TEST(Accounts, CountFromManyThreads) {
+  Accounts accounts({.host_bytes_max = 64});
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&accounts, thread] {
+        for (int index = 0; index < 1000; ++index) {
+          auto held = accounts.reserve(consumer(std::to_string(thread % 2)), 16);
+          if (held) static_cast<void>(held->resize(32));
+          EXPECT_LE(accounts.held_bytes(), 64U);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(accounts.held_bytes(), 0U);
+}
+
+TEST(Shortage, SaysWhatIsLackingAndWhere) {
+  EXPECT_EQ(to_text({.level = Shortage::Level::Tenant,
+                     .wanted_bytes = 64 * kMiB,
+                     .free_bytes = 10 * kMiB,
+                     .limit_bytes = 256 * kMiB}),
+            "64 MiB are needed, 10 MiB of the 256 MiB of its namespace are free");
+  EXPECT_EQ(to_text({.level = Shortage::Level::Host,
+                     .wanted_bytes = 3 * limits::kKiB,
+                     .free_bytes = 12,
+                     .limit_bytes = 256 * kMiB}),
+            "3 KiB are needed, 12 bytes of the 256 MiB of this host are free");
+}
+
+}  // namespace
+}  // namespace hangar::budget

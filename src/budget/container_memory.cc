@@ -1,0 +1,109 @@
+#include "budget/container_memory.h"
+
+#include "base/limits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace hangar::budget {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The host takes 22 MiB idle; with caches of a busy cluster, fetched modules (each twice) and
+// answers under way some times that. A quarter of what there is, within these bounds.
+constexpr std::uint64_t kHostBytesMin = 64 * limits::kMiB;
+constexpr std::uint64_t kHostBytesMax = 1024 * limits::kMiB;
+// On the smallest machine one small guest runs.
+constexpr std::uint64_t kGuestBytesMin = 32 * limits::kMiB;
+// Version 1 has no word for "no limit": it is the greatest multiple of the page size.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60U;
+
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string text;
+  if (!(stream >> text)) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;  // "max".
+  return value >= kNoLimit ? std::nullopt : std::optional(value);
+}
+
+// Of the cgroup `path`, of those above it, and of the root: which is its own where the container
+// sees no other.
+std::optional<std::uint64_t> least_above(const fs::path& mount, std::string_view path,
+                                         std::string_view file) {
+  std::optional<std::uint64_t> least = number_in(mount / file);
+  fs::path below = mount;
+  for (const fs::path& part : fs::path(path).relative_path()) {
+    if (part == "..") break;  // It lies outside of what the container sees.
+    below /= part;
+    const std::optional<std::uint64_t> value = number_in(below / file);
+    if (value && (!least || *value < *least)) least = value;
+  }
+  return least;
+}
+
+bool has_controller(std::string_view controllers, std::string_view name) {
+  while (!controllers.empty()) {
+    const std::size_t comma = std::min(controllers.find(','), controllers.size());
+    if (controllers.substr(0, comma) == name) return true;
+    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> container_memory_max(const fs::path& root) {
+  const fs::path mount = root / "sys/fs/cgroup";
+  std::optional<std::uint64_t> least;
+  const auto consider = [&least](std::optional<std::uint64_t> value) {
+    if (value && (!least || *value < *least)) least = value;
+  };
+  // "0::/kubepods/pod1" of version 2, "4:memory:/kubepods/pod1" of version 1; both may be there.
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const std::string_view text(line);
+    const std::size_t first = text.find(':');
+    const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = text.substr(first + 1, second - first - 1);
+    const std::string_view path = text.substr(second + 1);
+    if (controllers.empty()) consider(least_above(mount, path, "memory.max"));
+    if (has_controller(controllers, "memory")) {
+      consider(least_above(mount / "memory", path, "memory.limit_in_bytes"));
+    }
+  }
+  return least;
+}
+
+std::optional<std::uint64_t> machine_memory(const fs::path& root) {
+  std::ifstream file(root / "proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (words >> name >> kibibytes && name == "MemTotal:") return kibibytes * limits::kKiB;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t guest_memory_max(const fs::path& root) {
+  const std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t all =
+      std::min(container_memory_max(root).value_or(none), machine_memory(root).value_or(none));
+  const std::uint64_t own = std::clamp(all / 4, kHostBytesMin, kHostBytesMax);
+  return std::max(all - std::min(all, own), kGuestBytesMin);
+}
+
+}  // namespace hangar::budget

@@ -1,0 +1,101 @@
+#include "budget/container_memory.h"
+
+#include "base/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace hangar::budget {
+namespace {
+
+namespace fs = std::filesystem;
+using limits::kMiB;
+
+// Files as they were read in containers of each kind.
+class ContainerMemoryTest : public ::testing::Test {
+ protected:
+  ContainerMemoryTest() {
+    std::string name = (fs::temp_directory_path() / "hangar-test-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~ContainerMemoryTest() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  void write(std::string_view path, std::string_view text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(ContainerMemoryTest, APodWithAnOwnCgroupNamespaceSeesItsLimitAtTheRoot) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", "1073741824\n");
+
+  EXPECT_EQ(container_memory_max(root_), 1024 * kMiB);
+}
+
+TEST_F(ContainerMemoryTest, OfNestedCgroupsTheLeastLimitCounts) {
+  write("proc/self/cgroup", "0::/kubepods.slice/pod1.slice/container.scope\n");
+  write("sys/fs/cgroup/kubepods.slice/memory.max", "8589934592\n");
+  write("sys/fs/cgroup/kubepods.slice/pod1.slice/memory.max", "268435456\n");
+  write("sys/fs/cgroup/kubepods.slice/pod1.slice/container.scope/memory.max", "max\n");
+
+  EXPECT_EQ(container_memory_max(root_), 256 * kMiB);
+}
+
+TEST_F(ContainerMemoryTest, Version1NamesItsController) {
+  write("proc/self/cgroup",
+        "12:cpu,cpuacct:/kubepods/pod1\n4:memory:/kubepods/pod1\n1:name=systemd:/kubepods/pod1\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/kubepods/pod1/memory.limit_in_bytes", "536870912\n");
+
+  EXPECT_EQ(container_memory_max(root_), 512 * kMiB);
+}
+
+TEST_F(ContainerMemoryTest, Version1InAContainerHasThePathOfTheMachine) {
+  write("proc/self/cgroup", "4:memory:/docker/0123\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "104857600\n");
+
+  EXPECT_EQ(container_memory_max(root_), 100 * kMiB);
+}
+
+TEST_F(ContainerMemoryTest, WithoutALimitThereIsNone) {
+  EXPECT_EQ(container_memory_max(root_), std::nullopt);
+  write("proc/self/cgroup", "0::/../other\nnonsense\n::\n");
+  write("sys/fs/cgroup/memory.max", "max\n");
+  write("sys/fs/other/memory.max", "1\n");
+  EXPECT_EQ(container_memory_max(root_), std::nullopt);
+  write("proc/self/cgroup", "4:memory:/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(container_memory_max(root_), std::nullopt);
+}
+
+TEST_F(ContainerMemoryTest, GuestsHaveWhatTheHostLeaves) {
+  write("proc/meminfo", "MemTotal:        8388608 kB\nMemFree:          100 kB\n");
+  EXPECT_EQ(machine_memory(root_), 8192 * kMiB);
+  EXPECT_EQ(guest_memory_max(root_), (8192 - 1024) * kMiB);
+
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", "1073741824\n");
+  EXPECT_EQ(guest_memory_max(root_), 768 * kMiB);
+
+  write("sys/fs/cgroup/memory.max", "134217728\n");
+  EXPECT_EQ(guest_memory_max(root_), 64 * kMiB);
+
+  write("sys/fs/cgroup/memory.max", "1048576\n");
+  EXPECT_EQ(guest_memory_max(root_), 32 * kMiB);
+}
+
+}  // namespace
+}  // namespace hangar::budget

@@ -1,0 +1,84 @@
+// How many do something at a time, and who is next: what io::Semaphore is where tenants wait.
+#pragma once
+
+#include "base/result.h"
+#include "budget/consumer.h"
+#include "budget/fair_queue.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <stop_token>
+#include <utility>
+
+namespace hangar::budget {
+
+// Guarantees, beside the order (FairQueue):
+//   - A tenant holds no more slots than it leaves free, and at least one: one tenant alone may hold
+//     half of them, two a third each. A slot is not taken back, so this is what lets a tenant that
+//     had nothing to do begin at once, however long the others hold theirs.
+//   - `host_slots` come on top, for the host's own work only.
+// Loop thread; outlives its slots and those that wait, but for tasks that never go on.
+class FairSlots {
+ public:
+  struct Options {
+    std::size_t slots = 1;
+    std::size_t host_slots = 0;
+    std::size_t slots_per_tenant_max = std::numeric_limits<std::size_t>::max();
+    std::size_t waiting_per_consumer_max = std::numeric_limits<std::size_t>::max();
+    std::size_t waiting_per_tenant_max = std::numeric_limits<std::size_t>::max();
+  };
+  // Lasts until it is destroyed.
+  class Slot {
+   public:
+    Slot(Slot&& other) noexcept
+        : slots_(std::exchange(other.slots_, nullptr)), consumer_(std::move(other.consumer_)) {}
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    Slot& operator=(Slot&&) = delete;
+    ~Slot() {
+      if (slots_ != nullptr) slots_->release(consumer_);
+    }
+
+    // Cost beyond what was expected: of a guest's turn, its processor time.
+    void charge(std::uint64_t cost) { slots_->queue_.charge(consumer_, cost); }
+
+   private:
+    friend class FairSlots;
+    Slot(FairSlots& slots, Consumer consumer) : slots_(&slots), consumer_(std::move(consumer)) {}
+
+    FairSlots* slots_;  // Null once moved from.
+    Consumer consumer_;
+  };
+
+  FairSlots(io::Loop& loop, Options options);
+  FairSlots(const FairSlots&) = delete;
+  FairSlots& operator=(const FairSlots&) = delete;
+
+  // LimitExceeded when as many wait as may. Cancelled when a stop is requested first.
+  [[nodiscard]] io::Task<Result<Slot>> acquire(Consumer consumer, Demand demand,
+                                               std::stop_token stop);
+
+  [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
+  [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
+    return queue_.waiting_count(tenant);
+  }
+  [[nodiscard]] std::size_t held_count(const Tenant& tenant) const;
+
+ private:
+  [[nodiscard]] bool may_take(const Tenant& tenant) const;
+  void serve();
+  void release(const Consumer& consumer);
+
+  io::Loop& loop_;
+  const Options options_;
+  std::size_t free_;
+  std::map<Tenant, std::size_t> held_;  // By tenants that hold any.
+  FairQueue<io::OneShot<bool>> queue_;  // Set to whether they have a slot.
+};
+
+}  // namespace hangar::budget

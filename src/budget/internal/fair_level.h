@@ -1,0 +1,139 @@
+// One level of a FairQueue: flows, and which of those that wait is served next.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace hangar::budget::internal {
+
+// A flow's tag says how far it has been served, in virtual time: the time at which it began to
+// wait, and the cost of what it was given since. Time is the greatest tag that was served. A flow
+// that rests with a tag in the future is remembered, because it has had more than its share.
+// `Content` is what the caller keeps of a flow, as long as the flow is known.
+template <class Key, class Content>
+class FairLevel {
+ public:
+  // It begins to wait, or goes on with another rank. Lower ranks are served first, whatever their
+  // tags.
+  void wait(const Key& key, std::uint32_t rank) {
+    const auto flow = take_out(key);
+    if (!flow->second.rank) {
+      flow->second.is_new = flow->second.tag <= time_;
+      flow->second.tag = std::max(flow->second.tag, time_);
+      flow->second.since = ++changes_;
+    }
+    flow->second.rank = rank;
+    put_in(flow);
+  }
+  // It has nothing that waits any more.
+  void rest(const Key& key) {
+    const auto flow = take_out(key);
+    flow->second.rank.reset();
+    put_in(flow);
+    forget();
+  }
+  // It waits, and is served now.
+  void serve(const Key& key, std::uint64_t cost) {
+    time_ = std::max(time_, flows_.at(key).tag);
+    charge(key, cost);
+  }
+  // Cost that became known after the service.
+  void charge(const Key& key, std::uint64_t cost) {
+    const auto flow = take_out(key);
+    flow->second.tag = std::max(flow->second.tag, time_) + std::min(cost, kCostMax);
+    flow->second.is_new = false;
+    flow->second.since = ++changes_;
+    put_in(flow);
+  }
+
+  // Null for one that is not known.
+  [[nodiscard]] Content* find(const Key& key) {
+    const auto flow = flows_.find(key);
+    return flow == flows_.end() ? nullptr : &flow->second.content;
+  }
+  [[nodiscard]] const Content* find(const Key& key) const {
+    const auto flow = flows_.find(key);
+    return flow == flows_.end() ? nullptr : &flow->second.content;
+  }
+  // Makes it known. It waits before anything else is done with this object.
+  [[nodiscard]] Content& operator[](const Key& key) { return flows_[key].content; }
+
+  // Of those that wait, in order: the first result of `pick(key, content)` that is a value.
+  template <class Result, class Pick>
+  [[nodiscard]] std::optional<Result> find_next(Pick pick) const {
+    for (const Place& place : waiting_) {
+      if (std::optional<Result> picked = pick(place.flow->first, place.flow->second.content)) {
+        return picked;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Flows that are known.
+  [[nodiscard]] std::size_t size() const { return flows_.size(); }
+
+ private:
+  // A single cost is far from an overflow: in nanoseconds 18 minutes.
+  static constexpr std::uint64_t kCostMax = std::uint64_t{1} << 40;
+  // Flows that are remembered although they rest: some 150 bytes each.
+  static constexpr std::size_t kRestingMax = 1024;
+
+  struct Flow {
+    std::uint64_t tag = 0;
+    // Among equals those that were not served lately, then the one that waits for longest.
+    bool is_new = false;
+    std::uint64_t since = 0;
+    std::optional<std::uint32_t> rank;  // Nothing: it rests.
+    Content content;
+  };
+  using Flows = std::map<Key, Flow>;
+  struct Place {
+    std::uint32_t rank;
+    std::uint64_t tag;
+    bool is_old;
+    std::uint64_t since;
+    Flows::iterator flow;
+
+    bool operator<(const Place& other) const {
+      return std::tie(rank, tag, is_old, since) <
+             std::tie(other.rank, other.tag, other.is_old, other.since);
+    }
+  };
+
+  static Place place_of(Flows::iterator flow) {
+    return {.rank = flow->second.rank.value_or(0),
+            .tag = flow->second.tag,
+            .is_old = !flow->second.is_new,
+            .since = flow->second.since,
+            .flow = flow};
+  }
+  std::set<Place>& order_of(Flows::iterator flow) {
+    return flow->second.rank ? waiting_ : resting_;
+  }
+  Flows::iterator take_out(const Key& key) {
+    const auto flow = flows_.try_emplace(key).first;
+    order_of(flow).erase(place_of(flow));
+    return flow;
+  }
+  void put_in(Flows::iterator flow) { order_of(flow).insert(place_of(flow)); }
+  void forget() {
+    while (!resting_.empty() && (resting_.begin()->tag <= time_ || resting_.size() > kRestingMax)) {
+      const auto flow = resting_.begin()->flow;
+      resting_.erase(resting_.begin());
+      flows_.erase(flow);
+    }
+  }
+
+  Flows flows_;
+  std::set<Place> waiting_;
+  std::set<Place> resting_;
+  std::uint64_t time_ = 0;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace hangar::budget::internal

@@ -1,0 +1,144 @@
+#include "budget/reservation_queue.h"
+
+#include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::budget {
+namespace {
+
+class ReservationQueueTest : public ::testing::Test {
+ protected:
+  Consumer consumer(std::string namespace_name) {
+    return {.tenant = Tenant::of_namespace(std::move(namespace_name)), .name = "operator/a"};
+  }
+
+  void reserve(std::string namespace_name, std::uint64_t bytes, std::stop_token stop = {}) {
+    loop_.spawn(keep(std::move(namespace_name), bytes, std::move(stop)));
+  }
+
+  void run_ready() {
+    bool done = false;
+    loop_.post([&] { loop_.post([&] { loop_.post([&] { done = true; }); }); });
+    loop_.run_until([&] { return done; });
+  }
+
+  io::Loop loop_;
+  Accounts accounts_{{.host_bytes_max = 100, .tenant_bytes_max = 80}};
+  ReservationQueue queue_{loop_, accounts_};
+  std::multimap<std::string, Reservation> kept_;
+  std::string order_;
+  std::vector<ErrorKind> refused_;
+  std::vector<Shortage> shortages_;
+
+ private:
+  io::Task<void> keep(std::string name, std::uint64_t bytes, std::stop_token stop) {
+    auto reservation = co_await queue_.reserve(
+        consumer(name), bytes, std::move(stop),
+        [this](const Shortage& shortage) { shortages_.push_back(shortage); });
+    if (!reservation) {
+      refused_.push_back(reservation.error().kind());
+      co_return;
+    }
+    order_ += name;
+    kept_.emplace(std::move(name), *std::move(reservation));
+  }
+};
+
+TEST_F(ReservationQueueTest, WhatDoesNotFitWaitsUntilItDoes) {
+  reserve("a", 80);
+  reserve("b", 30);
+  reserve("c", 10);
+  run_ready();
+  EXPECT_EQ(order_, "ac");
+  ASSERT_EQ(shortages_.size(), 1U);
+  EXPECT_EQ(shortages_[0].level, Shortage::Level::Host);
+  EXPECT_EQ(shortages_[0].free_bytes, 20U);
+  EXPECT_EQ(queue_.waiting_count(), 1U);
+
+  kept_.erase("a");
+  run_ready();
+
+  EXPECT_EQ(order_, "acb");
+  EXPECT_EQ(accounts_.held_bytes(), 40U);
+}
+
+TEST_F(ReservationQueueTest, IsFairBetweenTenants) {
+  reserve("a", 80);
+  run_ready();
+  for (int index = 0; index < 3; ++index)
+    reserve("b", 30);
+  reserve("d", 30);
+  run_ready();
+
+  kept_.erase("a");
+  run_ready();
+
+  EXPECT_EQ(order_, "abdb");
+  kept_.clear();
+  run_ready();
+  EXPECT_EQ(order_, "abdbb");
+}
+
+TEST_F(ReservationQueueTest, ATenantAtItsLimitHoldsUpNobody) {
+  reserve("a", 80);
+  reserve("a", 10);
+  reserve("b", 10);
+  run_ready();
+
+  EXPECT_EQ(order_, "ab");
+  kept_.erase("a");
+  run_ready();
+  EXPECT_EQ(order_, "aba");
+}
+
+TEST_F(ReservationQueueTest, RefusesWhatNeverFits) {
+  reserve("a", 81);
+  run_ready();
+
+  EXPECT_EQ(refused_, std::vector{ErrorKind::LimitExceeded});
+}
+
+TEST_F(ReservationQueueTest, AStopEndsTheWait) {
+  std::stop_source stop;
+  reserve("a", 80);
+  reserve("b", 80, stop.get_token());
+  run_ready();
+
+  stop.request_stop();
+  run_ready();
+
+  EXPECT_EQ(refused_, std::vector{ErrorKind::Cancelled});
+  EXPECT_EQ(queue_.waiting_count(), 0U);
+}
+
+TEST_F(ReservationQueueTest, HearsOfWhatAnotherThreadFrees) {
+  reserve("a", 80);
+  run_ready();
+  reserve("b", 80);
+  run_ready();
+  std::jthread other([held = std::move(kept_.begin()->second)]() mutable {
+    ASSERT_TRUE(held.resize(20));
+    ASSERT_TRUE(held.resize(0));
+  });
+
+  loop_.run_until([this] { return order_ == "ab"; });
+  other.join();
+
+  EXPECT_EQ(accounts_.held_bytes(), 80U);
+}
+
+}  // namespace
+}  // namespace hangar::budget

@@ -1,0 +1,67 @@
+#include "cli/setting_flags.h"
+
+#include "base/dns_name.h"
+#include "base/limits.h"
+#include "io/file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+namespace hangar::cli {
+
+int report(const Error& error, int code) {
+  fmt::print(stderr, "hangar: {}\n", error.message());
+  return code;
+}
+
+SettingFlags::SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out) {
+  command.add_option("--config", file_, "YAML file of settings, keys as logLevel");
+  for (const host::Setting& setting : host::settings()) {
+    if (std::ranges::find(left_out, setting.name) != left_out.end()) continue;
+    auto& given = given_.emplace_back(&setting, "");
+    const std::string flag = fmt::format("--{}", setting.name);
+    const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
+    if (setting.is_switch) {
+      command.add_flag(flag + "{true}", given.second, help);
+    } else {
+      command.add_option(flag, given.second, help);
+    }
+  }
+}
+
+Result<host::Config> SettingFlags::resolve() const {
+  host::Config config;
+  if (!file_.empty()) {
+    Result<std::string> text = io::read_file(file_, limits::kObjectBytesMax);
+    if (!text) return std::unexpected(std::move(text).error());
+    Result<> applied = host::apply_file(config, *text);
+    if (!applied) return std::unexpected(std::move(applied).error().in(file_));
+  }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
+  HANGAR_TRY(host::apply_environment(config, [](const char* name) { return std::getenv(name); }));
+  for (const auto& [setting, text] : given_) {
+    if (text.empty()) continue;
+    Result<> set = setting->set(config, text);
+    if (!set) {
+      return std::unexpected(std::move(set).error().in(fmt::format("--{}", setting->name)));
+    }
+  }
+  return config;
+}
+
+// Namespaces are names without dots, and shorter (RFC 1123 labels).
+std::string check_namespace(const std::string& name) {
+  constexpr std::size_t kBytesMax = 63;
+  if (name.empty()) return {};
+  if (is_dns_subdomain(name) && name.size() <= kBytesMax && !name.contains('.')) return {};
+  return fmt::format(
+      "must be a namespace such as my-team: lower case letters, digits and '-', at most {}, "
+      "beginning and ending with a letter or digit",
+      kBytesMax);
+}
+
+}  // namespace hangar::cli

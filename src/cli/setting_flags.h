@@ -1,0 +1,45 @@
+// What the commands share: the settings of host::settings() as flags, and exit codes.
+#pragma once
+
+#include "base/result.h"
+#include "host/config.h"
+
+#include <CLI/CLI.hpp>
+
+#include <deque>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::cli {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+
+// Says it on the standard error, and returns `code`.
+int report(const Error& error, int code);
+
+// The settings of host::settings() as flags of one command. A flag wins over the environment, the
+// environment over the file.
+class SettingFlags {
+ public:
+  // Without the settings `left_out`, whose flags the command needs for itself.
+  explicit SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out = {});
+
+  SettingFlags(const SettingFlags&) = delete;  // The parser has the addresses of its members.
+  SettingFlags& operator=(const SettingFlags&) = delete;
+
+  [[nodiscard]] Result<host::Config> resolve() const;
+
+ private:
+  std::string file_;
+  std::deque<std::pair<const host::Setting*, std::string>> given_;  // Addresses stay valid.
+};
+
+// For an option whose value is a namespace: why it cannot be one, or nothing. An empty one is as
+// none.
+[[nodiscard]] std::string check_namespace(const std::string& name);
+
+}  // namespace hangar::cli

@@ -1,0 +1,149 @@
+#include "cli/tenant_commands.h"
+
+#include "base/dns_name.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "host/log.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+namespace hangar::cli {
+
+namespace {
+
+host::DryRun dry_run_of(const std::string& text) {
+  if (text == "client") return host::DryRun::Client;
+  return text == "server" ? host::DryRun::Server : host::DryRun::None;
+}
+
+host::ManifestFormat format_of(const std::string& text) {
+  if (text == "yaml") return host::ManifestFormat::Yaml;
+  return text == "json" ? host::ManifestFormat::Json : host::ManifestFormat::None;
+}
+
+std::string check_account_name(const std::string& name) {
+  if (is_dns_subdomain(name)) return {};
+  return fmt::format("\"{}\" must be the name of a service account", name);
+}
+
+// Those of a host that a command of a person has no use for.
+SettingFlags settings_of(CLI::App& command) {
+  return SettingFlags(command, {"allow-file-modules", "bind-address", "leader-elect",
+                                "max-concurrent-reconciles", "namespace", "pod"});
+}
+
+void add_namespace(CLI::App& command, std::string& namespace_) {
+  const auto check = [](const std::string& name) {
+    return name.empty() ? std::string("must not be empty") : check_namespace(name);
+  };
+  command.add_option("NAMESPACE", namespace_, "the namespace")->required()->check(check);
+}
+
+void add_host(CLI::App& command, std::string& host) {
+  command.add_option("--host", host,
+                     "the host's service account as namespace:name (default hangar-system:hangar)");
+}
+
+void add_dry_run(CLI::App& command, std::string& dry_run) {
+  command
+      .add_option("--dry-run", dry_run,
+                  "none, client (ask the cluster nothing) or server (default none)")
+      ->check(CLI::IsMember({"none", "client", "server"}));
+}
+
+// Of a Result with something to print.
+template <class T>
+int finish(const Result<T>& result, const std::string& text) {
+  if (!result) {
+    return report(result.error(),
+                  result.error().kind() == ErrorKind::InvalidInput ? kWrongUsage : kFailed);
+  }
+  fmt::print("{}", text);
+  return kDone;
+}
+
+}  // namespace
+
+TenantCommands::TenantCommands(CLI::App& tenant)
+    : allow_(tenant.add_subcommand(
+          "allow", "let hangar act in a namespace; what is not named any more is taken away")),
+      list_(tenant.add_subcommand("list", "print in which namespaces hangar may act")),
+      remove_(tenant.add_subcommand("remove", "let hangar act in a namespace no longer")),
+      allow_settings_(settings_of(*allow_)),
+      list_settings_(settings_of(*list_)),
+      remove_settings_(settings_of(*remove_)) {
+  tenant.require_subcommand(1);
+  add_namespace(*allow_, flags_->namespace_);
+  allow_
+      ->add_option("--service-account", flags_->allow.rights.service_accounts,
+                   "one that hangar may act as, repeatable (default: all of the namespace)")
+      ->check(check_account_name);
+  allow_->add_flag("--cluster-reach", flags_->allow.cluster_reach,
+                   "act for them wherever their own rights reach, and not only in namespaces that "
+                   "are allowed");
+  add_host(*allow_, flags_->host);
+  add_dry_run(*allow_, flags_->dry_run);
+  allow_->add_option("-o,--output", flags_->output, "yaml or json: print what is written")
+      ->check(CLI::IsMember({"yaml", "json"}));
+
+  list_->add_option("-o,--output", flags_->output, "yaml or json (default: a table)")
+      ->check(CLI::IsMember({"yaml", "json"}));
+
+  add_namespace(*remove_, flags_->namespace_);
+  add_host(*remove_, flags_->host);
+  add_dry_run(*remove_, flags_->dry_run);
+}
+
+int TenantCommands::run() const {
+  if (allow_->parsed()) return allow();
+  return list_->parsed() ? list() : remove();
+}
+
+int TenantCommands::allow() const {
+  const Result<host::Config> config = allow_settings_.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  Result<host::ServiceAccount> host = host::parse_service_account(flags_->host);
+  if (!host) return report(std::move(host).error().in("--host"), kWrongUsage);
+  host::AllowTenantOptions options = flags_->allow;
+  options.rights.namespace_ = flags_->namespace_;
+  options.rights.features = config->features;
+  options.rights.host = *std::move(host);
+  options.dry_run = dry_run_of(flags_->dry_run);
+  options.format = format_of(flags_->output);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<host::TenantOutput> output =
+      host::allow_tenant(*config, options, Log(*sink, "tenant"));
+  if (output && !output->warning.empty()) {
+    fmt::print(stderr, "hangar: warning: {}\n", output->warning);
+  }
+  return finish(output, output ? output->text : std::string());
+}
+
+int TenantCommands::list() const {
+  const Result<host::Config> config = list_settings_.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> text =
+      host::list_tenants(*config, format_of(flags_->output), Log(*sink, "tenant"));
+  return finish(text, text ? *text : std::string());
+}
+
+int TenantCommands::remove() const {
+  const Result<host::Config> config = remove_settings_.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  Result<host::ServiceAccount> host = host::parse_service_account(flags_->host);
+  if (!host) return report(std::move(host).error().in("--host"), kWrongUsage);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Result<std::string> text = host::remove_tenant(*config,
+                                                       {.namespace_ = flags_->namespace_,
+                                                        .host = *std::move(host),
+                                                        .dry_run = dry_run_of(flags_->dry_run)},
+                                                       Log(*sink, "tenant"));
+  return finish(text, text ? *text : std::string());
+}
+
+}  // namespace hangar::cli

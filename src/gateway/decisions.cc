@@ -1,0 +1,67 @@
+#include "gateway/decisions.h"
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "gateway/caller.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace hangar::gateway {
+
+DecisionPtr Decisions::find(const Question& question, Instant now) const {
+  const auto of_tenant = by_tenant_.find(tenant_of(question.identity));
+  if (of_tenant == by_tenant_.end()) return nullptr;
+  const auto known = of_tenant->second.find(question);
+  if (known == of_tenant->second.end()) return nullptr;
+  const DecisionPtr& decision = known->second;
+  return decision->is_pending || now < decision->until ? decision : nullptr;
+}
+
+bool Decisions::keep(const Question& question, DecisionPtr decision, Instant now) {
+  OfTenant& of_tenant = by_tenant_[tenant_of(question.identity)];
+  const auto is_full = [&] {
+    return of_tenant.size() >= kDecisionsPerTenantMax || size_ >= limits::kGatewayDecisionsMax;
+  };
+  const auto known = of_tenant.find(question);
+  if (known != of_tenant.end()) {
+    known->second = std::move(decision);
+    return true;
+  }
+  if (is_full()) {
+    erase_if(of_tenant, [now](const Decision& one) { return now >= one.until; });
+  }
+  // Asking again is better than growing.
+  if (is_full()) {
+    erase_if(of_tenant, [](const Decision& /*one*/) { return true; });
+  }
+  if (is_full()) return false;
+  of_tenant.emplace(question, std::move(decision));
+  ++size_;
+  return true;
+}
+
+void Decisions::drop(const Question& question, const DecisionPtr& decision) {
+  const auto of_tenant = by_tenant_.find(tenant_of(question.identity));
+  if (of_tenant == by_tenant_.end()) return;
+  const auto known = of_tenant->second.find(question);
+  if (known == of_tenant->second.end() || known->second != decision) return;
+  of_tenant->second.erase(known);
+  --size_;
+}
+
+void Decisions::forget_old(Instant now) {
+  for (auto& [tenant, of_tenant] : by_tenant_)
+    erase_if(of_tenant, [now](const Decision& one) { return now >= one.until; });
+  std::erase_if(by_tenant_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+// Those that are pending stay: somebody waits for them.
+void Decisions::erase_if(OfTenant& of_tenant, const auto& is_dropped) {
+  size_ -= std::erase_if(of_tenant, [&is_dropped](const auto& entry) {
+    return !entry.second->is_pending && is_dropped(*entry.second);
+  });
+}
+
+}  // namespace hangar::gateway

@@ -1,0 +1,77 @@
+#include "gateway/slices.h"
+
+#include "base/assert.h"
+#include "base/result.h"
+#include "budget/consumer.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace hangar::gateway {
+
+Slices::Slices(io::Loop& loop) : state_(std::make_shared<State>(loop)) {}
+
+Slices::~Slices() {
+  HANGAR_ASSERT(state_->waiting.is_empty(), "a task would wait for ever");
+}
+
+Slices::Job Slices::begin(const std::string& tenant) {
+  return {state_, {.tenant = budget::Tenant::of_namespace(tenant), .name = "answers"}};
+}
+
+io::Task<Result<>> Slices::Job::turn(std::stop_token stop) {
+  return wait(state_, consumer_, std::exchange(has_begun_, true), std::move(stop));
+}
+
+void Slices::Job::add(std::size_t bytes) {
+  state_->used_bytes += bytes;
+  state_->schedule();
+}
+
+bool Slices::Job::is_over() const {
+  return state_->used_bytes >= kSliceBytes;
+}
+
+io::Task<Result<>> Slices::wait(std::shared_ptr<State> state, budget::Consumer consumer,
+                                bool has_begun, std::stop_token stop) {
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+  if (state->waiting.is_empty() && state->used_bytes < kSliceBytes) co_return Result<>();
+
+  const io::OneShot<bool> waiter(state->loop);
+  const auto ticket =
+      state->waiting.push(consumer, waiter, {.cost = kSliceBytes, .rank = has_begun ? 0U : 1U});
+  if (!ticket) co_return std::unexpected(ticket.error());
+  state->schedule();
+  const std::stop_callback on_stop(stop, [&] {
+    if (state->waiting.remove(consumer, *ticket)) waiter.set(false);
+  });
+  if (!co_await waiter.wait()) co_return fail(ErrorKind::Cancelled, "stopping");
+  co_return Result<>();
+}
+
+void Slices::State::schedule() {
+  if (std::exchange(is_scheduled, true)) return;
+  loop.post([self = shared_from_this()] { self->on_round(); });
+}
+
+void Slices::State::on_round() {
+  is_scheduled = false;
+  used_bytes = 0;
+  if (served) waiting.done(*std::exchange(served, std::nullopt));
+  auto next = waiting.pop();
+  if (!next) return;
+  served = std::move(next->consumer);
+  next->item.set(true);
+  // The next round comes after the work that was just let go on.
+  schedule();
+}
+
+}  // namespace hangar::gateway

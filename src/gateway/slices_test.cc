@@ -1,0 +1,124 @@
+#include "gateway/slices.h"
+
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::gateway {
+namespace {
+
+// What happened on the loop, in order: slices of work by the name of their job, and rounds.
+class SlicesTest : public ::testing::Test {
+ protected:
+  static io::Task<void> work(SlicesTest& test, std::string tenant, std::string name,
+                             std::size_t slices, std::stop_token stop) {
+    Slices::Job job = test.slices_->begin(std::move(tenant));
+    for (std::size_t index = 0; index < slices; ++index) {
+      if (!co_await job.turn(stop)) {
+        test.happened_.push_back(name + " cancelled");
+        break;
+      }
+      test.happened_.push_back(name);
+      for (int part = 0; part < 4; ++part) {
+        EXPECT_FALSE(job.is_over());
+        job.add(kSliceBytes / 4);
+      }
+      EXPECT_TRUE(job.is_over());
+    }
+    --test.running_;
+  }
+
+  void start(std::string tenant, std::string name, std::size_t slices, std::stop_token stop = {}) {
+    ++running_;
+    loop_.spawn(work(*this, std::move(tenant), std::move(name), slices, std::move(stop)));
+  }
+  void run() {
+    loop_.run_until([this] { return running_ == 0; });
+  }
+
+  io::Loop loop_;
+  std::optional<Slices> slices_{loop_};
+  std::vector<std::string> happened_;
+  int running_ = 0;
+};
+
+TEST_F(SlicesTest, OthersHaveTheirTurnBetweenTwoSlices) {
+  // Somebody who needs the loop all the time, as the Lease does.
+  bool is_over = false;
+  std::function<void()> tick = [&] {
+    happened_.emplace_back("round");
+    if (!is_over) loop_.post([&] { tick(); });
+  };
+  loop_.post([&] { tick(); });
+  for (const char* tenant : {"a", "b", "c"})
+    for (int index = 0; index < 20; ++index)
+      start(tenant, "slice", 5);
+  run();
+  is_over = true;
+  loop_.run_until([&] { return happened_.back() == "round"; });
+
+  int longest = 0;
+  int row = 0;
+  for (const std::string& what : happened_) {
+    row = what == "slice" ? row + 1 : 0;
+    longest = std::max(longest, row);
+  }
+  EXPECT_LE(longest, 1);
+  EXPECT_EQ(std::ranges::count(happened_, "slice"), 3 * 20 * 5);
+}
+
+TEST_F(SlicesTest, TenantsTakeTurnsHoweverManyJobsOneHas) {
+  for (int index = 0; index < 50; ++index)
+    start("greedy", "greedy", 10);
+  start("modest", "modest", 3);
+  run();
+  const auto last = std::ranges::find(happened_.rbegin(), happened_.rend(), "modest").base();
+  EXPECT_LE(last - happened_.begin(), 2 * 3 + 2);
+}
+
+TEST_F(SlicesTest, OneJobOfATenantIsDoneBeforeTheNextBegins) {
+  for (const char* name : {"1", "2", "3"})
+    start("a", name, 3);
+  run();
+  EXPECT_EQ(happened_, (std::vector<std::string>{"1", "1", "1", "2", "2", "2", "3", "3", "3"}));
+}
+
+TEST_F(SlicesTest, WhoDoesNotWaitAnyMoreLosesItsPlace) {
+  std::stop_source stop;
+  start("a", "first", 2);
+  start("a", "gone", 2, stop.get_token());
+  start("b", "other", 2);
+  stop.request_stop();
+  run();
+  EXPECT_EQ(std::ranges::count(happened_, "gone cancelled"), 1);
+  EXPECT_EQ(std::ranges::count(happened_, "gone"), 0);
+  EXPECT_EQ(std::ranges::count(happened_, "first"), 2);
+  EXPECT_EQ(std::ranges::count(happened_, "other"), 2);
+}
+
+TEST_F(SlicesTest, WhatFitsIntoOneSliceWaitsForNobody) {
+  bool has_run = false;
+  const auto little = [](Slices& slices, bool& done) -> io::Task<void> {
+    Slices::Job job = slices.begin("a");
+    EXPECT_TRUE((co_await job.turn({})).has_value());
+    job.add(1000);
+    done = true;
+  };
+  loop_.spawn(little(*slices_, has_run));
+  EXPECT_TRUE(has_run);
+  loop_.run_until([] { return true; });
+}
+
+}  // namespace
+}  // namespace hangar::gateway

@@ -1,0 +1,120 @@
+#include "host/loop_watch.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+// A turn ought to take 2 ms at most. One of so long is a bug, or a machine without processor time,
+// and worth a line.
+constexpr std::chrono::milliseconds kLongTurn{500};
+
+constexpr std::chrono::seconds kLookPeriod{1};
+
+// A turn that goes on is told of after so many looks, and each time that it has gone on as long
+// again.
+constexpr std::int64_t kFirstReport = 2;
+
+std::vector<double> turn_buckets() {
+  return {0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+}
+
+double in_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::int64_t in_milliseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+bool is_power_of_two(std::int64_t number) {
+  return (number & (number - 1)) == 0;
+}
+
+}  // namespace
+
+LoopWatch::LoopWatch(io::Loop& main, Metrics& metrics, Log log)
+    : main_(main), log_(std::move(log)) {
+  Histogram& turns =
+      metrics.histogram("hangar_loop_turn_seconds",
+                        "How long the main loop took for one turn: what holds it up holds up "
+                        "everybody.",
+                        turn_buckets());
+  Counter& exceptions = metrics.counter("hangar_loop_exceptions_total",
+                                        "Tasks that an unexpected exception has ended.");
+  main.observe({.on_turn =
+                    [this, &turns](Duration took, std::string_view activity) {
+                      turns.observe(in_seconds(took));
+                      if (took < kLongTurn) return;
+                      log_.warning("a turn of the main loop took long",
+                                   {{"for", activity}, {"took_ms", in_milliseconds(took)}});
+                    },
+                .on_exception =
+                    [this, &exceptions](const Error& error, std::string_view activity) {
+                      exceptions.add();
+                      log_.error("a task was ended by an exception",
+                                 {{"for", activity}, {"error", error.message()}});
+                    }});
+}
+
+void LoopWatch::start(io::Loop& watching, Duration dead_after,
+                      std::function<void(std::string why)> on_dead) {
+  watching_ = &watching;
+  looks_until_dead_ = dead_after / kLookPeriod;
+  on_dead_ = std::move(on_dead);
+  look_later();
+}
+
+Result<> LoopWatch::check() const {
+  if (why_dead_.empty()) return {};
+  return fail(ErrorKind::Unavailable, why_dead_);
+}
+
+void LoopWatch::look_later() {
+  timer_ = watching_->after(kLookPeriod, [this] {
+    look();
+    look_later();
+  });
+}
+
+void LoopWatch::look() {
+  const std::optional<io::Loop::RunningTurn> turn = main_.running_turn();
+  const Instant began = turn ? turn->began : Instant();
+  const bool has_answered = answered_ == asked_;
+  if (has_answered || began != turn_began_) {
+    turn_began_ = began;
+    looks_ = 0;
+    if (!has_answered) return;
+    ++asked_;
+    main_.post([this] { ++answered_; });
+    return;
+  }
+  ++looks_;
+  const std::string activity = turn ? turn->activity : "";
+  if (looks_ >= kFirstReport && is_power_of_two(looks_)) {
+    log_.warning("the main loop is held up",
+                 {{"for", activity}, {"held_ms", in_milliseconds(looks_ * kLookPeriod)}});
+  }
+  if (looks_ < looks_until_dead_ || !why_dead_.empty()) return;
+  why_dead_ =
+      fmt::format("the main loop has not come back for {}{}{}",
+                  to_go_duration(looks_ * kLookPeriod), activity.empty() ? "" : " from ", activity);
+  on_dead_(why_dead_);
+}
+
+}  // namespace hangar::host

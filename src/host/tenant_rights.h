@@ -1,0 +1,76 @@
+// The Role and the RoleBinding that let hangar act in one namespace.
+//
+// deploy/chart/templates/_rights.tpl has the same rules; tests/e2e/test_tenants.py compares them.
+#pragma once
+
+#include "base/result.h"
+#include "host/config.h"
+#include "json/value.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::host {
+
+// Marks Roles and RoleBindings that let a hangar act, whoever wrote them.
+inline constexpr std::string_view kTenantLabel = "hangar.dev/tenant";
+
+enum class Impersonation : std::uint8_t {
+  // By the verbs impersonate:serviceaccount and impersonate-on:serviceaccount:<verb>: the right
+  // reaches no further than the namespaces that have such a Role. Kubernetes 1.36 and later.
+  Constrained,
+  // By the verb impersonate: as far as the rights of the service accounts themselves reach.
+  Legacy,
+};
+
+struct ServiceAccount {
+  std::string namespace_;
+  std::string name;
+  auto operator<=>(const ServiceAccount&) const = default;
+};
+
+// "namespace:name", as kubectl create rolebinding has it.
+[[nodiscard]] Result<ServiceAccount> parse_service_account(std::string_view text);
+
+struct TenantRights {
+  std::string namespace_;
+  std::vector<std::string> service_accounts = {};  // Who may be acted as. Empty: all of them.
+  Impersonation impersonation = Impersonation::Constrained;
+  std::vector<Feature> features = {};  // Empty: all of them.
+  ServiceAccount host;                 // Who gets the right.
+};
+
+// Of both objects: hangar:tenant:<host's namespace>:<host's name>. Each host has its own.
+[[nodiscard]] std::string tenant_role_name(const ServiceAccount& host);
+
+[[nodiscard]] json::Value tenant_role(const TenantRights& rights);
+[[nodiscard]] json::Value tenant_role_binding(const TenantRights& rights);
+
+// InvalidInput for the host's own namespace, unless service accounts other than the host's are
+// named: an Operator there could name the host's, and act with all of the host's rights.
+[[nodiscard]] Result<> check_tenant(const TenantRights& rights);
+
+// Whether a server of that version (as /version has it) knows constrained impersonation.
+[[nodiscard]] bool knows_constrained_impersonation(const json::Value& version);
+
+// What a Role and a RoleBinding in the cluster allow.
+struct TenantRow {
+  std::string namespace_;
+  std::set<std::string> service_accounts;  // Empty: all of them; see acts.
+  bool acts = false;                       // False: the Role has no right to act as anybody.
+  Impersonation impersonation = Impersonation::Constrained;
+  ServiceAccount host;
+  std::string source;  // "hangar tenant", or what app.kubernetes.io/managed-by says: "Helm".
+};
+
+// One row for each RoleBinding whose Role is there, in the order of their namespaces. Objects
+// without kTenantLabel, and those that make no sense, are left out.
+[[nodiscard]] std::vector<TenantRow> tenant_rows(const std::vector<json::Value>& roles,
+                                                 const std::vector<json::Value>& bindings);
+[[nodiscard]] std::string tenant_table(const std::vector<TenantRow>& rows);
+[[nodiscard]] json::Value tenant_document(const std::vector<TenantRow>& rows);
+
+}  // namespace hangar::host

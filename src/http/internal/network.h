@@ -1,0 +1,27 @@
+// Ranges of addresses, IPv4 ones as the IPv4-mapped ones of IPv6, so that there is one kind.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hangar::http::internal {
+
+using AddressBytes = std::array<std::uint8_t, 16>;
+
+// Nothing for what is not an address in its usual form ("10.0.0.1", "fd00::1").
+[[nodiscard]] std::optional<AddressBytes> parse_address(std::string_view text);
+
+struct Network {
+  AddressBytes bytes{};
+  unsigned prefix_length = 0;  // Of 128 bits.
+
+  [[nodiscard]] bool contains(const AddressBytes& address) const;
+  [[nodiscard]] bool is_one_address() const { return prefix_length == 128; }
+};
+
+// "10.0.0.0/8", "fd00::/8", or an address: a network of one. Nothing for anything else.
+[[nodiscard]] std::optional<Network> parse_network(std::string_view text);
+
+}  // namespace hangar::http::internal

@@ -1,0 +1,31 @@
+// Which proxy a request goes through, as curl(1) reads the environment. The host decides it rather
+// than libcurl, because it is the proxy's name that has to be resolved then.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace hangar::http::internal {
+
+class ProxyEnvironment {
+ public:
+  // `variable` gives a variable's value, or "".
+  explicit ProxyEnvironment(const std::function<std::string(const char*)>& variable);
+  // http_proxy (not in capitals: a CGI server sets that from a header), https_proxy, all_proxy and
+  // no_proxy, or these in capitals, of this process.
+  [[nodiscard]] static ProxyEnvironment of_process();
+
+  // The proxy's URL for a request to `host` (without brackets); empty: none.
+  [[nodiscard]] const std::string& proxy_for(std::string_view scheme, std::string_view host) const;
+
+ private:
+  [[nodiscard]] bool is_exempt(std::string_view host) const;
+
+  std::string http_;
+  std::string https_;
+  std::string no_proxy_;
+  std::string none_;
+};
+
+}  // namespace hangar::http::internal

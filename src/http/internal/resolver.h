@@ -1,0 +1,103 @@
+// Addresses of host names, by c-ares on the loop (ADR 0021): a name server that does not answer
+// costs the requests that wait for it, never the loop, and one requester's names never another's.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <cstddef>
+#include <deque>
+#include <expected>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hangar::http::internal {
+
+// IPv6 and IPv4 in text form, in the order in which they should be tried (RFC 6724).
+using Addresses = std::vector<std::string>;
+
+// Loop thread only. Reads /etc/resolv.conf, /etc/nsswitch.conf and /etc/hosts for each lookup, so
+// that a change counts from the next one on.
+class Resolver {
+ public:
+  // `servers`: name servers in place of those of /etc/resolv.conf, "address:port" with commas in
+  // between. Empty: those.
+  Resolver(io::Loop& loop, std::string servers);
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+  ~Resolver();
+
+  struct Question {
+    std::string name;
+    // Lookups, queue and cache are separate for each requester. Empty: the host itself, whose
+    // lookups never wait for a place.
+    std::string requester;
+    Duration patience{};
+  };
+  // At least one address. An answer is used again for as long as its TTL says, at most 30 s; while
+  // the name servers do not answer, for up to an hour. Errors: Unavailable (no such name, no answer
+  // within `patience`), Cancelled.
+  [[nodiscard]] static io::Task<Result<Addresses>> resolve(std::shared_ptr<Resolver> self,
+                                                           Question question, std::stop_token stop);
+
+  // Every question ends with Cancelled, also those asked from here on.
+  void stop();
+
+  [[nodiscard]] std::size_t lookup_count() const;
+
+ private:
+  class Lookup;
+  struct Answer {
+    Addresses addresses;
+    Duration time_to_live{};
+  };
+  struct Failure {
+    std::string text;
+    bool is_authoritative = false;  // The name does not exist: an old answer is void.
+  };
+  using Waiter = io::OneShot<Result<Addresses>>;
+
+  struct Name {
+    std::vector<Waiter> waiters;
+    std::shared_ptr<Lookup> lookup;  // Null: none is under way.
+    bool is_queued = false;
+    Addresses known;  // The last answer.
+    Instant fresh_until{};
+    Instant stale_until{};
+
+    [[nodiscard]] bool is_idle() const { return lookup == nullptr && !is_queued; }
+  };
+  using Names = std::map<std::string, Name>;
+  struct Requester {
+    Names names;
+    std::deque<std::string> queue;  // Names that wait for a place.
+    std::size_t running = 0;
+  };
+
+  struct Asked {
+    Waiter waiter;
+    Addresses known;  // An old answer, if there is one.
+  };
+  [[nodiscard]] Asked ask(const Question& question);
+  void start_next();
+  void start(const std::string& requester, const std::string& name);
+  void on_answer(const std::string& requester, const std::string& name,
+                 std::expected<Answer, Failure> answer);
+  static void forget_old(Names& names, Instant now);
+
+  io::Loop& loop_;
+  const std::string servers_;
+  std::map<std::string, Requester> requesters_;
+  std::string served_last_;  // The requester whose turn was last.
+  std::size_t tenant_lookups_ = 0;
+  Instant next_sweep_{};
+  bool is_stopped_ = false;
+};
+
+}  // namespace hangar::http::internal

@@ -1,0 +1,64 @@
+// On whose behalf a module is fetched, and which ConfigMaps that lets the host read.
+//
+// The host reads ConfigMaps with rights of its own, which reach further than those of its tenants.
+// So a read takes a ConfigMapAccess, which only a Requester can give, and only for namespaces that
+// it may name: text that was parsed wrongly somewhere cannot lead to another namespace's ConfigMap.
+#pragma once
+
+#include "base/result.h"
+#include "budget/consumer.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::modules {
+
+// The right to read ConfigMaps of one namespace.
+class ConfigMapAccess {
+ public:
+  [[nodiscard]] const std::string& namespace_name() const { return namespace_; }
+
+ private:
+  friend class Requester;
+  explicit ConfigMapAccess(std::string namespace_name) : namespace_(std::move(namespace_name)) {}
+
+  std::string namespace_;
+};
+
+class Requester {
+ public:
+  // An object in a namespace. Its author may name what a Pod there may: ConfigMaps of that
+  // namespace and no other.
+  [[nodiscard]] static Requester in_namespace(std::string namespace_name) {
+    return Requester(std::move(namespace_name));
+  }
+  // A cluster-scoped object, which only an administrator can create, or a person at the command
+  // line: any namespace.
+  [[nodiscard]] static Requester cluster_wide() { return Requester(std::nullopt); }
+
+  // Under what its proofs of access are remembered: requesters with one id may run what each of
+  // them was given. A namespace, or "*", which no namespace is called.
+  [[nodiscard]] std::string id() const { return namespace_.value_or("*"); }
+
+  // The namespace of the first kind, whose authors are strangers to the administrator; empty: the
+  // second.
+  [[nodiscard]] std::string tenant() const { return namespace_.value_or(std::string()); }
+
+  // For fair shares: the namespace, or the cluster. `name`: which of its consumers.
+  [[nodiscard]] budget::Consumer consumer(std::string name) const {
+    return {.tenant = budget::Tenant::of_namespace(tenant()), .name = std::move(name)};
+  }
+
+  // Denied for a namespace that this requester may not name.
+  [[nodiscard]] Result<ConfigMapAccess> config_maps_of(std::string_view namespace_name) const;
+
+ private:
+  explicit Requester(std::optional<std::string> namespace_name)
+      : namespace_(std::move(namespace_name)) {}
+
+  std::optional<std::string> namespace_;  // Without: cluster-wide.
+};
+
+}  // namespace hangar::modules

@@ -1,0 +1,476 @@
+#include "modules/supply.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "modules/config_map.h"
+#include "modules/fetcher.h"
+#include "modules/internal/sha256.h"
+#include "modules/module_store.h"
+#include "modules/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::modules {
+
+namespace {
+
+// A source that failed is left alone for so long, and twice as long after each further failure: at
+// first about as long as a deployment of its server takes, at last as long as between two looks.
+constexpr std::chrono::seconds kRetryFirst{1};
+constexpr std::chrono::minutes kRetryMax{5};
+
+// How often a listener hears that more bytes have come: each time costs a write of a status.
+constexpr std::chrono::seconds kToldEvery{5};
+
+// An answer, and what was made, is kept for as long as a busy host may take to come for it. Who
+// comes later costs another look.
+constexpr std::chrono::seconds kAnswerKept{30};
+
+std::string key_of(const Wish& wish) {
+  const auto text_of = [](const Source& source) {
+    return fmt::format("{}\n{}\n{}", source.reference, source.sha256, source.insecure);
+  };
+  // A digest, because references may have passwords in them.
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}", wish.requester.id(), text_of(wish.module),
+                                wish.plugin ? text_of(*wish.plugin) : "", wish.pinned_sha256,
+                                static_cast<int>(wish.content)));
+}
+
+Duration retry_after(std::uint32_t failures) {
+  constexpr std::uint32_t kDoublingsMax = 16;
+  return std::min<Duration>(kRetryFirst * (1U << std::min(failures, kDoublingsMax)), kRetryMax);
+}
+
+// "fetching, 3 of 4 MiB" -> "fetching"
+std::string_view stage_of(std::string_view doing) {
+  return doing.substr(0, doing.find(','));
+}
+
+}  // namespace
+
+std::optional<std::string> Maker::missing_plugin(const std::string& /*bytes*/) const {
+  return std::nullopt;
+}
+
+Result<std::string> Maker::join(const std::string& /*bytes*/, const std::string& /*plugin*/) const {
+  return fail(ErrorKind::InvalidInput, "a module of this kind has no plugin");
+}
+
+io::Task<Result<std::string>> Maker::recall(Requester /*requester*/, std::string sha256,
+                                            std::stop_token /*stop*/) {
+  co_return fail(ErrorKind::NotFound, fmt::format("there is no copy of sha256:{}", sha256));
+}
+
+struct Supply::Entry {
+  explicit Entry(Wish wish_in) : wish(std::move(wish_in)) {}
+
+  const Wish wish;
+  Instant asked;
+  std::map<std::string, std::function<void()>> listeners;
+
+  // The look that is under way.
+  bool is_working = false;
+  std::string doing;
+  Instant told;
+  std::stop_source stop;
+  io::Loop::Timer patience;
+  bool is_overdue = false;  // What was supplied last is an answer although it goes on.
+
+  // The last look.
+  std::optional<Instant> looked;
+  std::optional<Supplied> supplied;
+  std::optional<Error> error;
+  std::uint32_t failures = 0;
+  Instant retry_at;
+};
+
+Supply::Supply(Parts parts) : parts_(std::move(parts)), making_(parts_.loop), ended_(parts_.loop) {}
+
+Supply::~Supply() = default;
+
+Supply::Answer Supply::ask(const Wish& wish, Instant since, Listener listener) {
+  if (std::optional<Supplied> pinned = find_pinned(wish)) {
+    leave(listener.name);
+    Answer answer;
+    answer.supplied = std::move(pinned);
+    return answer;
+  }
+  std::shared_ptr<Entry>& slot = entries_[key_of(wish)];
+  if (!slot) slot = std::make_shared<Entry>(wish);
+  const std::shared_ptr<Entry> entry = slot;
+  if (const auto other = waiting_.find(listener.name);
+      other != waiting_.end() && other->second != entry) {
+    leave(listener.name);
+  }
+  const Instant now = io::Loop::now();
+  entry->asked = now;
+  const bool is_due = !entry->looked || *entry->looked < since ||
+                      (entry->error ? entry->retry_at <= now : !entry->supplied);
+  if (!entry->is_working && is_due) begin(entry);
+
+  Answer answer;
+  if (entry->is_working) {
+    answer.waits_for = entry->doing;
+    if (entry->is_overdue) answer.supplied = entry->supplied;
+    waiting_[listener.name] = entry;
+    entry->listeners.insert_or_assign(std::move(listener.name), std::move(listener.changed));
+  } else {
+    waiting_.erase(listener.name);
+    entry->listeners.erase(listener.name);
+    answer.supplied = entry->supplied;
+    answer.error = entry->error;
+    if (entry->error) answer.retry_in = std::max<Duration>(entry->retry_at - now, Duration(0));
+  }
+  return answer;
+}
+
+std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
+  if (wish.pinned_sha256.empty() || !is_proven(wish.requester.id(), wish.pinned_sha256)) {
+    return std::nullopt;
+  }
+  Product product = parts_.maker.find(wish.pinned_sha256);
+  if (!product) return std::nullopt;
+  return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
+}
+
+// A workflow asks at each of its steps, and the store looks through all that it knows.
+bool Supply::is_proven(const std::string& requester, const std::string& sha256) {
+  const std::pair<std::string, std::string> proof{requester, sha256};
+  if (proven_.contains(proof)) return true;
+  if (!parts_.store.is_proven(requester, sha256)) return false;
+  if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // Costs looking again.
+  proven_.insert(proof);
+  return true;
+}
+
+void Supply::leave(std::string_view listener) {
+  const auto found = waiting_.find(listener);
+  if (found == waiting_.end()) return;
+  const std::shared_ptr<Entry> entry = found->second;
+  entry->listeners.erase(found->first);
+  waiting_.erase(found);
+  if (entry->is_working && entry->listeners.empty()) entry->stop.request_stop();
+}
+
+io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop) {
+  const Instant since = io::Loop::now();
+  const std::string name = fmt::format("get {}", ++get_count_);
+  while (true) {
+    const io::OneShot<bool> changed(parts_.loop);
+    const Answer answer =
+        ask(wish, since, {.name = name, .changed = [changed] { changed.set(true); }});
+    if (answer.error) co_return std::unexpected(*answer.error);
+    if (answer.is_final()) co_return *answer.supplied;
+    const std::stop_callback on_stop(stop, [&changed] { changed.set(false); });
+    if (!co_await changed.wait()) {
+      leave(name);
+      co_return fail(ErrorKind::Cancelled, "stopping");
+    }
+  }
+}
+
+io::Task<void> Supply::stop() {
+  for (const auto& [key, entry] : entries_)
+    entry->stop.request_stop();
+  while (working_ > 0)
+    (void)co_await ended_.wait({});
+}
+
+void Supply::begin(const std::shared_ptr<Entry>& entry) {
+  entry->is_working = true;
+  entry->is_overdue = false;
+  entry->doing = "asking for the module";
+  entry->looked = entry->told = io::Loop::now();
+  entry->stop = std::stop_source();
+  entry->patience = parts_.loop.after(parts_.patience, [this, weak = std::weak_ptr<Entry>(entry)] {
+    if (std::shared_ptr<Entry> waiting = weak.lock()) {
+      parts_.loop.spawn(work_without_source(std::move(waiting)));
+    }
+  });
+  if (++working_ == 1) sweep_timer_ = parts_.loop.after(kAnswerKept, [this] { sweep(); });
+  parts_.loop.spawn(work(entry));
+}
+
+io::Task<void> Supply::work(std::shared_ptr<Entry> entry) {
+  Result<Supplied> result =
+      entry->wish.pinned_sha256.empty() ? co_await load(entry) : co_await load_pinned(entry);
+  settle(*entry, std::move(result));
+  --working_;
+  ended_.notify_all();
+}
+
+io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
+  const Wish& wish = entry->wish;
+  const Result<Reference> reference = Reference::parse(wish.module.reference);
+  if (!entry->is_working || !reference || wish.plugin || !wish.pinned_sha256.empty()) co_return;
+  // The source may answer meanwhile, and be asked once more.
+  const auto is_still_overdue = [&entry, look = entry->looked] {
+    return entry->is_working && entry->looked == look && !entry->stop.stop_requested();
+  };
+  ++working_;
+  if (!entry->supplied) {
+    const std::optional<Resolution> known = parts_.fetcher.known(
+        wish.requester, *reference,
+        {.expected_sha256 = wish.module.sha256, .insecure = wish.module.insecure});
+    if (known && parts_.allow_list.check(*reference)) {
+      Result<Product> product = co_await make(entry, known->sha256, nullptr);
+      if (product && is_still_overdue()) {
+        entry->supplied = Supplied{
+            .product = *std::move(product), .sha256 = known->sha256, .resolved = known->resolved};
+      }
+    }
+  }
+  if (entry->supplied && is_still_overdue()) {
+    entry->is_overdue = true;
+    tell(*entry);
+  }
+  --working_;
+  ended_.notify_all();
+}
+
+void Supply::settle(Entry& entry, Result<Supplied> result) {
+  entry.patience.cancel();
+  entry.is_working = false;
+  entry.is_overdue = false;
+  entry.doing.clear();
+  if (result) {
+    entry.supplied = *std::move(result);
+    entry.error.reset();
+    entry.failures = 0;
+  } else if (result.error().kind() == ErrorKind::Cancelled) {
+    entry.looked.reset();  // As if it had never begun: who asks now begins anew.
+  } else {
+    entry.supplied.reset();
+    entry.retry_at = io::Loop::now() + retry_after(entry.failures++);
+    entry.error = std::move(result).error();
+  }
+  tell(entry);
+  for (const auto& [name, changed] : std::exchange(entry.listeners, {}))
+    waiting_.erase(name);
+}
+
+void Supply::say(Entry& entry, std::string doing) {
+  const bool is_news = stage_of(doing) != stage_of(entry.doing);
+  entry.doing = std::move(doing);
+  if (is_news || entry.told + kToldEvery <= io::Loop::now()) tell(entry);
+}
+
+void Supply::tell(Entry& entry) {
+  entry.told = io::Loop::now();
+  for (const auto& [name, changed] : entry.listeners)
+    parts_.loop.post(changed);
+}
+
+void Supply::sweep() {
+  const Instant now = io::Loop::now();
+  std::erase_if(entries_, [now](const auto& entry) {
+    return !entry.second->is_working && entry.second->asked + kAnswerKept <= now;
+  });
+  if (!entries_.empty()) sweep_timer_ = parts_.loop.after(kAnswerKept, [this] { sweep(); });
+}
+
+io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
+  const Wish& wish = entry->wish;
+  const std::string& sha256 = wish.pinned_sha256;
+  const std::string doing = fmt::format("module sha256:{}", sha256);
+  Result<Product> product = fail(ErrorKind::NotFound, "");
+  if (is_proven(wish.requester.id(), sha256)) {
+    product = co_await make(entry, sha256, nullptr);
+  }
+  if (!product && product.error().kind() == ErrorKind::NotFound) {
+    Result<std::string> copy =
+        co_await parts_.maker.recall(wish.requester, sha256, entry->stop.get_token());
+    if (copy) {
+      // Whatever it says that it is, it is stored as nothing else than what it is.
+      const Result<> kept =
+          co_await parts_.workers.run([&store = parts_.store, requester = wish.requester.id(),
+                                       sha256, copy = *std::move(copy)]() mutable -> Result<> {
+            HANGAR_TRY(store.accept(sha256, std::move(copy)));
+            return store.grant(requester, sha256);
+          });
+      if (kept) product = co_await make(entry, sha256, nullptr);
+    } else if (copy.error().kind() == ErrorKind::Unavailable ||
+               copy.error().kind() == ErrorKind::Cancelled) {
+      co_return std::unexpected(std::move(copy).error());
+    }
+  }
+  if (product) {
+    co_return Supplied{.product = *std::move(product), .sha256 = sha256, .resolved = {}};
+  }
+  if (product.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(std::move(product).error().in(doing));
+  }
+  co_return co_await load(entry);
+}
+
+io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
+  const Wish& wish = entry->wish;
+  const bool is_pinned = !wish.pinned_sha256.empty();
+  const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
+  const std::string doing = fmt::format("module {}", reference.display());
+  Source source = wish.module;
+  if (is_pinned) source.sha256.clear();
+  // Of what is pinned, other bytes are of no use.
+  Bytes bytes = HANGAR_CO_TRY(co_await fetch(entry, std::move(source), wish.content, !is_pinned));
+  const std::string resolved = bytes.resolved;
+  if (bytes.bytes && wish.plugin) {
+    const std::optional<std::string> missing = co_await parts_.workers.run(
+        [&maker = parts_.maker, text = bytes.bytes] { return maker.missing_plugin(*text); });
+    if (missing) {
+      Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
+      if (!both) {
+        co_return std::unexpected(std::move(both).error().in(fmt::format(
+            "{} is linked dynamically and needs its plugin {} (as the key {} of its ConfigMap, or "
+            "with spec.plugin)",
+            doing, *missing, kPluginKey)));
+      }
+      bytes = *std::move(both);
+    }
+  }
+  if (is_pinned) {
+    Result<> same = verify_sha256(wish.pinned_sha256, bytes.sha256);
+    if (!same) co_return std::unexpected(std::move(same).error().in(doing));
+  }
+  Result<Product> product = co_await make(entry, bytes.sha256, std::move(bytes.bytes));
+  if (!product) co_return std::unexpected(std::move(product).error().in(doing));
+  if (parts_.maker.is_asked_by_digest()) {
+    (void)co_await parts_.workers.run(
+        [&store = parts_.store, requester = wish.requester.id(), sha256 = bytes.sha256] {
+          return store.grant(requester, sha256);
+        });
+  }
+  co_return Supplied{
+      .product = *std::move(product), .sha256 = std::move(bytes.sha256), .resolved = resolved};
+}
+
+io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Source source,
+                                              Content content, bool may_be_stale) {
+  Reference reference = HANGAR_CO_TRY(Reference::parse(source.reference));
+  HANGAR_CO_TRY(parts_.allow_list.check(reference));
+  FetchOptions options{
+      .expected_sha256 = std::move(source.sha256),
+      .insecure = source.insecure,
+      .content = content,
+      .may_be_stale = may_be_stale,
+      .on_progress = [this, entry](std::string doing) { say(*entry, std::move(doing)); }};
+  // Held until we know whether it is the one.
+  Product present;
+  const std::string likely =
+      parts_.fetcher.likely_sha256(entry->wish.requester, reference, options);
+  if (!likely.empty()) present = parts_.maker.find(likely);
+  if (present) options.have_sha256 = likely;
+  Result<Fetched> fetched = co_await parts_.fetcher.fetch(
+      entry->wish.requester, reference, std::move(options), entry->stop.get_token());
+  // What is left is ours to do, and what was there before is no better than what is new.
+  entry->patience.cancel();
+  if (!fetched) co_return std::unexpected(std::move(fetched).error());
+  Bytes bytes{.sha256 = std::move(fetched->sha256),
+              .bytes = nullptr,
+              .resolved = std::move(fetched->resolved)};
+  if (!fetched->is_unchanged) {
+    bytes.bytes = std::make_shared<const std::string>(std::move(fetched->wasm));
+  }
+  co_return bytes;
+}
+
+io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry, Bytes module) {
+  const Source& plugin = *entry->wish.plugin;
+  Bytes fetched = HANGAR_CO_TRY(
+      co_await fetch(entry, plugin, Content::Module, entry->wish.pinned_sha256.empty()));
+  const std::pair<std::string, std::string> both{module.sha256, fetched.sha256};
+  if (const auto known = joined_.find(both);
+      known != joined_.end() && parts_.maker.find(known->second)) {
+    co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
+  }
+  if (!fetched.bytes) fetched.bytes = HANGAR_CO_TRY(co_await read(fetched.sha256));
+  Bytes joined = HANGAR_CO_TRY(co_await parts_.workers.run(
+      [&store = parts_.store, &maker = parts_.maker, bytes = module.bytes,
+       plugin_bytes = fetched.bytes]() -> Result<Bytes> {
+        std::string text = HANGAR_TRY(maker.join(*bytes, *plugin_bytes));
+        Bytes made{.sha256 = sha256_hex(text), .bytes = nullptr, .resolved = {}};
+        // A full disk costs doing this again, not the module.
+        (void)store.add(made.sha256, text);
+        made.bytes = std::make_shared<const std::string>(std::move(text));
+        return made;
+      }));
+  if (joined_.size() >= limits::kModuleReferencesMax) joined_.clear();  // Costs joining again.
+  joined_[both] = joined.sha256;
+  co_return joined;
+}
+
+io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
+                                       std::shared_ptr<const std::string> bytes) {
+  if (Product product = parts_.maker.find(sha256)) co_return product;
+  const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
+  if (Product product = parts_.maker.find(sha256)) co_return product;
+  if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256));
+  say(*entry, std::string(parts_.maker.doing()));
+  co_return co_await parts_.maker.make(std::move(sha256), std::move(bytes),
+                                       entry->wish.requester.consumer("module"),
+                                       entry->stop.get_token());
+}
+
+// NotFound also for bytes that were damaged: they are gone now, as if they had never been here.
+io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256) {
+  Result<std::string> bytes =
+      co_await parts_.workers.run([&store = parts_.store, sha256] { return store.read(sha256); });
+  if (bytes) co_return std::make_shared<const std::string>(*std::move(bytes));
+  const bool is_gone = bytes.error().kind() == ErrorKind::Corrupt;
+  co_return fail(is_gone ? ErrorKind::NotFound : bytes.error().kind(), bytes.error().message());
+}
+
+std::optional<Supplied> Asking::ask(Supply& supply, const Wish& wish, std::string_view definition,
+                                    Supply::Listener listener) {
+  const Instant now = io::Loop::now();
+  const std::size_t hash = std::max<std::size_t>(std::hash<std::string_view>()(definition), 1);
+  if (hash != definition_) {
+    is_known_ = false;
+    open_.reset();
+  }
+  if (hash != definition_ || is_due_ || (is_final_ && again_at_ <= now)) {
+    definition_ = hash;
+    since_ = now;
+    is_final_ = is_due_ = false;
+  }
+  if (is_final_) return std::nullopt;
+  Supply::Answer answer = supply.ask(wish, since_, std::move(listener));
+  is_final_ = answer.is_final();
+  is_known_ = is_known_ || is_final_;
+  again_at_ = now + (answer.error ? answer.retry_in : Duration(kRecheck));
+  if (is_known_) answer.waits_for.clear();
+  // What was wrong is wrong until another attempt has ended.
+  if (!answer.error && !is_final_ && open_) answer.error = std::move(open_->error);
+  open_.reset();
+  if (answer.error || !answer.waits_for.empty()) {
+    open_ = std::make_unique<Open>(
+        Open{.waits_for = std::move(answer.waits_for), .error = std::move(answer.error)});
+  }
+  return std::move(answer.supplied);
+}
+
+Duration Asking::again_in(Instant now) const {
+  if (definition_ == 0) return kRecheck;
+  const Instant again_at = is_quiet(now) ? since_ + kQuiet : again_at_;
+  return std::max<Duration>(again_at - now, std::chrono::milliseconds(1));
+}
+
+}  // namespace hangar::modules

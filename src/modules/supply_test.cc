@@ -1,0 +1,379 @@
+#include "modules/supply.h"
+
+#include "base/result.h"
+#include "http/client.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/run.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "modules/config_map.h"
+#include "modules/fetcher.h"
+#include "modules/internal/gzip.h"
+#include "modules/internal/sha256.h"
+#include "modules/module_store.h"
+#include "modules/requester.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::modules {
+namespace {
+
+using testing::HasSubstr;
+
+// ConfigMaps that answer when they are let.
+class GatedConfigMaps final : public ConfigMapReader {
+ public:
+  explicit GatedConfigMaps(io::Loop& loop) : changed_(loop) {}
+
+  [[nodiscard]] io::Task<Result<ConfigMapContent>> read(ConfigMapAccess access, std::string name,
+                                                        std::stop_token stop) override {
+    ++reads[access.namespace_name()];
+    while (silent.contains(access.namespace_name()))
+      HANGAR_CO_TRY(co_await changed_.wait(stop));
+    const auto found = scripts.find(name);
+    if (found == scripts.end()) co_return fail(ErrorKind::NotFound, "no such configmap");
+    co_return ConfigMapContent{.data = {{"m.js", found->second}}, .revision = found->second};
+  }
+
+  void let(const std::string& namespace_name) {
+    silent.erase(namespace_name);
+    changed_.notify_all();
+  }
+
+  std::map<std::string, std::string> scripts;
+  std::set<std::string> silent;  // Namespaces.
+  std::map<std::string, int> reads;
+
+ private:
+  io::Event changed_;
+};
+
+// Makes texts of bytes.
+class Texts final : public Maker {
+ public:
+  [[nodiscard]] Product find(const std::string& sha256) override {
+    const auto found = made.find(sha256);
+    return found == made.end() ? nullptr : found->second.lock();
+  }
+  [[nodiscard]] io::Task<Result<Product>> make(std::string sha256,
+                                               std::shared_ptr<const std::string> bytes,
+                                               budget::Consumer /*consumer*/,
+                                               std::stop_token /*stop*/) override {
+    ++make_count;
+    if (*bytes == "bad") co_return fail(ErrorKind::InvalidInput, "a syntax error");
+    made[sha256] = bytes;
+    co_return Product(bytes);
+  }
+  [[nodiscard]] bool is_asked_by_digest() const override { return true; }
+  [[nodiscard]] io::Task<Result<std::string>> recall(Requester /*requester*/,
+                                                     std::string /*sha256*/,
+                                                     std::stop_token /*stop*/) override {
+    if (!copy) co_return fail(ErrorKind::NotFound, "no copy");
+    co_return *copy;
+  }
+
+  int make_count = 0;
+  std::optional<std::string> copy;
+  std::map<std::string, std::weak_ptr<const std::string>> made;
+};
+
+class SupplyTest : public testing::Test {
+ protected:
+  SupplyTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "supply.XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    store_ = ModuleStore::open(root_ / "modules").value();
+    fetcher_.emplace(Fetcher::Parts{.loop = loop_,
+                                    .workers = workers_,
+                                    .client = client_,
+                                    .store = *store_,
+                                    .config_maps = &config_maps_});
+    restart();
+  }
+  ~SupplyTest() override {
+    stop();
+    std::filesystem::remove_all(root_);
+  }
+
+  void stop() {
+    if (!supply_) return;
+    bool is_stopped = false;
+    loop_.spawn([](Supply& supply, bool& done) -> io::Task<void> {
+      co_await supply.stop();
+      done = true;
+    }(*supply_, is_stopped));
+    loop_.run_until([&] { return is_stopped; });
+    supply_.reset();
+  }
+
+  // What is in memory is gone, what is on disk is there.
+  void restart(Duration patience = std::chrono::hours(1)) {
+    stop();
+    texts_.made.clear();
+    supply_.emplace(Supply::Parts{.loop = loop_,
+                                  .workers = workers_,
+                                  .fetcher = *fetcher_,
+                                  .store = *store_,
+                                  .maker = texts_,
+                                  .patience = patience});
+  }
+
+  static Wish wish_of(const std::string& namespace_name, const std::string& name) {
+    return {.requester = Requester::in_namespace(namespace_name),
+            .module = {.reference = fmt::format("configmap://{}/{}", namespace_name, name)},
+            .content = Content::ModuleOrScript};
+  }
+
+  Supply::Answer ask(const Wish& wish, Instant since = Instant::min(),
+                     const std::string& listener = "me") {
+    return supply_->ask(wish, since,
+                        {.name = listener, .changed = [this, listener] { ++told_[listener]; }});
+  }
+  // Asks whenever it is told to.
+  Supply::Answer wait(const Wish& wish, Instant since = Instant::min(),
+                      const std::string& listener = "me") {
+    while (true) {
+      Supply::Answer answer = ask(wish, since, listener);
+      if (answer.waits_for.empty() || answer.supplied) return answer;
+      const int told = told_[listener];
+      loop_.run_until([&] { return told_[listener] > told; });
+    }
+  }
+  static std::string text_of(const Supply::Answer& answer) {
+    if (answer.error) return answer.error->message();
+    return answer.supplied ? *std::static_pointer_cast<const std::string>(answer.supplied->product)
+                           : "nothing";
+  }
+
+  io::Loop loop_;
+  io::Workers workers_{loop_, 1};
+  http::Client client_{loop_};
+  GatedConfigMaps config_maps_{loop_};
+  std::filesystem::path root_;
+  std::unique_ptr<ModuleStore> store_;
+  std::optional<Fetcher> fetcher_;
+  Texts texts_;
+  std::map<std::string, int> told_;
+  std::optional<Supply> supply_;
+};
+
+TEST_F(SupplyTest, AnswersAtOnceAndTellsWhenThereIsMore) {
+  config_maps_.scripts["m"] = "f()";
+  config_maps_.silent = {"team"};
+  const Supply::Answer first = ask(wish_of("team", "m"));
+  EXPECT_FALSE(first.supplied);
+  EXPECT_FALSE(first.is_final());
+  EXPECT_THAT(first.waits_for, HasSubstr("fetch"));
+
+  config_maps_.let("team");
+  const Supply::Answer second = wait(wish_of("team", "m"));
+
+  EXPECT_EQ(text_of(second), "f()");
+  EXPECT_TRUE(second.is_final());
+  EXPECT_EQ(second.supplied->sha256, sha256_hex("f()"));
+  EXPECT_EQ(second.supplied->resolved, "configmap://team/m");
+}
+
+TEST_F(SupplyTest, SilentSourcesOfOneNamespaceHoldUpNoOther) {
+  constexpr int kMany = 50;
+  config_maps_.silent = {"slow"};
+  config_maps_.scripts["m"] = "f()";
+  for (int number = 0; number < kMany; ++number) {
+    EXPECT_FALSE(ask(wish_of("slow", fmt::format("s{}", number)), Instant::min(),
+                     fmt::format("slow {}", number))
+                     .is_final());
+  }
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "f()");
+  EXPECT_EQ(text_of(wait(wish_of("another", "m"), Instant::min(), "other")), "f()");
+
+  const Supply::Answer last = ask(wish_of("slow", "s49"), Instant::min(), "slow 49");
+  EXPECT_THAT(last.waits_for, HasSubstr("before it")) << "its own namespace's line";
+}
+
+TEST_F(SupplyTest, MakesOnceWhatManyWant) {
+  config_maps_.scripts["m"] = "f()";
+  const Supply::Answer first = wait(wish_of("a", "m"));
+  const Supply::Answer second = wait(wish_of("b", "m"));
+
+  EXPECT_EQ(first.supplied->product, second.supplied->product);
+  EXPECT_EQ(texts_.make_count, 1);
+}
+
+TEST_F(SupplyTest, LooksAgainOnlyForWhoWantsItNewer) {
+  config_maps_.scripts["m"] = "f()";
+  const Wish wish = wish_of("team", "m");
+  EXPECT_EQ(text_of(wait(wish)), "f()");
+  config_maps_.scripts["m"] = "g()";
+
+  EXPECT_EQ(text_of(ask(wish)), "f()");
+  EXPECT_EQ(config_maps_.reads["team"], 1);
+  EXPECT_EQ(text_of(wait(wish, io::Loop::now())), "g()");
+  EXPECT_EQ(config_maps_.reads["team"], 2);
+}
+
+TEST_F(SupplyTest, LeavesASourceAloneThatHasFailed) {
+  const Wish wish = wish_of("team", "missing");
+  const Supply::Answer failed = wait(wish);
+  EXPECT_THAT(text_of(failed), HasSubstr("no such configmap"));
+  EXPECT_GT(failed.retry_in, Duration(0));
+
+  EXPECT_TRUE(ask(wish).error);
+  EXPECT_EQ(config_maps_.reads["team"], 1);
+  const Supply::Answer again = wait(wish, io::Loop::now());
+  EXPECT_GT(again.retry_in, failed.retry_in) << "and longer each time";
+  config_maps_.scripts["missing"] = "f()";
+  EXPECT_EQ(text_of(wait(wish, io::Loop::now())), "f()");
+}
+
+TEST_F(SupplyTest, SaysWhatCannotBeMade) {
+  config_maps_.scripts["m"] = "bad";
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "module configmap://team/m: a syntax error");
+}
+
+TEST_F(SupplyTest, EndsWorkThatNobodyWaitsForAnyMore) {
+  config_maps_.silent = {"team"};
+  const Wish wish = wish_of("team", "m");
+  (void)ask(wish, Instant::min(), "first");
+  (void)ask(wish, Instant::min(), "second");
+  supply_->leave("first");
+  EXPECT_FALSE(ask(wish, Instant::min(), "second").waits_for.empty());
+  supply_->leave("second");
+  supply_->leave("nobody");
+
+  // Another one begins anew, and is not told of the end of what was before.
+  config_maps_.scripts["m"] = "f()";
+  config_maps_.let("team");
+  EXPECT_EQ(text_of(wait(wish, Instant::min(), "third")), "f()");
+  EXPECT_EQ(told_["first"], 0);
+}
+
+TEST_F(SupplyTest, ADefinitionThatChangesLeavesItsOldSource) {
+  config_maps_.silent = {"team"};
+  config_maps_.scripts["new"] = "f()";
+  (void)ask(wish_of("team", "old"));
+  (void)ask(wish_of("team", "new"));
+  config_maps_.let("team");
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "new"))), "f()");
+}
+
+// A registry that does not answer must not stop what ran before the restart.
+TEST_F(SupplyTest, ServesWhatASourceGaveBeforeWhenItLeavesUsWaiting) {
+  config_maps_.scripts["m"] = "f()";
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "f()");
+  restart(/*patience=*/std::chrono::milliseconds(1));
+  config_maps_.silent = {"team", "stranger"};
+
+  const Supply::Answer answer = wait(wish_of("team", "m"));
+
+  EXPECT_EQ(text_of(answer), "f()");
+  EXPECT_FALSE(answer.is_final()) << "the source may still say something else";
+  config_maps_.scripts["m"] = "g()";
+  config_maps_.let("team");
+  while (!ask(wish_of("team", "m")).is_final())
+    loop_.run_until([&, told = told_["me"]] { return told_["me"] > told; });
+  EXPECT_EQ(text_of(ask(wish_of("team", "m"))), "g()");
+}
+
+TEST_F(SupplyTest, FindsWhatIsPinnedWithoutItsSource) {
+  config_maps_.scripts["m"] = "f()";
+  const std::string pinned = wait(wish_of("team", "m")).supplied->sha256;
+  config_maps_.scripts["m"] = "g()";
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"), io::Loop::now())), "g()");
+  restart();
+  Wish wish = wish_of("team", "m");
+  wish.pinned_sha256 = pinned;
+  config_maps_.silent = {"team"};
+
+  EXPECT_EQ(text_of(wait(wish)), "f()");
+}
+
+TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {
+  config_maps_.scripts["m"] = "f()";
+  const std::string pinned = wait(wish_of("team", "m")).supplied->sha256;
+  Wish wish = wish_of("stranger", "other");
+  wish.pinned_sha256 = pinned;
+  config_maps_.scripts["other"] = "g()";
+
+  EXPECT_THAT(text_of(wait(wish)), HasSubstr("cannot verify module"));
+  // A copy that it made itself is what it is, and nothing else.
+  texts_.copy = gzip("h()");
+  EXPECT_THAT(text_of(wait(wish, io::Loop::now())), HasSubstr("cannot verify module"));
+  EXPECT_EQ(store_->read(pinned).value(), "f()") << "the owner's module stays";
+  texts_.copy = gzip("f()");
+  EXPECT_EQ(text_of(wait(wish, io::Loop::now())), "f()") << "it has the bytes, so it may";
+}
+
+TEST_F(SupplyTest, GetWaitsAndIsCancelled) {
+  config_maps_.scripts["m"] = "f()";
+  EXPECT_EQ(io::run_to_end(loop_, supply_->get(wish_of("team", "m"), {}))->sha256,
+            sha256_hex("f()"));
+  config_maps_.silent = {"other"};
+  std::stop_source stop;
+  loop_.post([&stop] { stop.request_stop(); });
+  const auto cancelled =
+      io::run_to_end(loop_, supply_->get(wish_of("other", "m"), stop.get_token()));
+  EXPECT_EQ(cancelled.error().kind(), ErrorKind::Cancelled);
+}
+
+TEST_F(SupplyTest, AskingSaysWhatIsWrongUntilAnotherAttemptHasEnded) {
+  const Wish wish = wish_of("team", "m");
+  Asking asking;
+  const auto ask_for = [&](std::string_view definition) {
+    return asking.ask(*supply_, wish, definition,
+                      {.name = "me", .changed = [this] { ++told_["me"]; }});
+  };
+  loop_.run_until([&] { return !ask_for("1") && asking.error(); });
+  config_maps_.silent = {"team"};
+  config_maps_.scripts["m"] = "f()";
+  asking.forget();
+
+  EXPECT_FALSE(ask_for("1"));
+  EXPECT_TRUE(asking.error());
+  EXPECT_FALSE(ask_for("2"));
+  EXPECT_FALSE(asking.error()) << "which was about another definition";
+  config_maps_.let("team");
+  loop_.run_until([&] { return ask_for("2").has_value(); });
+  EXPECT_FALSE(asking.error());
+}
+
+TEST_F(SupplyTest, AskingIsQuietAboutALookForSomethingNewer) {
+  config_maps_.scripts["m"] = "f()";
+  const Wish wish = wish_of("team", "m");
+  Asking asking;
+  const auto ask_for = [&](std::string_view definition) {
+    return asking.ask(*supply_, wish, definition,
+                      {.name = "me", .changed = [this] { ++told_["me"]; }});
+  };
+  EXPECT_FALSE(ask_for("1"));
+  EXPECT_NE(asking.waits_for(), "");
+  loop_.run_until([&] { return ask_for("1").has_value(); });
+  EXPECT_EQ(asking.waits_for(), "");
+  EXPECT_FALSE(ask_for("1")) << "the answer stands";
+
+  asking.forget();
+  config_maps_.silent = {"team"};
+  EXPECT_FALSE(ask_for("1"));
+  EXPECT_EQ(asking.waits_for(), "") << "what it has goes on";
+  EXPECT_FALSE(ask_for("2"));
+  EXPECT_NE(asking.waits_for(), "") << "of another definition there is nothing yet";
+}
+
+}  // namespace
+}  // namespace hangar::modules

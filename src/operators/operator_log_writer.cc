@@ -1,0 +1,80 @@
+#include "operators/operator_log_writer.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/object.h"
+#include "operators/operator_log.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::operators {
+
+namespace {
+
+// What a thousand operators print in a second at the default rate would be more; what a disk does
+// not take within seconds is not worth memory.
+constexpr std::uint64_t kWaitingBytesMax = 8 * limits::kMiB;
+
+// A part of limits::kShutdownMax.
+constexpr std::chrono::seconds kFlushMax{2};
+
+}  // namespace
+
+OperatorLogWriter::OperatorLogWriter(io::Loop& loop, OperatorLogs logs, Log log)
+    : loop_(loop), logs_(std::move(logs)), log_(std::move(log)), thread_(loop, 1) {}
+
+void OperatorLogWriter::begin(OperatorLogs::Owner owner) {
+  thread_.submit([this, owner = std::move(owner)] { logs_.begin(owner); });
+}
+
+void OperatorLogWriter::append(OperatorLogs::Owner owner, std::string text) {
+  const std::uint64_t bytes = text.size();
+  if (waiting_bytes_ + bytes > kWaitingBytesMax) {
+    if (dropped_bytes_ == 0) log_.warning("output is not kept: the disk does not keep up");
+    dropped_bytes_ += bytes;
+    return;
+  }
+  waiting_bytes_ += bytes;
+  thread_.submit([this, owner = std::move(owner), text = std::move(text)] {
+    loop_.post([this, bytes = text.size(), written = logs_.append(owner, text)] {
+      on_appended(bytes, written);
+    });
+  });
+}
+
+void OperatorLogWriter::remove(kube::ObjectKey key) {
+  thread_.submit([this, key = std::move(key)] { logs_.remove(key); });
+}
+
+void OperatorLogWriter::remove_others(std::vector<kube::ObjectKey> keys) {
+  thread_.submit([this, keys = std::move(keys)] { logs_.remove_others(keys); });
+}
+
+io::Task<void> OperatorLogWriter::flush() {
+  const io::OneShot<bool> done(loop_);
+  thread_.submit([&loop = loop_, done = io::OneShot<bool>(done)]() mutable {
+    // The last reference goes back, too: a OneShot is not for several threads.
+    loop.post([done = std::move(done)] { done.set(true); });
+  });
+  const io::Loop::Timer limit = loop_.after(kFlushMax, [done] { done.set(false); });
+  if (!co_await done.wait()) {
+    log_.warning("output is lost: the disk does not keep up", {{"bytes", waiting_bytes_}});
+  }
+}
+
+void OperatorLogWriter::on_appended(std::uint64_t bytes, const Result<>& written) {
+  waiting_bytes_ -= bytes;
+  if (!written) log_.warning("output is not kept", {{"error", written.error().message()}});
+  if (dropped_bytes_ == 0 || waiting_bytes_ > 0) return;
+  log_.warning("the disk keeps up again", {{"dropped_bytes", std::exchange(dropped_bytes_, 0)}});
+}
+
+}  // namespace hangar::operators

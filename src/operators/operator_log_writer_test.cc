@@ -1,0 +1,91 @@
+#include "operators/operator_log_writer.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "io/loop.h"
+#include "io/run.h"
+#include "io/task.h"
+#include "operators/operator_log.h"
+#include "wasm/test_guests.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace hangar::operators {
+namespace {
+
+io::Task<bool> flushed(OperatorLogWriter& writer) {
+  co_await writer.flush();
+  co_return true;
+}
+
+TEST(OperatorLogWriter, WritesInTheOrderOfTheCalls) {
+  const wasm::TemporaryDirectory directory;
+  io::Loop loop;
+  const OperatorLogs logs(directory.path());
+  OperatorLogWriter writer(loop, logs, Log());
+  const OperatorLogs::Owner owner{.key = {"ns", "it"}, .uid = "1"};
+
+  writer.append(owner, "of another\n");
+  writer.remove(owner.key);
+  writer.begin(owner);
+  writer.append(owner, "first\n");
+  writer.append(owner, "second\n");
+  EXPECT_TRUE(io::run_to_end(loop, flushed(writer)));
+
+  EXPECT_EQ(logs.read(owner.key).value_or(""), "first\nsecond\n");
+}
+
+// A FIFO that nobody reads: who opens it waits.
+TEST(OperatorLogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
+  const wasm::TemporaryDirectory directory;
+  io::Loop loop;
+  const OperatorLogs logs(directory.path());
+  const OperatorLogs::Owner owner{.key = {"ns", "it"}, .uid = "1"};
+  ASSERT_TRUE(logs.append(owner, "x\n"));
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
+    file = entry.path();
+  std::filesystem::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  std::atomic<std::uint64_t> read_bytes = 0;
+  {
+    auto writer = std::make_unique<OperatorLogWriter>(loop, logs, Log());
+
+    const std::string block(limits::kMiB, 'x');
+    for (int count = 0; count < 100; ++count)
+      writer->append(owner, block);
+    bool has_turned = false;
+    loop.post([&] { has_turned = true; });
+    loop.run_until([&] { return has_turned; });
+
+    // From here on everything is taken: the writer's end waits for what it has begun.
+    const int fifo = ::open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    std::jthread reader([&](const std::stop_token& stop) {
+      std::string piece(limits::kMiB, '\0');
+      while (!stop.stop_requested()) {
+        const ssize_t size = ::read(fifo, piece.data(), piece.size());
+        if (size > 0) read_bytes += static_cast<std::uint64_t>(size);
+      }
+      ::close(fifo);
+    });
+    EXPECT_TRUE(io::run_to_end(loop, flushed(*writer)));
+    while (read_bytes == 0)
+      std::this_thread::yield();
+    writer.reset();
+  }
+  EXPECT_LE(read_bytes, 9 * limits::kMiB);
+}
+
+}  // namespace
+}  // namespace hangar::operators

@@ -1,0 +1,63 @@
+// What one instance takes of memory, and what it may: asked before each growth. What it takes is
+// reserved before, in the accounts of all guests, and given back with the account.
+#pragma once
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "budget/accounts.h"
+
+#include <wasmtime/store.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace hangar::wasm::internal {
+
+// What each instance may take besides: its frames on a stack, and what wasmtime knows of it. Frames
+// of host functions, and the second stack of a guest that is called back, are the host's own.
+inline constexpr std::uint64_t kInstanceBytes = limits::kGuestStackBytesMax + 256 * limits::kKiB;
+
+// Counts linear memory and all tables together: an instance has one memory, and as many tables as
+// its module says. Destroyed after its store; on the worker that has that, unless a function says
+// otherwise.
+class GuestAccount {
+ public:
+  GuestAccount(std::uint64_t bytes_max, std::optional<budget::Reservation> reservation)
+      : bytes_max_(bytes_max), reservation_(std::move(reservation)) {}
+  GuestAccount(const GuestAccount&) = delete;
+  GuestAccount& operator=(const GuestAccount&) = delete;
+
+  // Whatever instances of `store` take counts from here on.
+  void limit(wasmtime_store_t& store);
+  // The memory is larger from its start than its module says: it comes from a snapshot. False when
+  // that is more than may be.
+  [[nodiscard]] bool begin_with(std::uint64_t memory_bytes) { return take_memory(memory_bytes); }
+
+  [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
+  // Why it was refused more although it was within its own limit; nothing if it never was.
+  [[nodiscard]] const std::optional<budget::Shortage>& shortage() const { return shortage_; }
+  // Of all tables. Any thread.
+  [[nodiscard]] std::uint64_t table_bytes() const { return table_bytes_.load(); }
+
+ private:
+  static bool may_grow(void* account, std::uint32_t kind, std::size_t current, std::size_t desired);
+
+  [[nodiscard]] bool take_memory(std::uint64_t bytes);
+  [[nodiscard]] bool take_table(std::uint64_t elements, std::uint64_t elements_more);
+
+  const std::uint64_t bytes_max_;
+  [[nodiscard]] bool reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes);
+
+  std::optional<budget::Reservation> reservation_;  // Nothing without accounts.
+  std::optional<budget::Shortage> shortage_;
+  std::uint64_t memory_bytes_ = 0;
+  std::atomic<std::uint64_t> table_bytes_ = 0;
+};
+
+// The error of a guest that failed after it was refused memory says so.
+[[nodiscard]] Result<> explained(Result<> ended, const GuestAccount& account);
+
+}  // namespace hangar::wasm::internal
