@@ -1,11 +1,11 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node build guests bench fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants build guests bench fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: ## the examples on a real control plane (on your cluster if KUBECONFIG is set)
 	@dev/demo.sh
@@ -18,6 +18,9 @@ build: deps ## the programs, optimised, in build/bin
 
 test-node: build guests ## pods on a real kubelet and containerd on this machine; needs root and cgroups
 	@tests/node/run.sh
+
+test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
+	@tests/tenants/run.sh
 
 guests: ## the Wasm modules of examples and tests, in build/guests
 	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests

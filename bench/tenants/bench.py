@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""How long a tenant waits while another one attacks: alone, beside each way of tests/tenants/ways.py, and beside all at once.
+
+The victim asks its operator, its workflow and its Airway's instance as fast as they answer. The figure is the 99th percentile
+of all answers beside an attack, as a multiple of the one alone in the same run. The peer is another build of the host, such as
+the last release, in a directory with its programs; it is attacked in the same way in the same run.
+
+    bench/tenants/run.sh [--quick] [--seconds=N] [--together=N] [--ways=NAME,...] [--peer=DIRECTORY]
+"""
+import argparse
+import contextlib
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests/tenants")]
+
+import harness  # noqa: E402
+from harness import MIB, at_most, progress  # noqa: E402
+from host import BINARY  # noqa: E402
+from cluster import ApiError, eventually  # noqa: E402
+from stage import Stage  # noqa: E402
+from tenant import Tenant  # noqa: E402
+from victim import Victim  # noqa: E402
+from ways import WAYS  # noqa: E402
+
+# Seconds after which the victim gives an answer up.
+PATIENCE = 60
+# What a victim may lose beside an attack, and how long it may take to stop an operator.
+SLOWER = at_most(2)
+STOPPED = at_most(5)
+
+
+class Ended(Exception):
+    """The host is gone, or has stopped serving the victim."""
+
+
+def sample(stage, seconds):
+    """The answers' times of rounds for so long, in seconds."""
+    took, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            took += stage.victim.round().values()
+        except (AssertionError, ApiError, OSError) as error:
+            raise Ended(str(error).splitlines()[0]) from None
+    return took
+
+
+def p99_ms(took):
+    return 1000 * harness.percentile(took, 99)
+
+
+def time_to_stop(stage, attackers, before):
+    """From the deletion of the attackers' operators until none of them is left in the host."""
+    for attacker in attackers:
+        attacker.stops()
+    began = time.monotonic()
+    for attacker in attackers:
+        attacker.leaves()
+    eventually(lambda: stage.host.metrics()["hangar_operators"] <= before, "the attackers' operators have ended", 300)
+    return time.monotonic() - began
+
+
+def attacked(stage, ways, label, seconds):
+    """What the victim got beside these ways at once."""
+    if not stage.is_alive() or stage.is_harmed:
+        stage.renew()
+        stage.victim.settle()
+    stage.is_harmed = True
+    lease = stage.lease()
+    before = stage.host.metrics()["hangar_operators"]
+    stage.forget_peak()
+    attackers, attacks, seen = [], [], {"ended": None}
+    try:
+        for index, way in enumerate(ways):
+            attackers.append(Tenant(stage, stage.victim, f"{label}-{index}"))
+            attack = way.begin(attackers[-1])
+            with contextlib.suppress(AssertionError, ApiError, OSError):
+                pressure = next(attack)
+                attacks.append(attack)
+                eventually(lambda: pressure() > 0, f"{way.name} goes on", 60)
+        took = sample(stage, seconds)
+        seen |= {"p99": p99_ms(took), "peak": stage.peak_bytes() / MIB, "answers": len(took)}
+        seen["stop"] = time_to_stop(stage, attackers, before)
+        if stage.lease() != lease:
+            raise Ended("the Lease changed hands")
+        stage.is_harmed = False
+    except (Ended, AssertionError, OSError) as error:
+        seen["ended"] = str(error).splitlines()[0]
+    finally:
+        for attacker in attackers:
+            with contextlib.suppress(ApiError, OSError):
+                attacker.leaves()
+        for attack in attacks:
+            attack.close()
+    return seen
+
+
+def measure(name, binary, scratch, ways, options):
+    """Figures by label, of one build of the host."""
+    stage = Stage(scratch / name, binary=binary)
+    figures = {}
+    try:
+        stage.is_harmed = False
+        stage.victim = Victim(stage, PATIENCE)
+        sample(stage, 3)
+        alone = sample(stage, options.alone)
+        figures["alone"] = {"p99": p99_ms(alone), "peak": stage.peak_bytes() / MIB, "answers": len(alone), "ended": None}
+        for way in ways:
+            progress(f"{name}: {way.name}")
+            figures[way.name] = attacked(stage, [way], f"a-{way.name.replace('_', '-')[:40]}", options.seconds)
+            progress(f"{name}: {way.name}: {figures[way.name]}")
+        if options.together:
+            progress(f"{name}: all at once")
+            figures["all at once"] = attacked(stage, ways, "all", options.together)
+    finally:
+        stage.close()
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--together", type=float)
+    parser.add_argument("--ways", default="")
+    parser.add_argument("--peer", type=pathlib.Path)
+    options = parser.parse_args()
+    options.alone = 10 if options.quick else 30
+    options.seconds = options.seconds or (3 if options.quick else 10)
+    options.together = options.together if options.together is not None else (20 if options.quick else 300)
+    ways = [way for way in WAYS if not options.ways or way.name in options.ways.split(",")]
+
+    report = harness.Report("tenants.quick" if options.quick else "tenants")
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-tenants-"))
+    try:
+        ours = measure("hangar", BINARY, scratch, ways, options)
+        peers = measure("peer", options.peer / "hangar", scratch, ways, options) if options.peer else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+    peer_name = str(options.peer) if options.peer else None
+    report.add("alone: 99th percentile of an answer", "ms", ours["alone"]["p99"], peers.get("alone", {}).get("p99"), peer_name)
+    for label, seen in ours.items():
+        if label == "alone":
+            continue
+        peer = peers.get(label, {})
+
+        def slower(figures, of):
+            return figures["p99"] / of["alone"]["p99"] if figures.get("p99") and not figures["ended"] else None
+        report.add(f"{label}: 99th percentile, of the one alone", "x", slower(seen, ours), slower(peer, peers) if peer else None, peer_name, SLOWER)
+        report.add(f"{label}: peak memory of the host", "MiB", seen.get("peak"), peer.get("peak"), peer_name, at_most(1024))
+        report.add(f"{label}: until the attacker's operators are stopped", "s", seen.get("stop"), peer.get("stop"), peer_name, STOPPED)
+        for who, figures in (("hangar", seen), ("peer", peer)):
+            if figures.get("ended"):
+                report.note(f"{label}: {who} did not serve the victim: {figures['ended']}")
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A stage and a victim for the whole run, an attacker for each test. Needs root: the host gets a name server of its own."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
+
+from stage import Stage  # noqa: E402
+from tenant import Tenant  # noqa: E402
+from victim import Victim  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def whole_stage(tmp_path_factory):
+    try:
+        made = Stage(tmp_path_factory.mktemp("stage"))
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 77 or os.environ.get("CI") == "true":
+            raise
+        pytest.skip("the control plane's programs are not built: run make deps")
+    try:
+        made.victim = Victim(made)
+        yield made
+        assert not made.is_alive() or made.stop() == 0, f"the host did not end cleanly:\n{made.host.tail()}"
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def stage(whole_stage, request):
+    """The stage with a host that is well: one that an attack before has harmed is replaced."""
+    if getattr(whole_stage, "is_harmed", False) or not whole_stage.is_alive():
+        whole_stage.renew()
+        whole_stage.victim.settle()
+    whole_stage.is_harmed = True
+    yield whole_stage
+    whole_stage.is_harmed = getattr(request.node, "has_failed", True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
+    if report.when == "call":
+        item.has_failed = report.failed
+    if report.failed and (stage := item.funcargs.get("stage")):
+        report.sections.append(("log of the host", stage.host.tail()))
+
+
+@pytest.fixture
+def victim(stage):
+    return stage.victim
+
+
+@pytest.fixture
+def attacker(stage, victim, request):
+    name = "attacker-" + request.node.callspec.params["way"].name.replace("_", "-")[:40]
+    made = Tenant(stage, victim, name)
+    yield made
+    made.leaves()

@@ -1,0 +1,205 @@
+"""Where the attacks take place: a control plane, hangar as its chart installs it, and a name server that says nothing.
+
+The host has the identity and the rights that the chart gives to its pods, the chart's flags, and a memory cgroup with the
+chart's limit where this machine lets us make one. Names cannot be resolved: every question waits until its asker gives up.
+"""
+import base64
+import contextlib
+import os
+import pathlib
+import re
+import secrets
+import socket
+import subprocess
+import threading
+
+import yaml
+
+import charts
+from cluster import Cluster, eventually
+from host import BINARY, Host
+
+NAMESPACE = "hangar-system"
+LEASE = ("coordination.k8s.io/v1", "Lease")
+MIB = 1 << 20
+
+# What a platform team lets its tenants use.
+RIGHTS = {"rbac": {"airwayGroups": ["tenants.hangar.dev"],
+                   "flightResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
+                   "operatorResources": [{"apiGroups": [""], "resources": ["configmaps", "namespaces", "secrets"]}],
+                   "workflowResources": [{"apiGroups": [""], "resources": ["configmaps"]},
+                                         {"apiGroups": ["batch"], "resources": ["jobs"]}]}}
+# Controllers that namespaces and owned objects need. The others would only take processor time.
+CONTROLLERS = "namespace-controller,serviceaccount-controller,garbage-collector-controller"
+
+
+class SilentNameServer(threading.Thread):
+    """Takes questions and never answers. `questions` is how many there were."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.questions = 0
+        # The port is always the same, so each process of pytest-xdist has an address of its own.
+        self.address = f"127.53.{os.getpid() >> 8 & 255}.{os.getpid() & 255 or 1}"
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((self.address, 53))
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self._socket.recv(4096)
+                self.questions += 1
+
+    def close(self):
+        self._socket.close()
+
+
+class MemoryLimit:
+    """A memory cgroup for one host and what it starts, or nothing where this machine has none for us (`directory` is None)."""
+
+    def __init__(self, limit_bytes):
+        self.directory = None
+        name = f"hangar-tenants-{os.getpid()}-{secrets.token_hex(3)}"
+        for parent, file in ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+                             (pathlib.Path("/sys/fs/cgroup"), "memory.max")):
+            directory = parent / name
+            try:
+                directory.mkdir()
+                (directory / file).write_text(str(limit_bytes))
+            except OSError:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+                continue
+            self.directory = directory
+            return
+
+    def inside(self):
+        """The beginning of a command whose process is to be in it."""
+        return ("sh", "-c", f'echo $$ > "{self.directory}/cgroup.procs" && exec "$@"', "sh") if self.directory else ()
+
+    def close(self):
+        if self.directory:
+            with contextlib.suppress(OSError):
+                self.directory.rmdir()
+
+
+def bytes_of(quantity):
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", quantity).groups()
+    return int(number) * {"Mi": MIB, "Gi": 1024 * MIB}[unit]
+
+
+class ChartHost(Host):
+    """A host as a pod of the chart runs it."""
+
+    def __init__(self, binary, *arguments, **options):
+        self._binary = str(binary)
+        super().__init__(*arguments, **options)
+
+    def start(self, wait=True):
+        changed = {"--log-level=debug": "--log-level=info", str(BINARY): self._binary}
+        self._command = [changed.get(word, word) for word in self._command if word != "--allow-file-modules"]
+        super().start(wait)
+
+
+class Stage:
+    """One control plane and one host that leads. `renew()` ends the host, however it is, and starts another."""
+
+    def __init__(self, directory, values=None, binary=BINARY):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self._binary = directory, binary
+        self.values = {**RIGHTS, **(values or {}), "replicaCount": 0}
+        # A peer of before knows no tenants: it acts everywhere.
+        commands = subprocess.run([str(binary), "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        self._knows_tenants = re.search(r"^ +tenant ", commands, re.MULTILINE) is not None
+        if not self._knows_tenants and "tenants" in yaml.safe_load((charts.CHART / "values.yaml").read_text()):
+            self.values["tenants"] = "*"
+        self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry")
+        charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
+                    stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
+        self.kubeconfig = kubeconfig_of(self.cluster, NAMESPACE, "hangar", directory / "kubeconfig")
+        self.name_server = SilentNameServer()
+        deployment = charts.render(self.values, namespace=NAMESPACE)[("Deployment", "hangar")]
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        self.limit_bytes = bytes_of(container["resources"]["limits"]["memory"])
+        self._flags = [word for word in container["args"] if word.startswith(("--features=", "--leader-elect"))]
+        self._hosts = 0
+        self.host = self._limit = None
+        self.renew()
+
+    def renew(self):
+        if self.host:
+            self._end()
+        self._limit = MemoryLimit(self.limit_bytes)
+        resolver = self.directory / "resolv.conf"
+        # As in a pod: each name is asked for in four domains, and each question waits for its answer.
+        resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
+                            "options ndots:5\n")
+        self._hosts += 1
+        script = f'mount --bind "{resolver}" "$(readlink -f /etc/resolv.conf)" && exec "$@"'
+        self.host = ChartHost(self._binary, self.kubeconfig, self.directory / f"host-{self._hosts}", *self._flags, f"--namespace={NAMESPACE}",
+                              f"--pod={NAMESPACE}/hangar-{self._hosts}", env={"POD_NAME": f"hangar-{self._hosts}"},
+                              inside=(*self._limit.inside(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"))
+        self.pid = self.host.process.pid
+
+    def _end(self):
+        code = self.host.process.poll()
+        if code is None:
+            self.host.kill()
+        # Its Lease would be waited for.
+        self.cluster.delete(*LEASE, "hangar", NAMESPACE)
+        self._limit.close()
+
+    def add_tenant(self, name):
+        """Makes a namespace that hangar may act in."""
+        make_namespace(self.cluster, name)
+        if self._knows_tenants:
+            subprocess.run([str(self._binary), "tenant", "allow", name, f"--kubeconfig={self.cluster.kubeconfig}"], check=True,
+                           stdout=subprocess.DEVNULL)
+
+    def lease(self):
+        """Who leads, and how often that has changed."""
+        spec = (self.cluster.get(*LEASE, "hangar", NAMESPACE) or {}).get("spec", {})
+        return spec.get("holderIdentity"), spec.get("leaseTransitions")
+
+    def forget_peak(self):
+        """From here on `peak_bytes` begins anew."""
+        pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self):
+        """The most memory that the host's process had resident."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) * 1024
+
+    def is_alive(self):
+        return self.host.process.poll() is None
+
+    def stop(self):
+        """How the host ends when it is told to."""
+        return self.host.stop()
+
+    def close(self):
+        self._end()
+        self.name_server.close()
+        self.cluster.close()
+
+
+def kubeconfig_of(cluster, namespace, account, path):
+    """Writes a kubeconfig for a service account: with the rights that it was given, and no others."""
+    token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()
+    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def config_map(name, namespace, binary=None, **data):
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+    if binary:
+        manifest["binaryData"] = {key: base64.b64encode(value).decode() for key, value in binary.items()}
+    return manifest
+
+
+def make_namespace(cluster, name):
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    eventually(lambda: cluster.get("v1", "ServiceAccount", "default", name), f"{name} has its service account")

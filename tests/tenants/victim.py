@@ -1,0 +1,176 @@
+"""The tenant that is harmed: an operator, a workflow and an Airway's instance, each of which answers a question.
+
+A question is a number. The operator is asked by a change of ConfigMap `question`, the workflow by a signal, the instance by
+its spec; each answers with a ConfigMap. A round asks all three and waits for all three answers, so an answer that is lost
+is a round that never ends.
+"""
+import gzip
+import itertools
+import pathlib
+import secrets
+import threading
+import time
+
+import operators
+import workflows
+from airways import OPEN_SCHEMA, flight
+from cluster import KINDS, condition, eventually, is_ready
+from stage import NAMESPACE, config_map, make_namespace
+
+GREETING = ("tenants.hangar.dev/v1", "Greeting")
+KINDS[GREETING] = ("/apis/tenants.hangar.dev/v1", "greetings", True)
+CONFIG_MAP = ("v1", "ConfigMap")
+# Seconds after which an answer counts as lost. Far more than anybody may have to wait: whether he has to wait long is what
+# the benchmark measures.
+PATIENCE = 120
+
+
+class Answers(threading.Thread):
+    """What ConfigMaps of a namespace say, and when they came to say it, by a watch of its own."""
+
+    def __init__(self, cluster, namespace):
+        super().__init__(daemon=True)
+        self._cluster, self._path = cluster, cluster.path(*CONFIG_MAP, namespace)
+        self._version = cluster.request("GET", self._path)["metadata"]["resourceVersion"]
+        self._changed = threading.Condition()
+        self._seen = {}
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                for event in self._cluster.watch(self._path, self._version):
+                    self._version = event["object"]["metadata"].get("resourceVersion", self._version)
+                    with self._changed:
+                        self._seen[event["object"]["metadata"].get("name")] = (event["object"].get("data", {}), time.monotonic())
+                        self._changed.notify_all()
+            except OSError:
+                time.sleep(0.1)
+
+    def when(self, name, key, value, deadline):
+        """The time at which that ConfigMap said so, or None."""
+        def said():
+            data, at = self._seen.get(name, ({}, None))
+            return at if data.get(key) == value else None
+        with self._changed:
+            self._changed.wait_for(said, max(0, deadline - time.monotonic()))
+            return said()
+
+
+class Victim:
+    # What it has that is nobody else's business.
+    
+    def __init__(self, stage, patience=PATIENCE):
+        self.stage, self.cluster, self.patience = stage, stage.cluster, patience
+        self.namespace = "victim"
+        # In all that is nobody else's business.
+        self.mark = f"mark-{secrets.token_hex(8)}"
+        self._numbers = itertools.count(1)
+        self._operators = itertools.count(1)
+        cluster, namespace = self.cluster, self.namespace
+        stage.add_tenant(namespace)
+        operators.allow(cluster, namespace, *operators.EVERYTHING)
+        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "private", "namespace": namespace},
+                        "stringData": {self.mark: self.mark}})
+        cluster.create(config_map("private", namespace, **{self.mark: self.mark}))
+        self.module = gzip.compress(private_module(self.mark))
+        cluster.create(config_map("module", namespace, {"module.wasm.gz": self.module}))
+        cluster.create(config_map("machine", namespace, **{"machine.js": f"// {self.mark}\n{workflows.bundle('responder')}"}))
+        cluster.create(config_map("question", namespace, number="0"))
+        # What the cluster has besides; it is in the host's cache, too.
+        make_namespace(cluster, "bulk")
+        for index in range(40):
+            cluster.create(config_map(f"bulk-{index:02}", "bulk", text=self.mark + "x" * 300_000))
+            cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"bulk-{index:02}", "namespace": "bulk"},
+                            "stringData": {"text": self.mark + "x" * 300_000}})
+        self._make_airway()
+        self.answers = Answers(cluster, namespace)
+        cluster.create(self.operator_manifest("answers", f"answer={namespace},question,operator-answer"))
+        self._make_watcher_of_the_cluster()
+        cluster.create(workflows.workflow("answers", namespace, "machine", input={"answer": "workflow-answer"}))
+        cluster.create({"apiVersion": GREETING[0], "kind": GREETING[1], "metadata": {"name": "airway-answer", "namespace": namespace},
+                        "spec": {"text": "0"}})
+        self.settle()
+
+    def operator_manifest(self, name, *steps, module="module", **spec):
+        return {"apiVersion": operators.OPERATOR[0], "kind": operators.OPERATOR[1], "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {"module": {"configMap": {"name": module}}, "args": list(steps), **spec}}
+
+    def _make_airway(self):
+        """The administrator's: what tenants may ask for by instances."""
+        greeting = gzip.compress(pathlib.Path(flight("greeting_cpp")).read_bytes())
+        self.cluster.create(config_map("greeting", NAMESPACE, {"flight.wasm.gz": greeting}))
+        self.cluster.create({
+            "apiVersion": "yoke.cd/v1alpha1", "kind": "Airway", "metadata": {"name": "greetings.tenants.hangar.dev"},
+            "spec": {"wasmUrls": {"flight": f"configmap://{NAMESPACE}/greeting"}, "template": {
+                "group": "tenants.hangar.dev", "scope": "Namespaced", "names": {"plural": "greetings", "singular": "greeting", "kind": "Greeting"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": OPEN_SCHEMA}}]}}})
+        eventually(lambda: is_ready(self.cluster.get("yoke.cd/v1alpha1", "Airway", "greetings.tenants.hangar.dev")), "the Airway is ready", PATIENCE)
+
+    def _make_watcher_of_the_cluster(self):
+        """An operator that may see all namespaces, and does: from here on the host has them in its cache."""
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        self.cluster.request("POST", f"{rbac}/clusterroles", {"metadata": {"name": "looks"}, "rules": [
+            {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]}]})
+        self.cluster.request("POST", f"{rbac}/clusterrolebindings", {
+            "metadata": {"name": "looks"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "looks"},
+            "subjects": [{"kind": "ServiceAccount", "name": "looks", "namespace": self.namespace}]})
+        self.cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "looks", "namespace": self.namespace}})
+        self.cluster.create(self.operator_manifest("looks", "stream=/api/v1/namespaces?watch=true", serviceAccountName="looks",
+                                                   limits={"logBytes": "1Ki"}))
+
+    def settle(self):
+        """Waits until all of it is at work; on a host that has just begun, too."""
+        eventually(lambda: self.cluster.get(*CONFIG_MAP, "operator-answer", self.namespace), "the operator answers", PATIENCE)
+        eventually(lambda: operators.phase(self.cluster.get(*operators.OPERATOR, "looks", self.namespace)) in ("Running", "Asleep"),
+                   "the other operator looks", PATIENCE)
+        eventually(lambda: workflows.status(self.cluster, self.namespace, "answers").get("value") == "waiting", "the workflow waits", PATIENCE)
+        eventually(lambda: self.cluster.get(*CONFIG_MAP, "airway-answer", self.namespace), "the instance is evaluated", PATIENCE)
+        for _ in range(2):
+            self.round()
+
+    def round(self):
+        """Asks all three and returns how long each took, in seconds."""
+        number = next(self._numbers)
+        asked = {}
+        asked["operator"] = time.monotonic()
+        self.cluster.patch(*CONFIG_MAP, "question", {"data": {"number": str(number)}}, self.namespace)
+        asked["workflow"] = time.monotonic()
+        workflows.signal(self.cluster, self.namespace, "answers", f"ask-{number}", {"type": "ASK", "number": number})
+        asked["airway"] = time.monotonic()
+        self.cluster.patch(*GREETING, "airway-answer", {"spec": {"text": str(number)}}, self.namespace)
+        took = {}
+        for part, key in (("operator", "number"), ("workflow", "number"), ("airway", "text")):
+            answered = self.answers.when(f"{part}-answer", key, str(number), asked[part] + self.patience)
+            assert self.stage.is_alive(), f"the host ended while the {part} was asked:\n{self.stage.host.tail()}"
+            assert answered, f"question {number} to the {part} was not answered within {self.patience} s"
+            took[part] = answered - asked[part]
+        return took
+
+    def begins_something_new(self):
+        """An operator of a module that nobody has run before is fetched, compiled, begins, prints and goes."""
+        name = f"new-{next(self._operators)}"
+        module = gzip.compress(private_module(f"{self.mark} {name}"), compresslevel=1)
+        self.cluster.create(config_map(name, self.namespace, {"module.wasm.gz": module}))
+        self.cluster.create(self.operator_manifest(name, f"print={name}", module=name))
+        try:
+            eventually(lambda: operators.phase(self.cluster.get(*operators.OPERATOR, name, self.namespace)) == "Completed",
+                       f"operator {name} of the victim has run", PATIENCE)
+        finally:
+            self.cluster.delete(*operators.OPERATOR, name, self.namespace)
+            self.cluster.delete(*CONFIG_MAP, name, self.namespace)
+
+    def restarts(self):
+        return [self.cluster.get(*operators.OPERATOR, name, self.namespace)["status"].get("restarts", 0) for name in ("answers", "looks")]
+
+    def trouble(self):
+        """What its statuses complain about."""
+        kinds = ((operators.OPERATOR, "answers"), (workflows.WORKFLOW, "answers"), (GREETING, "airway-answer"))
+        seen = {kind[1]: condition(self.cluster.get(*kind, name, self.namespace), "Stalled") for kind, name in kinds}
+        return {kind: one["message"] for kind, one in seen.items() if one.get("status") == "True"}
+
+
+def private_module(mark):
+    """The puppet with a section of its own, so that nobody else has a module of that digest."""
+    text = mark.encode()
+    return pathlib.Path(flight(operators.BEHAVE)).read_bytes() + bytes([0, len(text) + 1, len(text)]) + text

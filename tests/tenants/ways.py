@@ -1,0 +1,500 @@
+"""The ways in which a tenant may try to harm others: one table, `WAYS`.
+
+Each way is a generator that is given the attacker. It begins the attack, yields a function that says how far the attack has
+got (0: it has not begun), and after the victim's rounds it is asked to go on: there it asserts what must hold of this way
+in particular. What must hold of every way is in test_attacks.py. `enough` is how far an attack has to get to do its harm; a
+host that lets it get there slowly is not waited for.
+
+`baseline` says what the way did to the last version without these walls: "seen" (it did the harm), or "guard" (that version
+held as well; the way is here so that later ones do).
+"""
+import dataclasses
+import gzip
+import hashlib
+import http.server
+import itertools
+import json
+import threading
+import typing
+
+import hostile
+import operators
+import workflows
+from cluster import ApiError, condition, eventually
+from tenant import assembled, wat
+
+KIB = 1 << 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    name: str
+    attacks: str  # The resource, or the boundary.
+    how: str
+    holds: str
+    baseline: str
+    begin: typing.Callable
+    # A neighbour's new operator has to start meanwhile, too.
+    stops_newcomers: bool = False
+    enough: int = 1
+
+
+WAYS = []
+
+
+def way(attacks, how, holds, baseline, **options):
+    assert baseline in ("seen", "guard")
+
+    def add(begin):
+        WAYS.append(Way(begin.__name__, attacks, how, holds, baseline, begin, **options))
+        return begin
+    return add
+
+
+def lines_of(attacker, *names):
+    """How far: the lines that those operators have printed."""
+    return lambda: sum(len(attacker.printed(name)) for name in names)
+
+
+def noticed(attacker, *names):
+    """How far: how many of those Operators the host has said something about."""
+    return lambda: sum(attacker.is_noticed(name) for name in names)
+
+
+def stalled(attacker, name, kind=operators.OPERATOR, seconds=60):
+    """What the condition Stalled says, once it is True."""
+    def told():
+        seen = condition(attacker.cluster.get(*kind, name, attacker.namespace), "Stalled")
+        return seen.get("message") if seen.get("status") == "True" else None
+    return eventually(told, f"{name} is stalled", seconds)
+
+
+def answers(attacker, steps, name="asks", **spec):
+    """Begins an operator that takes these steps, all at once, and returns what it printed. Each prints one line."""
+    lists = [word for step in steps for word in (step, "wait", "--")]
+    attacker.operator(name, *lists[:-1], limits={"requestsPerSecond": 1000}, **spec)
+    return eventually(lambda: (lambda seen: seen if len(seen) == len(steps) else None)(attacker.printed(name)),
+                      f"{name} has {len(steps)} answers", 120)
+
+
+def code_of(line):
+    """The status in `GET /path: 403 message`. The path may have colons."""
+    words = line.split(": ")
+    return next(int(word.split()[0]) for word in words[1:] if word.split()[0].isdigit())
+
+
+def large_config_maps(attacker, count, kib=300):
+    for index in range(count):
+        attacker.config_map(f"large-{index:03}", text="x" * kib * KIB)
+
+
+# Reading what is not one's own --------------------------------------------------------------------
+
+
+SPELLINGS = ("configmap://victim/{}", "ConfigMap://victim/{}", "CONFIGMAP://victim/{}", "cONFIGMAP://victim/{}/", "configMap://victim/{}/" + "x")
+
+
+@way("other namespaces' ConfigMaps", "names them as a module's URL, in all spellings of the scheme",
+     "the spec is refused, nothing of the ConfigMap is told or kept", "seen")
+def config_map_urls(attacker):
+    for index, spelling in enumerate(SPELLINGS):
+        for what in ("private", "module", "machine"):
+            url = spelling.format(what)
+            attacker.operator(f"reads-{what}-{index}", module={"url": url})
+            attacker.workflow(f"reads-{what}-{index}", module={"url": url})
+    names = [f"reads-{what}-{index}" for index in range(len(SPELLINGS)) for what in ("private", "module", "machine")]
+    yield noticed(attacker, *names)
+    for name in names:
+        assert "victim" not in stalled(attacker, name).replace("configmap://victim", "")
+        stalled(attacker, name, workflows.WORKFLOW)
+        assert operators.phase(attacker.get(name)) == "Failed"
+
+
+@way("other namespaces' ConfigMaps", "names them as the plugin that a machine is linked with",
+     "the spec is refused, nothing of the ConfigMap is told", "guard")
+def config_map_plugin(attacker):
+    attacker.module("linked", assembled(hostile.prints("{}")))
+    for index, spelling in enumerate(SPELLINGS):
+        attacker.workflow(f"links-{index}", "linked", plugin={"url": spelling.format("private")})
+    names = [f"links-{index}" for index in range(len(SPELLINGS))]
+    yield lambda: sum(bool(attacker.workflow_status(name)) for name in names)
+    for name in names:
+        assert attacker.victim.mark not in stalled(attacker, name, workflows.WORKFLOW)
+
+
+@way("the scope of a read", "asks for a cluster-scoped kind below its own namespace, where a Role may allow it",
+     "the API server's own answer: there is no such path", "seen")
+def cluster_scope_below_a_namespace(attacker):
+    own = f"/api/v1/namespaces/{attacker.namespace}/namespaces"
+    asked = [f"{own}{rest}{query}" for rest in ("", "/victim", f"/{attacker.namespace}") for query in ("", "?resourceVersion=0", "?watch=true")
+             if not (rest and "watch" in query)]
+    seen = answers(attacker, [f"get={path}" for path in asked if "watch" not in path])
+    yield lambda: len(seen)
+    assert {code_of(line) for line in seen} <= {400, 403, 404}, seen
+
+
+@way("the scope of a read", "walks out of its namespace: dots, slashes, escapes, other hosts, other verbs' paths, forged continue tokens",
+     "no answer but a refusal", "guard")
+def paths_out_of_the_namespace(attacker):
+    own = f"/api/v1/namespaces/{attacker.namespace}"
+    paths = [f"{own}/../victim/secrets", f"{own}/%2e%2e/victim/secrets", f"{own}/..%2fvictim/secrets", f"{own}//../victim/configmaps/private",
+             "/api/v1/namespaces/victim%2fsecrets", "/api/v1/namespaces/victim/secrets/private", "/api//v1/namespaces/victim/configmaps",
+             "/api/v1/secrets", "/api/v1/configmaps?resourceVersion=0", "/api/v1/namespaces/%76ictim/secrets?resourceVersion=0",
+             f"{own}/../../secrets", "/api/v1/namespaces/*/secrets", "/api/v1/namespaces//secrets", f"{own}%00/../victim/secrets",
+             f"{own};/../victim/secrets", f"/api/v1/namespaces/{attacker.namespace},victim/secrets", f"{own}/configmaps/../../victim/configmaps/private",
+             f"{own}/configmaps/..%2f..%2fvictim%2fconfigmaps%2fprivate", "https://victim/api/v1/namespaces/victim/secrets",
+             "http://x@127.0.0.1/api/v1/namespaces/victim/configmaps?resourceVersion=0", "/api/v1/watch/namespaces/victim/secrets",
+             "/api/v1/configmaps?fieldSelector=metadata.namespace%3Dvictim&resourceVersion=0", "/openapi/../api/v1/namespaces/victim/secrets",
+             "/apis/../api/v1/namespaces/victim/configmaps/private", "/api/v1/proxy/namespaces/victim/services/x/", "/api/v1/namespaces/victim"]
+    seen = answers(attacker, [f"get={path}" for path in paths])
+    yield lambda: len(seen)
+    wrong = [line for line in seen if code_of(line) not in (301, 307, 308, 400, 403, 404, 405)]
+    assert not wrong
+
+
+@way("identity", "sends headers that would make it somebody else", "they do not reach the API server", "guard")
+def headers_of_identity(attacker):
+    path = "/api/v1/namespaces/victim/configmaps/private"
+    headers = ["impersonate-user,system:admin", "impersonate-group,system:masters", "impersonate-uid,0", "authorization,Bearer x",
+               "x-remote-user,system:admin", "x-remote-group,system:masters", "x-forwarded-for,127.0.0.1", "connection,upgrade",
+               "transfer-encoding,chunked", "host,victim", "impersonate-extra-scopes,all"]
+    seen = answers(attacker, [f"header={header},{path}" for header in headers])
+    yield lambda: len(seen)
+    assert {code_of(line) for line in seen} <= {400, 403}, seen
+
+
+@way("other tenants' modules", "knows the sha256 of one and says that its own source has it", "it does not run: the source is asked", "seen")
+def known_digest(attacker):
+    private = hashlib.sha256(gzip.decompress(attacker.victim.module)).hexdigest()
+    attacker.config_map("empty", text="")
+    attacker.operator("missing", "print=stolen", "wait", module={"configMap": {"name": "missing"}, "sha256": private})
+    attacker.operator("empty", "print=stolen", "wait", module={"configMap": {"name": "empty"}, "sha256": private})
+    attacker.operator("elsewhere", "print=stolen", "wait", module={"url": "http://127.0.0.1:1/module", "sha256": private})
+    attacker.operator("registry", "print=stolen", "wait", module={"url": "oci://127.0.0.1:1/module:v1", "sha256": private, "insecure": True})
+    names = ("missing", "empty", "elsewhere", "registry")
+    yield noticed(attacker, *names)
+    for name in names:
+        stalled(attacker, name)
+        assert attacker.printed(name) == []
+
+
+class Listener:
+    """An HTTP server of the machine that the host is on; `asked` is who came."""
+
+    def __init__(self, answer=None):
+        self.asked = []
+        listener = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                listener.asked.append(self.path)
+                if answer:
+                    answer(self)
+                    return
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"internal")
+
+            do_HEAD = do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@way("what only the host can reach", "gives URLs of loopback, link-local and private addresses as modules, in all spellings",
+     "nobody is asked, and the status of an open port says the same as that of a closed one", "seen")
+def internal_addresses(attacker):
+    listener = Listener()
+    port = listener.port
+    hosts = ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."]
+    try:
+        for index, host in enumerate(hosts):
+            attacker.operator(f"open-{index}", module={"url": f"http://{host}:{port}/module.wasm", "insecure": True})
+            attacker.workflow(f"open-{index}", module={"url": f"http://{host}:{port}/workflow.wasm", "insecure": True})
+            attacker.operator(f"registry-{index}", module={"url": f"oci://{host}:{port}/repository:v1", "insecure": True})
+        attacker.operator("closed-0", module={"url": "http://127.0.0.1:1/module.wasm", "insecure": True})
+        attacker.operator("metadata", module={"url": "http://169.254.169.254/latest/meta-data", "insecure": True})
+        names = ["closed-0", "metadata", *(f"open-{index}" for index in range(len(hosts)))]
+        yield noticed(attacker, *names)
+        for name in names:
+            stalled(attacker, name, seconds=120)
+        assert listener.asked == []
+        assert stalled(attacker, "open-0").replace(f":{port}", ":1") == stalled(attacker, "closed-0")
+    finally:
+        listener.close()
+
+
+@way("other namespaces' Secrets", "names them in env and files: with slashes, dots and prefixes", "the guest is not started with them", "guard")
+def secrets_of_others(attacker):
+    names = ("private", "../victim/private", "victim/private", "..%2fvictim%2fprivate", "../../namespaces/victim/secrets/private")
+    for index, name in enumerate(names):
+        reference = {"name": name, "key": attacker.victim.mark[:4], "optional": index % 2 == 0}
+        attacker.operator(f"env-{index}", "env=STOLEN", env=[{"name": "STOLEN", "valueFrom": {"secretKeyRef": reference}}])
+        attacker.operator(f"file-{index}", "print=began", files=[{"path": "/stolen", "secret": {"name": name, "optional": index % 2 == 0}}])
+    all_names = [f"{what}-{index}" for index in range(len(names)) for what in ("env", "file")]
+    yield noticed(attacker, *all_names)
+
+
+@way("files of the host", "opens paths out of its own files: dots, /proc, keys that look like paths", "it has the files that it was given, and no other", "guard")
+def files_of_the_host(attacker):
+    paths = ("/proc/self/environ", "/etc/passwd", "../../../../etc/passwd", "/given/../../etc/passwd", "/given/..data", "/var/run/secrets/kubernetes.io/serviceaccount/token",
+             "//etc/passwd", "/given/text/../../../etc/hosts", ".", "/dev/stdin")
+    attacker.config_map("given", **{"text": "own", ".hidden": "own"})
+    seen = answers(attacker, [f"file={path}" for path in paths], files=[{"path": "/given", "configMap": {"name": "given"}}])
+    yield lambda: len(seen)
+    wrong = [line for line in seen if "cannot be read" not in line and not line.endswith(": own")]
+    assert not wrong
+
+
+@way("the order of versions", "asks with resource versions that are negative, huge or not numbers",
+     "each answer is the API server's kind of refusal, or its own objects", "guard")
+def resource_versions(attacker):
+    own = f"/api/v1/namespaces/{attacker.namespace}/configmaps"
+    versions = ("-1", "0", "1", "abc", "18446744073709551616", "9" * 60, "1e3", "0x10", "%00", "+1", "1.0")
+    matches = ("", "&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan", "&resourceVersionMatch=x", "&limit=1", "&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEi")
+    seen = answers(attacker, [f"get={own}?resourceVersion={version}{match}" for version in versions for match in matches])
+    yield lambda: len(seen)
+    assert {code_of(line) for line in seen} <= {200, 400, 410, 422, 500, 504}, seen
+
+
+@way("a workflow's ledger", "writes its status by hand: actions on objects of others that it never asked for",
+     "what is done, is done as its own service account: the others' objects stay", "guard", enough=5)
+def status_by_hand(attacker):
+    waits = {"type": "WAIT_FOR", "params": {"apiVersion": "v1", "kind": "ConfigMap", "name": "never"}}
+    attacker.module("waits", assembled(hostile.prints(json.dumps({"newState": "waiting", "actions": [waits]}))))
+    attacker.workflow("forged", "waits")
+    eventually(lambda: attacker.workflow_status("forged").get("outbox"), "it waits", 60)
+    ledger = attacker.workflow_status("forged")
+    forged = [{**ledger["outbox"][0], "id": f"DELETE#{index}", "type": "DELETE", "params": {
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "private", "namespace": "victim"}} for index in range(10)]
+    count = itertools.count()
+
+    def forge():
+        for status in ({"outbox": forged}, {"outbox": "none"}, {"state": "x" * 200_000}, {"resources": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": "private", "namespace": "victim", "uid": str(next(count))}]},
+                {"timers": [{"id": "x", "at": "never"}]}, {"revision": {"sha256": hashlib.sha256(b"").hexdigest()}}, ledger):
+            attacker.cluster.patch(*workflows.WORKFLOW, "forged", {"status": status}, attacker.namespace, "status")
+    yield attacker.meanwhile(forge)
+    assert attacker.stage.cluster.get("v1", "ConfigMap", "private", "victim")
+
+
+# Compilation -------------------------------------------------------------------------------------------
+
+
+@way("compilation", "one function with thousands of nested blocks and jump tables", "compilation has a bound, and is another process's", "guard", stops_newcomers=True)
+def deep_modules(attacker):
+    names = [f"deep-{index}" for index in range(3)]
+    for index, name in enumerate(names):
+        attacker.operator(name, module=attacker.module(name, hostile.deep_control_flow(900, 20, salt=index)))
+    yield listed(attacker, names)
+
+
+# Turns, requests, watches, output -----------------------------------------------------------------------
+
+
+@way("turns", "operators that ask to be woken at once, again and again", "wakes are fair by namespace", "guard", enough=2000)
+def wake_flood(attacker):
+    names = [f"wakes-{index}" for index in range(20)]
+    for name in names:
+        attacker.operator(name, "tick=0", sleep={"policy": "Never"})
+    yield lines_of(attacker, *names)
+
+
+@way("turns", "asks for delays without end", "it is ended beyond its bound of delays", "guard")
+def delay_flood(attacker):
+    module = attacker.module("delays", wat("kube_runtime_delay_flood"))
+    names = [f"delays-{index}" for index in range(10)]
+    for name in names:
+        attacker.operator(name, module=module)
+    yield noticed(attacker, *names)
+
+
+@way("requests upstream", "asks for more than may be under way, without end", "it is ended beyond its bound", "guard")
+def requests_without_end(attacker):
+    module = attacker.module("requests", wat("kube_runtime_request_flood"))
+    names = [f"requests-{index}" for index in range(10)]
+    for name in names:
+        attacker.operator(name, module=module)
+    yield noticed(attacker, *names)
+
+
+@way("the cache", "changes objects just below what etcd takes, all the time", "a watcher elsewhere is told its own", "guard", enough=50)
+def large_objects_that_change(attacker):
+    large_config_maps(attacker, 4, 900)
+    attacker.operator("watches", f"watch={attacker.namespace}")
+    numbers = itertools.count()
+
+    def change():
+        number = next(numbers)
+        attacker.cluster.patch("v1", "ConfigMap", f"large-{number % 4:03}", {"data": {"number": str(number)}}, attacker.namespace)
+    yield attacker.meanwhile(change)
+
+
+# Definitions ---------------------------------------------------------------------------------------------
+
+
+@way("reconciles", "creates and deletes Operators as fast as the API server takes them", "a neighbour's new operator starts meanwhile", "guard", stops_newcomers=True, enough=200)
+def definitions_that_come_and_go(attacker):
+    numbers = itertools.count()
+
+    def churn():
+        name = f"churn-{next(numbers)}"
+        attacker.operator(name, "wait")
+        attacker.cluster.delete(*operators.OPERATOR, name, attacker.namespace)
+    attacker.meanwhile(churn)
+    yield attacker.meanwhile(churn)
+
+
+@way("reconciles", "two hundred Operators whose finalizers nobody takes off, being deleted", "they are stopped, and cost nobody anything", "guard")
+def finalizers_that_stay(attacker):
+    names = [f"stays-{index}" for index in range(200)]
+    for name in names:
+        attacker.operator(name, "wait", metadata={"finalizers": ["example.com/never"]})
+    for name in names:
+        attacker.cluster.delete(*operators.OPERATOR, name, attacker.namespace)
+    yield lambda: sum("deletionTimestamp" in attacker.get(name)["metadata"] for name in names[:5])
+
+
+@way("reconciles", "fifty operators that end at once, each time they are started", "they wait longer each time", "guard", enough=50)
+def crash_loops(attacker):
+    names = [f"crashes-{index}" for index in range(50)]
+    for index, name in enumerate(names):
+        attacker.operator(name, ("trap", "panic=gone", "exit=3", "recurse", "memory")[index % 5])
+    yield noticed(attacker, *names)
+
+
+@way("names", "names of 253 letters, arguments and environments of a megabyte", "they are shown, cut, or refused", "guard")
+def long_names(attacker):
+    name = ".".join(["n" * 62] * 4)[:253]
+    attacker.operator(name, "print=long")
+    attacker.operator("arguments", *(["x" * 1000] * 900))
+    attacker.operator("environment", "wait", env=[{"name": f"N{index}" + "n" * 1000, "value": "v" * 1000} for index in range(400)])
+    attacker.operator("files", "wait", files=[{"path": "/" + "/".join(["p" * 250] * 8) + str(index), "configMap": {"name": "missing", "optional": True}} for index in range(300)])
+    attacker.operator("modules", module={"url": "https://example.invalid/" + "m" * 30_000})
+    yield noticed(attacker, name, "arguments", "environment", "files")
+
+
+@way("name resolution", "modules behind names whose server does not answer, given up as soon as it was asked",
+     "the loop does not wait for names: the Lease is renewed", "seen", enough=5)
+def silent_name_server(attacker):
+    numbers = itertools.count()
+
+    def ask_and_give_up():
+        number, asked = next(numbers), attacker.stage.name_server.questions
+        names = [f"asks-{number}-{index}" for index in range(4)]
+        for name in names:
+            attacker.operator(name, module={"url": f"http://{name}.example.com/module.wasm"})
+            attacker.workflow(name, module={"url": f"https://{name}.example.com/module.wasm"})
+        eventually(lambda: attacker.stage.name_server.questions >= asked + len(names), "the name server is asked", 60)
+        for name in names:
+            attacker.cluster.delete(*operators.OPERATOR, name, attacker.namespace)
+            attacker.cluster.delete(*workflows.WORKFLOW, name, attacker.namespace)
+    yield attacker.meanwhile(ask_and_give_up)
+
+
+# Workflows and instances ---------------------------------------------------------------------------------------
+
+
+def answer(**members):
+    return assembled(hostile.prints(json.dumps(members)))
+
+
+@way("steps of machines", "twenty workflows that step for ever", "steps are fair, and the ledger is written now and then only", "guard", enough=200)
+def workflows_without_end(attacker):
+    timers = [{"id": f"again-{index}", "delay": 0, "event": {"type": "AGAIN"}} for index in range(3)]
+    attacker.module("endless", answer(newState={"value": "endless"}, timersStarted=timers))
+    for index in range(20):
+        attacker.workflow(f"steps-{index}", "endless")
+    yield lambda: sum(attacker.workflow_status(f"steps-{index}").get("transitions", 0) for index in range(20))
+
+
+@way("steps of machines", "machines that never answer, trap, or answer with four gigabytes", "the workflow is stalled", "guard")
+def machines_that_do_not_answer(attacker):
+    names = ("machine_loops", "machine_endless", "machine_huge", "machine_traps")
+    for name in names:
+        attacker.module(name.replace("_", "-"), wat(name))
+        for index in range(5):
+            attacker.workflow(f"{name.replace('_', '-')}-{index}", name.replace("_", "-"))
+    yield lambda: sum(bool(attacker.workflow_status(f"{name.replace('_', '-')}-0")) for name in names)
+
+
+@way("actions of workflows", "asks for ten thousand Jobs at once", "the ledger's bound refuses it, nothing is made", "guard")
+def ten_thousand_jobs(attacker):
+    jobs = [{"type": "RUN_JOB", "params": {"image": "x", "name": f"job-{index}"}} for index in range(10_000)]
+    attacker.module("jobs", answer(newState="jobs", actions=jobs))
+    for index in range(3):
+        attacker.workflow(f"jobs-{index}", "jobs")
+    yield lambda: sum(bool(attacker.workflow_status(f"jobs-{index}")) for index in range(3))
+    assert stalled(attacker, "jobs-0", workflows.WORKFLOW)
+    assert attacker.cluster.list("batch/v1", "Job", attacker.namespace) == []
+
+
+@way("expressions", "waits with JSONPaths that nest, recurse and filter", "they are refused, or evaluated in bounded time", "guard", enough=50)
+def json_paths(attacker):
+    paths = ["{" + "..*" * 200 + "}", "{" + "[*]" * 2000 + "}", "{.data" + "[?(@.a==1)]" * 500 + "}", "{" * 5000, "{.data['" + "x" * 30_000 + "']}",
+             "{" + "..data" * 1000 + "}", "{.data.a[0:99999999999999999999]}", "{range " * 500 + "}"]
+    attacker.config_map("target", **{f"k{index}": "v" * 10 for index in range(2000)})
+    waits = [{"type": "WAIT_FOR", "params": {"apiVersion": "v1", "kind": "ConfigMap", "name": "target", "jsonPath": path}} for path in paths]
+    attacker.module("paths", answer(newState="waiting", actions=waits))
+    attacker.workflow("paths", "paths")
+    numbers = itertools.count()
+    change = attacker.meanwhile(lambda: attacker.cluster.patch("v1", "ConfigMap", "target", {"data": {"k0": str(next(numbers))}}, attacker.namespace))
+    yield lambda: change() if attacker.workflow_status("paths") else 0
+
+
+@way("events of workflows", "signals and changes as fast as the API server takes them", "the inbox has a bound; what is beyond waits as annotations", "guard", enough=10)
+def signal_flood(attacker):
+    attacker.machine("responder", workflows.bundle("responder"))
+    attacker.workflow("floods", "responder", input={"answer": "flooded"})
+    numbers = itertools.count(1)
+
+    def flood():
+        many = {f"signal.workflows.example.com/s{number}": json.dumps({"type": "ASK", "number": number}) for number in itertools.islice(numbers, 200)}
+        attacker.cluster.patch(*workflows.WORKFLOW, "floods", {"metadata": {"annotations": many}}, attacker.namespace)
+    yield attacker.meanwhile(flood)
+
+
+@way("documents", "specs that nest as deep as the API server takes them, numbers beyond all types, text that is no text",
+     "parsers refuse them; nothing ends the host", "guard")
+def documents_that_break_parsers(attacker):
+    deep = json.loads("[" * 100 + "]" * 100)
+    hostile_inputs = [{"input": {"deep": deep}}, {"input": {"number": 1e308, "small": 5e-324, "large": 2 ** 63 - 1}},
+                      {"input": {"text": "\u0000\ud7ff\uffff\u202e" * 1000}}, {"timeouts": {"workflow": "9" * 300 + "h"}},
+                      {"timeouts": {"states": {"x" * 5000: "-1h"}}}, {"historyLimit": 2147483647}, {"input": {str(index): index for index in range(20_000)}}]
+    attacker.machine("responder", workflows.bundle("responder"))
+    made = 0
+    for index, spec in enumerate(hostile_inputs):
+        try:
+            attacker.workflow(f"breaks-{index}", "responder", **spec)
+            made += 1
+        except ApiError as error:
+            assert error.status in (400, 422)
+    for index in range(50):
+        try:
+            attacker.cluster.create({"apiVersion": "tenants.hangar.dev/v1", "kind": "Greeting", "metadata": {"name": f"breaks-{index}", "namespace": attacker.namespace},
+                                     "spec": {"text": "x" * 1000 * index, "from": "\u0000", "deep": deep}})
+        except ApiError as error:
+            assert error.status in (400, 422)
+    yield lambda: made
+
+
+@way("instances of Airways", "hundreds of instances that change all the time", "evaluations are fair by namespace", "guard", enough=200)
+def instance_flood(attacker):
+    for index in range(100):
+        attacker.cluster.create({"apiVersion": "tenants.hangar.dev/v1", "kind": "Greeting", "metadata": {"name": f"floods-{index}", "namespace": attacker.namespace},
+                                 "spec": {"text": "0"}})
+    numbers = itertools.count(1)
+
+    def change():
+        number = next(numbers)
+        attacker.cluster.patch("tenants.hangar.dev/v1", "Greeting", f"floods-{number % 100}", {"spec": {"text": str(number)}}, attacker.namespace)
+    yield attacker.meanwhile(change)
