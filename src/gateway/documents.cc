@@ -150,12 +150,15 @@ Accepts read_accept(std::string_view header) {
       is_transformed |= trimmed(parameters.substr(0, parameter_end)).starts_with("as=");
       parameters.remove_prefix(parameter_end);
     }
+    // The API server takes other spellings and application/* for some kinds and refuses them for
+    // others, so they are left to it.
+    const bool is_plain = original.starts_with("application/json") || type == "*/*";
     const bool is_json = type == "application/json" || type == "*/*" || type == "application/*";
     out.transformed |= is_transformed;
-    out.json |= is_json && !is_transformed;
+    out.json |= is_json && is_plain && !is_transformed;
     if (!is_json) continue;
     if (!out.json_only.empty()) out.json_only += ',';
-    out.json_only += type == "application/json" ? original : "application/json";
+    out.json_only += type == "*/*" ? "application/json" : original;
   }
   return out;
 }

@@ -78,7 +78,10 @@ TEST(Accept, IsAnsweredFromTheCacheOnlyWithPlainJson) {
        "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"},
       {"application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1", false, true,
        "application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1"},
-      {"Application/JSON;q=0.9", true, false, "Application/JSON;q=0.9"},
+      {"application/json;q=0.9", true, false, "application/json;q=0.9"},
+      {"Application/JSON;q=0.9", false, false, "Application/JSON;q=0.9"},
+      {"application/*", false, false, "application/*"},
+      {"application/*, */*", true, false, "application/*,application/json"},
       {"text/html", false, false, ""},
       {",;,", false, false, ""},
   };

@@ -342,7 +342,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   }
   const auto beginning = beginning_of(work->target.options);
   auto scope = ReadScope::of(work->target);
-  if (!beginning || !scope || work->accepts.transformed) {
+  if (!beginning || !scope || !work->accepts.json || work->accepts.transformed) {
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
