@@ -741,6 +741,10 @@ TEST(Ledger, NamesEveryActiveState) {
   EXPECT_THAT(active_states("idle"), ElementsAre("idle"));
   EXPECT_THAT(active_states(R"({"a":"b","c":{"d":"e"}})"),
               ElementsAre("a", "a.b", "c", "c.d", "c.d.e"));
+  // More than a vector has room for before it moves.
+  EXPECT_THAT(active_states(R"({"a":{"b":"c","d":"e","f":{"g":"h","i":"j"}}})"),
+              ElementsAre("a", "a.b", "a.b.c", "a.d", "a.d.e", "a.f", "a.f.g", "a.f.g.h", "a.f.i",
+                          "a.f.i.j"));
   EXPECT_THAT(active_states(""), IsEmpty());
 }
 

@@ -302,8 +302,10 @@ void collect_states(const json::Value& value, const std::string& above,
   if (value.is_string()) paths.push_back(below(value.get_string()));
   if (!value.is_object()) return;
   for (const auto& member : value.get_object()) {
-    paths.push_back(below(member.key()));
-    collect_states(member.value(), paths.back(), paths);
+    // Not a reference into `paths`, which grows below.
+    const std::string path = below(member.key());
+    paths.push_back(path);
+    collect_states(member.value(), path, paths);
   }
 }
 
