@@ -31,6 +31,7 @@ AirTrafficController::AirTrafficController(const Host& host)
                 .view = view_,
                 .tracker = tracker_,
                 .modules = host.modules,
+                .store = host.store,
                 .runtime = host.runtime,
                 .concurrency = host.concurrency,
                 .custom_readiness = custom_readiness_,
@@ -42,7 +43,8 @@ AirTrafficController::AirTrafficController(const Host& host)
                     "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
                     latency_buckets()),
                 .log = host.log,
-                .version = host.version},
+                .version = host.version,
+                .namespace_ = host.namespace_},
       airways_(platform_) {}
 
 AirTrafficController::~AirTrafficController() = default;

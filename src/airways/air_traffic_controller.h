@@ -19,6 +19,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "modules/module_store.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 
@@ -38,6 +39,7 @@ class AirTrafficController {
     kube::Cache& cache;
     kube::Discovery& discovery;
     FlightModules& modules;
+    modules::ModuleStore& store;
     const abi::flight::Runtime& runtime;
     std::size_t concurrency = 1;  // Instances of one kind worked on at once.
     reconcile::EventRecorder& events;
@@ -45,6 +47,7 @@ class AirTrafficController {
     Metrics& metrics;
     Log log;
     std::string version;
+    std::string namespace_;  // The host's own.
   };
   explicit AirTrafficController(const Host& host);
   AirTrafficController(const AirTrafficController&) = delete;

@@ -4,11 +4,13 @@
 #include "airways/conditions.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
+#include "airways/flight_status.h"
 #include "airways/identity.h"
 #include "airways/instance_controller.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
+#include "archive/module_archive.h"
 #include "base/result.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -17,6 +19,9 @@
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "modules/pin.h"
+#include "modules/reference.h"
+#include "modules/supply.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
@@ -49,13 +54,24 @@ constexpr std::size_t kConcurrency = 4;
 // A deletion that waits for the API server is looked at again after this, besides its events.
 constexpr std::chrono::seconds kDeletionRecheck{5};
 
+// How often copies of flights are looked for that no Airway is pinned to, besides those of Airways
+// that are seen to go.
+constexpr std::chrono::hours kTidying{1};
+
 constexpr std::string_view kReasonUnsupported = "Unsupported";
+constexpr std::string_view kReasonModuleUnavailable = "ModuleUnavailable";
 
 kube::Resource crd_resource() {
   return {.group = "apiextensions.k8s.io",
           .version = "v1",
           .plural = "customresourcedefinitions",
           .kind = "CustomResourceDefinition"};
+}
+
+// Without what may be secret in it.
+std::string display_of(const std::string& reference) {
+  const Result<modules::Reference> parsed = modules::Reference::parse(reference);
+  return parsed ? parsed->display() : std::string("the source");
 }
 
 Verdict launched() {
@@ -66,6 +82,23 @@ Verdict launched() {
 
 Verdict initializing(std::string message) {
   return {.reason = std::string(kReasonInProgress), .message = std::move(message)};
+}
+
+Verdict verdict_of(const Error& error) {
+  Verdict verdict = failed(error.message());
+  if (error.reason() == kReasonModuleUnavailable) verdict.reason = kReasonModuleUnavailable;
+  return verdict;
+}
+
+// What an Airway is pinned to cannot be had.
+Error module_unavailable(const Airway& airway, const std::string& sha256, const Error& error) {
+  return Error(
+             error.kind(),
+             fmt::format("the module sha256:{} that instances run cannot be had: the host's cache "
+                         "and its namespace have no copy, and {}. Let {} serve it again, or take "
+                         "over what it serves now: set spec.wasmUrls.flightChecksum to its sha256",
+                         sha256, error.message(), display_of(airway.flight_url)))
+      .with_reason(std::string(kReasonModuleUnavailable));
 }
 
 bool is_owned_by(const json::Value& object, std::string_view uid) {
@@ -103,31 +136,52 @@ struct AirwayController::Work {
 AirwayController::AirwayController(const Platform& platform)
     : platform_(platform),
       log_(platform.log.named("airways")),
+      archive_({.loop = platform.loop,
+                .workers = platform.workers,
+                .client = platform.client,
+                .store = platform.store,
+                .format = flight_copies()}),
       controller_(platform.loop, platform.metrics, log_,
                   {.name = "airway", .concurrency = kConcurrency, .turnstile = &platform.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return reconcile(std::move(key), std::move(stop));
-                  }) {}
+                  }),
+      tidier_(platform.loop, platform.metrics, log_, {.name = "airway-modules"},
+              [this](kube::ObjectKey copy, std::stop_token stop) {
+                return tidy(std::move(copy), std::move(stop));
+              }) {}
 
 AirwayController::~AirwayController() = default;
 
 void AirwayController::start() {
+  platform_.modules.use_archive(&archive_, platform_.namespace_);
   controller_.start();
-  subscription_ = platform_.cache.subscribe(
-      {.resource = airway_resource()}, {.on_delta = [this](const kube::Delta& delta) {
-        const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
-                                    delta.object->generation() == delta.previous->generation() &&
-                                    !delta.object->is_being_deleted();
-        if (!is_status_only) controller_.enqueue(delta.object->key());
-      }});
+  tidier_.start();
+  subscription_ = platform_.cache.subscribe({.resource = airway_resource()},
+                                            {.on_delta =
+                                                 [this](const kube::Delta& delta) {
+                                                   tidy_after(delta);
+                                                   const bool is_status_only =
+                                                       delta.type == kube::Delta::Type::Modified &&
+                                                       delta.object->generation() ==
+                                                           delta.previous->generation() &&
+                                                       !delta.object->is_being_deleted();
+                                                   if (!is_status_only)
+                                                     controller_.enqueue(delta.object->key());
+                                                 },
+                                             .on_synced = [this] { tidier_.enqueue({}); }});
 }
 
 io::Task<void> AirwayController::stop() {
   subscription_.reset();
   co_await controller_.stop();
+  co_await tidier_.stop();
   for (const auto& [key, memory] : airways_) {
     co_await stop_instances(*memory);
   }
+  // What is under way there may still read it.
+  co_await platform_.modules.supply().stop();
+  platform_.modules.use_archive(nullptr, {});
 }
 
 InstanceController* AirwayController::instances_of(const kube::GroupKind& kind) const {
@@ -163,7 +217,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   Memory& memory = *slot;
   kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
   if (!object) {
-    platform_.modules.supply().leave(key.name);
+    modules::PinnedAsking::leave(platform_.modules.supply(), key.name);
     co_await stop_instances(memory);
     airways_.erase(key);
     co_return Outcome{};
@@ -179,7 +233,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   watch_crd(work.key, memory);
   HANGAR_CO_TRY(co_await memory.crd->wait_synced(work.stop));
   if (object->is_being_deleted()) {
-    platform_.modules.supply().leave(work.key.name);
+    modules::PinnedAsking::leave(platform_.modules.supply(), work.key.name);
     co_return co_await tear_down(work);
   }
 
@@ -197,8 +251,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::
   if (verdict && work.is_about_module && memory.asking.is_quiet(now)) {
     co_return Outcome{.requeue_after = memory.asking.again_in(now)};
   }
-  HANGAR_CO_TRY(
-      co_await write_status(work, verdict ? *verdict : failed(verdict.error().message())));
+  HANGAR_CO_TRY(co_await write_status(work, verdict ? *verdict : verdict_of(verdict.error())));
   if (!verdict && !work.is_about_module) co_return std::unexpected(std::move(verdict).error());
   co_return Outcome{.requeue_after = memory.asking.again_in(now)};
 }
@@ -209,12 +262,17 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
   }
   Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
+  if (work.memory.uid != airway.uid) {
+    work.memory.uid = airway.uid;
+    work.memory.pin = pin_in(work.value);
+    work.memory.flight.reset();
+  }
   if (const std::vector<std::string> reasons = unsupported_of(airway); !reasons.empty()) {
     work.memory.asking = {};
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
-  std::optional<FlightModule> module = HANGAR_CO_TRY(ask_for_module(work, airway));
+  std::optional<FlightModule> module = HANGAR_CO_TRY(co_await ask_for_module(work, airway));
   if (!module) co_return initializing("the flight: " + work.memory.asking.waits_for());
 
   if (!HANGAR_CO_TRY(co_await apply_crd(work, airway))) {
@@ -224,33 +282,117 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
                         work.memory.bound->airway.generation == airway.generation &&
                         work.memory.bound->airway.uid == airway.uid;
   if (!is_bound) {
-    work.memory.bound = Binding{.airway = std::move(airway), .module = *std::move(module)};
+    const FlightFacts& flight = *work.memory.flight;
+    work.memory.bound = Binding{.airway = std::move(airway),
+                                .module = *std::move(module),
+                                .is_first_use = flight.upgrade == modules::Upgrade::Deliberate &&
+                                                flight.pin && flight.pin->replaces.empty()};
     work.memory.instances->bind(std::make_shared<const Binding>(*work.memory.bound));
   }
   co_return launched();
 }
 
-Result<std::optional<FlightModule>> AirwayController::ask_for_module(Work& work,
-                                                                     const Airway& airway) {
-  modules::Asking& asking = work.memory.asking;
-  const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
-  const std::optional<modules::Supplied> supplied = asking.ask(
-      platform_.modules.supply(),
-      FlightModules::wish_for({.reference = airway.flight_url,
+io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
+    Work& work, const Airway& airway) {
+  Memory& memory = work.memory;
+  work.is_about_module = true;
+  HANGAR_CO_TRY(platform_.modules.check_allowed(airway.flight_url));
+  const modules::Source source{.reference = airway.flight_url,
                                .sha256 = airway.flight_checksum,
-                               .insecure = airway.insecure}),
-      definition,
+                               .insecure = airway.insecure};
+  const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
+  const modules::Upgrade upgrade = modules::upgrade_of(reference, source.sha256);
+  const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
+  const std::optional<modules::Supplied> supplied = memory.asking.ask(
+      platform_.modules.supply(), FlightModules::wish_for(source), memory.pin, definition,
       {.name = work.key.name, .changed = [this, key = work.key] { controller_.enqueue(key); }});
   if (supplied) {
-    work.memory.module = FlightModules::module_of(*supplied);
-    work.memory.module_of = definition;
+    memory.module = FlightModules::module_of(*supplied);
+    memory.module_of = definition;
+    const std::optional<modules::Pin> before = memory.pin;
+    if (upgrade == modules::Upgrade::Followed) {
+      memory.pin.reset();
+    } else if (!memory.asking.is_pinned()) {
+      memory.pin = modules::next_pin(memory.pin, source, *supplied);
+    }
+    if (before && (!memory.pin || memory.pin->sha256 != before->sha256)) {
+      tidier_.enqueue({.name = before->sha256});
+    }
   }
-  work.is_about_module = true;
-  if (asking.error()) return std::unexpected(*asking.error());
+  if (const std::optional<Error> error = memory.asking.error()) {
+    if (memory.asking.is_pinned()) {
+      co_return std::unexpected(module_unavailable(airway, memory.pin->sha256, *error));
+    }
+    co_return std::unexpected(*error);
+  }
   // Asked whether there is something newer: what there was goes on meanwhile.
-  if (work.memory.module_of != definition) return std::nullopt;
+  if (memory.module_of != definition) co_return std::nullopt;
   work.is_about_module = false;
-  return work.memory.module;
+  if (memory.pin) HANGAR_CO_TRY(co_await keep_copy(work, memory.pin->sha256));
+  memory.flight = FlightFacts{.reference = reference.display(),
+                              .upgrade = upgrade,
+                              .sha256 = memory.module->sha256,
+                              .resolved = memory.module->resolved,
+                              .pin = memory.pin,
+                              .offered_sha256 = memory.asking.offered_sha256(),
+                              .look_error = memory.asking.look_error()};
+  co_return memory.module;
+}
+
+io::Task<Result<>> AirwayController::keep_copy(Work& work, std::string sha256) {
+  const Result<> kept =
+      co_await archive_.keep({.namespace_ = platform_.namespace_, .sha256 = sha256}, work.stop);
+  const ErrorKind kind = kept ? ErrorKind::NotFound : kept.error().kind();
+  if (!kept && (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable)) co_return kept;
+  const std::string problem = kept ? std::string() : kept.error().message();
+  if (std::exchange(work.memory.not_kept, problem) == problem || kept) co_return Result<>();
+  // Better instances that depend on this host's cache, and on the source, than none.
+  platform_.events.record(
+      work.value,
+      {.type = reconcile::EventType::Warning,
+       .reason = "ModuleNotKept",
+       .message = fmt::format("there is no copy of the module sha256:{} in namespace {}: {}. "
+                              "Instances go on for as long as a host has it in its cache or its "
+                              "source serves it",
+                              sha256, platform_.namespace_, problem)});
+  co_return Result<>();
+}
+
+bool AirwayController::is_pinned(const std::string& sha256) const {
+  return std::ranges::any_of(subscription_->list(), [&](const kube::ObjectPtr& airway) {
+    // What is remembered is newer than the status.
+    const auto found = airways_.find(airway->key());
+    if (found != airways_.end() && found->second->uid == airway->uid()) {
+      return found->second->pin && found->second->pin->sha256 == sha256;
+    }
+    const std::optional<modules::Pin> pin = pin_in(airway->to_value());
+    return pin && pin->sha256 == sha256;
+  });
+}
+
+void AirwayController::tidy_after(const kube::Delta& delta) {
+  if (delta.type != kube::Delta::Type::Deleted) return;
+  if (std::optional<modules::Pin> pin = pin_in(delta.object->to_value())) {
+    tidier_.enqueue({.name = std::move(pin->sha256)});
+  }
+}
+
+io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop_token stop) {
+  if (!is_synced()) co_return Outcome{};  // Once it is, all copies are looked at.
+  if (!copy.name.empty()) {
+    HANGAR_CO_TRY(co_await archive_.remove_unless(
+        {.namespace_ = platform_.namespace_, .sha256 = copy.name},
+        [this, &copy] { return !is_synced() || is_pinned(copy.name); }, std::move(stop)));
+    co_return Outcome{};
+  }
+  Result<std::vector<archive::ArchivedModule>> copies =
+      co_await archive_.list(platform_.namespace_, std::move(stop));
+  // Without the right there are no copies of ours.
+  if (!copies && copies.error().kind() == ErrorKind::Denied) co_return Outcome{};
+  if (!copies) co_return std::unexpected(std::move(copies).error());
+  for (archive::ArchivedModule& module : *copies)
+    tidier_.enqueue({.name = std::move(module.sha256)});
+  co_return Outcome{.requeue_after = kTidying};
 }
 
 // False while the API server has not established it; its event brings us back.
@@ -335,10 +477,27 @@ Result<> AirwayController::remember(Work& work, json::Value answer) {
   return {};
 }
 
+// Which module runs, and once, as an Event too, that its source has changed.
+void AirwayController::put_flight(const Work& work, json::Value& status) const {
+  if (!work.memory.flight) return;
+  status.as_object()["flight"] = flight_status(*work.memory.flight);
+  Condition condition = flight_condition(*work.memory.flight);
+  condition.observed_generation = json::int_at(work.value, {"metadata", "generation"});
+  const json::Value* const present = find_condition(status, kFlightUpToDate);
+  if (condition.reason == kReasonSourceChanged &&
+      (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
+    platform_.events.record(work.value, {.type = reconcile::EventType::Warning,
+                                         .reason = "FlightChanged",
+                                         .message = condition.message});
+  }
+  set_condition(status, condition, io::Loop::wall_now());
+}
+
 io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& verdict) {
   const std::string before = std::exchange(work.memory.last_reason, verdict.reason);
   if (before != verdict.reason &&
-      (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported)) {
+      (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported ||
+       verdict.reason == kReasonModuleUnavailable)) {
     platform_.events.record(work.value, {.type = reconcile::EventType::Warning,
                                          .reason = "AirwayFailed",
                                          .message = verdict.message});
@@ -350,7 +509,9 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
       .reason = verdict.reason,
       .message = verdict.message,
       .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
-  if (!set_condition(status, condition, io::Loop::wall_now())) co_return Result<>();
+  set_condition(status, condition, io::Loop::wall_now());
+  put_flight(work, status);
+  if (present != nullptr && json::equal(status, *present)) co_return Result<>();
   Result<json::Value> answer = co_await platform_.client.patch(
       airway_resource(), work.key, kube::PatchType::Json,
       status_patch(work.value, std::move(status)),

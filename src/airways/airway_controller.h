@@ -4,6 +4,9 @@
 // Guarantees:
 //   - Deleting an Airway deletes its CRD, with it all instances, and what they made; it never needs
 //     the module.
+//   - An Airway's instances go on with the module that it is pinned to, whatever its source serves
+//     later and wherever this host starts: a copy of the module is in the host's namespace before
+//     the status names its digest.
 //   - While a changed Airway is wrong or its module cannot be had, its instances are evaluated as
 //     before, and the Airway's Ready condition says what is wrong.
 //   - No reconcile waits for a module: the Ready condition says what is awaited, and it is True
@@ -14,17 +17,19 @@
 
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
+#include "airways/flight_status.h"
 #include "airways/identity.h"
 #include "airways/instance_controller.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
+#include "archive/module_archive.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
-#include "modules/supply.h"
+#include "modules/pin.h"
 #include "reconcile/controller.h"
 
 #include <map>
@@ -58,9 +63,13 @@ class AirwayController {
     std::string removed_crd_uid;                     // Which we asked to be deleted.
     std::unique_ptr<InstanceController> instances;
     std::optional<Binding> bound;
-    modules::Asking asking;              // For the module.
+    std::string uid;                     // Of the Airway that the following is about.
+    std::optional<modules::Pin> pin;     // As its status says it, or is about to.
+    modules::PinnedAsking asking;        // For the module.
     std::optional<FlightModule> module;  // The last answer,
     std::string module_of;               // and about which Airway: its uid and generation.
+    std::optional<FlightFacts> flight;   // For the status.
+    std::string not_kept;                // Why there is no copy; an Event said so.
     std::string last_reason;
     kube::ObjectPtr latest;  // From the answer to our own write; the cache may lag behind it.
   };
@@ -70,8 +79,16 @@ class AirwayController {
                                                                std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
   // The module to serve instances with; nothing while there is none.
-  [[nodiscard]] Result<std::optional<FlightModule>> ask_for_module(Work& work,
-                                                                   const Airway& airway);
+  [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(Work& work,
+                                                                             const Airway& airway);
+  // Sees to it that what is pinned is in the cluster, too.
+  [[nodiscard]] io::Task<Result<>> keep_copy(Work& work, std::string sha256);
+  // Removes a copy that nothing is pinned to; all such copies, for a key without a name.
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> tidy(kube::ObjectKey copy,
+                                                          std::stop_token stop);
+  [[nodiscard]] bool is_pinned(const std::string& sha256) const;
+  void tidy_after(const kube::Delta& delta);
+  void put_flight(const Work& work, json::Value& status) const;
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
@@ -84,7 +101,9 @@ class AirwayController {
   const Log log_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
   std::map<kube::GroupKind, InstanceController*> by_kind_;  // Those of airways_.
+  archive::ModuleArchive archive_;
   reconcile::Controller controller_;
+  reconcile::Controller tidier_;  // Of archive_: by digest.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };
 

@@ -1,6 +1,8 @@
 #include "airways/flight_modules.h"
 
 #include "airways/internal/digest.h"
+#include "airways/ownership.h"
+#include "archive/module_archive.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
@@ -8,6 +10,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "modules/reference.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/code_cache.h"
@@ -17,11 +20,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -40,6 +45,14 @@ constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
 
 }  // namespace
 
+archive::CopyFormat flight_copies() {
+  constexpr std::size_t kPartsMax = 8;
+  return {.label = "hangar.dev/flight",
+          .name_prefix = "flight-",
+          .field_manager = std::string(kControllerFieldManager),
+          .parts_max = kPartsMax};
+}
+
 FlightModules::FlightModules(Parts parts)
     : parts_(std::move(parts)),
       supply_({.loop = parts_.loop,
@@ -48,7 +61,8 @@ FlightModules::FlightModules(Parts parts)
                .store = parts_.store,
                .maker = *this,
                .allow_list = parts_.allow_list,
-               .log = parts_.log}) {}
+               .log = parts_.log,
+               .recheck = parts_.recheck}) {}
 
 void FlightModules::open() {
   if (parts_.index_file.empty()) return;
@@ -86,6 +100,19 @@ FlightModule FlightModules::module_of(const modules::Supplied& supplied) {
 
 modules::Wish FlightModules::wish_for(modules::Source source) {
   return {.requester = modules::Requester::cluster_wide(), .module = std::move(source)};
+}
+
+Result<> FlightModules::check_allowed(std::string_view reference) const {
+  return parts_.allow_list.check(HANGAR_TRY(modules::Reference::parse(reference)));
+}
+
+io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
+                                                    std::string sha256, std::stop_token stop) {
+  if (archive_ == nullptr) {
+    co_return co_await Maker::recall(std::move(requester), std::move(sha256), std::move(stop));
+  }
+  co_return co_await archive_->read({.namespace_ = archive_namespace_, .sha256 = std::move(sha256)},
+                                    std::move(stop));
 }
 
 io::Task<Result<FlightModule>> FlightModules::prepare(modules::Source source,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "archive/module_archive.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -12,6 +13,7 @@
 #include "modules/allow_list.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/module.h"
@@ -21,8 +23,14 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace hangar::airways {
+
+// Copies of the flights that Airways are pinned to, in the host's namespace. A flight in Go is a
+// few MiB when it is packed.
+[[nodiscard]] archive::CopyFormat flight_copies();
 
 // A module whose code is in the cache on disk.
 struct FlightModule {
@@ -47,8 +55,15 @@ class FlightModules final : public modules::Maker {
     // every module to find out that it has its code. Empty: not remembered.
     std::filesystem::path index_file = {};
     Log log = {};
+    Duration recheck = modules::kRecheck;
   };
   explicit FlightModules(Parts parts);
+
+  // Where copies of pinned flights are, and in which namespace. Null: nowhere. Outlives its use.
+  void use_archive(archive::ModuleArchive* archive, std::string namespace_name) {
+    archive_ = archive;
+    archive_namespace_ = std::move(namespace_name);
+  }
 
   // Reads the index; one that cannot be read is as good as none. Blocking; before anything else.
   void open();
@@ -57,6 +72,9 @@ class FlightModules final : public modules::Maker {
   // that no flight gets), NotFound, Denied, Unavailable, LimitExceeded.
   [[nodiscard]] modules::Supply& supply() { return supply_; }
   [[nodiscard]] static FlightModule module_of(const modules::Supplied& supplied);
+  // Denied when the administrator does not let that be named (any more): what is pinned is not
+  // asked for at its source, where that would come up.
+  [[nodiscard]] Result<> check_allowed(std::string_view reference) const;
   // Airways are cluster-scoped: whoever may create one may read every namespace through it anyway.
   [[nodiscard]] static modules::Wish wish_for(modules::Source source);
 
@@ -75,6 +93,10 @@ class FlightModules final : public modules::Maker {
                                                         std::shared_ptr<const std::string> bytes,
                                                         budget::Consumer consumer,
                                                         std::stop_token stop) override;
+  [[nodiscard]] bool is_asked_by_digest() const override { return true; }
+  [[nodiscard]] io::Task<Result<std::string>> recall(modules::Requester requester,
+                                                     std::string sha256,
+                                                     std::stop_token stop) override;
 
  private:
   struct Kept {
@@ -92,6 +114,8 @@ class FlightModules final : public modules::Maker {
   std::map<std::string, Kept> kept_;                                 // The same.
   io::Loop::Timer release_timer_;                                    // Runs while anything is kept.
   bool is_watching_pages_ = false;                                   // The timer is one for pages.
+  archive::ModuleArchive* archive_ = nullptr;
+  std::string archive_namespace_;
   modules::Supply supply_;
 };
 

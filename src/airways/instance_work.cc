@@ -243,7 +243,9 @@ io::Task<Result<>> InstanceWork::release() {
   const Source source{.url = airway.flight_url, .checksum = subject_.binding->module.sha1};
   ReleaseWork carrying(platform_, release_, memory_, airway.prune, stop_);
   HANGAR_CO_TRY(co_await carrying.prepare(stages));
-  HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
+  if (subject_.binding->is_first_use) {
+    HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
+  }
   std::vector<ResourceRef> refs;
   for (const Stage& stage : stages) {
     for (const json::Value& resource : stage)

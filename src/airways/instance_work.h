@@ -41,6 +41,9 @@ namespace hangar::airways {
 struct Binding {
   Airway airway;
   FlightModule module;
+  // Nobody has taken the module over deliberately: a release that other bytes under the same URL
+  // have made, as those of another program, is left as it is.
+  bool is_first_use = false;
 };
 
 // Lives within one reconcile; everything it is given outlives it.

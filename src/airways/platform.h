@@ -12,6 +12,7 @@
 #include "io/workers.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
+#include "modules/module_store.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 
@@ -29,6 +30,7 @@ struct Platform {
   LiveView& view;
   Tracker& tracker;
   FlightModules& modules;
+  modules::ModuleStore& store;  // Theirs.
   const abi::flight::Runtime& runtime;
   // How many instances of one kind are worked on at once, at most.
   std::size_t concurrency = 1;
@@ -39,7 +41,8 @@ struct Platform {
   Counter& evaluations;               // Flights that ran, whatever came of it.
   Histogram& evaluation_cpu_seconds;  // Of each of them.
   Log log;
-  std::string version;  // YOKE_VERSION of the flights.
+  std::string version;     // YOKE_VERSION of the flights.
+  std::string namespace_;  // The host's own, for copies of pinned flights.
 };
 
 }  // namespace hangar::airways

@@ -143,49 +143,6 @@ bool is_label_value(std::string_view text) {
          });
 }
 
-// As golang.org/x/mod/semver has it, but with or without the leading v: 1, v1.2, 1.2.3-rc.1+build.
-bool is_semver(std::string_view text) {
-  if (text.starts_with('v')) text.remove_prefix(1);
-  const std::size_t build = text.find('+');
-  const std::size_t prerelease = text.substr(0, build).find('-');
-  const std::string_view version = text.substr(0, std::min(build, prerelease));
-  const auto words_are_valid = [](std::string_view words, bool numbers_only) {
-    while (true) {
-      const std::size_t dot = words.find('.');
-      const std::string_view word = words.substr(0, dot);
-      if (word.empty()) return false;
-      const bool is_number = std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-      if (numbers_only && (!is_number || (word.size() > 1 && word.front() == '0'))) return false;
-      if (dot == std::string_view::npos) return true;
-      words.remove_prefix(dot + 1);
-    }
-  };
-  if (std::ranges::count(version, '.') > 2 || !words_are_valid(version, true)) return false;
-  // The short forms take no suffix.
-  const bool has_suffix = version.size() != text.size();
-  if (has_suffix && std::ranges::count(version, '.') != 2) return false;
-  if (prerelease != std::string_view::npos) {
-    const std::string_view words =
-        text.substr(prerelease + 1, build == std::string_view::npos ? std::string_view::npos
-                                                                    : build - prerelease - 1);
-    if (!words_are_valid(words, false)) return false;
-  }
-  return build == std::string_view::npos || words_are_valid(text.substr(build + 1), false);
-}
-
-// Whether the same name is promised to be the same module for ever. Files are for development, and
-// a tag like "latest" is made to change; http has no convention, so it is taken at its word.
-bool is_pinnable(std::string_view url) {
-  const std::size_t scheme_end = url.find("://");
-  if (scheme_end == std::string_view::npos || url.starts_with("file:")) return false;
-  if (!url.starts_with("oci:")) return true;
-  const std::string_view rest = url.substr(scheme_end + 3);
-  const std::size_t path = rest.find('/');
-  if (path == std::string_view::npos) return false;
-  const std::size_t tag = rest.find(':', path);
-  return tag != std::string_view::npos && is_semver(rest.substr(tag + 1));
-}
-
 }  // namespace
 
 std::string history_selector(std::string_view release) {
@@ -336,12 +293,11 @@ std::vector<std::string> History::beyond(std::optional<std::uint32_t> count_max)
 }
 
 Result<> check_pinned(const History& history, const Source& source) {
-  if (!is_pinnable(source.url)) return {};
   for (const Revision& revision : history.revisions) {
     if (revision.source.url == source.url && revision.source.checksum != source.checksum) {
       return fail(ErrorKind::InvalidInput,
                   fmt::format("module \"{}\" has changed since last use: got \"{}\" but wanted "
-                              "\"{}\"",
+                              "\"{}\"; set its checksum in the Airway to take it over",
                               source.url, source.checksum, revision.source.checksum));
     }
   }

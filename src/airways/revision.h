@@ -77,8 +77,9 @@ struct History {
   [[nodiscard]] std::vector<std::string> beyond(std::optional<std::uint32_t> count_max) const;
 };
 
-// Source pinning: an https URL or a semver OCI tag whose content changed under the same name.
-// InvalidInput: `module "<url>" has changed since last use: got "<sha1>" but wanted "<sha1>"`.
+// Whether a release was made by other bytes of the same name. For a module that nobody has taken
+// over deliberately (modules/pin.h), as that of a release that another program made.
+// InvalidInput: `module "<url>" has changed since last use: got "<sha1>" but wanted "<sha1>"...`.
 [[nodiscard]] Result<> check_pinned(const History& history, const Source& source);
 
 // Same stages, same resources, same values: no new revision.

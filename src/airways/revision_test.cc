@@ -323,50 +323,18 @@ TEST(History, CapsNoRevisionThatIsBeingApplied) {
   EXPECT_THAT(value.beyond(1), ElementsAre("never"));
 }
 
-TEST(CheckPinned, RefusesAnotherModuleUnderAFixedName) {
-  struct Case {
-    std::string_view url;
-    bool pinned;
-  };
-  const Case cases[] = {
-      {"oci://registry/repo/mod:v1.2.3", true},
-      {"oci://registry/repo/mod:1.2.3", true},
-      {"oci://registry/repo/mod:v1", true},
-      {"oci://registry/repo/mod:1", true},
-      {"oci://registry/repo/mod:v1.2.3-prerelease", true},
-      {"oci://registry/repo/mod:1.2.3-prerelease+build", true},
-      {"oci://registry:5000/repo/mod:1.2.3", true},
-      {"http://domain.io/module.wasm.gz", true},
-      {"https://domain.io/module.wasm", true},
-      {"oci://registry/repo/mod", false},
-      {"oci://registry:5000/repo/mod", false},
-      {"oci://registry/repo/mod:latest", false},
-      {"oci://registry/repo/mod:stable", false},
-      {"oci://registry/repo/mod:v1.2.3.4", false},
-      {"oci://registry/repo/mod:v01", false},
-      {"oci://registry/repo/mod:v1-rc", false},
-      {"oci://registry/repo/mod:v1.2.3-", false},
-      {"oci://registry/repo/mod:", false},
-      {"file://./main.wasm", false},
-      {"./main.wasm", false},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.url);
-    Revision before = revision("a", 1, 1);
-    before.source = {.url = std::string(c.url), .checksum = "old"};
-    const History value = history({before});
+TEST(CheckPinned, RefusesAnotherModuleUnderTheSameName) {
+  Revision before = revision("a", 1, 1);
+  before.source = {.url = "https://domain.io/module.wasm", .checksum = "old"};
+  const History value = history({before});
 
-    EXPECT_TRUE(check_pinned(value, {.url = std::string(c.url), .checksum = "old"}));
-    EXPECT_TRUE(check_pinned(value, {.url = "https://other/", .checksum = "new"}));
-    const Result<> pinned = check_pinned(value, {.url = std::string(c.url), .checksum = "new"});
-    EXPECT_EQ(pinned.has_value(), !c.pinned);
-    if (!pinned) {
-      EXPECT_EQ(pinned.error().message(),
-                fmt::format("module \"{}\" has changed since last use: got \"new\" but wanted "
-                            "\"old\"",
-                            c.url));
-    }
-  }
+  EXPECT_TRUE(check_pinned(value, before.source));
+  EXPECT_TRUE(check_pinned(value, {.url = "https://other/", .checksum = "new"}));
+  const Result<> pinned = check_pinned(value, {.url = before.source.url, .checksum = "new"});
+  ASSERT_FALSE(pinned);
+  EXPECT_EQ(pinned.error().message(),
+            "module \"https://domain.io/module.wasm\" has changed since last use: got \"new\" but "
+            "wanted \"old\"; set its checksum in the Airway to take it over");
 }
 
 TEST(SameResources, ComparesValuesAndStagesButNotTheOrderOfKeys) {

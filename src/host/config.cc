@@ -206,6 +206,10 @@ std::vector<Setting> general_settings() {
          config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(split(text)));
          return {};
        }},
+      {.name = "module-recheck-interval",
+       .help = "how often the source of a module is asked whether it serves another one; what does "
+               "not change costs a short question (default 5m)",
+       .set = duration_into(&Config::module_recheck_interval)},
       {.name = "allow-file-modules",
        .help = "Airways, Operators and StatefulWorkflows may name modules that are files of this "
                "machine (default false)",

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "http/address_policy.h"
 #include "kube/client.h"
+#include "modules/supply.h"
 #include "nodes/manifests.h"
 #include "nodes/rollout.h"
 
@@ -64,8 +65,9 @@ struct Config {
   std::uint32_t guest_threads = 0;              // Zero: one a core.
   std::filesystem::path module_cache_dir = {};  // Empty: below the user's cache directory.
   std::string code_cache_key_file = {};         // Empty: the directory is this user's alone.
-  bool allow_file_modules = false;              // Modules may be files of this machine.
-  std::uint64_t operator_memory_bytes = 0;      // Of all operators' guests; zero: no budget.
+  Duration module_recheck_interval = modules::kRecheck;
+  bool allow_file_modules = false;          // Modules may be files of this machine.
+  std::uint64_t operator_memory_bytes = 0;  // Of all operators' guests; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;  // Of all guests; zero: what the container's limit leaves.
   std::uint64_t namespace_memory_bytes = 0;         // Of the guests of one; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.

@@ -47,7 +47,8 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .runtime = runtime,
                .image_directory = snapshot_directory(config),
                .allow_list = modules::AllowList(config.module_allow_list),
-               .log = log.named("modules")}),
+               .log = log.named("modules"),
+               .recheck = config.module_recheck_interval}),
       output(loop, operators::OperatorLogs(operator_log_directory(config)),
              log.named("operators")) {}
 

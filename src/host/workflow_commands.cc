@@ -1,6 +1,7 @@
 #include "host/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
+#include "archive/module_archive.h"
 #include "base/time.h"
 #include "host/cluster_session.h"
 #include "host/config_maps.h"
@@ -15,7 +16,6 @@
 #include "kube/object.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
-#include "workflows/module_archive.h"
 #include "workflows/signals.h"
 #include "workflows/workflow.h"
 
@@ -173,8 +173,11 @@ Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
                       FileModules::Allowed, log);
   HANGAR_TRY(supply.code_cache.open());
   MachineParts machines(resolved, session.loop, workers, supply);
-  workflows::ModuleArchive archive(
-      {.loop = session.loop, .workers = workers, .client = session.client, .store = *supply.store});
+  archive::ModuleArchive archive({.loop = session.loop,
+                                  .workers = workers,
+                                  .client = session.client,
+                                  .store = *supply.store,
+                                  .format = workflows::machine_copies()});
   machines.modules.use_archive(&archive);
   return session.run(to_its_end(
       show(session.client, machines.modules, key_of(session, std::move(workflow)), drawing),

@@ -150,17 +150,26 @@ Result<> ModuleStore::accept(const std::string& sha256, std::string bytes) {
   return add(sha256, unpacked->wasm);
 }
 
-Result<std::string> ModuleStore::read(const std::string& sha256) {
+Result<ModuleStore::Stored> ModuleStore::read_checked(const std::string& sha256) {
   const std::filesystem::path path = path_of(sha256);
-  const std::string gzipped = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax));
-  Result<std::string> wasm = gunzip(gzipped, limits::kModuleBytesMax);
+  Stored stored{.gzipped = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax)), .wasm = {}};
+  Result<std::string> wasm = gunzip(stored.gzipped, limits::kModuleBytesMax);
   if (!wasm || sha256_hex(*wasm) != sha256) {
     std::error_code ignored;  // A file that stays is found corrupt again.
     std::filesystem::remove(path, ignored);
     return fail(ErrorKind::Corrupt, fmt::format("stored module {} is damaged", sha256));
   }
   mark_used(path);
-  return wasm;
+  stored.wasm = *std::move(wasm);
+  return stored;
+}
+
+Result<std::string> ModuleStore::read(const std::string& sha256) {
+  return HANGAR_TRY(read_checked(sha256)).wasm;
+}
+
+Result<std::string> ModuleStore::read_packed(const std::string& sha256) {
+  return HANGAR_TRY(read_checked(sha256)).gzipped;
 }
 
 bool ModuleStore::has(const std::string& sha256) const {

@@ -75,6 +75,9 @@ class ModuleStore {
   // then.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);
 
+  // The same as a gzip, checked like that.
+  [[nodiscard]] Result<std::string> read_packed(const std::string& sha256);
+
   [[nodiscard]] bool has(const std::string& sha256) const;
 
   // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
@@ -98,6 +101,11 @@ class ModuleStore {
   ModuleStore(std::filesystem::path directory, Bounds bounds)
       : directory_(std::move(directory)), bounds_(bounds) {}
 
+  struct Stored {
+    std::string gzipped;
+    std::string wasm;
+  };
+  [[nodiscard]] Result<Stored> read_checked(const std::string& sha256);
   [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
   void load_index(const Log& log);
   // Looks at one after the other: to ask a source, or the disk, takes much longer.

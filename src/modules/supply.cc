@@ -49,14 +49,19 @@ std::string key_of(const Wish& wish) {
     return fmt::format("{}\n{}\n{}", source.reference, source.sha256, source.insecure);
   };
   // A digest, because references may have passwords in them.
-  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}", wish.requester.id(), text_of(wish.module),
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", wish.requester.id(), text_of(wish.module),
                                 wish.plugin ? text_of(*wish.plugin) : "", wish.pinned_sha256,
-                                static_cast<int>(wish.content)));
+                                static_cast<int>(wish.content), wish.is_look));
 }
 
 Duration retry_after(std::uint32_t failures) {
   constexpr std::uint32_t kDoublingsMax = 16;
   return std::min<Duration>(kRetryFirst * (1U << std::min(failures, kDoublingsMax)), kRetryMax);
+}
+
+// Of a definition; never zero, which stands for none.
+std::size_t hash_of(std::string_view definition) {
+  return std::max<std::size_t>(std::hash<std::string_view>()(definition), 1);
 }
 
 // "fetching, 3 of 4 MiB" -> "fetching"
@@ -220,7 +225,10 @@ io::Task<void> Supply::work(std::shared_ptr<Entry> entry) {
 io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
   const Wish& wish = entry->wish;
   const Result<Reference> reference = Reference::parse(wish.module.reference);
-  if (!entry->is_working || !reference || wish.plugin || !wish.pinned_sha256.empty()) co_return;
+  if (!entry->is_working || !reference || wish.plugin || wish.is_look ||
+      !wish.pinned_sha256.empty()) {
+    co_return;
+  }
   // The source may answer meanwhile, and be asked once more.
   const auto is_still_overdue = [&entry, look = entry->looked] {
     return entry->is_working && entry->looked == look && !entry->stop.stop_requested();
@@ -331,6 +339,9 @@ io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
   // Of what is pinned, other bytes are of no use.
   Bytes bytes = HANGAR_CO_TRY(co_await fetch(entry, std::move(source), wish.content, !is_pinned));
   const std::string resolved = bytes.resolved;
+  if (wish.is_look) {
+    co_return Supplied{.product = nullptr, .sha256 = std::move(bytes.sha256), .resolved = resolved};
+  }
   if (bytes.bytes && wish.plugin) {
     const std::optional<std::string> missing = co_await parts_.workers.run(
         [&maker = parts_.maker, text = bytes.bytes] { return maker.missing_plugin(*text); });
@@ -438,10 +449,19 @@ io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sh
   co_return fail(is_gone ? ErrorKind::NotFound : bytes.error().kind(), bytes.error().message());
 }
 
+void Asking::put_off(const Supply& supply, std::string_view definition) {
+  definition_ = hash_of(definition);
+  since_ = io::Loop::now();
+  again_at_ = since_ + supply.recheck();
+  is_known_ = is_final_ = true;
+  is_due_ = false;
+  open_.reset();
+}
+
 std::optional<Supplied> Asking::ask(Supply& supply, const Wish& wish, std::string_view definition,
                                     Supply::Listener listener) {
   const Instant now = io::Loop::now();
-  const std::size_t hash = std::max<std::size_t>(std::hash<std::string_view>()(definition), 1);
+  const std::size_t hash = hash_of(definition);
   if (hash != definition_) {
     is_known_ = false;
     open_.reset();
@@ -455,7 +475,7 @@ std::optional<Supplied> Asking::ask(Supply& supply, const Wish& wish, std::strin
   Supply::Answer answer = supply.ask(wish, since_, std::move(listener));
   is_final_ = answer.is_final();
   is_known_ = is_known_ || is_final_;
-  again_at_ = now + (answer.error ? answer.retry_in : Duration(kRecheck));
+  again_at_ = now + (answer.error ? answer.retry_in : supply.recheck());
   if (is_known_) answer.waits_for.clear();
   // What was wrong is wrong until another attempt has ended.
   if (!answer.error && !is_final_ && open_) answer.error = std::move(open_->error);

@@ -42,9 +42,9 @@
 
 namespace hangar::modules {
 
-// A tag or URL whose content may change is looked at again after this: short enough that a new
-// version is taken up within a coffee break, long enough that a thousand definitions ask a registry
-// three times a second.
+// A tag or URL whose content may change is looked at again after this, by default: short enough
+// that a new version is taken up within a coffee break, long enough that a thousand definitions ask
+// a registry three times a second.
 inline constexpr std::chrono::minutes kRecheck{5};
 
 // What is there within this is not worth a write of a status that says that it is awaited.
@@ -70,6 +70,9 @@ struct Wish {
   // nothing then.
   std::string pinned_sha256 = {};
   Content content = Content::Module;
+  // Only to know what the source serves: nothing is made of it, and what is supplied has no
+  // product.
+  bool is_look = false;
 };
 
 // What a Maker has made. Each supply knows its type.
@@ -129,6 +132,7 @@ class Supply {
     Log log = {};
     // How long a source may leave us waiting before what it gave the requester last is an answer.
     Duration patience = std::chrono::seconds(1);
+    Duration recheck = kRecheck;
   };
   explicit Supply(Parts parts);
   Supply(const Supply&) = delete;
@@ -170,6 +174,9 @@ class Supply {
 
   // Ends what is under way and waits for it.
   [[nodiscard]] io::Task<void> stop();
+
+  // After which time a source is to be asked again.
+  [[nodiscard]] Duration recheck() const { return parts_.recheck; }
 
  private:
   struct Entry;
@@ -214,7 +221,7 @@ class Supply {
 };
 
 // What a controller remembers of one definition between reconciles, so that each asks the supply
-// what it has to and no more: anew for a new definition, every kRecheck, and after forget(); of
+// what it has to and no more: anew for a new definition, every recheck(), and after forget(); of
 // what failed, when its time has come.
 class Asking {
  public:
@@ -224,6 +231,8 @@ class Asking {
                                             std::string_view definition, Supply::Listener listener);
   // The source is known to have changed.
   void forget() { is_due_ = true; }
+  // As if there had been an answer about this definition just now.
+  void put_off(const Supply& supply, std::string_view definition);
 
   // What is awaited, for people. Empty: nothing, or only whether there is something newer.
   [[nodiscard]] std::string waits_for() const { return open_ ? open_->waits_for : std::string(); }

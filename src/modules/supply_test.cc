@@ -227,6 +227,19 @@ TEST_F(SupplyTest, LooksAgainOnlyForWhoWantsItNewer) {
   EXPECT_EQ(config_maps_.reads["team"], 2);
 }
 
+TEST_F(SupplyTest, MakesNothingOfWhatIsOnlyLookedAt) {
+  config_maps_.scripts["m"] = "f()";
+  Wish wish = wish_of("team", "m");
+  wish.is_look = true;
+  EXPECT_EQ(wait(wish).supplied->sha256, sha256_hex("f()"));
+  config_maps_.scripts["m"] = "bad";
+  const Supply::Answer changed = wait(wish, io::Loop::now());
+
+  EXPECT_EQ(changed.supplied->sha256, sha256_hex("bad"));
+  EXPECT_EQ(changed.supplied->product, nullptr);
+  EXPECT_EQ(texts_.make_count, 0);
+}
+
 TEST_F(SupplyTest, LeavesASourceAloneThatHasFailed) {
   const Wish wish = wish_of("team", "missing");
   const Supply::Answer failed = wait(wish);

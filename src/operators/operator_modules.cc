@@ -25,7 +25,8 @@ OperatorModules::OperatorModules(Parts parts)
                .store = parts_.store,
                .maker = *this,
                .allow_list = parts_.allow_list,
-               .log = parts_.log}) {}
+               .log = parts_.log,
+               .recheck = parts_.recheck}) {}
 
 OperatorModule OperatorModules::module_of(const modules::Supplied& supplied) {
   return {.code = std::static_pointer_cast<const wasm::SleepableModule>(supplied.product),

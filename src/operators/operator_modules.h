@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "base/time.h"
 #include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -48,6 +49,7 @@ class OperatorModules final : public modules::Maker {
     std::filesystem::path image_directory;  // Of images that instances share.
     modules::AllowList allow_list = {};
     Log log = {};
+    Duration recheck = modules::kRecheck;
   };
   explicit OperatorModules(Parts parts);
 

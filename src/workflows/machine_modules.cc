@@ -2,6 +2,7 @@
 
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
+#include "archive/module_archive.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
@@ -9,7 +10,6 @@
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/plugin.h"
-#include "workflows/module_archive.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,6 +30,12 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 }  // namespace
+
+archive::CopyFormat machine_copies() {
+  return {.label = "workflows.example.com/machine",
+          .name_prefix = "machine-",
+          .field_manager = "hangar-workflows"};
+}
 
 MachineModules::MachineModules(Parts parts)
     : parts_(std::move(parts)),

@@ -6,6 +6,7 @@
 
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
+#include "archive/module_archive.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -45,7 +46,8 @@ struct MachineModule {
   std::string resolved;  // The reference, pinned by digest; empty when it was found by its digest.
 };
 
-class ModuleArchive;
+// Copies of the machines that workflows began with, in the workflows' namespaces.
+[[nodiscard]] archive::CopyFormat machine_copies();
 
 // Loop thread only.
 class MachineModules final : public modules::Maker {
@@ -64,7 +66,7 @@ class MachineModules final : public modules::Maker {
   explicit MachineModules(Parts parts);
 
   // Where copies of pinned machines are. Null: nowhere. Outlives its use.
-  void use_archive(ModuleArchive* archive) { archive_ = archive; }
+  void use_archive(archive::ModuleArchive* archive) { archive_ = archive; }
 
   // Errors, for the workflow's status, each naming the reference: InvalidInput (neither a module
   // nor a bundle, another contract, a syntax error, wrong checksum, not allowed, a plugin that does
@@ -105,7 +107,7 @@ class MachineModules final : public modules::Maker {
   void keep(const std::string& sha256, std::shared_ptr<Machine> machine);
 
   const Parts parts_;
-  ModuleArchive* archive_ = nullptr;
+  archive::ModuleArchive* archive_ = nullptr;
   std::map<std::string, std::weak_ptr<Machine>> by_sha256_;
   using Kept = std::pair<std::string, std::shared_ptr<Machine>>;
   std::list<Kept> kept_;  // The most recently used first.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/statemachine/machine.h"
+#include "archive/module_archive.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -22,7 +23,6 @@
 #include "workflows/instruments.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
-#include "workflows/module_archive.h"
 #include "workflows/verdict.h"
 #include "workflows/watches.h"
 #include "workflows/workflow.h"
@@ -44,7 +44,7 @@ class Reconciliation {
   struct Parts {
     const kube::Client& client;
     MachineModules& modules;
-    ModuleArchive& archive;
+    archive::ModuleArchive& archive;
     reconcile::ActingRights& acting;
     reconcile::EventRecorder& events;
     Watches& watches;
@@ -136,7 +136,7 @@ class Reconciliation {
   Decision::Revision revision_;  // Of machine_.
   bool is_asking_ = false;
   bool is_quiet_ = false;  // It only waits for its module, which is not worth saying yet.
-  std::optional<ModuleArchive::Hold> hold_;
+  std::optional<archive::ModuleArchive::Hold> hold_;
   std::string
       unpinned_;  // The digest that it was pinned to before a migration, until that is written.
   std::optional<Problem> problem_;

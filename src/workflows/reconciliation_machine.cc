@@ -106,7 +106,7 @@ void Reconciliation::on_module_awaited(const std::string& doing) {
 }
 
 io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
-  const ArchivedModule module{.namespace_ = key_.namespace_, .sha256 = std::move(sha256)};
+  const archive::ArchivedModule module{.namespace_ = key_.namespace_, .sha256 = std::move(sha256)};
   hold_ = parts_.archive.hold(module);
   const Result<> kept = co_await parts_.archive.keep(module, stop_);
   if (kept) co_return kept;

@@ -39,8 +39,11 @@ WorkflowController::WorkflowController(const Host& host)
                }),
       executor_(host.client, host.discovery, watches_),
       random_(std::random_device()()),
-      archive_(
-          {.loop = host.loop, .workers = host.workers, .client = host.client, .store = host.store}),
+      archive_({.loop = host.loop,
+                .workers = host.workers,
+                .client = host.client,
+                .store = host.store,
+                .format = machine_copies()}),
       controller_(host.loop, host.metrics, log_,
                   {.name = "statefulworkflow",
                    .concurrency = host.concurrency,
@@ -180,7 +183,7 @@ void WorkflowController::leave_modules(const kube::ObjectKey& key) {
     host_.modules.supply().leave(fmt::format("{} {}", key.to_string(), purpose));
 }
 
-bool WorkflowController::is_pinned(const ArchivedModule& module) const {
+bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const {
   // The cache may still have a workflow as it was before the migration that makes us ask.
   return std::ranges::any_of(subscription_->list(module.namespace_),
                              [&](const kube::ObjectPtr& cached) {
@@ -193,12 +196,12 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
                                                               std::stop_token stop) {
   if (!is_synced()) co_return Outcome{};  // Once it is, all copies are looked at.
   if (!copy.name.empty()) {
-    const ArchivedModule module{.namespace_ = copy.namespace_, .sha256 = copy.name};
+    const archive::ArchivedModule module{.namespace_ = copy.namespace_, .sha256 = copy.name};
     HANGAR_CO_TRY(co_await archive_.remove_unless(
         module, [this, &module] { return !is_synced() || is_pinned(module); }, std::move(stop)));
     co_return Outcome{};
   }
-  Result<std::vector<ArchivedModule>> copies =
+  Result<std::vector<archive::ArchivedModule>> copies =
       co_await archive_.list(copy.namespace_, std::move(stop));
   if (!copies && copies.error().kind() == ErrorKind::Denied) {
     // A host that may act in some namespaces only looks in those that have workflows. Without the
@@ -210,7 +213,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
     co_return Outcome{.requeue_after = kTidying};
   }
   if (!copies) co_return std::unexpected(std::move(copies).error());
-  for (ArchivedModule& module : *copies) {
+  for (archive::ArchivedModule& module : *copies) {
     tidier_.enqueue({.namespace_ = std::move(module.namespace_), .name = std::move(module.sha256)});
   }
   // Of one namespace: that it is looked at again is the business of the look at all of them.

@@ -11,6 +11,7 @@
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
+#include "archive/module_archive.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -29,7 +30,6 @@
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
 #include "workflows/machine_modules.h"
-#include "workflows/module_archive.h"
 #include "workflows/watches.h"
 
 #include <cstddef>
@@ -82,7 +82,7 @@ class WorkflowController {
   // Deletes a copy of a module that no workflow needs; without a name: looks
   // for such copies in that namespace, or in all of them.
   [[nodiscard]] io::Task<Result<Outcome>> tidy(kube::ObjectKey copy, std::stop_token stop);
-  [[nodiscard]] bool is_pinned(const ArchivedModule& module) const;
+  [[nodiscard]] bool is_pinned(const archive::ArchivedModule& module) const;
 
   const Host host_;
   const Log log_;
@@ -95,7 +95,7 @@ class WorkflowController {
   Executor executor_;
   std::mt19937_64 random_;
   bool keeps_ledgers_ = false;  // As Reconciliation::Parts has it.
-  ModuleArchive archive_;
+  archive::ModuleArchive archive_;
   reconcile::Controller controller_;
   // Where copies were looked for since the last look at all; none: one look sees the whole cluster.
   std::optional<std::set<std::string>> looked_in_;

@@ -15,6 +15,7 @@ from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rule
 from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
 from host import Host
+from module_server import Modules
 
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
@@ -320,6 +321,24 @@ def airway_flow(cluster):
     eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev") is None, "the Airway is gone", 90)
 
 
+def pinned_airway_flow(cluster, host, modules):
+    """An Airway is pinned to what a URL gave; a copy is made, looked for by a host that does not have the module, and removed."""
+    name = "gliders.e2e.hangar.dev"
+    airway = ("yoke.cd/v1alpha1", "Airway", name)
+    modules.files["/flight.wasm"] = pathlib.Path(flight("greeting_cpp")).read_bytes()
+    cluster.apply(airways.airway("gliders", "Glider", modules.url("/flight.wasm")))
+    eventually(lambda: is_ready(cluster.get(*airway)), "the Airway is ready", COMPILED)
+    copies = lambda: json.loads(cluster.kubectl("get", "controllerrevisions", "--namespace", NAMESPACE, "-o", "json"))["items"]
+    assert len(copies()) == 1
+    cluster.patch(*airway, {"status": {"flight": {"sha256": "0" * 64}}}, None, "status")
+    assert host.stop() == 0
+    host.start()
+    eventually(lambda: condition(cluster.get(*airway)).get("reason") == "ModuleUnavailable", "it is nowhere", 60)
+    eventually(lambda: not copies(), "nobody needs the copy", 60)
+    cluster.delete(*airway)
+    eventually(lambda: cluster.get(*airway) is None, "the Airway is gone", 90)
+
+
 def operator_flow(cluster, host):
     """Starts an operator with files and environment, which watches and writes as its own service account."""
     operators.allow(cluster, "team", *operators.EVERYTHING, "deletecollection")
@@ -401,6 +420,9 @@ def lists_before_watching(rule, all_rules):
 
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
     airway_flow(installed)
+    modules = Modules()
+    pinned_airway_flow(installed, account_host, modules)
+    modules.close()
     operator_flow(installed, account_host)
     workflow_flow(installed)
     node_flow(installed)

@@ -2,11 +2,8 @@
 
 Nothing here counts seconds: a server stays silent until the test lets it go, and what must not wait for it has happened by then.
 """
-import base64
 import hashlib
-import http.server
 import pathlib
-import threading
 
 import pytest
 
@@ -16,57 +13,12 @@ from airways import flight
 from cluster import condition, eventually, is_ready
 from conftest import COMPILED, control_plane
 from host import Host
+from module_server import Modules
 from operators import OPERATOR, manifest, phase
 from workflows import CONDUCTOR, WORKFLOW, bundle
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 GROUP = "supply.hangar.dev"
-
-
-class Modules:
-    """A module server. What is asked for while it is silent is answered once it is not."""
-
-    def __init__(self):
-        self.files = {}  # By path.
-        self.password = {}  # By path.
-        self.talking = threading.Event()
-        self.talking.set()
-        self.asked = []
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked.append(self.path)
-                outer.talking.wait()
-                wanted = outer.password.get(self.path)
-                if wanted and self.headers.get("Authorization") != "Basic " + base64.b64encode(wanted.encode()).decode():
-                    return self.answer(401, b"")
-                body = outer.files.get(self.path)
-                self.answer(200 if body is not None else 404, body or b"")
-
-            def answer(self, code, body):
-                try:
-                    self.send_response(code)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-                except OSError:
-                    pass  # Whoever asked has gone.
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def url(self, path, user=""):
-        return f"http://{user}127.0.0.1:{self.server.server_address[1]}{path}"
-
-    def close(self):
-        self.talking.set()
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
-// Copies of the machines that workflows began with, kept in the workflows' namespaces: a host that
-// has never seen a module goes on with it although its ConfigMap or tag says something else by now.
+// Copies of modules that something in the cluster is pinned to, kept in the cluster: a host that
+// has never seen a module goes on with it although its ConfigMap, URL or tag says something else by
+// now.
 //
 // A copy is a ControllerRevision, which is what Kubernetes has for this: its data cannot be
 // changed, and the usual roles let people see and not write it. It is named by the module's digest,
-// and what is read is checked against that. One copy serves all workflows of a namespace; it stays
-// for as long as one of them names the digest in its status. Loop thread only.
+// and what is read is checked against that. One copy serves everything in its namespace that is
+// pinned to the digest; it stays for as long as something is. A module that does not fit into one
+// object has further ones, its parts; the first object is written last and removed first, so that
+// a copy without it is not there. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -18,21 +21,31 @@
 #include "modules/module_store.h"
 
 #include <compare>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace hangar::workflows {
+namespace hangar::archive {
 
 // A copy, whether or not it is there.
 struct ArchivedModule {
   std::string namespace_;
   std::string sha256;
   auto operator<=>(const ArchivedModule&) const = default;
+};
+
+// What the copies of one feature look like.
+struct CopyFormat {
+  std::string label;        // On each object; its value says nothing.
+  std::string name_prefix;  // Of their names; the digest follows.
+  std::string field_manager;
+  std::size_t parts_max = 1;  // Objects of one copy, each of limits::kSecretBytesMax.
 };
 
 class ModuleArchive {
@@ -43,13 +56,14 @@ class ModuleArchive {
     io::Workers& workers;
     const kube::Client& client;
     modules::ModuleStore& store;
+    CopyFormat format;
   };
-  explicit ModuleArchive(Parts parts) : parts_(parts), writing_(parts.loop, 1) {}
+  explicit ModuleArchive(Parts parts) : parts_(std::move(parts)), writing_(parts_.loop, 1) {}
   ModuleArchive(const ModuleArchive&) = delete;
   ModuleArchive& operator=(const ModuleArchive&) = delete;
 
-  // While it lives, remove_unless() leaves the copy alone: for a workflow that has not written down
-  // yet that it needs it.
+  // While it lives, remove_unless() leaves the copy alone: for an object whose status does not name
+  // the digest yet.
   class [[nodiscard]] Hold {
    public:
     Hold(Hold&& other) noexcept = default;
@@ -66,8 +80,8 @@ class ModuleArchive {
   [[nodiscard]] Hold hold(const ArchivedModule& module);
 
   // Copies the module out of the store, if there is no copy yet. What came of it is remembered for
-  // some minutes, so that it costs nothing to ask for every workflow. Errors: NotFound when the
-  // store does not have it, LimitExceeded when it is larger than an object can be, Denied, and
+  // some minutes, so that it costs nothing to ask for every object. Errors: NotFound when the
+  // store does not have it, LimitExceeded when it is larger than a copy can be, Denied, and
   // those of the API server.
   [[nodiscard]] io::Task<Result<>> keep(ArchivedModule module, std::stop_token stop);
 
@@ -87,6 +101,10 @@ class ModuleArchive {
 
  private:
   [[nodiscard]] io::Task<Result<>> create(ArchivedModule module, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> create_part(kube::ObjectKey first, std::size_t index,
+                                               std::string packed, std::size_t count,
+                                               std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> remove_parts(ArchivedModule module, std::stop_token stop);
   [[nodiscard]] bool is_held(const ArchivedModule& module) const;
 
   // What keep() came to, and until when that is believed.
@@ -101,4 +119,4 @@ class ModuleArchive {
   std::map<ArchivedModule, std::weak_ptr<const ArchivedModule>> holds_;
 };
 
-}  // namespace hangar::workflows
+}  // namespace hangar::archive

@@ -1,0 +1,239 @@
+#include "archive/module_archive.h"
+
+#include "base/base64.h"
+#include "base/limits.h"
+#include "json/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::archive {
+
+namespace {
+
+// A copy that somebody deleted is made again after that time, and a right that was missing is asked
+// for again.
+constexpr std::chrono::minutes kBelieved{10};
+
+constexpr std::size_t kDigestDigits = 64;
+
+kube::Resource controller_revisions() {
+  return {.group = "apps",
+          .version = "v1",
+          .plural = "controllerrevisions",
+          .kind = "ControllerRevision",
+          .namespaced = true};
+}
+
+bool is_digest(std::string_view text) {
+  return text.size() == kDigestDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Of the first object of a copy. The digest is somebody's word (a status): only one that is one
+// becomes a name, here and on disk.
+Result<kube::ObjectKey> key_of(const CopyFormat& format, const ArchivedModule& module) {
+  if (!is_digest(module.sha256)) {
+    return fail(ErrorKind::NotFound, fmt::format("\"{}\" is not a SHA-256 digest", module.sha256));
+  }
+  return kube::ObjectKey{.namespace_ = module.namespace_,
+                         .name = fmt::format("{}{}", format.name_prefix, module.sha256)};
+}
+
+kube::ObjectKey part_of(kube::ObjectKey first, std::size_t index) {
+  if (index > 0) first.name += fmt::format("-{}", index);
+  return first;
+}
+
+// Of an object of a copy; empty for others.
+std::string digest_of(const CopyFormat& format, std::string_view name) {
+  if (!name.starts_with(format.name_prefix)) return {};
+  name.remove_prefix(format.name_prefix.size());
+  name = name.substr(0, name.find('-'));
+  return is_digest(name) ? std::string(name) : std::string();
+}
+
+json::Value manifest_of(const CopyFormat& format, const kube::ObjectKey& key,
+                        std::string_view packed, std::size_t part_count) {
+  json::Object labels;
+  labels[format.label] = "kept";
+  json::Object data{{"gzip", base64_encode(packed)}};
+  if (part_count > 1) data["parts"] = part_count;
+  return json::Object{{"apiVersion", "apps/v1"},
+                      {"kind", "ControllerRevision"},
+                      {"metadata", json::Object{{"name", key.name},
+                                                {"namespace", key.namespace_},
+                                                {"labels", std::move(labels)}}},
+                      {"revision", 1},
+                      {"data", std::move(data)}};
+}
+
+}  // namespace
+
+ModuleArchive::Hold ModuleArchive::hold(const ArchivedModule& module) {
+  std::erase_if(holds_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<const ArchivedModule>& entry = holds_[module];
+  std::shared_ptr<const ArchivedModule> held = entry.lock();
+  if (!held) entry = held = std::make_shared<const ArchivedModule>(module);
+  return Hold(std::move(held));
+}
+
+bool ModuleArchive::is_held(const ArchivedModule& module) const {
+  const auto found = holds_.find(module);
+  return found != holds_.end() && !found->second.expired();
+}
+
+io::Task<Result<>> ModuleArchive::keep(ArchivedModule module, std::stop_token stop) {
+  const auto known = [&]() -> const Kept* {
+    const auto found = kept_.find(module);
+    return found != kept_.end() && io::Loop::now() < found->second.until ? &found->second : nullptr;
+  };
+  if (known() == nullptr) {
+    const io::Semaphore::Slot slot = co_await writing_.acquire();
+    if (known() == nullptr) {
+      Result<> created = co_await create(module, std::move(stop));
+      const bool may_pass = !created && (created.error().kind() == ErrorKind::Cancelled ||
+                                         created.error().kind() == ErrorKind::Unavailable);
+      if (may_pass) co_return created;
+      if (kept_.size() >= limits::kModuleReferencesMax) kept_.clear();  // Costs a request each.
+      kept_[module] = {.until = io::Loop::now() + kBelieved,
+                       .error = created ? std::nullopt : std::optional(created.error())};
+    }
+  }
+  if (const std::optional<Error>& error = kept_.at(module).error) co_return std::unexpected(*error);
+  co_return Result<>();
+}
+
+io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token stop) {
+  const kube::ObjectKey first = HANGAR_CO_TRY(key_of(parts_.format, module));
+  Result<std::string> stored = co_await parts_.workers.run(
+      [&store = parts_.store, sha256 = module.sha256] { return store.read_packed(sha256); });
+  if (!stored && stored.error().kind() == ErrorKind::NotFound) {
+    // The store forgets what it does not need; the copy may be there all the same.
+    const Result<json::Value> copy =
+        co_await parts_.client.get(controller_revisions(), first, stop);
+    if (copy) co_return Result<>();
+  }
+  if (!stored) co_return std::unexpected(std::move(stored).error());
+  const std::string& packed = *stored;
+  constexpr std::size_t kPartBytes = limits::kSecretBytesMax;
+  const std::size_t count = std::max<std::size_t>((packed.size() + kPartBytes - 1) / kPartBytes, 1);
+  if (count > parts_.format.parts_max) {
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("the module has {} bytes when it is packed, a copy takes {}",
+                               packed.size(), parts_.format.parts_max * kPartBytes));
+  }
+  // The first one last: it says that the copy is whole.
+  for (std::size_t index = count; index-- > 0;) {
+    HANGAR_CO_TRY(co_await create_part(first, index, packed.substr(index * kPartBytes, kPartBytes),
+                                       count, stop));
+  }
+  co_return Result<>();
+}
+
+io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t index,
+                                              std::string packed, std::size_t count,
+                                              std::stop_token stop) {
+  const kube::ObjectKey key = part_of(std::move(first), index);
+  const json::Value manifest = manifest_of(parts_.format, key, packed, count);
+  for (bool is_repeated = false;; is_repeated = true) {
+    const Result<json::Value> created = co_await parts_.client.create(
+        controller_revisions(), manifest, {.field_manager = parts_.format.field_manager}, stop);
+    if (created) co_return Result<>();
+    if (kube::reason_of(created.error()) != "AlreadyExists") {
+      co_return std::unexpected(created.error());
+    }
+    if (index == 0 || is_repeated) co_return Result<>();
+    // Of a copy that was never finished, perhaps packed in another way.
+    const Result<json::Value> removed =
+        co_await parts_.client.remove(controller_revisions(), key, {}, stop);
+    if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+      co_return std::unexpected(removed.error());
+    }
+  }
+}
+
+io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::stop_token stop) {
+  const kube::ObjectKey first = HANGAR_CO_TRY(key_of(parts_.format, module));
+  std::string packed;
+  std::size_t count = 1;
+  for (std::size_t index = 0; index < count; ++index) {
+    const json::Value copy = HANGAR_CO_TRY(
+        co_await parts_.client.get(controller_revisions(), part_of(first, index), stop));
+    const std::optional<std::string> part = base64_decode(json::string_at(copy, {"data", "gzip"}));
+    const std::int64_t parts = json::int_at(copy, {"data", "parts"});
+    if (!part || parts < 0 || std::cmp_greater(parts, parts_.format.parts_max)) {
+      co_return fail(ErrorKind::NotFound, "the copy of the module in the cluster is damaged");
+    }
+    if (index == 0) count = std::max<std::size_t>(static_cast<std::size_t>(parts), 1);
+    packed += *part;
+  }
+  co_return packed;
+}
+
+io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string namespace_,
+                                                                  std::stop_token stop) {
+  // A copy has up to a megabyte.
+  const kube::List copies =
+      HANGAR_CO_TRY(co_await parts_.client.list(controller_revisions(),
+                                                {.namespace_ = std::move(namespace_),
+                                                 .label_selector = parts_.format.label,
+                                                 .detail = kube::Detail::Metadata},
+                                                std::move(stop)));
+  std::set<ArchivedModule> modules;  // Once each, however many objects a copy has.
+  for (const kube::ObjectPtr& copy : copies.items) {
+    const kube::ObjectKey& key = copy->key();
+    std::string sha256 = digest_of(parts_.format, key.name);
+    if (!sha256.empty()) {
+      modules.insert({.namespace_ = key.namespace_, .sha256 = std::move(sha256)});
+    }
+  }
+  co_return std::vector<ArchivedModule>(modules.begin(), modules.end());
+}
+
+io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
+                                                std::function<bool()> is_needed,
+                                                std::stop_token stop) {
+  kube::ObjectKey key = HANGAR_CO_TRY(key_of(parts_.format, module));
+  const io::Semaphore::Slot slot = co_await writing_.acquire();
+  if (is_held(module) || is_needed()) co_return Result<>();
+  kept_.erase(module);
+  const Result<json::Value> removed =
+      co_await parts_.client.remove(controller_revisions(), std::move(key), {}, stop);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(removed.error());
+  }
+  if (parts_.format.parts_max == 1) co_return Result<>();
+  co_return co_await remove_parts(std::move(module), std::move(stop));
+}
+
+io::Task<Result<>> ModuleArchive::remove_parts(ArchivedModule module, std::stop_token stop) {
+  const kube::List objects =
+      HANGAR_CO_TRY(co_await parts_.client.list(controller_revisions(),
+                                                {.namespace_ = module.namespace_,
+                                                 .label_selector = parts_.format.label,
+                                                 .detail = kube::Detail::Metadata},
+                                                stop));
+  for (const kube::ObjectPtr& object : objects.items) {
+    if (digest_of(parts_.format, object->key().name) != module.sha256) continue;
+    const Result<json::Value> removed =
+        co_await parts_.client.remove(controller_revisions(), object->key(), {}, stop);
+    if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+      co_return std::unexpected(removed.error());
+    }
+  }
+  co_return Result<>();
+}
+
+}  // namespace hangar::archive
