@@ -18,6 +18,7 @@
 #include "airways/tracker.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -307,7 +308,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   if (!output) {
     co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));
   }
-  platform_.evaluation_cpu_seconds.observe(std::chrono::duration<double>(output->cpu_time).count());
+  platform_.evaluation_cpu_seconds.observe(in_seconds(output->cpu_time));
   if (output->exit_code != 0) {
     // What it printed is not a release, but it may still say something about itself.
     if (Result<Output> parsed = co_await parse(std::move(output->stdout_bytes))) {

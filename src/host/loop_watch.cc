@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 
@@ -32,10 +33,6 @@ constexpr std::int64_t kFirstReport = 2;
 
 std::vector<double> turn_buckets() {
   return {0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
-}
-
-double in_seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
 }
 
 std::int64_t in_milliseconds(Duration duration) {

@@ -1,10 +1,13 @@
 #include "kube/client.h"
 
+#include "base/backoff.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/seconds.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -37,7 +40,6 @@ namespace hangar::kube {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -54,7 +56,8 @@ constexpr int kListRestartsMax = 3;
 
 // Without a word of the server about when to come back: 100 ms, doubled, five times. Longer outages
 // are the caller's.
-constexpr milliseconds kBackoff{100};
+constexpr ExponentialBackoff kBackoff{
+    .min = milliseconds(100), .max = milliseconds(2400), .jitter = 0.5};
 constexpr std::uint32_t kBackoffsMax = 5;
 
 // client-go's bounds for rest_client_request_duration_seconds.
@@ -164,22 +167,16 @@ struct Client::Shared {
   std::string host;
   std::minstd_rand random{std::random_device()()};
   std::set<std::string> warnings_seen = {};
-  // When the token bucket has its next token; up to a burst in the past.
-  Instant next_token_at = {};
+  TokenBucket tokens{
+      {.per_second = options.requests_per_second, .burst = static_cast<double>(options.burst)}};
 
-  // `delay`, or up to half as much more.
-  [[nodiscard]] Duration with_jitter(Duration delay) {
-    return delay +
-           Duration(std::uniform_int_distribution<std::int64_t>(0, delay.count() / 2)(random));
-  }
+  // At random, from 0 to 1.
+  [[nodiscard]] double fraction() { return std::uniform_real_distribution<double>(0, 1)(random); }
 
   [[nodiscard]] io::Task<Result<>> wait_for_token(std::stop_token stop) {
     if (options.requests_per_second <= 0) co_return Result<>();
-    const auto interval =
-        duration_cast<Duration>(std::chrono::duration<double>(1 / options.requests_per_second));
-    const Instant now = io::Loop::now();
-    next_token_at = std::max(next_token_at, now - interval * options.burst) + interval;
-    if (next_token_at > now) co_return co_await loop.sleep(next_token_at - now, std::move(stop));
+    const Duration delay = tokens.reserve(io::Loop::now());
+    if (delay > Duration::zero()) co_return co_await loop.sleep(delay, std::move(stop));
     co_return Result<>();
   }
 
@@ -236,7 +233,7 @@ struct Client::Shared {
         .histogram("rest_client_request_duration_seconds",
                    "Request latency in seconds. Broken down by verb, and host.", duration_buckets(),
                    {{"verb", call.method}, {"host", host}})
-        .observe(std::chrono::duration<double>(took).count());
+        .observe(in_seconds(took));
   }
 
   void log_warnings(const http::Headers& headers) {
@@ -255,7 +252,7 @@ struct Client::Shared {
     const bool is_read = call.method == "GET";
     const auto backoff = [&]() -> std::optional<Duration> {
       if (retries >= kBackoffsMax) return std::nullopt;
-      return with_jitter(kBackoff * (1U << retries));
+      return kBackoff.delay(retries, fraction());
     };
     if (!response) {
       if (response.error().kind() != ErrorKind::Unavailable) return std::nullopt;
@@ -265,7 +262,7 @@ struct Client::Shared {
     if (status != 429 && status < 500) return std::nullopt;
     if (const auto after = internal::retry_after(*response)) {
       if (retries >= limits::kRequestRetriesMax) return std::nullopt;
-      return with_jitter(std::max<Duration>(*after, kBackoff));
+      return with_jitter(std::max<Duration>(*after, kBackoff.min), kBackoff.jitter, fraction());
     }
     return is_read && status >= 502 && status <= 504 ? backoff() : std::nullopt;
   }

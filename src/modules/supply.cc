@@ -1,5 +1,6 @@
 #include "modules/supply.h"
 
+#include "base/backoff.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "io/event.h"
@@ -34,8 +35,7 @@ namespace {
 
 // A source that failed is left alone for so long, and twice as long after each further failure: at
 // first about as long as a deployment of its server takes, at last as long as between two looks.
-constexpr std::chrono::seconds kRetryFirst{1};
-constexpr std::chrono::minutes kRetryMax{5};
+constexpr ExponentialBackoff kRetry{.min = std::chrono::seconds(1), .max = kRecheck};
 
 // How often a listener hears that more bytes have come: each time costs a write of a status.
 constexpr std::chrono::seconds kToldEvery{5};
@@ -52,11 +52,6 @@ std::string key_of(const Wish& wish) {
   return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", wish.requester.id(), text_of(wish.module),
                                 wish.plugin ? text_of(*wish.plugin) : "", wish.pinned_sha256,
                                 static_cast<int>(wish.content), wish.is_look));
-}
-
-Duration retry_after(std::uint32_t failures) {
-  constexpr std::uint32_t kDoublingsMax = 16;
-  return std::min<Duration>(kRetryFirst * (1U << std::min(failures, kDoublingsMax)), kRetryMax);
 }
 
 // Of a definition; never zero, which stands for none.
@@ -267,7 +262,7 @@ void Supply::settle(Entry& entry, Result<Supplied> result) {
     entry.looked.reset();  // As if it had never begun: who asks now begins anew.
   } else {
     entry.supplied.reset();
-    entry.retry_at = io::Loop::now() + retry_after(entry.failures++);
+    entry.retry_at = io::Loop::now() + kRetry.delay(entry.failures++);
     entry.error = std::move(result).error();
   }
   tell(entry);

@@ -1,5 +1,7 @@
 #include "nodes/rollout.h"
 
+#include "base/backoff.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -365,9 +367,9 @@ WriteState failed(const NodeView& node, std::string error, WallTime now) {
 }
 
 Duration retry_delay(const NodeState& state, const Policy& policy) {
-  const std::int64_t doublings = std::clamp<std::int64_t>(state.failures - 1, 0, 20);
-  return std::min<Duration>(policy.retry_min * (std::int64_t{1} << doublings),
-                            std::max<Duration>(policy.retry_min, limits::kNodeRetryMax));
+  const ExponentialBackoff backoff{
+      .min = policy.retry_min, .max = std::max<Duration>(policy.retry_min, limits::kNodeRetryMax)};
+  return backoff.delay(static_cast<std::uint64_t>(std::max<std::int64_t>(state.failures - 1, 0)));
 }
 
 bool is_for(const JobView& job, Action action, const NodeView& node) {

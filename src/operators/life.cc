@@ -1,6 +1,7 @@
 #include "operators/life.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 
 #include <algorithm>
 #include <utility>
@@ -95,10 +96,8 @@ void Life::fail(Instant now) {
   }
   if (state_ != State::Resident && state_ != State::Asleep) return;
   if (now - started_at_ >= options_.stable_min) failures_ = 0;
-  constexpr std::uint32_t kDoublingsMax = 20;
-  const Duration delay = options_.backoff_min * (1ULL << std::min(failures_, kDoublingsMax));
-  ++failures_;
-  retry_at_ = now + std::min(delay, options_.backoff_max);
+  const ExponentialBackoff backoff{.min = options_.backoff_min, .max = options_.backoff_max};
+  retry_at_ = now + backoff.delay(failures_++);
   state_ = State::BackOff;
   has_arrivals_ = false;
   must_fail_ = false;

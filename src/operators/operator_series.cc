@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/seconds.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +17,6 @@ namespace hangar::operators {
 namespace {
 
 using Type = Metrics::Type;
-
-double seconds_of(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 MetricLabels of_controller(const OperatorReading& reading) {
   return {{"controller", reading.controller}};
@@ -98,13 +95,13 @@ constexpr auto kOneEach = std::to_array<OneEach>({
     {"hangar_controller_resumes_total", "Wakes of a guest that had left memory.", Type::Counter,
      of_controller, [](Reading of) { return number(of.series.resumes); }},
     {"hangar_controller_resume_seconds_total", "What bringing a guest back has taken.",
-     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series.resume_time); }},
+     Type::Counter, of_controller, [](Reading of) { return in_seconds(of.series.resume_time); }},
     {"hangar_controller_suspends_total", "How often a guest went to sleep.", Type::Counter,
      of_controller, [](Reading of) { return number(of.series.suspends); }},
     {"hangar_controller_suspend_seconds_total", "What putting a guest to sleep has taken.",
-     Type::Counter, of_controller, [](Reading of) { return seconds_of(of.series.suspend_time); }},
+     Type::Counter, of_controller, [](Reading of) { return in_seconds(of.series.suspend_time); }},
     {"hangar_controller_cpu_seconds_total", "Processor time of an operator's guest.", Type::Counter,
-     of_controller, [](Reading of) { return seconds_of(of.series.cpu_time); }},
+     of_controller, [](Reading of) { return in_seconds(of.series.cpu_time); }},
     {"hangar_controller_resident_bytes", "Memory of an operator's guest; none while it sleeps.",
      Type::Gauge, of_controller, [](Reading of) { return number(of.resident_bytes); }},
     {"hangar_controller_disk_bytes", "Snapshot of an operator's sleeping guest.", Type::Gauge,

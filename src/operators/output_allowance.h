@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/time.h"
-#include "reconcile/backoff.h"
+#include "base/token_bucket.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +33,8 @@ class OutputAllowance {
   }
 
  private:
-  reconcile::TokenBucket bytes_;
-  reconcile::TokenBucket tells_{{.per_second = 1, .burst = 1}};
+  TokenBucket bytes_;
+  TokenBucket tells_{{.per_second = 1, .burst = 1}};
   std::uint64_t dropped_bytes_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/in_slot.h"
 #include "base/limits.h"
+#include "base/seconds.h"
 #include "io/exception.h"
 
 #include <fmt/format.h>
@@ -21,18 +22,14 @@ using kube_runtime::Wakeup;
 
 namespace {
 
-double seconds_of(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
   const bool may_sleep = sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
   return {.sleep_after = may_sleep ? std::optional(sleep.after) : std::nullopt};
 }
 
-std::optional<reconcile::TokenBucket> request_rate(const OperatorLimits& limits) {
+std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
   if (limits.requests_per_second <= 0) return std::nullopt;
-  return reconcile::TokenBucket(
+  return TokenBucket(
       {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second});
 }
 
@@ -354,15 +351,15 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   metrics.events.add(static_cast<double>(count));
   if (count > 1) metrics.events_coalesced.add(static_cast<double>(count - 1));
   const Instant ended = io::Loop::now();
-  metrics.wake_seconds.observe(seconds_of(ended - arrived));
+  metrics.wake_seconds.observe(in_seconds(ended - arrived));
   OperatorSeries& series = series_.series();
   ++series.wakes;
   series.events += count;
   if (count > 1) series.events_coalesced += count - 1;
-  series.queue_seconds.observe(seconds_of(turn_began - arrived));
+  series.queue_seconds.observe(in_seconds(turn_began - arrived));
   if (outcome.was_asleep) {
     statistics_.last_resume_time = outcome.resume_time;
-    metrics.resume_seconds.observe(seconds_of(outcome.resume_time));
+    metrics.resume_seconds.observe(in_seconds(outcome.resume_time));
     ++series.resumes;
     series.resume_time += outcome.resume_time;
   }
@@ -376,7 +373,7 @@ io::Task<void> RunningOperator::fall_asleep() {
     if (troubles_) troubles_->sleep_problem.clear();
     parts_.metrics.suspends.add();
     const Duration took = io::Loop::now() - began;
-    parts_.metrics.suspend_seconds.observe(seconds_of(took));
+    parts_.metrics.suspend_seconds.observe(in_seconds(took));
     OperatorSeries& series = series_.series();
     ++series.suspends;
     series.suspend_time += took;
@@ -446,7 +443,7 @@ void RunningOperator::keep_output(const TurnOutcome& outcome) {
 void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   keep_output(outcome);
   OperatorSeries& series = series_.series();
-  series.turn_seconds.observe(seconds_of(took));
+  series.turn_seconds.observe(in_seconds(took));
   series.cpu_time += outcome.cpu_time;
   if (is_stopped_) {
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());

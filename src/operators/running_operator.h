@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
@@ -27,7 +28,6 @@
 #include "operators/operator_series.h"
 #include "operators/output_allowance.h"
 #include "operators/packed_operator.h"
-#include "reconcile/backoff.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <cstddef>
@@ -250,8 +250,8 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   std::uint32_t plain_calls_ = 0;  // Of the calls, those that are no streams: answered soon.
   bool will_look_ = false;
   bool is_stopped_ = false;
-  std::optional<reconcile::TokenBucket> requests_;  // Nothing: as many as it likes.
-  std::unique_ptr<Output> output_;                  // Null: as if it had never printed.
+  std::optional<TokenBucket> requests_;  // Nothing: as many as it likes.
+  std::unique_ptr<Output> output_;       // Null: as if it had never printed.
   std::unique_ptr<Work> work_;
 };
 

@@ -9,7 +9,6 @@
 namespace hangar::reconcile {
 namespace {
 
-using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -59,28 +58,6 @@ TEST(Backoff, CountsEachKeyAlone) {
     (void)backoff.failed(kKey);
 
   EXPECT_LT(backoff.failed({"ns", "b"}), milliseconds(10));
-}
-
-TEST(TokenBucket, AllowsABurstAndThenItsRate) {
-  TokenBucket bucket({.per_second = 2, .burst = 3});
-  const Instant now = Instant() + hours(1);
-  for (int taken = 0; taken < 3; ++taken)
-    EXPECT_TRUE(bucket.try_take(now));
-  EXPECT_FALSE(bucket.try_take(now));
-
-  EXPECT_FALSE(bucket.try_take(now + milliseconds(400)));
-  EXPECT_TRUE(bucket.try_take(now + milliseconds(500)));
-  EXPECT_FALSE(bucket.try_take(now + milliseconds(500)));
-}
-
-TEST(TokenBucket, ReservesEachTokenOnce) {
-  TokenBucket bucket({.per_second = 10, .burst = 1});
-  const Instant now = Instant() + hours(1);
-
-  EXPECT_EQ(bucket.reserve(now), Duration::zero());
-  EXPECT_EQ(bucket.reserve(now), milliseconds(100));
-  EXPECT_EQ(bucket.reserve(now), milliseconds(200));
-  EXPECT_EQ(bucket.reserve(now + milliseconds(300)), Duration::zero());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/seconds.h"
 #include "base/time.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -43,10 +44,6 @@ constexpr std::uint32_t kConflictsPrompt = 5;
 
 // How often the metrics about runs in progress are brought up to date, while there are any.
 constexpr milliseconds kProgressPeriod{500};
-
-double in_seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 std::int64_t in_milliseconds(Duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration).count();

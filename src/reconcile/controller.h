@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"

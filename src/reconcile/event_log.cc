@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
-#include "reconcile/backoff.h"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
 #include "json/value.h"
 #include "kube/object.h"
-#include "reconcile/backoff.h"
 
 #include <cstddef>
 #include <cstdint>

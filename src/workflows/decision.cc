@@ -1,5 +1,6 @@
 #include "workflows/decision.h"
 
+#include "base/backoff.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "workflows/step_check.h"
@@ -7,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace hangar::workflows {
@@ -454,13 +454,10 @@ bool Decision::on_failed(std::int64_t id, const Failure& failure, const RetryPol
   action->last_error = shortened(failure.message);
   is_dirty_ = true;
 
-  const std::chrono::duration<double> grown =
-      std::chrono::duration<double>(policy.initial_interval) *
-      std::pow(policy.factor, std::min(action->attempts - 1, 100U));
-  const std::chrono::duration<double> capped =
-      std::min(grown, std::chrono::duration<double>(policy.interval_max));
+  const ExponentialBackoff backoff{
+      .min = policy.initial_interval, .max = policy.interval_max, .factor = policy.factor};
   const auto delay = std::chrono::duration_cast<WallTime::duration>(
-      capped * (1 + policy.jitter * std::clamp(jitter, 0.0, 1.0)));
+      with_jitter(backoff.delay(action->attempts - 1), policy.jitter, jitter));
   const bool is_retryable = action->attempts < policy.attempts_max && !failure.is_final &&
                             std::ranges::none_of(
                                 policy.non_retryable,

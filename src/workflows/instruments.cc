@@ -1,5 +1,6 @@
 #include "workflows/instruments.h"
 
+#include "base/seconds.h"
 #include "workflows/actions.h"
 
 #include <chrono>
@@ -21,10 +22,6 @@ std::string label_of(const std::string& type) {
 }
 
 }  // namespace
-
-double in_seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 Instruments::Instruments(Metrics& metrics_in)
     : metrics(metrics_in),

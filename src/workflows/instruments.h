@@ -22,6 +22,4 @@ struct Instruments {
   Histogram& state_seconds;
 };
 
-[[nodiscard]] double in_seconds(Duration duration);
-
 }  // namespace hangar::workflows

@@ -1,5 +1,6 @@
 #include "workflows/reconciliation.h"
 
+#include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "reconcile/predicates.h"

@@ -1,5 +1,6 @@
 // The part of a Reconciliation that has to do with its machine.
 #include "abi/statemachine/delays.h"
+#include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"

@@ -1,6 +1,7 @@
 #include "kube/watch/watch_machine.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "kube/object.h"
@@ -23,14 +24,12 @@ namespace hangar::kube {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
 // client-go's reflector: 800 ms doubled up to 30 s, forgotten after two minutes without a failure.
-constexpr milliseconds kBackoffMin{800};
-constexpr seconds kBackoffMax{30};
+constexpr ExponentialBackoff kBackoff{.min = milliseconds(800), .max = seconds(30), .jitter = 1};
 constexpr minutes kHealthyAfter{2};
 
 // A server that restarts ends all streams at once: they come back spread over this.
@@ -273,18 +272,17 @@ void WatchMachine::note_progress() {
 Duration WatchMachine::next_backoff(Instant now) {
   if (now - last_failure_at_ >= kHealthyAfter) failure_count_ = 0;
   last_failure_at_ = now;
-  // Far beyond the doublings that reach the maximum, far below those that overflow.
-  const int doublings = static_cast<int>(std::min<std::uint32_t>(failure_count_, 16));
-  ++failure_count_;
-  const Duration delay = std::min<Duration>(kBackoffMin * (1 << doublings), kBackoffMax / 2);
-  return spread(delay, 1.0);
+  return kBackoff.delay(failure_count_++, fraction());
 }
 
 // `base` to `base` and `share` of it more; for no base a part of the reconnect spread.
 Duration WatchMachine::spread(Duration base, double share) {
-  const Duration width = base > Duration::zero() ? base : Duration(kReconnectSpread);
-  const double random = std::uniform_real_distribution<double>(0.0, share)(random_);
-  return base + Duration(static_cast<Duration::rep>(static_cast<double>(width.count()) * random));
+  if (base > Duration::zero()) return with_jitter(base, share, fraction());
+  return with_jitter(kReconnectSpread, share, fraction()) - kReconnectSpread;
+}
+
+double WatchMachine::fraction() {
+  return std::uniform_real_distribution<double>(0, 1)(random_);
 }
 
 }  // namespace hangar::kube

@@ -100,6 +100,7 @@ class WatchMachine {
   void note_progress();
   [[nodiscard]] Duration next_backoff(Instant now);
   [[nodiscard]] Duration spread(Duration base, double share);
+  [[nodiscard]] double fraction();  // At random, from 0 to 1.
 
   ServerTraits& traits_;
   std::mt19937_64 random_;

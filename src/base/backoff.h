@@ -1,0 +1,26 @@
+// How long to wait before the next attempt: exponential back-off, the only one of this project.
+//
+// A pure function of the count of failures. The caller keeps the count, and brings the random
+// number, so that a test can hold both.
+#pragma once
+
+#include "base/time.h"
+
+#include <cstdint>
+
+namespace hangar {
+
+// `delay`, and up to `share` of it more. `random` is between 0 and 1.
+[[nodiscard]] Duration with_jitter(Duration delay, double share, double random);
+
+struct ExponentialBackoff {
+  Duration min;
+  Duration max;       // Jitter included. Less than `min`: the delay is always `max`.
+  double factor = 2;  // From one failure to the next.
+  double jitter = 0;  // Up to this share is added, so that what failed together comes back apart.
+
+  // After a failure that `failures` others precede. At the maximum too the jitter varies the delay.
+  [[nodiscard]] Duration delay(std::uint64_t failures, double random = 0) const;
+};
+
+}  // namespace hangar

@@ -1,0 +1,14 @@
+// Durations as metrics say them.
+#pragma once
+
+#include "base/time.h"
+
+#include <chrono>
+
+namespace hangar {
+
+[[nodiscard]] inline double in_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace hangar
