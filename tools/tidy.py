@@ -25,7 +25,7 @@ DOORS = {
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
-    "openssl": {"io", "http", "kube", "modules", "wasm", "airways", "node_install"},
+    "openssl": {"base", "http"},
 }
 
 

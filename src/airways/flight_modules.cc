@@ -1,8 +1,8 @@
 #include "airways/flight_modules.h"
 
-#include "airways/internal/digest.h"
 #include "airways/ownership.h"
 #include "archive/module_archive.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
@@ -135,7 +135,7 @@ io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
                                                        std::stop_token stop) {
   FlightModule module{.sha256 = sha256, .sha1 = {}, .resolved = {}};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
-  module.sha1 = co_await parts_.workers.run([bytes] { return internal::sha1_hex(*bytes); });
+  module.sha1 = co_await parts_.workers.run([bytes] { return sha1_hex(*bytes); });
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
       co_await parts_.code_cache.load(digest, std::move(bytes), std::move(stop),
                                       wasm::Module::Allocation::Pooled, std::move(consumer)));

@@ -1,8 +1,8 @@
 #include "airways/revision.h"
 
-#include "airways/internal/digest.h"
 #include "airways/resource_ref.h"
 #include "base/base64.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -146,7 +146,7 @@ bool is_label_value(std::string_view text) {
 }  // namespace
 
 std::string history_selector(std::string_view release) {
-  return fmt::format("{}={}", kRevisionReleaseLabel, internal::sha1_hex(release));
+  return fmt::format("{}={}", kRevisionReleaseLabel, sha1_hex(release));
 }
 
 std::string deprecated_history_selector(std::string_view release) {
@@ -155,7 +155,7 @@ std::string deprecated_history_selector(std::string_view release) {
 }
 
 std::optional<json::Value> migration_patch(const json::Value& secret, std::string_view release) {
-  const std::string label = internal::sha1_hex(release);
+  const std::string label = sha1_hex(release);
   if (kube::label_of(secret, kRevisionReleaseLabel) == label) return std::nullopt;
   json::Value patch = json::Object();
   json::set_at(patch, {"metadata", "labels", kRevisionReleaseLabel}, json::Value(label));
@@ -226,7 +226,7 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
                     resource_count(stages), data.size(), limits::kSecretBytesMax));
   }
   const std::string digest =
-      internal::sha256_hex(fmt::format("{}\n{}\n{}\n{}", namespace_, release, created, text));
+      sha256_hex(fmt::format("{}\n{}\n{}\n{}", namespace_, release, created, text));
   return json::Value(json::Object{
       {"apiVersion", "v1"},
       {"kind", "Secret"},
@@ -234,7 +234,7 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
        json::Object{{"name", "yoke." + digest.substr(0, 12)},
                     {"namespace", namespace_},
                     {"labels", json::Object{{kRevisionKindLabel, kRevisionKind},
-                                            {kRevisionReleaseLabel, internal::sha1_hex(release)}}},
+                                            {kRevisionReleaseLabel, sha1_hex(release)}}},
                     {"annotations",
                      json::Object{{kCreatedAt, created},
                                   {kActiveAt, active_at ? to_rfc3339_nano(*active_at) : kNever},

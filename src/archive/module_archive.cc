@@ -1,6 +1,7 @@
 #include "archive/module_archive.h"
 
 #include "base/base64.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "json/value.h"
 
@@ -26,8 +27,6 @@ namespace {
 // for again.
 constexpr std::chrono::minutes kBelieved{10};
 
-constexpr std::size_t kDigestDigits = 64;
-
 kube::Resource controller_revisions() {
   return {.group = "apps",
           .version = "v1",
@@ -36,15 +35,10 @@ kube::Resource controller_revisions() {
           .namespaced = true};
 }
 
-bool is_digest(std::string_view text) {
-  return text.size() == kDigestDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 // Of the first object of a copy. The digest is somebody's word (a status): only one that is one
 // becomes a name, here and on disk.
 Result<kube::ObjectKey> key_of(const CopyFormat& format, const ArchivedModule& module) {
-  if (!is_digest(module.sha256)) {
+  if (!is_sha256_hex(module.sha256)) {
     return fail(ErrorKind::NotFound, fmt::format("\"{}\" is not a SHA-256 digest", module.sha256));
   }
   return kube::ObjectKey{.namespace_ = module.namespace_,
@@ -61,7 +55,7 @@ std::string digest_of(const CopyFormat& format, std::string_view name) {
   if (!name.starts_with(format.name_prefix)) return {};
   name.remove_prefix(format.name_prefix.size());
   name = name.substr(0, name.find('-'));
-  return is_digest(name) ? std::string(name) : std::string();
+  return is_sha256_hex(name) ? std::string(name) : std::string();
 }
 
 json::Value manifest_of(const CopyFormat& format, const kube::ObjectKey& key,

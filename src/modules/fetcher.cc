@@ -1,5 +1,6 @@
 #include "modules/fetcher.h"
 
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/utf8.h"
@@ -17,7 +18,6 @@
 #include "modules/internal/http_status.h"
 #include "modules/internal/registry.h"
 #include "modules/internal/registry_auth.h"
-#include "modules/internal/sha256.h"
 #include "modules/internal/wasm_bytes.h"
 #include "modules/module_store.h"
 #include "modules/oci_manifest.h"

@@ -1,5 +1,6 @@
 #include "modules/module_store.h"
 
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/packing.h"
@@ -8,7 +9,6 @@
 #include "io/file.h"
 #include "json/value.h"
 #include "modules/internal/gzip.h"
-#include "modules/internal/sha256.h"
 #include "modules/internal/wasm_bytes.h"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 #include "modules/module_store.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "io/file.h"
 #include "modules/internal/gzip.h"
-#include "modules/internal/sha256.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

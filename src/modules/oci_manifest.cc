@@ -1,9 +1,9 @@
 #include "modules/oci_manifest.h"
 
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
-#include "modules/internal/sha256.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>

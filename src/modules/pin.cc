@@ -1,9 +1,9 @@
 #include "modules/pin.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
-#include "modules/internal/sha256.h"
 #include "modules/reference.h"
 #include "modules/supply.h"
 

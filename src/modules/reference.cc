@@ -1,8 +1,8 @@
 #include "modules/reference.h"
 
+#include "base/digest.h"
 #include "base/dns_name.h"
 #include "base/result.h"
-#include "modules/internal/sha256.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,7 @@
 #include "modules/supply.h"
 
 #include "base/backoff.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "io/event.h"
@@ -8,7 +9,6 @@
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
-#include "modules/internal/sha256.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
 

@@ -1,5 +1,6 @@
 #include "modules/supply.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "io/event.h"
@@ -10,7 +11,6 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/internal/gzip.h"
-#include "modules/internal/sha256.h"
 #include "modules/module_store.h"
 #include "modules/requester.h"
 

@@ -3,6 +3,7 @@
 //
 // A program of its own so that the one with power over the node opens no connection and unpacks
 // nothing: this one runs before it, without privileges, as an init container that shares a volume.
+#include "base/digest.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -13,7 +14,6 @@
 #include "node_install/report.h"
 #include "node_install/runtime_source.h"
 #include "node_install/runtimes.h"
-#include "node_install/sha256.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ constexpr int kRedirectsMax = 5;
 io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource source,
                             std::string to, std::shared_ptr<const http::Transport> transport) {
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  node_install::Sha256 hash;
+  Sha256 hash;
   http::Request request{.url = source.url,
                         .transport = std::move(transport),
                         .total_timeout = kDownloadMax,
@@ -71,7 +71,7 @@ io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource so
   if (!response) co_return std::unexpected(response.error());
   out.close();
   if (!out) co_return fail(ErrorKind::Unavailable, fmt::format("write {}", to));
-  if (const std::string found = hash.finish(); found != source.sha256) {
+  if (const std::string found = to_hex(hash.finish()); found != source.sha256) {
     co_return fail(ErrorKind::InvalidInput,
                    fmt::format("its sha256 is {}, expected {}", found, source.sha256));
   }
@@ -102,11 +102,11 @@ Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& direc
         std::move(fetched).error().in(fmt::format("{} from {}", source.file, source.url)));
   }
   std::ifstream in(directory / source.file, std::ios::binary);
-  node_install::Sha256 hash;
+  Sha256 hash;
   std::vector<char> piece(std::size_t{256} * 1024);
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
     hash.add({piece.data(), static_cast<std::size_t>(in.gcount())});
-  const std::string found = hash.finish();
+  const std::string found = to_hex(hash.finish());
   if (found != source.program_sha256) {
     fs::remove(directory / source.file, ignored);
     return fail(

@@ -1,9 +1,9 @@
 #include "node_install/files.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "node_install/limits.h"
 #include "node_install/outcome.h"
-#include "node_install/sha256.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -249,7 +249,7 @@ Result<std::string> NodeFiles::sha256(std::string_view path) const {
     return true;
   });
   if (code != 0) return fail_errno(code, "read", path);
-  return hash.finish();
+  return to_hex(hash.finish());
 }
 
 bool NodeFiles::exists(std::string_view path) const {
@@ -329,7 +329,7 @@ Result<> NodeFiles::install(std::string_view path, int source, std::string_view 
                   fmt::format("{}: larger than {} bytes", path, limits::kRuntimeBytesMax));
   }
   if (file.code() == 0) {
-    if (const std::string found = hash.finish(); found != sha256) {
+    if (const std::string found = to_hex(hash.finish()); found != sha256) {
       return refuse(ErrorKind::InvalidInput, reason::kChecksumMismatch,
                     fmt::format("{}: its sha256 is {}, expected {}", path, found, sha256));
     }

@@ -1,7 +1,7 @@
 #include "node_install/files.h"
 
+#include "base/digest.h"
 #include "node_install/outcome.h"
-#include "node_install/sha256.h"
 #include "node_install/test_doubles.h"
 
 #include <fcntl.h>
@@ -69,12 +69,12 @@ TEST_F(NodeFilesTest, InstallsOnlyWhatHasTheChecksum) {
   const Descriptor wrong(::open((outside_.path() / "program").c_str(), O_RDONLY | O_CLOEXEC));
   const Descriptor right(::open((outside_.path() / "program").c_str(), O_RDONLY | O_CLOEXEC));
 
-  const auto refused = files_.install("/program", wrong.value(), sha256_of("another"));
+  const auto refused = files_.install("/program", wrong.value(), sha256_hex("another"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().reason(), reason::kChecksumMismatch);
   EXPECT_TRUE(root_.tree().empty());
 
-  ASSERT_TRUE(files_.install("/program", right.value(), sha256_of("#!/bin/sh\n")));
+  ASSERT_TRUE(files_.install("/program", right.value(), sha256_hex("#!/bin/sh\n")));
   EXPECT_EQ(std::filesystem::status(root_.path() / "program").permissions(),
             std::filesystem::perms(0755));
 }

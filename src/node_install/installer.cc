@@ -1,5 +1,6 @@
 #include "node_install/installer.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "node_install/config_edit.h"
 #include "node_install/distribution.h"
@@ -10,7 +11,6 @@
 #include "node_install/report.h"
 #include "node_install/runtimes.h"
 #include "node_install/service.h"
-#include "node_install/sha256.h"
 #include "node_install/toml.h"
 
 #include <fmt/format.h>
@@ -99,7 +99,7 @@ Result<std::string> sha256_before_part(const std::optional<std::string>& text,
                                        const std::optional<Lock>& lock) {
   if (!text) return std::string();
   if (HANGAR_TRY(read_part(*text))) return lock ? lock->config_sha256_before : std::string();
-  return sha256_of(*text);
+  return sha256_hex(*text);
 }
 
 }  // namespace
@@ -386,7 +386,7 @@ Result<> Installer::uninstall() {
     HANGAR_TRY(apply(changes));
     for (const Change& change : changes) {
       const bool is_as_before = change.path == lock.config && change.after &&
-                                sha256_of(*change.after) == lock.config_sha256_before;
+                                sha256_hex(*change.after) == lock.config_sha256_before;
       report_.say("configured", "took our part out of the configuration",
                   {{"path", change.path},
                    {"now", !change.after  ? "removed"

@@ -1,10 +1,10 @@
 #include "node_install/lock_file.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "node_install/files.h"
 #include "node_install/limits.h"
-#include "node_install/sha256.h"
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ Result<Lock> parse_lock(std::string_view text) {
     read.path = json::string_at(file, {"path"});
     read.sha256 = json::string_at(file, {"sha256"});
     read.handler = json::string_at(file, {"handler"});
-    if (!read.path.starts_with('/') || !is_sha256(read.sha256)) return corrupt();
+    if (!read.path.starts_with('/') || !is_sha256_hex(read.sha256)) return corrupt();
   }
   for (const json::Value& directory : *directories) {
     lock.directories.emplace_back(json::string_at(directory, {}));

@@ -1,6 +1,6 @@
 #include "node_install/lock_file.h"
 
-#include "node_install/sha256.h"
+#include "base/digest.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ Lock example() {
   return {.version = "1.2.3",
           .distribution = "k3s",
           .config = "/etc/containerd/config.toml",
-          .config_sha256_before = sha256_of("before"),
-          .files = {{.path = "/opt/hangar-node/bin/x", .sha256 = sha256_of("x"), .handler = "x"}},
+          .config_sha256_before = sha256_hex("before"),
+          .files = {{.path = "/opt/hangar-node/bin/x", .sha256 = sha256_hex("x"), .handler = "x"}},
           .directories = {"/opt", "/opt/hangar-node"},
           .restart_pending = true};
 }

@@ -1,8 +1,8 @@
 #include "node_install/runtime_source.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "node_install/runtimes.h"
-#include "node_install/sha256.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ Result<RuntimeSource> parse_runtime_source(std::string_view text) {
   source.sha256 = before.substr(hash + kSha256.size());
   if (!source.url.starts_with("https://") && !source.url.starts_with("http://"))
     return invalid(text, "the URL is not http or https", kGrammar);
-  if (!is_sha256(source.sha256))
+  if (!is_sha256_hex(source.sha256))
     return invalid(text, "the checksum is not 64 hex digits", kGrammar);
   source.program_sha256 = program == std::string_view::npos
                               ? source.sha256
@@ -68,7 +68,7 @@ Result<RuntimeSource> parse_runtime_source(std::string_view text) {
   if (source.is_archive() && program == std::string_view::npos) {
     return invalid(text, "an archive needs the checksum of the program in it, too", kGrammar);
   }
-  if (!is_sha256(source.program_sha256))
+  if (!is_sha256_hex(source.program_sha256))
     return invalid(text, "the program's checksum is not 64 hex digits", kGrammar);
   if (!source.is_archive() && source.program_sha256 != source.sha256)
     return invalid(text, "what the URL has is the program: it has one checksum", kGrammar);
@@ -87,7 +87,7 @@ Result<RuntimeSource> parse_checksum_argument(std::string_view text) {
   if (equals == std::string_view::npos) return invalid(text, "no checksum", kGrammar);
   RuntimeSource source = HANGAR_TRY(parse_name(text, text.substr(0, equals), kGrammar));
   source.program_sha256 = text.substr(equals + kValue.size());
-  if (!is_sha256(source.program_sha256))
+  if (!is_sha256_hex(source.program_sha256))
     return invalid(text, "the checksum is not 64 hex digits", kGrammar);
   return source;
 }

@@ -1,12 +1,12 @@
 #include "node_install/runtimes.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "node_install/config_edit.h"
 #include "node_install/files.h"
 #include "node_install/limits.h"
 #include "node_install/outcome.h"
 #include "node_install/runtime_source.h"
-#include "node_install/sha256.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ Result<std::vector<Listed>> parse_list(std::string_view text, const std::string&
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     // 64 digits, a space, a space or a star (binary), the name.
-    const bool is_line = line.size() > 66 && is_sha256(line.substr(0, 64)) && line[64] == ' ' &&
+    const bool is_line = line.size() > 66 && is_sha256_hex(line.substr(0, 64)) && line[64] == ' ' &&
                          (line[65] == ' ' || line[65] == '*');
     std::string_view file = is_line ? line.substr(66) : std::string_view();
     if (file.starts_with("./")) file.remove_prefix(2);
@@ -105,7 +105,7 @@ Result<std::string> digest_of(int file, const std::string& path) {
     hash.add({piece->data(), static_cast<std::size_t>(count)});
   }
   ::lseek(file, 0, SEEK_SET);
-  return hash.finish();
+  return to_hex(hash.finish());
 }
 
 Result<> check_architecture(int file, const std::string& path) {

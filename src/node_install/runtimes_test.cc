@@ -1,8 +1,8 @@
 #include "node_install/runtimes.h"
 
+#include "base/digest.h"
 #include "node_install/outcome.h"
 #include "node_install/runtime_source.h"
-#include "node_install/sha256.h"
 #include "node_install/test_doubles.h"
 
 #include <elf.h>
@@ -20,13 +20,14 @@ class RuntimesTest : public testing::Test {
   void list(std::string_view file, std::string_view bytes, std::string_view directory = "/") {
     directory_.put(std::string(directory) + std::string(file), bytes);
     const std::string sums = std::string(directory) + "SHA256SUMS";
-    directory_.put(sums, directory_.get(sums) + sha256_of(bytes) + "  " + std::string(file) + "\n");
+    directory_.put(sums,
+                   directory_.get(sums) + sha256_hex(bytes) + "  " + std::string(file) + "\n");
   }
   auto found(const std::vector<RuntimeSource>& expected = {}) {
     return runtimes_in(directory_.path().string(), "/opt/x", expected);
   }
   static RuntimeSource expect(std::string_view file, std::string_view bytes) {
-    return {.file = std::string(file), .program_sha256 = sha256_of(bytes)};
+    return {.file = std::string(file), .program_sha256 = sha256_hex(bytes)};
   }
   void expect_refused(std::string_view reason, const std::vector<RuntimeSource>& expected = {}) {
     const auto runtimes = found(expected);
@@ -60,7 +61,7 @@ TEST_F(RuntimesTest, OfThisArchitectureComeFirst) {
   const auto runtimes = found();
 
   ASSERT_TRUE(runtimes);
-  EXPECT_EQ(runtimes->front().sha256, sha256_of("for this one"));
+  EXPECT_EQ(runtimes->front().sha256, sha256_hex("for this one"));
 }
 
 TEST_F(RuntimesTest, WithAnotherChecksumAreRefused) {
@@ -78,7 +79,7 @@ TEST_F(RuntimesTest, ThatAreExpectedNeedNoList) {
 
   ASSERT_TRUE(runtimes) << runtimes.error().message();
   ASSERT_EQ(runtimes->size(), 1);
-  EXPECT_EQ(runtimes->front().sha256, sha256_of("a runtime"));
+  EXPECT_EQ(runtimes->front().sha256, sha256_hex("a runtime"));
 }
 
 TEST_F(RuntimesTest, ThatAreExpectedAreNotWhatTheListSaysTheyAre) {
@@ -118,13 +119,13 @@ TEST_F(RuntimesTest, WithoutAListAreRefused) {
 }
 
 TEST_F(RuntimesTest, ThatTheListHasAndTheDirectoryHasNotAreRefused) {
-  directory_.put("/SHA256SUMS", sha256_of("") + "  crun\n");
+  directory_.put("/SHA256SUMS", sha256_hex("") + "  crun\n");
 
   expect_refused(reason::kRuntimeInvalid);
 }
 
 TEST_F(RuntimesTest, MayNotLieElsewhere) {
-  directory_.put("/SHA256SUMS", sha256_of("") + "  ../crun\n");
+  directory_.put("/SHA256SUMS", sha256_hex("") + "  ../crun\n");
 
   expect_refused(reason::kRuntimeInvalid);
 }

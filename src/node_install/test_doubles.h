@@ -2,6 +2,7 @@
 // nothing.
 #pragma once
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "node_install/config_edit.h"
 #include "node_install/distribution.h"
@@ -9,7 +10,6 @@
 #include "node_install/report.h"
 #include "node_install/runtimes.h"
 #include "node_install/service.h"
-#include "node_install/sha256.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ class FakeRuntimes {
       if (!handler) return std::unexpected(std::move(handler).error());
       runtimes.push_back(
           {.file = file,
-           .sha256 = sha256_of(bytes),
+           .sha256 = sha256_hex(bytes),
            .source = Descriptor(::open((files_.path() / file).c_str(), O_RDONLY | O_CLOEXEC)),
            .handler = *std::move(handler)});
     }

@@ -1,15 +1,10 @@
 #include "wasm/digest.h"
 
-#include "base/assert.h"
+#include "base/digest.h"
 #include "base/result.h"
-
-#include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +14,7 @@ namespace hangar::wasm {
 
 Digest Digest::of(std::span<const std::byte> bytes) {
   Digest digest;
-  const int ok =
-      EVP_Digest(bytes.data(), bytes.size(), digest.bytes_.data(), nullptr, EVP_sha256(), nullptr);
-  HANGAR_ASSERT(ok == 1, "sha256 of a buffer only fails without memory");
+  digest.bytes_ = sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return digest;
 }
 
@@ -38,11 +31,7 @@ Result<Digest> Digest::from_hex(std::string_view text) {
 }
 
 std::string Digest::to_hex() const {
-  std::string text;
-  text.reserve(2 * bytes_.size());
-  for (const std::uint8_t byte : bytes_)
-    fmt::format_to(std::back_inserter(text), "{:02x}", byte);
-  return text;
+  return hangar::to_hex(bytes_);
 }
 
 }  // namespace hangar::wasm

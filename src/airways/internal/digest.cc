@@ -1,11 +1,9 @@
 #include "airways/internal/digest.h"
 
-#include "base/assert.h"
+#include "base/digest.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/types.h>
 
 #include <algorithm>
 #include <array>
@@ -20,28 +18,6 @@
 namespace hangar::airways::internal {
 
 namespace {
-
-struct Hash {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes = {};
-  unsigned int size = 0;
-};
-
-Hash hash_of(std::string_view bytes, const EVP_MD* algorithm) {
-  Hash hash;
-  const int ok =
-      EVP_Digest(bytes.data(), bytes.size(), hash.bytes.data(), &hash.size, algorithm, nullptr);
-  HANGAR_ASSERT(ok == 1, "a digest of bytes in memory can only fail for want of memory");
-  return hash;
-}
-
-std::string hex_of(const Hash& hash) {
-  std::string hex;
-  hex.reserve(std::size_t{hash.size} * 2);
-  for (unsigned int i = 0; i < hash.size; ++i) {
-    fmt::format_to(std::back_inserter(hex), "{:02x}", hash.bytes[i]);
-  }
-  return hex;
-}
 
 void append_number(double number, std::string& text) {
   // Doubles that are whole numbers, and the range where an int64 says the same.
@@ -75,18 +51,11 @@ void append_object(const json::Object& object, std::string& text) {
 
 }  // namespace
 
-std::string sha1_hex(std::string_view bytes) {
-  return hex_of(hash_of(bytes, EVP_sha1()));
-}
-std::string sha256_hex(std::string_view bytes) {
-  return hex_of(hash_of(bytes, EVP_sha256()));
-}
-
 std::array<std::uint64_t, 2> digest_of(std::string_view bytes) {
-  const Hash hash = hash_of(bytes, EVP_sha256());
+  const Sha256Bytes hash = sha256(bytes);
   std::array<std::uint64_t, 2> digest = {};
   for (std::size_t i = 0; i < 16; ++i)
-    digest[i / 8] = digest[i / 8] << 8 | hash.bytes[i];
+    digest[i / 8] = digest[i / 8] << 8 | hash[i];
   return digest;
 }
 

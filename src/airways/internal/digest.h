@@ -1,4 +1,4 @@
-// Digests of documents: the door to OpenSSL for this folder.
+// Digests of documents.
 #pragma once
 
 #include "json/value.h"
@@ -9,10 +9,6 @@
 #include <string_view>
 
 namespace hangar::airways::internal {
-
-// Lower-case hex.
-[[nodiscard]] std::string sha1_hex(std::string_view bytes);
-[[nodiscard]] std::string sha256_hex(std::string_view bytes);
 
 // The first half of a SHA-256.
 [[nodiscard]] std::array<std::uint64_t, 2> digest_of(std::string_view bytes);

@@ -1,5 +1,6 @@
 #include "modules/internal/registry.h"
 
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
@@ -7,7 +8,6 @@
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
 #include "modules/internal/registry_auth.h"
-#include "modules/internal/sha256.h"
 #include "modules/oci_manifest.h"
 #include "modules/reference.h"
 

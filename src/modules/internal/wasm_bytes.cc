@@ -1,9 +1,9 @@
 #include "modules/internal/wasm_bytes.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "modules/config_map.h"
 #include "modules/internal/gzip.h"
-#include "modules/internal/sha256.h"
 
 #include <fmt/core.h>
 

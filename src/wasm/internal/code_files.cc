@@ -1,6 +1,7 @@
 #include "wasm/internal/code_files.h"
 
 #include "base/assert.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
@@ -15,10 +16,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/core_names.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -28,7 +25,6 @@
 #include <wasmtime/module.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -120,39 +116,12 @@ std::unexpected<Error> discard(const fs::path& entry, std::string why) {
   return fail(ErrorKind::Corrupt, std::move(why));
 }
 
-std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const unsigned char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "{:02x}", byte);
-  return text;
-}
-
-// HMAC-SHA256 over `key`, a zero byte and the bytes: code that was signed for one module is not
-// taken for another's.
+// Over `key`, a zero byte and the bytes: code that was signed for one module is not taken for
+// another's.
 std::string sign(const std::string& secret, const std::string& key,
                  std::span<const std::byte> bytes) {
-  struct Free {
-    void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
-    void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
-  };
-  const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-  const std::unique_ptr<EVP_MAC_CTX, Free> context(EVP_MAC_CTX_new(mac.get()));
-  char digest_name[] = "SHA256";
-  const std::array<OSSL_PARAM, 2> parameters = {
-      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name, 0),
-      OSSL_PARAM_construct_end()};
-  const auto of = [](const auto& text) {
-    return reinterpret_cast<const unsigned char*>(text.data());
-  };
-  std::array<unsigned char, 32> out{};
-  std::size_t size = 0;
-  const bool ok = EVP_MAC_init(context.get(), of(secret), secret.size(), parameters.data()) == 1 &&
-                  EVP_MAC_update(context.get(), of(key), key.size() + 1) == 1 &&
-                  EVP_MAC_update(context.get(), of(bytes), bytes.size()) == 1 &&
-                  EVP_MAC_final(context.get(), out.data(), &size, out.size()) == 1;
-  HANGAR_ASSERT(ok && size == out.size(), "an HMAC of a buffer only fails without memory");
-  return hex_of(out);
+  const std::string_view code(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return to_hex(hmac_sha256(secret, {key, std::string_view("\0", 1), code}));
 }
 
 // "<key>-<checksum of the file>.cwasm"; with a seal the checksum is keyed.
@@ -161,11 +130,6 @@ std::string entry_name(const std::string& key, std::span<const std::byte> bytes,
   const std::string checksum =
       seal == nullptr ? Digest::of(bytes).to_hex() : sign(seal->key, key, bytes);
   return fmt::format("{}-{}{}", key, checksum, kEntrySuffix);
-}
-
-// Where a forged name differs must not show in how long the comparison takes.
-bool is_same(const std::string& left, const std::string& right) {
-  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
 std::unexpected<Error> cannot(std::string_view doing, const fs::path& path) {
@@ -311,7 +275,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
   {
     const Mapping mapping(file->descriptor());
     const std::string name = entry_name(key_of(digest), mapping.bytes(), seal);
-    if (!is_same(entry.filename().string(), name)) {
+    if (!is_same_in_constant_time(entry.filename().string(), name)) {
       return discard(entry, "native code fails its checksum");
     }
   }

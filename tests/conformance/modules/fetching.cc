@@ -1,13 +1,13 @@
 #include "fetching.h"
 
 #include "base/assert.h"
+#include "base/digest.h"
 #include "base/result.h"
 #include "http/address_policy.h"
 #include "io/all.h"
 #include "io/run.h"
 #include "io/task.h"
 #include "modules/internal/gzip.h"
-#include "modules/internal/sha256.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
 
@@ -34,7 +34,7 @@ std::string module_named(std::string_view name) {
 }
 
 std::string sha256_of(std::string_view bytes) {
-  return modules::sha256_hex(bytes);
+  return sha256_hex(bytes);
 }
 std::string gzip_of(std::string_view bytes) {
   return modules::gzip(bytes);
