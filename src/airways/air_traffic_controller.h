@@ -46,7 +46,7 @@ class AirTrafficController {
     reconcile::Turnstile& turnstile;
     Metrics& metrics;
     Log log;
-    std::string version;
+    std::string host_version;
     std::string namespace_;  // The host's own.
   };
   explicit AirTrafficController(const Host& host);

@@ -292,7 +292,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
       .release = release_.name,
       .namespace_ = release_.namespace_,
       .stdin_bytes = json::dump(input),
-      .version = platform_.version,
+      .host_version = platform_.host_version,
       .timeout = airway.timeout.value_or(Duration(-1)),
       .consumer = {.tenant = budget::Tenant::of_namespace(key_.namespace_),
                    .name = "instance/" + release_.name},

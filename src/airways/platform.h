@@ -41,8 +41,8 @@ struct Platform {
   Counter& evaluations;               // Flights that ran, whatever came of it.
   Histogram& evaluation_cpu_seconds;  // Of each of them.
   Log log;
-  std::string version;     // YOKE_VERSION of the flights.
-  std::string namespace_;  // The host's own, for copies of pinned flights.
+  std::string host_version;  // HANGAR_VERSION of the flights.
+  std::string namespace_;    // The host's own, for copies of pinned flights.
 };
 
 }  // namespace hangar::airways

@@ -193,7 +193,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .turnstile = turnstile,
                .metrics = metrics,
                .log = log,
-               .version = std::string(kVersion),
+               .host_version = std::string(kVersion),
                .namespace_ = lease_namespace(config, credentials->namespace_())}),
       operators({.loop = loop,
                  .client = client,

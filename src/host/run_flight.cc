@@ -181,7 +181,7 @@ class Session {
                                        .namespace_ = release.namespace_,
                                        .args = options_.args,
                                        .stdin_bytes = json::dump(resource),
-                                       .version = std::string(kVersion),
+                                       .host_version = std::string(kVersion),
                                        .timeout = options_.timeout};
     if (options_.memory_mib_max > 0) {
       evaluation.memory_bytes_max = options_.memory_mib_max * limits::kMiB;

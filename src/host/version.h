@@ -1,4 +1,5 @@
-// What this program calls itself: in --version, in User-Agent headers and to flights.
+// What this program calls itself: in --version, in User-Agent headers and to flights (as
+// HANGAR_VERSION).
 #pragma once
 
 #include <string_view>

@@ -150,7 +150,8 @@ def test_a_flight_gets_argv_environment_and_the_whole_resource(cluster, kind, na
     argv, environment, stdin = json.loads(data["argv"]), data["env"].splitlines(), json.loads(data["stdin"])
     release = f"{GROUP}.{made.kind}.{namespace}.it"
     assert argv == [release]
-    assert {f"YOKE_RELEASE={release}", f"YOKE_NAMESPACE={namespace}", f"NAMESPACE={namespace}"} < set(environment)
+    assert {f"YOKE_RELEASE={release}", f"YOKE_NAMESPACE={namespace}", f"NAMESPACE={namespace}", "YOKE_VERSION=v0.20.12"} < set(environment)
+    assert any(line.startswith("HANGAR_VERSION=0.") for line in environment)
     assert stdin["kind"] == made.kind and stdin["spec"] == {"behaviour": "dump"}
     assert stdin["metadata"]["uid"] and stdin["metadata"]["finalizers"] == ["yoke.cd/mayday.flight"]
 

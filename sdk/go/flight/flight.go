@@ -75,8 +75,13 @@ func Namespace() string {
 	return os.Getenv("NAMESPACE")
 }
 
-// YokeVersion returns the version of the contract's host, "(devel)" or a semantic version, and the
-// empty string where there is no host.
+// YokeVersion returns the release of yoke whose contract the host keeps, such as "v0.20.12", "(devel)"
+// under a yoke that was built without a version, and the empty string where there is no host.
 func YokeVersion() string {
 	return os.Getenv("YOKE_VERSION")
+}
+
+// HangarVersion returns the version of hangar, such as "0.1.0", and the empty string under other hosts.
+func HangarVersion() string {
+	return os.Getenv("HANGAR_VERSION")
 }

@@ -133,3 +133,14 @@ func TestNamespacePrefersTheReleasesOwnVariable(t *testing.T) {
 		t.Errorf("Namespace() = %q, want production", got)
 	}
 }
+
+func TestTheContractAndTheHostHaveVersionsOfTheirOwn(t *testing.T) {
+	t.Setenv("YOKE_VERSION", "v0.20.12")
+	t.Setenv("HANGAR_VERSION", "0.1.0")
+	if got := flight.YokeVersion(); got != "v0.20.12" {
+		t.Errorf("YokeVersion() = %q, want v0.20.12", got)
+	}
+	if got := flight.HangarVersion(); got != "0.1.0" {
+		t.Errorf("HangarVersion() = %q, want 0.1.0", got)
+	}
+}

@@ -129,7 +129,7 @@ Result<> check_strings(const Evaluation& evaluation) {
     return text.find('\0') != std::string::npos;
   };
   bool is_bad = has_null(evaluation.release) || has_null(evaluation.namespace_) ||
-                has_null(evaluation.version);
+                has_null(evaluation.host_version);
   for (const std::string& argument : evaluation.args)
     is_bad = is_bad || has_null(argument);
   if (is_bad) return fail(ErrorKind::InvalidInput, "an argument contains a null byte");
@@ -172,7 +172,8 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
   State state(lookups);
   state.environment = wasm::wasi::CStrings(
       {"YOKE_RELEASE=" + evaluation.release, "YOKE_NAMESPACE=" + evaluation.namespace_,
-       "NAMESPACE=" + evaluation.namespace_, "YOKE_VERSION=" + evaluation.version});
+       "NAMESPACE=" + evaluation.namespace_, fmt::format("YOKE_VERSION={}", kContractVersion),
+       "HANGAR_VERSION=" + evaluation.host_version});
   evaluation.args.insert(evaluation.args.begin(), std::move(evaluation.release));
   state.arguments = wasm::wasi::CStrings(evaluation.args);
   state.stdin_bytes = std::move(evaluation.stdin_bytes);

@@ -2,9 +2,9 @@
 // for. docs/abi/flight.md has it in full.
 //
 // A flight is a WASI command. Its arguments are the release's name and what follows; its
-// environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE and YOKE_VERSION; it reads its input from
-// stdin, prints resources to stdout, and exits with zero when they are good. What the output means
-// is decided elsewhere.
+// environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE, YOKE_VERSION and HANGAR_VERSION; it
+// reads its input from stdin, prints resources to stdout, and exits with zero when they are good.
+// What the output means is decided elsewhere.
 #pragma once
 
 #include "abi/flight/lookups.h"
@@ -22,16 +22,22 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::abi::flight {
+
+// YOKE_VERSION: the release of yoke whose contract this is (the one that atc v0.19.11 belongs to).
+// Published flights compare it as a semantic version, which needs the "v", and refuse hosts that
+// are too old for them; hangar's own version would say nothing about the contract.
+inline constexpr std::string_view kContractVersion = "v0.20.12";
 
 struct Evaluation {
   std::string release;
   std::string namespace_;
   std::vector<std::string> args;  // After the release's name.
   std::string stdin_bytes;
-  std::string version;  // Of this host, as the flight sees it.
+  std::string host_version;  // HANGAR_VERSION: what the host calls itself.
   // Zero: the contract's default of 10 s. Negative: none.
   std::chrono::nanoseconds timeout{0};
   // Of linear memory; rounded down to whole pages by what can be grown.

@@ -123,14 +123,14 @@ TEST_F(FlightTest, SeesExactlyTheArgumentsAndEnvironmentOfTheContract) {
   const Result<Output> output = run("arguments", {.release = "examples.com.Backend.ns.web",
                                                   .namespace_ = "ns",
                                                   .args = {"-v", ""},
-                                                  .version = "0.1.0"});
+                                                  .host_version = "0.1.0"});
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
   using namespace std::string_literals;
   EXPECT_EQ(output->stdout_bytes,
             "examples.com.Backend.ns.web\0-v\0\0"
             "YOKE_RELEASE=examples.com.Backend.ns.web\0YOKE_NAMESPACE=ns\0"
-            "NAMESPACE=ns\0YOKE_VERSION=0.1.0\0"s);
+            "NAMESPACE=ns\0YOKE_VERSION=v0.20.12\0HANGAR_VERSION=0.1.0\0"s);
 }
 
 TEST_F(FlightTest, RefusesArgumentsThatTheGuestWouldReadCut) {

@@ -77,16 +77,17 @@ TEST_F(GoFlight, IsPooledAndImportsOnlyWhatFlightsGet) {
 }
 
 TEST_F(GoFlight, SeesArgumentsEnvironmentAndInput) {
-  const Result<Output> output =
-      behave(R"("behaviour":"dump")",
-             {.release = "examples.com.Backend.ns.it", .namespace_ = "ns", .version = "1.2.3"});
+  const Result<Output> output = behave(
+      R"("behaviour":"dump")",
+      {.release = "examples.com.Backend.ns.it", .namespace_ = "ns", .host_version = "1.2.3"});
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
   EXPECT_EQ(output->exit_code, 0U);
   EXPECT_THAT(output->stdout_bytes, HasSubstr(R"("argv":"[\"examples.com.Backend.ns.it\"]")"));
-  EXPECT_THAT(output->stdout_bytes,
-              HasSubstr(R"("env":"NAMESPACE=ns\nYOKE_NAMESPACE=ns\nYOKE_RELEASE=examples.com.)"
-                        R"(Backend.ns.it\nYOKE_VERSION=1.2.3")"));
+  EXPECT_THAT(
+      output->stdout_bytes,
+      HasSubstr(R"("env":"HANGAR_VERSION=1.2.3\nNAMESPACE=ns\nYOKE_NAMESPACE=ns\nYOKE_RELEASE=)"
+                R"(examples.com.Backend.ns.it\nYOKE_VERSION=v0.20.12")"));
 }
 
 TEST_F(GoFlight, ClocksRunAndRandomnessIsRandom) {

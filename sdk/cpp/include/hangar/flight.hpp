@@ -92,9 +92,14 @@ inline std::string_view release_namespace() {
   return detail::environment("YOKE_NAMESPACE");
 }
 
-// The version of the contract's host; empty where there is none.
+// The release of yoke whose contract the host keeps, such as v0.20.12; empty where there is no host.
 inline std::string_view yoke_version() {
   return detail::environment("YOKE_VERSION");
+}
+
+// The version of hangar, such as 0.1.0; empty under other hosts.
+inline std::string_view hangar_version() {
+  return detail::environment("HANGAR_VERSION");
 }
 
 #ifdef __wasm__

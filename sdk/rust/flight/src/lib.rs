@@ -49,8 +49,14 @@ pub fn namespace() -> String {
         .unwrap_or_default()
 }
 
-/// The version of the contract's host; empty where there is none.
+/// The release of yoke whose contract the host keeps, such as `v0.20.12`; empty where there is no host.
 #[must_use]
 pub fn yoke_version() -> String {
     env::var("YOKE_VERSION").unwrap_or_default()
+}
+
+/// The version of hangar, such as `0.1.0`; empty under other hosts.
+#[must_use]
+pub fn hangar_version() -> String {
+    env::var("HANGAR_VERSION").unwrap_or_default()
 }
