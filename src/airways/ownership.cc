@@ -174,9 +174,11 @@ Result<> prepare_release(Stages& stages, const Release& release, const Scopes& s
                  json::Value(release.name));
     json::set_at(resource, {"metadata", "annotations", kNamespaceAnnotation},
                  json::Value(release.namespace_));
-    json::set_at(resource, {"metadata", "annotations", kInstanceRefAnnotation},
-                 json::Value(instance_ref));
-    if (namespaced || release.instance.namespace_.empty()) add_owner_reference(resource, release);
+    if (release.has_instance()) {
+      json::set_at(resource, {"metadata", "annotations", kInstanceRefAnnotation},
+                   json::Value(instance_ref));
+      if (namespaced || release.instance.namespace_.empty()) add_owner_reference(resource, release);
+    }
     drop_server_fields(resource);
   });
 

@@ -41,6 +41,8 @@ struct Release {
   // Instances of cluster-scoped kinds may make resources in any namespace.
   bool cross_namespace = false;
 
+  // A flight that a person runs without a resource has none.
+  [[nodiscard]] bool has_instance() const { return !instance.name.empty(); }
   // "default/examples.com.Backend.default.test": compared with owner_of().
   [[nodiscard]] std::string owner() const { return namespace_ + "/" + name; }
 };

@@ -23,6 +23,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -52,8 +53,11 @@ int run_host(const SettingFlags& flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
+// Empty: no input. Without a path it is what is piped in, and nothing at a terminal: a flight that
+// needs none is not to wait for a person.
 Result<std::string> read_input(const std::string& path) {
-  if (path != "-") return io::read_file(path, limits::kObjectBytesMax);
+  if (path.empty() && ::isatty(STDIN_FILENO) == 1) return std::string();
+  if (!path.empty() && path != "-") return io::read_file(path, limits::kObjectBytesMax);
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
@@ -69,7 +73,7 @@ std::string check_object_name(const std::string& name) {
 
 struct FlightFlags {
   host::RunFlightOptions options;
-  std::string input_path = "-";
+  std::string input_path;
   std::string timeout;
 };
 
@@ -78,11 +82,14 @@ void add_flight_flags(CLI::App& command, FlightFlags& flags) {
   command.add_option("MODULE", options.module, "the flight: a file or a URL, as in an Airway")
       ->required();
   command.add_option("ARGS", options.args, "arguments of the flight, behind --");
-  command.add_option("-f,--file", flags.input_path, "the custom resource (default: stdin)");
-  command.add_option("--release", options.release, "release name (default: the resource's own)");
+  command.add_option("-f,--file", flags.input_path,
+                     "the custom resource; - is stdin, also at a terminal (default: what is piped "
+                     "to stdin, if anything)");
+  command.add_option("--release", options.release,
+                     "release name (default: the resource's own; flight without one)");
   command
       .add_option("--release-namespace", options.namespace_,
-                  "release namespace (default: the resource's)")
+                  "release namespace (default: the resource's; default without one)")
       ->check(check_namespace);
   command.add_option("--checksum", options.checksum, "sha256 that the module must have");
   command.add_flag("--insecure", options.insecure, "allow plain http, and https unverified");
@@ -339,7 +346,7 @@ int run(int argc, char** argv) {
   const SettingFlags host_flags(*host_command);
 
   CLI::App* const flight_command = app.add_subcommand(
-      "run-flight", "run a flight once and print what it would apply; reads the resource on stdin");
+      "run-flight", "run a flight once and print what it would apply; its input is stdin, if any");
   const SettingFlags flight_settings(*flight_command);
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);

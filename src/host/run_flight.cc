@@ -118,7 +118,10 @@ class Session {
   }
 
   [[nodiscard]] io::Task<Result<RunFlightOutput>> run_once() {
-    json::Value resource = HANGAR_CO_TRY(json::parse_yaml(options_.input));
+    std::optional<json::Value> resource;
+    if (options_.input.find_first_not_of(" \t\r\n") != std::string::npos) {
+      resource = HANGAR_CO_TRY(json::parse_yaml(options_.input));
+    }
     if (options_.cluster_access || options_.diff) HANGAR_CO_TRY(connect());
     const airways::Release release = release_for(resource);
 
@@ -144,15 +147,17 @@ class Session {
     co_return output;
   }
 
-  [[nodiscard]] airways::Release release_for(const json::Value& resource) const {
-    airways::Release release = airways::release_of(resource);
+  [[nodiscard]] airways::Release release_for(const std::optional<json::Value>& resource) const {
+    airways::Release release = resource
+                                   ? airways::release_of(*resource)
+                                   : airways::Release{.name = "flight", .namespace_ = "default"};
     if (!options_.release.empty()) release.name = options_.release;
     if (!options_.namespace_.empty()) release.namespace_ = options_.namespace_;
     return release;
   }
 
-  [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(const json::Value& resource,
-                                                               const airways::Release& release) {
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(
+      const std::optional<json::Value>& resource, const airways::Release& release) {
     ModuleFiles files = HANGAR_CO_TRY(ModuleFiles::open(config_, log_));
     std::optional<ConfigMaps> config_maps;
     if (cluster_) config_maps.emplace(cluster_->client);
@@ -180,7 +185,7 @@ class Session {
     abi::flight::Evaluation evaluation{.release = release.name,
                                        .namespace_ = release.namespace_,
                                        .args = options_.args,
-                                       .stdin_bytes = json::dump(resource),
+                                       .stdin_bytes = resource ? json::dump(*resource) : "",
                                        .host_version = std::string(kVersion),
                                        .timeout = options_.timeout};
     if (options_.memory_mib_max > 0) {

@@ -16,8 +16,10 @@ namespace hangar::host {
 
 struct RunFlightOptions {
   std::string module;  // As in an Airway: a URL or a file.
-  std::string input;   // The custom resource as JSON or YAML; becomes the flight's stdin as JSON.
-  std::string release = {};     // Empty: as the resource's own release would be named.
+  // The custom resource as JSON or YAML; becomes the flight's stdin as JSON. White space: none, and
+  // an empty stdin.
+  std::string input;
+  std::string release = {};  // Empty: as the resource's own would be named; without one "flight".
   std::string namespace_ = {};  // Empty: the resource's, else "default".
   std::vector<std::string> args = {};
   std::string checksum = {};

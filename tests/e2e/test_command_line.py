@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pathlib
+import pty
 import select
 import socket
 import subprocess
@@ -91,6 +92,64 @@ def test_a_flight_runs_offline_and_prints_what_it_would_apply(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "---\napiVersion: v1\ndata:\n  a: b\nkind: ConfigMap\nmetadata:\n  name: it\n"
+
+
+CONSTANT = r"""(module
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 64) "{\22apiVersion\22:\22v1\22,\22kind\22:\22ConfigMap\22,\22metadata\22:{\22name\22:\22it\22}}")
+  (func (export "_start")  ;; Reads stdin, traps unless it is empty, and prints a ConfigMap.
+    (i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const 100))
+    (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (if (i32.load (i32.const 8)) (then unreachable))
+    (i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 63))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"""
+
+
+@pytest.fixture
+def constant(tmp_path):
+    """A flight that needs no input."""
+    (tmp_path / "constant.wat").write_text(CONSTANT)
+    subprocess.run(["wat2wasm", str(tmp_path / "constant.wat"), "-o", str(tmp_path / "constant.wasm")], check=True)
+    return str(tmp_path / "constant.wasm")
+
+
+def nothing():
+    return subprocess.DEVNULL, None
+
+
+def closed():
+    return None, lambda: os.close(0)
+
+
+def terminal():
+    return pty.openpty()[1], None
+
+
+def blank_pipe():
+    reader, writer = os.pipe()
+    os.write(writer, b" \n")
+    os.close(writer)
+    return reader, None
+
+
+@pytest.mark.parametrize("stdin", [nothing, closed, terminal, blank_pipe], ids=lambda one: one.__name__)
+def test_a_flight_that_needs_no_input_runs_without(constant, tmp_path, stdin):
+    source, preexec = stdin()
+
+    done = subprocess.run([str(BINARY), "run-flight", constant, f"--module-cache-dir={tmp_path / 'modules'}", "--log-level=error"],
+                          stdin=source, preexec_fn=preexec, capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: it\n"
+
+
+def test_what_a_flight_without_input_would_change_is_shown(cluster, constant, namespace, tmp_path):
+    done = hangar("run-flight", constant, "--diff", f"--release-namespace={namespace}", tmp_path=tmp_path, kubeconfig=cluster.kubeconfig)
+
+    assert done.returncode == 0, done.stderr
+    assert "+  name: it" in done.stdout and f"+  namespace: {namespace}" in done.stdout and "ownerReferences" not in done.stdout
 
 
 @pytest.mark.parametrize("globs, is_allowed", [
