@@ -16,15 +16,22 @@ namespace hangar::reconcile {
 // quarter is added at random, so that what failed together does not come back together.
 class Backoff {
  public:
-  // client-go's default for controllers.
+  // client-go's default for controllers. `min_repeating` is what yoke's Air Traffic Controller and
+  // the kubelet begin with, up to a factor: such a failure costs a run of a guest each time.
   struct Options {
     Duration min = std::chrono::milliseconds(5);
     Duration max = std::chrono::seconds(1000);
+    Duration min_repeating = std::chrono::seconds(1);
+  };
+  enum class Failure : std::uint8_t {
+    Passing,    // Of the surroundings: a conflict, a server that is away.
+    Repeating,  // The same input will fail again: a guest that ended with an error.
   };
   Backoff(Options options, std::uint64_t seed) : options_(options), random_(seed) {}
 
-  // Counts a failure of `key` and returns the delay, which is at least `min` and at most `max`.
-  [[nodiscard]] Duration failed(const kube::ObjectKey& key);
+  // Counts a failure of `key` and returns the delay, which is at least the failure's minimum and at
+  // most `max`.
+  [[nodiscard]] Duration failed(const kube::ObjectKey& key, Failure failure = Failure::Passing);
   // It succeeded, or is of no interest any more.
   void forget(const kube::ObjectKey& key) { failures_.erase(key); }
 

@@ -41,6 +41,29 @@ TEST(Backoff, StaysAtTheMaximumHoweverOftenItFails) {
   EXPECT_TRUE(differs) << "keys at the maximum must not come back in step";
 }
 
+// How often a key that always fails is tried within `span` of its first failure, at most.
+int tries_within(Duration span, Backoff::Failure failure) {
+  Backoff backoff({}, /*seed=*/1);
+  int tries = 0;
+  for (Duration at{}; at <= span; at += backoff.failed(kKey, failure))
+    ++tries;
+  return tries;
+}
+
+TEST(Backoff, AFailureThatWillRepeatIsTriedSeldomFromTheStart) {
+  EXPECT_GE(tries_within(seconds(1), Backoff::Failure::Passing), 7);
+
+  EXPECT_LE(tries_within(seconds(1), Backoff::Failure::Repeating), 2);
+  EXPECT_LE(tries_within(seconds(60), Backoff::Failure::Repeating), 6);
+}
+
+TEST(Backoff, AFailureThatWillRepeatEndsAtTheSameMaximum) {
+  Backoff backoff({}, /*seed=*/1);
+  for (int failure = 0; failure < 2000; ++failure)
+    ASSERT_LE(backoff.failed(kKey, Backoff::Failure::Repeating), seconds(1000));
+  EXPECT_GE(backoff.failed(kKey, Backoff::Failure::Repeating), seconds(799));
+}
+
 TEST(Backoff, BeginsAnewAfterASuccess) {
   Backoff backoff({}, /*seed=*/1);
   for (int failure = 0; failure < 10; ++failure)

@@ -280,11 +280,18 @@ struct Controller::State : std::enable_shared_from_this<State> {
     }
     instruments.error.add();
     instruments.errors.add();
-    say("reconcile failed", key, error, retry(key));
+    say("reconcile failed", key, error, retry(key, failure_of(error.kind())));
   }
 
-  Duration retry(const kube::ObjectKey& key) {
-    const Duration delay = std::max(backoff.failed(key), retries.reserve(io::Loop::now()));
+  // A guest that ended with an error on this input will again, and each try is a whole run of it.
+  static Backoff::Failure failure_of(ErrorKind kind) {
+    return kind == ErrorKind::GuestFault || kind == ErrorKind::LimitExceeded
+               ? Backoff::Failure::Repeating
+               : Backoff::Failure::Passing;
+  }
+
+  Duration retry(const kube::ObjectKey& key, Backoff::Failure failure = Backoff::Failure::Passing) {
+    const Duration delay = std::max(backoff.failed(key, failure), retries.reserve(io::Loop::now()));
     instruments.retries.add();
     enqueue_after(key, delay);
     return delay;

@@ -3,12 +3,16 @@
 //
 // What the result of a run means:
 //   success                 done; earlier failures are forgotten
-//   success, requeue_after  the same, and once more after that time (zero: after the key's
-//   back-off) InvalidInput            terminal: not again until somebody enqueues the key Conflict
-//   again almost at once; after a few in a row as any other error Cancelled               dropped:
-//   we are stopping. If it was the deadline: as Unavailable any other error         again after the
-//   key's back-off. NotFound too: what a run needs and does
-//                           not find may appear; whose object is gone returns success
+// - success: done; earlier failures are forgotten.
+// - success with requeue_after: the same, and once more after that time (zero: after the key's
+//   back-off).
+// - InvalidInput: terminal, not again until somebody enqueues the key.
+// - Conflict: again almost at once; after a few in a row as any other error.
+// - Cancelled: dropped, we are stopping. If it was the deadline: as Unavailable.
+// - GuestFault, LimitExceeded: again after the key's back-off, which begins with a second, because
+//   the same input will fail again.
+// - any other error: again after the key's back-off, which begins with milliseconds. NotFound too:
+//   what a run needs and does not find may appear; a run whose object is gone returns success.
 // Loop thread only.
 #pragma once
 

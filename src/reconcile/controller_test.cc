@@ -202,6 +202,36 @@ TEST(Controller, DoesNotRepeatWhatIsWrongUntilItIsAddedAgain) {
   bench.wait_until_idle();
 }
 
+TEST(Controller, AGuestThatFailsWaitsLongerThanAServerThatIsAway) {
+  for (const ErrorKind kind : {ErrorKind::GuestFault, ErrorKind::LimitExceeded}) {
+    SCOPED_TRACE(name_of(kind));
+    Bench bench;
+    Controller& controller =
+        bench.controller({.backoff = {.min = milliseconds(1), .min_repeating = hours(1)}});
+    controller.start();
+    controller.enqueue(key(1));
+    bench.wait_for_runs(1);
+    bench.end(0, fail(kind, "failed to evaluate flight"));
+    bench.wait_until_idle();
+    controller.enqueue(key(2));
+    bench.wait_for_runs(2);
+    bench.end(1, fail(ErrorKind::Unavailable, "no route to host"));
+
+    // Were the first one repeated as the second one is, it would come before it.
+    bench.wait_for_runs(3);
+
+    EXPECT_EQ(bench.runs[2].key, key(2));
+    bench.end(2, Outcome{});
+    bench.wait_until_idle();
+    // What changes meanwhile is not made to wait.
+    controller.enqueue(key(1));
+    bench.wait_for_runs(4);
+    EXPECT_EQ(bench.runs[3].key, key(1));
+    bench.end(3, Outcome{});
+    bench.wait_until_idle();
+  }
+}
+
 TEST(Controller, RepeatsAConflictAtOnceAndTwoFightersLessAndLess) {
   Bench bench;
   Controller& controller = bench.controller({.backoff = {.min = hours(1), .max = hours(1)}});

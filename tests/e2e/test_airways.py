@@ -593,6 +593,21 @@ def test_an_airway_and_its_kind_have_the_metrics_of_controllers(cluster, host, k
     assert any(key.startswith("rest_client_requests_total{") and 'method="PATCH"' in key for key in seen)
 
 
+def test_a_flight_that_fails_is_tried_again_less_and_less_and_at_once_when_its_input_changes(host, kind, namespace):
+    made = kind()
+    made.create("bad", "basic", namespace, exitCode=1)
+
+    def delays():
+        """What the host says of each failure: how long it waits until the next try."""
+        logged = [json.loads(line) for line in host.log.read_text().splitlines() if namespace in line and '"reconcile failed"' in line]
+        return [line["retry_in_ms"] for line in logged if line["name"] == "bad"]
+    failures = eventually(lambda: len(delays()) >= 3 and delays(), "it was tried three times", 60)
+    assert all(float(delay) >= 1000 * 2 ** index for index, delay in enumerate(failures)), failures
+
+    made.patch("bad", namespace, exitCode=0)
+    made.ready("bad", namespace)
+
+
 # Stages -------------------------------------------------------------------------------------------
 
 
