@@ -174,7 +174,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                       .log = log.named("modules"),
                       .recheck = config.module_recheck_interval}),
       operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
-                     metrics, log),
+                     operators::RunOnce::Refused, metrics, log),
       machine_parts(config, loop, workers, supply),
       acting(client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),

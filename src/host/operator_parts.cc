@@ -29,8 +29,8 @@ Result<OperatorFiles> OperatorFiles::open(const Config& config) {
 
 OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
                              const kube::Client& client, kube::Cache& cache,
-                             kube::Discovery& discovery, ModuleSupply& supply, Metrics& metrics,
-                             const Log& log)
+                             kube::Discovery& discovery, ModuleSupply& supply,
+                             operators::RunOnce run_once, Metrics& metrics, const Log& log)
     : snapshots(std::move(files.snapshots)),
       runtime(supply.engine),
       gateway({.loop = loop,
@@ -46,6 +46,7 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .code_cache = supply.code_cache,
                .runtime = runtime,
                .image_directory = snapshot_directory(config),
+               .run_once = run_once,
                .allow_list = modules::AllowList(config.module_allow_list),
                .log = log.named("modules"),
                .recheck = config.module_recheck_interval}),

@@ -36,7 +36,8 @@ struct OperatorFiles {
 struct OperatorParts {
   OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
                 const kube::Client& client, kube::Cache& cache, kube::Discovery& discovery,
-                ModuleSupply& supply, Metrics& metrics, const Log& log);
+                ModuleSupply& supply, operators::RunOnce run_once, Metrics& metrics,
+                const Log& log);
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
   abi::kube_runtime::Runtime runtime;

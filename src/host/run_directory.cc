@@ -67,7 +67,7 @@ class Session {
         supply_(std::move(files), config, loop_, workers_, http_, nullptr, FileModules::Allowed,
                 log.named("modules")),
         parts_(std::move(operator_files), config, loop_, client_, cache_, discovery_, supply_,
-               metrics_, log),
+               operators::RunOnce::Allowed, metrics_, log),
         fleet_({.loop = loop_,
                 .runtime = parts_.runtime,
                 .gateway = parts_.gateway,

@@ -1,5 +1,6 @@
 #include "operators/operator_modules.h"
 
+#include "abi/kube_runtime/guest.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "io/task.h"
@@ -59,6 +60,9 @@ io::Task<Result<modules::Product>> OperatorModules::make(std::string sha256,
                                                          std::move(stop), std::move(consumer)));
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module->code());
   HANGAR_CO_TRY(parts_.runtime.check(*code));
+  if (parts_.run_once == RunOnce::Refused) {
+    HANGAR_CO_TRY(abi::kube_runtime::Runtime::check_can_live_on(*code));
+  }
   known_.insert_or_assign(digest, module);
   co_return modules::Product(std::move(module));
 }

@@ -20,6 +20,7 @@
 #include "wasm/digest.h"
 #include "wasm/snapshot/sleepable_module.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -35,6 +36,10 @@ struct OperatorModule {
   std::string resolved;  // The reference, pinned by digest where that can be.
 };
 
+// Programs that can ask for nothing and be woken by nothing, which the published contract allows.
+// In an Operator such a module is a mistake, and mostly another contract's.
+enum class RunOnce : std::uint8_t { Refused, Allowed };
+
 // Loop thread only.
 class OperatorModules final : public modules::Maker {
  public:
@@ -47,6 +52,7 @@ class OperatorModules final : public modules::Maker {
     wasm::CodeCache& code_cache;
     const abi::kube_runtime::Runtime& runtime;
     std::filesystem::path image_directory;  // Of images that instances share.
+    RunOnce run_once = RunOnce::Refused;
     modules::AllowList allow_list = {};
     Log log = {};
     Duration recheck = modules::kRecheck;

@@ -216,3 +216,13 @@ def ring(cluster, unique):
     yield make
     for namespace in made:
         cluster.delete("v1", "Namespace", namespace)
+
+
+@pytest.fixture
+def wat(tmp_path):
+    """Builds one of tests/guests/*.wat: guests with one fault each."""
+    def build(name):
+        out = tmp_path / f"{name}.wasm"
+        subprocess.run(["wat2wasm", str(ROOT / f"tests/guests/{name}.wat"), "-o", str(out)], check=True)
+        return str(out)
+    return build

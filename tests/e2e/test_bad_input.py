@@ -14,16 +14,6 @@ GROUP = "e2e.hangar.dev"
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
 
-@pytest.fixture
-def wat(tmp_path):
-    """Builds one of tests/guests/*.wat: guests with one fault each."""
-    def build(name):
-        out = tmp_path / f"{name}.wasm"
-        subprocess.run(["wat2wasm", str(ROOT / f"tests/guests/{name}.wat"), "-o", str(out)], check=True)
-        return str(out)
-    return build
-
-
 def airway_error(cluster, name, seconds=60):
     return eventually(lambda: (lambda ready: ready.get("message") if ready.get("status") == "False" and ready.get("reason") in ("Error", "Unsupported") else None)(
         condition(cluster.get(*AIRWAY, name))), f"airway {name} reports an error", seconds)

@@ -464,7 +464,20 @@ def test_a_flight_is_no_operator(namespace, operator, get):
     operator("flight", wasm="behave")
     one = eventually(lambda: (lambda o: o if condition(o, "Stalled").get("status") == "True" else None)(get("flight")),
                      "it is stalled", 120)
-    assert "host." in condition(one, "Stalled")["message"]
+    assert "it seems to be a flight: name it in an Airway" in condition(one, "Stalled")["message"]
+
+
+@pytest.mark.parametrize("guest, says", [
+    ("sleep_for_ever", "it seems to be an ordinary WASI program"), ("machine_packed", "it seems to be a state machine"),
+    ("missing_start", "it seems to be a library")])
+def test_what_could_never_be_answered_is_refused_before_it_runs(cluster, namespace, operator, get, wat, guest, says):
+    operator("other", module={"url": wat(guest)})
+
+    one = eventually(lambda: (lambda o: o if condition(o, "Stalled").get("status") == "True" else None)(get("other")), "it is stalled", 120)
+
+    assert phase(one) == "Failed" and says in condition(one, "Stalled")["message"], one["status"]
+    assert "lastError" not in one["status"] and condition(one, "CanSleep").get("status") != "True", "it never ran"
+    eventually(lambda: [e for e in events_of(cluster, "other", namespace) if e["reason"] == "OperatorStalled" and says in e["message"]], "an Event")
 
 
 def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, namespace, operator, get, tmp_path):
@@ -484,7 +497,8 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
         return {"Running": "works", "Asleep": "works", "Completed": "completes"}.get(status.get("phase"))
 
     # All others fail. Those that break the contract in `allocate` are not asked for memory: they wait for a delay only.
-    expected = dict.fromkeys(("allocate_missing", "memory_missing", "wakeup_missing", "wakeup_type"), "refused")
+    expected = dict.fromkeys(("allocate_missing", "bad_pointers", "files", "memory_missing", "wakeup_missing", "wakeup_type"),
+                             "refused")
     expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal",
                                "many_requests", "process", "reactor", "reactor_alone", "waits_for_nothing"), "completes")
     expected["log_flood"] = "works"

@@ -1,6 +1,7 @@
 #include "abi/flight/evaluation.h"
 
 #include "abi/flight/lookups.h"
+#include "abi/module_kind/module_kind.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -147,16 +148,17 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
 Result<> Runtime::check(const wasm::Module& module) const {
   const std::vector<wasm::Import> missing = functions_.missing(module);
   if (!missing.empty()) {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("module imports {}, which a flight does not get; flights get {} and "
-                            "host.{{k8s_lookup,k8s_rest_mapping}}",
-                            wasm::names_of(missing), wasm::wasi::kModule));
+    return refuse(fmt::format("module imports {}, which a flight does not get; flights get {} and "
+                              "host.{{k8s_lookup,k8s_rest_mapping}}",
+                              wasm::names_of(missing), wasm::wasi::kModule),
+                  ModuleKind::Flight, module.imports(), module.exports());
   }
   const wasm::Export* const entry = module.find_export(kEntry);
   if (entry == nullptr || entry->signature != "() -> ()") {
-    return fail(ErrorKind::InvalidInput,
-                "module exports no function _start: build it as a WASI command (a program with a "
-                "main function)");
+    return refuse(
+        "module exports no function _start: build it as a WASI command (a program with a main "
+        "function)",
+        ModuleKind::Flight, module.imports(), module.exports());
   }
   return {};
 }

@@ -226,6 +226,12 @@ TEST_F(FlightTest, ModulesThatAreNoFlightsAreRefusedWithTheReason) {
   expect_error("start_with_result", ErrorKind::InvalidInput, "exports no function _start");
 }
 
+TEST_F(FlightTest, AModuleOfAnotherContractIsCalledWhatItSeemsToBe) {
+  expect_error("kube_runtime_journal", ErrorKind::InvalidInput,
+               "it seems to be a long-running controller: name it in an Operator");
+  expect_error("machine_packed", ErrorKind::InvalidInput, "it seems to be a state machine");
+}
+
 TEST_F(FlightTest, AGuestWithoutMemoryFaultsWhenTheHostNeedsIt) {
   expect_error("missing_memory", ErrorKind::GuestFault,
                "wasi_snapshot_preview1.random_get: the module exports no memory");

@@ -3,6 +3,7 @@
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
 #include "abi/kube_runtime/pending_calls.h"
+#include "abi/module_kind/module_kind.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -193,11 +194,11 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
 Result<> Runtime::check(const wasm::Module& module) const {
   const std::vector<wasm::Import> missing = functions_.missing(module);
   if (!missing.empty()) {
-    return fail(
-        ErrorKind::InvalidInput,
+    return refuse(
         fmt::format("module imports {}, which an operator does not get; operators get {}, "
                     "{}.{{request,request_stream}} and {}.delay",
-                    wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule));
+                    wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule),
+        ModuleKind::Operator, module.imports(), module.exports());
   }
   const bool is_woken = can_be_woken(module);
   if (is_woken != (module.find_export(kAllocate) != nullptr)) {
@@ -221,11 +222,21 @@ Result<> Runtime::check(const wasm::Module& module) const {
   const bool is_reactor = is_woken && has_function(module, kInitialize, "() -> ()");
   if (!has_function(module, kStart, "() -> ()") &&
       (!is_reactor || module.find_export(kStart) != nullptr)) {
-    return fail(ErrorKind::InvalidInput,
-                "module exports no function _start: build it as a WASI command (a program with a "
-                "main function)");
+    return refuse(
+        "module exports no function _start: build it as a WASI command (a program with a main "
+        "function)",
+        ModuleKind::Operator, module.imports(), module.exports());
   }
   return {};
+}
+
+Result<> Runtime::check_can_live_on(const wasm::Module& module) {
+  const std::vector<wasm::Import> imports = module.imports();
+  if (kind_of(imports, module.exports()) == ModuleKind::Operator) return {};
+  return refuse(fmt::format("module imports nothing of {} or {} and exports no {}: it could ask "
+                            "the API server for nothing",
+                            kHttpModule, kDelayModule, kWakeup),
+                ModuleKind::Operator, imports, module.exports());
 }
 
 struct Guest::New {

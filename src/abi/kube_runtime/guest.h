@@ -44,6 +44,10 @@ class Runtime {
   // do not get; exports no _start (a reactor's _initialize will do if it can be woken); or only one
   // of allocate and wakeup, or one of another type. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
+  // InvalidInput when it could neither ask for anything nor be woken, and says what it seems to be.
+  // The contract lets such a program run once; one that uses the network by itself would wait for
+  // an answer that never comes, until its time is over. Any thread.
+  [[nodiscard]] static Result<> check_can_live_on(const wasm::Module& module);
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
   [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }

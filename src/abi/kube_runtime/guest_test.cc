@@ -269,6 +269,30 @@ TEST_P(GuestTest, ModulesThatAreNoOperatorsAreRefusedWithTheReason) {
   expect_start_error("kube_runtime_memory_missing", kInvalid, "exports no memory");
 }
 
+TEST_P(GuestTest, AModuleOfAnotherContractIsCalledWhatItSeemsToBe) {
+  constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
+  expect_start_error("lookup", kInvalid, "it seems to be a flight: name it in an Airway");
+  expect_start_error("machine_packed", kInvalid, "it seems to be a state machine");
+}
+
+TEST_P(GuestTest, AProgramThatCanAskForNothingCannotLiveOn) {
+  const auto check = [this](const std::string& name) {
+    const auto code = rig_.await(load(name)->code());
+    EXPECT_TRUE(code.has_value());
+    return Runtime::check_can_live_on(**code);
+  };
+  for (const char* const name : {"kube_runtime_journal", "kube_runtime_reactor_alone",
+                                 "kube_runtime_waits_for_nothing", "kube_runtime_no_request"}) {
+    EXPECT_TRUE(check(name).has_value()) << name;
+  }
+  for (const char* const name : {"poll_stdio", "exit_0", "echo"}) {
+    const Result<> refused = check(name);
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+    EXPECT_THAT(refused.error().message(), HasSubstr("it seems to be an ordinary WASI program"));
+  }
+}
+
 TEST_P(GuestTest, OptionsThatTheGuestWouldReadCutAreRefused) {
   constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
   const std::string null("a\0b", 3);

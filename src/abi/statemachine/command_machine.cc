@@ -1,4 +1,5 @@
 // A WASI command: {"state", "event"} on stdin, the answer on stdout. As Javy builds them.
+#include "abi/module_kind/module_kind.h"
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/runtime_native.h"
 #include "abi/statemachine/machine.h"
@@ -109,9 +110,10 @@ io::Task<Result<std::shared_ptr<Machine>>> load_command(Runtime::Native& runtime
                                                         std::stop_token stop) {
   const std::string_view entry = is_entry(described, kNamed) ? kNamed : kStart;
   if (!is_entry(described, entry)) {
-    co_return fail(ErrorKind::InvalidInput,
-                   "module exports neither handle_event nor _start: build it as a WASI command, or "
-                   "export handle_event and malloc");
+    co_return refuse(
+        "module exports neither handle_event nor _start: build it as a WASI command, or export "
+        "handle_event and malloc",
+        ModuleKind::Machine, described.header.imports, described.header.exports);
   }
   std::shared_ptr<const wasm::Module> module = HANGAR_CO_TRY(
       co_await runtime.cache.load(described.digest, std::move(bytes), std::move(stop)));

@@ -1,5 +1,6 @@
 #include "abi/statemachine/runtime.h"
 
+#include "abi/module_kind/module_kind.h"
 #include "abi/statemachine/internal/runtime_native.h"
 #include "abi/statemachine/machine.h"
 #include "base/limits.h"
@@ -81,9 +82,9 @@ Result<> check_imports(const wasm::ModuleHeader& header) {
   for (const wasm::Import& import : header.imports)
     if (import.module != wasm::wasi::kModule) missing.push_back(import);
   if (missing.empty()) return {};
-  return fail(ErrorKind::InvalidInput,
-              fmt::format("module imports {}, which a state machine does not get; it gets {}",
-                          wasm::names_of(missing), wasm::wasi::kModule));
+  return refuse(fmt::format("module imports {}, which a state machine does not get; it gets {}",
+                            wasm::names_of(missing), wasm::wasi::kModule),
+                ModuleKind::Machine, header.imports, header.exports);
 }
 
 // The module itself gets all from its plugin, which hangar-compile sees to.

@@ -595,6 +595,8 @@ TEST_F(MachineTest, SaysWhyAModuleIsNoMachine) {
                     "only commands can be");
   expect_refusal("missing_start", "neither handle_event nor _start");
   expect_refusal("wrong_imports", "which a state machine does not get");
+  expect_refusal("lookup", "it seems to be a flight: name it in an Airway");
+  expect_refusal("kube_runtime_journal", "it seems to be a long-running controller");
   expect_load_error(std::string("\0asm\x01\0\0\0junk", 12), ErrorKind::InvalidInput, "");
 }
 
