@@ -44,6 +44,9 @@ struct NodeSettings {
   std::vector<std::string> pull_secrets = {};  // Names of Secrets in the namespace of the Jobs.
   std::vector<std::string> runtimes = {};      // As hangar-node-fetch takes them.
   std::string fetch_image = {};                // Has hangar-node-fetch.
+  std::string fetch_proxy = {};
+  std::string fetch_no_proxy = {};
+  std::string fetch_ca_config_map = {};  // In the namespace of the Jobs.
   Duration job_timeout = limits::kNodeJobMax;
   std::uint32_t job_retries = 2;
   Duration retry_delay = limits::kNodeRetryMin;

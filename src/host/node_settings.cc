@@ -99,6 +99,20 @@ Result<> set_runtimes(Config& config, std::string_view text) {
   return {};
 }
 
+// The Job, which everybody who may read Jobs can read, has it as a variable.
+Result<> set_fetch_proxy(Config& config, std::string_view text) {
+  if (text.find("://") == std::string_view::npos) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" must be a URL such as http://proxy.example.com:3128", text));
+  }
+  if (text.find('@') != std::string_view::npos) {
+    return fail(ErrorKind::InvalidInput,
+                "must have no user and password: the Job shows it to everybody who may read Jobs");
+  }
+  config.nodes.fetch_proxy = std::string(text);
+  return {};
+}
+
 // The last part of an image's name, without tag and digest.
 std::string_view image_name(std::string_view image) {
   image = image.substr(0, image.find('@'));
@@ -165,6 +179,18 @@ std::vector<Setting> node_settings() {
       {.name = "node-fetch-image",
        .help = "image with hangar-node-fetch, which downloads them, such as this host's",
        .set = text_into(&NodeSettings::fetch_image)},
+      {.name = "node-fetch-proxy",
+       .help = "proxy of that container, without a password, such as http://proxy:3128 "
+               "(default: none)",
+       .set = set_fetch_proxy},
+      {.name = "node-fetch-no-proxy",
+       .help = "what it reaches without that proxy, as NO_PROXY: .example.com,10.0.0.0/8 "
+               "(default: nothing)",
+       .set = text_into(&NodeSettings::fetch_no_proxy)},
+      {.name = "node-fetch-ca-config-map",
+       .help = "ConfigMap in the namespace of the Jobs whose key ca.crt has the CAs that it trusts "
+               "(default: those of its image)",
+       .set = text_into(&NodeSettings::fetch_ca_config_map)},
       {.name = "node-job-timeout",
        .help = "how long one Job on a node may take, the pull of its image included (default 10m)",
        .set = duration_into(&NodeSettings::job_timeout)},
@@ -226,6 +252,9 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
                   .pull_secrets = settings.pull_secrets,
                   .runtimes = settings.runtimes,
                   .fetch_image = settings.fetch_image,
+                  .fetch_proxy = settings.fetch_proxy,
+                  .fetch_no_proxy = settings.fetch_no_proxy,
+                  .fetch_ca_config_map = settings.fetch_ca_config_map,
                   .probe_image = settings.probe_image,
                   .probe_runtime_class = settings.probe_runtime_class,
                   .timeout = settings.job_timeout,

@@ -18,6 +18,8 @@ namespace {
 constexpr std::string_view kRoot = "/mnt/node-root";
 // Where the default command of our installer's image looks for what to install.
 constexpr std::string_view kRuntimes = "/runtimes";
+constexpr std::string_view kCaDirectory = "/etc/hangar-ca";
+constexpr std::string_view kCaKey = "ca.crt";
 constexpr std::int64_t kNobody = 65532;
 
 json::Value text_or_null(const std::string& text) {
@@ -47,8 +49,13 @@ json::Object small_resources() {
 // Whoever opens connections and unpacks archives has no power over the node.
 json::Object fetch_container(const JobOptions& options) {
   json::Array command{"hangar-node-fetch", "--to", kRuntimes};
+  json::Array mounts{json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}}};
+  if (!options.fetch_ca_config_map.empty()) {
+    command.insert(command.end(), {"--ca-file", fmt::format("{}/{}", kCaDirectory, kCaKey)});
+    mounts.push_back(json::Object{{"name", "ca"}, {"mountPath", kCaDirectory}, {"readOnly", true}});
+  }
   command.insert(command.end(), options.runtimes.begin(), options.runtimes.end());
-  return {
+  json::Object container{
       {"name", "fetch-runtimes"},
       {"image", options.fetch_image},
       {"command", std::move(command)},
@@ -60,9 +67,19 @@ json::Object fetch_container(const JobOptions& options) {
                     {"readOnlyRootFilesystem", true},
                     {"capabilities", json::Object{{"drop", json::Array{"ALL"}}}},
                     {"seccompProfile", json::Object{{"type", "RuntimeDefault"}}}}},
-      {"volumeMounts", json::Array{json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}}}},
+      {"volumeMounts", std::move(mounts)},
       {"resources", small_resources()},
       {"terminationMessagePolicy", "FallbackToLogsOnError"}};
+  json::Array environment;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) environment.push_back(json::Object{{"name", name}, {"value", value}});
+  };
+  // curl reads the first of these in small letters only: a server may set HTTP_PROXY by a header.
+  add("http_proxy", options.fetch_proxy);
+  add("HTTPS_PROXY", options.fetch_proxy);
+  add("NO_PROXY", options.fetch_no_proxy);
+  if (!environment.empty()) container["env"] = std::move(environment);
+  return container;
 }
 
 bool has_fetch(Action action, const JobOptions& options) {
@@ -125,6 +142,13 @@ json::Object pod_spec(const NodeView& node, Action action, const JobOptions& opt
   if (has_fetch(action, options)) {
     spec["volumes"].as_array().push_back(
         json::Object{{"name", "runtimes"}, {"emptyDir", json::Object{}}});
+    if (!options.fetch_ca_config_map.empty()) {
+      // One key of it: what else it has is not for a container that talks to strangers.
+      const json::Array items{json::Object{{"key", kCaKey}, {"path", kCaKey}}};
+      spec["volumes"].as_array().push_back(json::Object{
+          {"name", "ca"},
+          {"configMap", json::Object{{"name", options.fetch_ca_config_map}, {"items", items}}}});
+    }
     spec["initContainers"] = json::Array{fetch_container(options)};
   }
   return spec;

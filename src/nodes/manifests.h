@@ -46,6 +46,9 @@ struct JobOptions {
   // what a container before it has written down.
   std::vector<std::string> checksums = {};
   std::string fetch_image = {};
+  std::string fetch_proxy = {};     // Empty: none. Without a password: everybody can read a Job.
+  std::string fetch_no_proxy = {};  // As NO_PROXY.
+  std::string fetch_ca_config_map = {};  // With the key ca.crt. Empty: the CAs of the image.
   std::string probe_image = {};          // Empty: no probe.
   std::string probe_runtime_class = {};  // The one without scheduling.
   Duration timeout = limits::kNodeJobMax;

@@ -129,6 +129,35 @@ TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
   }
 }
 
+TEST(JobManifest, FetchesThroughAProxyAndTrustsTheCasThatAreNamed) {
+  JobOptions options = kJobs;
+  options.runtimes = {"crun=https://example.com/crun#sha256:aa"};
+  options.fetch_image = "registry.example.com/hangar:v1";
+  options.fetch_proxy = "http://proxy:3128";
+  options.fetch_no_proxy = ".example.com";
+  options.fetch_ca_config_map = "our-ca";
+
+  const json::Value spec = *json::find(job_manifest(installing_node(), Action::Install, options),
+                                       {"spec", "template", "spec"});
+
+  const json::Value& fetch = (*json::array_at(spec, {"initContainers"}))[0];
+  EXPECT_TRUE(json::equal(*json::find(fetch, {"command"}), yaml(R"(
+    [hangar-node-fetch, --to, /runtimes, --ca-file, /etc/hangar-ca/ca.crt,
+     "crun=https://example.com/crun#sha256:aa"])")));
+  EXPECT_TRUE(json::equal(*json::find(fetch, {"env"}), yaml(R"([
+    {name: http_proxy, value: "http://proxy:3128"}, {name: HTTPS_PROXY, value: "http://proxy:3128"},
+    {name: NO_PROXY, value: .example.com}])")));
+  EXPECT_TRUE(json::equal(*json::find(fetch, {"volumeMounts"}), yaml(R"([
+    {name: runtimes, mountPath: /runtimes}, {name: ca, mountPath: /etc/hangar-ca, readOnly: true}])")));
+  EXPECT_TRUE(json::equal(*json::find(spec, {"volumes"}), yaml(R"([
+    {name: root-mount, hostPath: {path: /}}, {name: runtimes, emptyDir: {}},
+    {name: ca, configMap: {name: our-ca, items: [{key: ca.crt, path: ca.crt}]}}])")));
+  // The container with the node in its hands opens no connection.
+  const json::Value& installer = (*json::array_at(spec, {"containers"}))[0];
+  EXPECT_EQ(json::dump(*json::find(installer, {"env"})),
+            R"([{"name":"NODE_ROOT","value":"/mnt/node-root"}])");
+}
+
 TEST(JobManifest, PullsWithTheSecretsThatAreNamed) {
   JobOptions options = kJobs;
   options.pull_secrets = {"one", "two"};
