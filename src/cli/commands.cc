@@ -14,6 +14,7 @@
 #include "host/node_fleet.h"
 #include "host/operator_logs.h"
 #include "host/operator_pod_logs.h"
+#include "host/ready.h"
 #include "host/run_directory.h"
 #include "host/run_flight.h"
 #include "host/run_machine.h"
@@ -210,6 +211,14 @@ int print_nodes(const SettingFlags& setting_flags, const std::string& format) {
   if (!text) return report(text.error(), kFailed);
   fmt::print("{}", *text);
   return kDone;
+}
+
+int check_ready(const std::string& url) {
+  const Result<> ready = host::check_ready(url);
+  if (ready) fmt::print("ready\n");
+  if (ready) return kDone;
+  return report(ready.error(),
+                ready.error().kind() == ErrorKind::InvalidInput ? kWrongUsage : kFailed);
 }
 
 struct RunMachineFlags {
@@ -417,6 +426,13 @@ int run(int argc, char** argv) {
       "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
   const TenantCommands tenant_commands(*tenant_command);
 
+  CLI::App* const ready_command = app.add_subcommand(
+      "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
+  std::string ready_url;
+  ready_command
+      ->add_option("URL", ready_url, "where its endpoints are: http://hangar.hangar-system")
+      ->required();
+
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
@@ -443,6 +459,7 @@ int run(int argc, char** argv) {
   if (show_command->parsed()) return show_workflow(show_settings, show_flags);
   if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
   if (tenant_command->parsed()) return tenant_commands.run();
+  if (ready_command->parsed()) return check_ready(ready_url);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;
 }

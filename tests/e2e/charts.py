@@ -50,9 +50,10 @@ def kubeconfig_of(cluster, namespace, account, path):
 
 
 def rules(manifests):
-    """All RBAC rules on resources as (scope, group, resource, verb), scope being the namespace of a Role or None."""
-    return {one for manifest in manifests.values() if manifest["kind"] in ("Role", "ClusterRole")
-            for one in rules_of(manifest)}
+    """All RBAC rules of the host on resources as (scope, group, resource, verb), scope being the namespace of a Role or None."""
+    def is_the_hosts(manifest):
+        return manifest["kind"] in ("Role", "ClusterRole") and not any("aggregate-to" in label for label in manifest["metadata"]["labels"])
+    return {one for manifest in manifests.values() if is_the_hosts(manifest) for one in rules_of(manifest)}
 
 
 def rules_of(role):

@@ -11,7 +11,7 @@ import airways
 import operators
 import workflows
 from airways import flight, instance
-from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, urls_of, with_repository
+from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, rules_of, urls_of, with_repository
 from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
 from host import Host
@@ -115,6 +115,10 @@ def test_the_published_values_mean_what_they_meant():
     ({"tenants": [{"namespace": "hangar-system", "serviceAccounts": ["mirror", "hangar"]}]}, "the release's own namespace"),
     ({"rbac": {"impersonation": "Always"}}, "impersonation"),
     ({"image": {"repository": ""}}, "image.repository"),
+    ({"image": {"repository": "ghcr.io/kwasm/kwasm-operator", "tag": "kwasm-operator-0.2.2"}}, "KWasm's operator, not hangar: give image.repository"),
+    ({"image": {"tag": "kwasm-operator-0.2.2"}}, "KWasm's operator, not hangar"),
+    ({"nodes": {"fetch": {"proxy": "http://user:password@proxy:3128"}}}, "fetch/proxy"),
+    ({"nodes": {"fetch": {"proxy": "proxy:3128"}}}, "fetch/proxy"),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_wrong_values_are_refused_by_name(values, complaint):
     with pytest.raises(Refused, match=complaint):
@@ -164,6 +168,48 @@ def test_nodes_download_runtimes_and_pull_with_the_hosts_secrets():
     assert argument(manifests, "node-image-pull-secrets") == "--node-image-pull-secrets=pull,other"
     others = render({**values, "nodes": {"imagePullSecrets": [{"name": "installers"}]}})
     assert argument(others, "node-image-pull-secrets") == "--node-image-pull-secrets=installers"
+
+
+def test_the_container_that_downloads_reaches_its_servers_as_the_values_say():
+    values = {"kwasmOperator": {"installerImage": "installer:v1"},
+              "nodes": {"runtimes": [SHIM], "fetch": {"proxy": "http://proxy:3128", "noProxy": ".example.com,10.0.0.0/8", "caConfigMap": "our-ca"}}}
+    manifests = render(values)
+
+    assert argument(manifests, "node-fetch-proxy") == "--node-fetch-proxy=http://proxy:3128"
+    assert argument(manifests, "node-fetch-no-proxy") == "--node-fetch-no-proxy=.example.com,10.0.0.0/8"
+    assert argument(manifests, "node-fetch-ca-config-map") == "--node-fetch-ca-config-map=our-ca"
+    plain = pod_of(render({**values, "nodes": {"runtimes": [SHIM]}}))["spec"]["containers"][0]["args"]
+    assert not [one for one in plain if one.startswith(("--node-fetch-proxy", "--node-fetch-no-proxy", "--node-fetch-ca"))]
+
+
+def test_helm_test_asks_the_service_whether_a_host_is_ready():
+    pod = render({"service": {"port": 8088}}, namespace="elsewhere")[("Pod", "hangar-test-ready")]
+
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert pod["spec"]["containers"][0]["args"] == ["ready", "http://hangar.elsewhere.svc:8088"]
+    assert pod["spec"]["containers"][0]["image"].startswith(REPOSITORY) and pod["spec"]["securityContext"]["runAsNonRoot"]
+    # Nor is it one of the pods that the Service, the budget and the spreading are about.
+    service = render()[("Service", "hangar")]["spec"]["selector"]
+    assert not service.items() <= pod["metadata"]["labels"].items()
+
+
+def aggregated(manifests):
+    return {name: one for (kind, name), one in manifests.items()
+            if kind == "ClusterRole" and any("aggregate-to" in label for label in one["metadata"]["labels"])}
+
+
+def test_what_users_may_do_goes_into_the_clusters_own_roles():
+    roles = aggregated(render())
+    view, edit = roles["hangar-view"], roles["hangar-edit"]
+
+    assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+    assert {verb for *_, verb in rules_of(view)} == {"get", "list", "watch"}
+    assert {resource for _, _, resource, _ in rules_of(edit)} == {"operators", "statefulworkflows"}, "neither Airways nor any status"
+    for values in ({"rbac": {"aggregate": False}}, {"rbac": {"create": False}}):
+        assert not aggregated(render(values))
+    only = aggregated(render({"features": {"operators": False, "workflows": False}}))
+    assert {resource for role in only.values() for _, _, resource, _ in rules_of(role)} == {"airways", "airways/status"}
 
 
 def test_a_feature_that_is_off_has_no_rights():
@@ -416,6 +462,24 @@ TRIED = {("", "apps", "controllerrevisions", "list")}
 def lists_before_watching(rule, all_rules):
     """An API server that cannot send the list as the beginning of a watch is asked for it, which this one need not be."""
     return rule[3] == "list" and (*rule[:3], "watch") in all_rules
+
+
+def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(installed):
+    prefix = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings"
+    for role in ("view", "edit"):
+        installed.request("POST", prefix, {"metadata": {"name": role}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                                           "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": f"a-{role}er"}]})
+
+    def may(user, verb, resource, namespace="team"):
+        group, _, name = resource.rpartition("/")
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": user, "resourceAttributes": {"namespace": namespace, "verb": verb, "group": group, "resource": name}}}
+        return installed.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+    for resource in ("hangar.dev/operators", "workflows.example.com/statefulworkflows"):
+        eventually(lambda: may("a-viewer", "list", resource) and may("a-editer", "create", resource), "the roles were aggregated", 60)
+        assert not may("a-viewer", "create", resource) and not may("a-editer", "create", resource, "flows")
+    assert not may("a-editer", "create", "yoke.cd/airways", "")
 
 
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):

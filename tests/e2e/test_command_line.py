@@ -87,6 +87,34 @@ def test_a_key_for_compiled_code_that_is_short_or_lies_beside_that_code_is_refus
         assert done.returncode == 1 and says in done.stderr, done.stderr
 
 
+class Probe(http.server.BaseHTTPRequestHandler):
+    """Answers /readyz as a host that is ready, or not."""
+    status = 200
+
+    def do_GET(self):
+        assert self.path == "/readyz?verbose"
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(b"[+]leader ok" if self.status == 200 else b"[-]cache failed")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("status, code, says", [(200, 0, "ready\n"), (503, 1, "[-]cache failed"), (404, 1, "answers 404")])
+def test_ready_says_whether_a_host_is_and_why_not(status, code, says):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Answers", (Probe,), {"status": status}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        done = hangar("ready", f"http://127.0.0.1:{server.server_port}/")
+        assert done.returncode == code and says in (done.stdout if code == 0 else done.stderr)
+    finally:
+        server.shutdown()
+        server.server_close()
+    done = hangar("ready", f"http://127.0.0.1:{server.server_port}")
+    assert done.returncode == 1 and "127.0.0.1" in done.stderr
+
+
 def test_a_flight_runs_offline_and_prints_what_it_would_apply(tmp_path):
     done = hangar("run-flight", flight("behave"), stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
 

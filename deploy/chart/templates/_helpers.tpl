@@ -32,7 +32,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- /* KWasm's values file names KWasm's operator, which is another program. */}}
 {{- define "hangar.image" -}}
+{{- if or (regexMatch "(^|/)kwasm-operator$" .Values.image.repository) (hasPrefix "kwasm-operator-" .Values.image.tag) }}
+{{- fail (printf "image: %s:%s is KWasm's operator, not hangar: give image.repository (where the images of deploy/images were pushed to) and image.tag of hangar; the rest of KWasm's values file may stay" .Values.image.repository .Values.image.tag) }}
+{{- end -}}
 {{ required "image.repository: say where the images of deploy/images were pushed to" .Values.image.repository }}
 {{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
