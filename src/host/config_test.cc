@@ -4,6 +4,7 @@
 #include "base/result.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -102,6 +103,20 @@ TEST(Config, RefusesALeaseThatTwoCouldHold) {
   EXPECT_FALSE(resolved("15s", "3s", "2s"));
   EXPECT_FALSE(resolved("900ms", "800ms", "100ms"));
   EXPECT_FALSE(resolved("15s", "10s", "50ms"));
+}
+
+TEST(Config, NeedsAPlaceForAReconcile) {
+  const auto resolved = [](std::string_view count) {
+    Config config{.module_cache_dir = "/tmp", .compiler = "/bin/true"};
+    EXPECT_TRUE(apply_file(config, fmt::format("maxConcurrentReconciles: {}\n", count)));
+    return resolve(std::move(config));
+  };
+
+  EXPECT_EQ(resolved("1").value().max_concurrent_reconciles, 1U);
+  const Result<Config> refused = resolved("0");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("max-concurrent-reconciles"));
 }
 
 TEST(Config, LimitsRequestsOnlyIfToldTo) {

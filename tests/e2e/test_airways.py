@@ -630,6 +630,35 @@ def test_a_stage_waits_until_the_one_before_is_ready(cluster, kind, unique):
     assert cluster.get(*CRD, "staged.guests.hangar.dev") is None
 
 
+def test_definitions_and_namespaces_are_left_behind_unless_the_airway_says_otherwise(cluster, kind, unique):
+    made = kind(scope="Cluster")
+    crd = airways.airway(f"{unique}rests", f"{unique.capitalize()}rest", "none")["spec"]["template"]
+    definition = {"apiVersion": CRD[0], "kind": CRD[1], "metadata": {"name": f"{unique}rests.{GROUP}"}, "spec": crd}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{unique}-rest"}}
+    made.create("it", "raw", stdout=json.dumps([definition, space]))
+    made.ready("it")
+    release = f"{GROUP}.{made.kind}.it"
+    objects = [(*CRD, definition["metadata"]["name"]), ("v1", "Namespace", space["metadata"]["name"])]
+    for one in objects:
+        assert cluster.get(*one)["metadata"]["annotations"]["instance.atc.yoke.cd/release"] == release
+
+    made.delete("it")
+    eventually(lambda: made.get("it") is None, "the instance is gone", 60)
+
+    for one in objects:
+        left = cluster.get(*one)["metadata"]
+        assert "deletionTimestamp" not in left and "ownerReferences" not in left
+        assert not [key for key in left.get("annotations", {}) if "atc.yoke.cd" in key]
+        assert "app.kubernetes.io/managed-by" not in left.get("labels", {})
+    # Free to be taken by whoever makes them next.
+    made.create("next", "raw", stdout=json.dumps([definition, space]))
+    made.ready("next")
+    made.delete("next")
+    eventually(lambda: made.get("next") is None, "the instance is gone", 60)
+    for one in objects:
+        cluster.delete(*one)
+
+
 def test_a_waiting_stage_holds_up_nobody_else(cluster, kind, namespace):
     made = kind()
     blocked = json.dumps([[{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "gate{n}"},

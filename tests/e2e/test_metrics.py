@@ -1,5 +1,9 @@
 """What /metrics says of each operator, and stops saying when it is gone."""
-from cluster import eventually
+import airways
+from airways import flight, instance
+from cluster import eventually, is_ready
+from conftest import COMPILED
+from host import Host
 from operators import EVERYTHING, OPERATOR, allow, create_config_map, lines
 
 
@@ -11,6 +15,33 @@ def series(host, controller):
             name = key.split("{")[0]
             found[name] = found.get(name, 0) + value
     return found
+
+
+def test_no_more_reconciles_run_at_once_than_the_host_may(cluster, namespace, unique, tmp_path):
+    """Of flights that sleep: with one place they end one after the other, however many wait."""
+    host = Host(cluster.kubeconfig, tmp_path / "host", "--features=airways", "--max-concurrent-reconciles=1")
+    plural, kind = f"{unique}ones", f"{unique.capitalize()}one"
+    controller = f"{plural}.e2e.hangar.dev"
+    try:
+        cluster.apply(airways.airway(plural, kind, flight("behave")))
+        cluster.learn("e2e.hangar.dev/v1", kind, plural)
+        eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", controller)), "the Airway is ready", COMPILED)
+        for number in range(6):
+            cluster.create(instance(kind, f"it{number}", {"behaviour": "sleep", "milliseconds": 300}, namespace))
+        most = 0
+
+        def all_are_ready():
+            nonlocal most
+            most = max(most, series(host, controller).get("controller_runtime_active_workers", 0))
+            return all(is_ready(cluster.get("e2e.hangar.dev/v1", kind, f"it{number}", namespace)) for number in range(6))
+        eventually(all_are_ready, "all are ready", 60)
+        assert most == 1 and series(host, controller)["controller_runtime_max_concurrent_reconciles"] == 1
+        for number in range(6):
+            cluster.delete("e2e.hangar.dev/v1", kind, f"it{number}", namespace)
+        cluster.delete("yoke.cd/v1alpha1", "Airway", controller)
+        eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", controller) is None, "the Airway is gone", 60)
+    finally:
+        assert host.stop() == 0
 
 
 def test_an_operator_has_the_metrics_of_a_controller_until_it_is_gone(cluster, host, namespace, operator):

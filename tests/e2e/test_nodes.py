@@ -275,6 +275,20 @@ def test_a_failure_stops_the_rollout_until_the_node_is_skipped(rig, nodes, start
     eventually(lambda: fleet(rig)[1]["b-fail"]["phase"] == "Skipped", "it is shown as skipped")
 
 
+def test_a_node_that_cannot_be_undone_says_so_and_is_tried_again(rig, nodes, start):
+    nodes("a")
+    first = start()
+    in_phase(rig, "a", "Provisioned")
+    assert first.stop() == 0
+    wish(rig, "a", None)
+    start(image="registry.example.com/installer:fail")
+
+    in_phase(rig, "a", "Failed")
+    eventually(lambda: condition(node(rig, "a"), "WasmProvisioned").get("reason") == "UninstallFailed", "the condition says so")
+    eventually(lambda: "exit code 1" in events_of(rig, "a").get("UninstallFailed", ""), "an Event says so")
+    eventually(lambda: int(of(node(rig, "a"), "attempt")) >= 2, "it is tried again", 60)
+
+
 def test_a_failed_node_is_mended_by_another_installer_and_the_others_follow(rig, nodes, start):
     nodes("a", "b")
     first = start(image="registry.example.com/installer:fail")

@@ -268,7 +268,7 @@ def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
 
     second = Host(rig.kubeconfig, tmp_path / "second", "--features=workflows")
     try:
-        message = stalls(rig, namespace, "it", pinned)
+        message = stalls(rig, namespace, "it", pinned, reason="ModuleGone")
         workflows.module(rig, namespace, "rollout", bundle(ROLLOUT))
         reaches(rig, namespace, "it", "aborted")
     finally:
@@ -433,7 +433,7 @@ def test_a_cluster_with_the_published_kind_is_told_what_it_lacks_and_nothing_is_
         host = Host(rig.kubeconfig, directory, "--features=workflows")
         try:
             rig.create(workflow)
-            message = stalls(rig, namespace, "it", "deploy/crds")
+            message = stalls(rig, namespace, "it", "deploy/crds", reason="SchemaOutdated")
             never(lambda: rig.get("v1", "ConfigMap", "made", namespace), "something is done", 1)
             assert "state" not in workflows.status(rig, namespace, "it"), message
         finally:

@@ -2,6 +2,7 @@
 import base64
 import gzip
 import json
+import socket
 import time
 
 import pytest
@@ -603,32 +604,32 @@ def answering(text):
 
 
 BAD_MACHINES = [
-    ("no-module", {}, ["machine"]),
-    ("empty", {"machine.js": ""}, ["0 bytes"]),
-    ("not-wasm", b"\x00\x01\x02\xff\xfe not a module", ["not a WebAssembly module"]),
-    ("truncated-wasm", b"\0asm\1\0\0\0\1\x7f", []),
-    ("another-contract", b"\0asm\1\0\0\0", ["handle_event"]),
-    ("syntax-error", {"machine.js": "export const machine = {{"}, ["SyntaxError"]),
-    ("throws-when-loaded", {"machine.js": "throw new Error('no luck today')"}, ["no luck today"]),
-    ("no-machine", {"machine.js": "export const nothing = 1"}, ["machine"]),
-    ("throws", {"machine.js": answering("(() => { throw new Error('no luck today') })()")}, ["no luck today"]),
-    ("reports-an-error", {"machine.js": answering("'{\"error\": \"no luck today\"}'")}, ["no luck today"]),
-    ("endless-loop", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time", "a loop that does not end", "PROVISION"]),
-    ("endless-loop-when-loaded", {"machine.js": "for (;;) {}"}, ["time"]),
-    ("memory-bomb", {"machine.js": answering("(() => { const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1)) })()")}, ["memory"]),
-    ("not-json", {"machine.js": answering("'hello'")}, ["JSON"]),
-    ("without-new-state", {"machine.js": answering("'{\"actions\": []}'")}, ["newState"]),
-    ("state-too-large", {"machine.js": answering(
+    ("no-module", "ModuleInvalid", {}, ["machine"]),
+    ("empty", "ModuleInvalid", {"machine.js": ""}, ["0 bytes"]),
+    ("not-wasm", "ModuleInvalid", b"\x00\x01\x02\xff\xfe not a module", ["not a WebAssembly module"]),
+    ("truncated-wasm", "ModuleInvalid", b"\0asm\1\0\0\0\1\x7f", []),
+    ("another-contract", "ModuleInvalid", b"\0asm\1\0\0\0", ["handle_event"]),
+    ("syntax-error", "ModuleInvalid", {"machine.js": "export const machine = {{"}, ["SyntaxError"]),
+    ("throws-when-loaded", "ModuleInvalid", {"machine.js": "throw new Error('no luck today')"}, ["no luck today"]),
+    ("no-machine", "ModuleInvalid", {"machine.js": "export const nothing = 1"}, ["machine"]),
+    ("throws", "MachineFailed", {"machine.js": answering("(() => { throw new Error('no luck today') })()")}, ["no luck today"]),
+    ("reports-an-error", "AnswerInvalid", {"machine.js": answering("'{\"error\": \"no luck today\"}'")}, ["no luck today"]),
+    ("endless-loop", "LimitExceeded", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time", "a loop that does not end", "PROVISION"]),
+    ("endless-loop-when-loaded", "ModuleInvalid", {"machine.js": "for (;;) {}"}, ["time"]),
+    ("memory-bomb", "LimitExceeded", {"machine.js": answering("(() => { const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1)) })()")}, ["memory"]),
+    ("not-json", "AnswerInvalid", {"machine.js": answering("'hello'")}, ["JSON"]),
+    ("without-new-state", "AnswerInvalid", {"machine.js": answering("'{\"actions\": []}'")}, ["newState"]),
+    ("state-too-large", "LimitExceeded", {"machine.js": answering(
         "JSON.stringify({newState: {value: 'begun', context: 'x'.repeat(1 << 20)}})")}, ["bytes", "the most is"]),
-    ("too-many-actions", {"machine.js": answering(
+    ("too-many-actions", "LimitExceeded", {"machine.js": answering(
         "JSON.stringify({newState: {value: 'begun'}, actions: Array(1000).fill({type: 'EMIT'})})")}, ["actions"]),
-    ("action-without-type", {"machine.js": answering(
+    ("action-without-type", "AnswerInvalid", {"machine.js": answering(
         "JSON.stringify({newState: {value: 'begun'}, actions: [{params: {}}]})")}, ["type"]),
 ]
 
 
-@pytest.mark.parametrize("content, words", [case[1:] for case in BAD_MACHINES], ids=[case[0] for case in BAD_MACHINES])
-def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, host, namespace, content, words):
+@pytest.mark.parametrize("reason, content, words", [case[1:] for case in BAD_MACHINES], ids=[case[0] for case in BAD_MACHINES])
+def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, host, namespace, reason, content, words):
     workflows.allow(cluster, namespace)
     if isinstance(content, bytes):
         workflows.module(cluster, namespace, "machine", binary=content, key="machine.wasm")
@@ -636,7 +637,7 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
         cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "machine", "namespace": namespace}, "data": content})
     cluster.create(workflows.workflow("it", namespace, "machine"))
 
-    message = stalls(cluster, namespace, "it")
+    message = stalls(cluster, namespace, "it", reason=reason)
 
     for word in words:
         assert word.lower() in message.lower(), message
@@ -652,6 +653,23 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
         cluster.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"workflows.example.com/migrate": "mended"}}}, namespace)
     reaches(cluster, namespace, "it", "mended")
     assert condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled")["status"] == "False"
+
+
+def test_a_module_that_no_server_gives_is_asked_for_again(cluster, host, namespace):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        cluster.create(workflows.workflow("it", namespace, module={"url": f"http://127.0.0.1:{nobody.getsockname()[1]}/machine.js", "insecure": True}))
+        stalls(cluster, namespace, "it", "asked for again", reason="ModuleUnavailable")
+
+
+def test_a_spec_that_the_schema_lets_through_is_refused_with_what_is_missing(cluster, host, namespace):
+    cluster.create(workflows.workflow("it", namespace, "machine", plugin={}))
+    stalls(cluster, namespace, "it", "spec.plugin: exactly one of configMap and url is needed", reason="SpecInvalid")
+
+    cluster.patch(*WORKFLOW, "it", {"spec": {"plugin": None}}, namespace)
+    workflows.module(cluster, namespace, "machine", answering(
+        "JSON.stringify({newState: {value: 'mended'}, final: true, handled: true, actions: []})"))
+    reaches(cluster, namespace, "it", "mended")
 
 
 def test_a_missing_config_map_is_named_and_waited_for(cluster, namespace, host):

@@ -98,13 +98,14 @@ def reaches(cluster, namespace, name, value, seconds=60):
     return eventually(there, f"workflow {name} is {value}; it is {status(cluster, namespace, name)}", seconds)
 
 
-def stalls(cluster, namespace, name, words="", seconds=60):
-    """The message of the condition Stalled, once it is True and says that."""
+def stalls(cluster, namespace, name, words="", seconds=60, reason=None):
+    """The message of the condition Stalled, once it is True and says that, for that reason if one is given."""
     def there():
         seen = condition(cluster.get(*WORKFLOW, name, namespace), "Stalled")
-        return seen.get("message") if seen.get("status") == "True" and words.lower() in seen.get("message", "").lower() else None
+        is_it = seen.get("status") == "True" and words.lower() in seen.get("message", "").lower() and reason in (None, seen["reason"])
+        return seen.get("message") if is_it else None
     try:
-        return eventually(there, f"workflow {name} is stalled and says {words!r}", seconds)
+        return eventually(there, f"workflow {name} is stalled and says {words!r}, reason {reason or 'any'}", seconds)
     except AssertionError as error:
         raise AssertionError(f"{error}; its status: {json.dumps(status(cluster, namespace, name))[:2000]}") from None
 
