@@ -78,6 +78,11 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
 
   // Nobody is interested in the answer any more.
   void detach() { owner_ = nullptr; }
+  // The same, of one among others that go on.
+  void give_up() {
+    set_under_way(0);
+    detach();
+  }
 
   void begin(const kube::Identity& identity, kube_runtime::HttpRequest request) {
     method_ = known_method(request.method);
@@ -458,6 +463,7 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
     return;
   }
   ++series.turns_succeeded;
+  cancel(outcome.cancelled);
   for (const kube_runtime::Delay& delay : outcome.delays) {
     delays_.push_back(
         {.id = delay.id,
@@ -514,6 +520,34 @@ void RunningOperator::drop_answers() {
     call->detach();
   // Later: one of them may be who called us.
   if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
+}
+
+// The guest does not wait for these any more.
+void RunningOperator::cancel(const std::vector<std::uint64_t>& ids) {
+  for (const std::uint64_t id : ids) {
+    if (const auto call = find_call(id); call != calls_.end()) {
+      if (!(*call)->is_stream()) --plain_calls_;
+      (*call)->give_up();
+      // Later: it may be what the gateway works on.
+      parts_.loop.post([ended = std::move(*call)] {});
+      calls_.erase(call);
+    } else if (const auto delay = std::ranges::lower_bound(delays_, id, {}, &Delay::id);
+               delay != delays_.end() && delay->id == id) {
+      delays_.erase(delay);
+    }
+  }
+  if (!work_ || ids.empty()) return;
+  const auto is_cancelled = [&ids](const auto& one) {
+    return std::ranges::find(ids, one.id) != ids.end();
+  };
+  std::erase_if(work_->waiting_calls, is_cancelled);
+  std::erase_if(work_->arrivals, [&](const Arrival& arrival) {
+    if (!is_cancelled(arrival)) return false;
+    if (const auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
+      work_->arrivals_bytes -= size_of(*piece);
+    }
+    return true;
+  });
 }
 
 RunningOperator::Calls::iterator RunningOperator::find_call(std::uint64_t id) {

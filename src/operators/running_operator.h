@@ -180,6 +180,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void check_answers();
 
   void begin_calls();
+  void cancel(const std::vector<std::uint64_t>& ids);
   void arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what);
   [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups();
 

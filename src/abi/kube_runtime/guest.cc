@@ -7,7 +7,9 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
@@ -24,6 +26,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -47,11 +50,17 @@ using wasm::Invocation;
 
 constexpr std::string_view kHttpModule = "http-proxy-abi";
 constexpr std::string_view kDelayModule = "delay-abi";
+constexpr std::string_view kTurnModule = "turn-abi";
+constexpr std::string_view kIdleDescriptor = "idle_descriptor";
 constexpr std::string_view kInitialize = "_initialize";
 constexpr std::string_view kStart = "_start";
 constexpr std::string_view kAllocate = "allocate";
 constexpr std::string_view kWakeup = "wakeup";
+constexpr std::string_view kRunUntilIdle = "run_until_idle";
 constexpr std::string_view kMemory = "memory";
+
+// Of a guest's timer. One that is shorter is as long, so that it does not take all turns there are.
+constexpr std::chrono::milliseconds kTimerResolution{1};
 
 class State final : public wasm::wasi::Process {
  public:
@@ -63,8 +72,11 @@ class State final : public wasm::wasi::Process {
     return {};
   }
 
+  void on_idle(Instant due) override { idle_until = due; }
+
   PendingCalls& pending;
   OutputLines output;
+  std::optional<Instant> idle_until;  // Of the last poll of the turn that would have blocked.
 };
 
 Result<std::uint64_t> request(HostCall call, std::uint32_t address, std::uint32_t size,
@@ -82,6 +94,21 @@ Result<std::uint64_t> request(HostCall call, std::uint32_t address, std::uint32_
 
 Result<std::uint64_t> delay(HostCall call, std::uint64_t milliseconds) {
   return call.state<State>().pending.add_delay(milliseconds);
+}
+
+Result<std::uint32_t> idle_descriptor(HostCall call) {
+  const std::optional<std::uint32_t> number = call.state<State>().idle_descriptor();
+  if (!number) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the guest has {} open files, which is the limit",
+                            limits::kGuestDescriptorsMax));
+  }
+  return *number;
+}
+
+Result<> cancel(HostCall call, std::uint64_t id) {
+  call.state<State>().pending.cancel(id);
+  return {};
 }
 
 bool has_function(const wasm::Module& module, std::string_view name, std::string_view signature) {
@@ -110,17 +137,22 @@ class StartTurn final : public wasm::Turn {
   std::size_t at_ = 0;
 };
 
-// Delivers answers: for each with bytes the guest is asked for memory first.
+// Delivers answers: for each with bytes the guest is asked for memory first. One that runs until it
+// is idle does so once, when it has all of them.
 class WakeTurn final : public wasm::Turn {
  public:
-  explicit WakeTurn(std::vector<Wakeup> wakeups) : wakeups_(std::move(wakeups)) {}
+  WakeTurn(std::vector<Wakeup> wakeups, bool runs_until_idle)
+      : wakeups_(std::move(wakeups)), is_to_run_(runs_until_idle) {}
 
   Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
     if (is_allocating_) {
       is_allocating_ = false;
       return wake(HANGAR_TRY(hand_over(memory, static_cast<std::uint32_t>(result))));
     }
-    if (at_ == wakeups_.size()) return std::nullopt;
+    if (at_ == wakeups_.size()) {
+      if (!std::exchange(is_to_run_, false)) return std::nullopt;
+      return Invocation{.function = std::string(kRunUntilIdle)};
+    }
     if (wakeups_[at_].is_null) return wake(0);
     is_allocating_ = true;
     return Invocation{.function = std::string(kAllocate),
@@ -152,6 +184,7 @@ class WakeTurn final : public wasm::Turn {
   std::vector<Wakeup> wakeups_;
   std::size_t at_ = 0;
   bool is_allocating_ = false;
+  bool is_to_run_;
 };
 
 // Guests read these as C strings.
@@ -189,6 +222,8 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
   functions_.add<&request>(kHttpModule, "request");
   functions_.add<&request>(kHttpModule, "request_stream");
   functions_.add<&delay>(kDelayModule, "delay");
+  functions_.add<&idle_descriptor>(kTurnModule, kIdleDescriptor);
+  functions_.add<&cancel>(kTurnModule, "cancel");
 }
 
 Result<> Runtime::check(const wasm::Module& module) const {
@@ -196,8 +231,9 @@ Result<> Runtime::check(const wasm::Module& module) const {
   if (!missing.empty()) {
     return refuse(
         fmt::format("module imports {}, which an operator does not get; operators get {}, "
-                    "{}.{{request,request_stream}} and {}.delay",
-                    wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule),
+                    "{}.{{request,request_stream}}, {}.delay and {}.{{idle_descriptor,cancel}}",
+                    wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule,
+                    kTurnModule),
         ModuleKind::Operator, module.imports(), module.exports());
   }
   const bool is_woken = can_be_woken(module);
@@ -218,6 +254,18 @@ Result<> Runtime::check(const wasm::Module& module) const {
     if (memory == nullptr || memory->kind != wasm::ExternKind::Memory) {
       return fail(ErrorKind::InvalidInput, "module exports no memory");
     }
+  }
+  const bool runs_until_idle = module.find_export(kRunUntilIdle) != nullptr;
+  const bool polls_for_idleness = std::ranges::any_of(module.imports(), [](const auto& import) {
+    return import.module == kTurnModule && import.name == kIdleDescriptor;
+  });
+  if (runs_until_idle != polls_for_idleness ||
+      (runs_until_idle && (!is_woken || !has_function(module, kRunUntilIdle, "() -> ()")))) {
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("module is to import {}.{} and export {}() -> (), {} and {}, or neither "
+                    "of the first two",
+                    kTurnModule, kIdleDescriptor, kRunUntilIdle, kAllocate, kWakeup));
   }
   const bool is_reactor = is_woken && has_function(module, kInitialize, "() -> ()");
   if (!has_function(module, kStart, "() -> ()") &&
@@ -271,7 +319,7 @@ Guest::Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule
       cpu_time_max_(options.cpu_time_max),
       output_bytes_max_(options.output_bytes_max),
       state_(std::make_unique<New>(std::move(module), std::move(options))) {
-  static_assert(sizeof(Guest) <= 256, "steps between slots are small up to here");
+  static_assert(sizeof(Guest) <= 320, "steps between slots are small up to here");
 }
 
 Guest::~Guest() = default;
@@ -295,7 +343,8 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop, budget::Consumer consum
   awake->instance.provide(std::move(begun->memory));
   state_ = std::move(awake);
   std::vector<std::string_view> functions;
-  for (const std::string_view name : {kInitialize, kStart}) {
+  runs_until_idle_ = has_function(**code, kRunUntilIdle, "() -> ()");
+  for (const std::string_view name : {kInitialize, kStart, kRunUntilIdle}) {
     if (has_function(**code, name, "() -> ()")) functions.push_back(name);
   }
   StartTurn turn(std::move(functions));
@@ -310,16 +359,22 @@ io::Task<TurnOutcome> Guest::wake(std::vector<Wakeup> wakeups, std::stop_token s
     co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
   }
   std::vector<Wakeup> deliverable;
+  bool is_timer_due = false;
   for (Wakeup& wakeup : wakeups) {
     if (!pending_.has(wakeup.id)) continue;
     if (wakeup.finished) pending_.finish(wakeup.id);
-    deliverable.push_back(std::move(wakeup));
+    if (timer_ && wakeup.id == timer_->id) {
+      timer_.reset();
+      is_timer_due = true;
+    } else {
+      deliverable.push_back(std::move(wakeup));
+    }
   }
-  if (deliverable.empty()) co_return TurnOutcome{};
+  if (deliverable.empty() && !is_timer_due) co_return TurnOutcome{};
   if (auto* const asleep = std::get_if<Asleep>(&state_)) {
     state_ = std::make_unique<Awake>(*this, std::move(*asleep));
   }
-  WakeTurn turn(std::move(deliverable));
+  WakeTurn turn(std::move(deliverable), runs_until_idle_);
   co_return co_await run(turn, std::move(stop), std::move(consumer));
 }
 
@@ -398,6 +453,17 @@ io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop,
     end();
     co_return outcome;
   }
+  const std::optional<Instant> idle_until = std::exchange(awake.state.idle_until, std::nullopt);
+  if (!report.has_left) outcome.ended = set_timer(idle_until);
+  if (outcome.ended && !report.has_left && runs_until_idle_ && pending_.is_empty()) {
+    outcome.ended = fail(ErrorKind::GuestFault,
+                         "the guest is idle and nothing can wake it: it has no request under way "
+                         "and no timer (a deadlock)");
+  }
+  if (!outcome.ended) {
+    end();
+    co_return outcome;
+  }
   const bool is_waiting = awake.is_woken && !pending_.is_empty();
   if (report.has_left || !is_waiting) {
     outcome.exit_code = awake.state.exit_code.value_or(0);
@@ -406,11 +472,28 @@ io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop,
   }
   outcome.calls = pending_.take_calls();
   outcome.delays = pending_.take_delays();
+  outcome.cancelled = pending_.take_cancelled();
   co_return outcome;
+}
+
+Result<> Guest::set_timer(std::optional<Instant> due) {
+  if (!runs_until_idle_) return {};
+  if (due == Instant::max()) due.reset();
+  // It has asked for the same again, less the time since.
+  if (timer_ && due && std::chrono::abs(*due - timer_->due) < kTimerResolution) return {};
+  if (timer_) pending_.cancel(timer_->id);
+  timer_.reset();
+  if (!due) return {};
+  const auto wait = std::max(kTimerResolution,
+                             std::chrono::ceil<std::chrono::milliseconds>(*due - io::Loop::now()));
+  const std::uint64_t id = HANGAR_TRY(pending_.add_delay(static_cast<std::uint64_t>(wait.count())));
+  timer_ = {.id = id, .due = *due};
+  return {};
 }
 
 void Guest::end() {
   state_ = Gone{};
+  timer_.reset();
   pending_ = {};
 }
 

@@ -41,8 +41,9 @@ class Runtime {
   explicit Runtime(wasm::Engine& engine);
 
   // InvalidInput, naming what is wrong, when `module` cannot be such a guest: it imports what they
-  // do not get; exports no _start (a reactor's _initialize will do if it can be woken); or only one
-  // of allocate and wakeup, or one of another type. Any thread.
+  // do not get; exports no _start (a reactor's _initialize will do if it can be woken); only one of
+  // allocate and wakeup, or one of another type; or only one half of what a guest needs that runs
+  // until it is idle. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
   // InvalidInput when it could neither ask for anything nor be woken, and says what it seems to be.
   // The contract lets such a program run once; one that uses the network by itself would wait for
@@ -81,6 +82,9 @@ struct TurnOutcome {
   // and what it asked for beyond comes with the outcome of a later turn.
   std::vector<HttpCall> calls;
   std::vector<Delay> delays;
+  // Ids of calls and delays of earlier outcomes for which the guest does not wait any more. To be
+  // ended before those above begin.
+  std::vector<std::uint64_t> cancelled;
   std::vector<OutputLine> output;  // Lines without an end are ended by the turn's.
   std::uint64_t output_dropped_bytes = 0;
   bool was_asleep = false;
@@ -98,13 +102,13 @@ class Guest : public slots::InSlot {
   Guest& operator=(const Guest&) = delete;
   ~Guest();
 
-  // _initialize where there is one, and _start. Once, first.
+  // _initialize where there is one, _start, and run_until_idle where there is one. Once, first.
   // `consumer`: for whom, whose share of the workers it uses.
   [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop,
                                             budget::Consumer consumer = budget::unnamed_consumer());
-  // For each in order: allocate, copy, wakeup. Ids that the guest does not wait for (not asked for,
-  // or finished) are skipped: they would trap it. When none is left it is not woken at all. An
-  // empty body that is not null still needs allocate(0).
+  // For each in order: allocate, copy, wakeup; then run_until_idle where there is one. Ids that the
+  // guest does not wait for (not asked for, or finished) are skipped: they would trap it. When none
+  // is left it is not woken at all. An empty body that is not null still needs allocate(0).
   [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop,
                                            budget::Consumer consumer = budget::unnamed_consumer());
 
@@ -136,11 +140,20 @@ class Guest : public slots::InSlot {
   [[nodiscard]] io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop,
                                           budget::Consumer consumer);
   void end();
+  // The timer of a guest that runs until it is idle: until when it would have waited in its last
+  // poll, in place of what it was before. A delay of the host's, whose id the guest does not know.
+  [[nodiscard]] Result<> set_timer(std::optional<Instant> due);
 
   const Runtime& runtime_;
   const Duration cpu_time_max_;
   const std::uint64_t output_bytes_max_;
   PendingCalls pending_;
+  struct Timer {
+    std::uint64_t id = 0;
+    Instant due;
+  };
+  std::optional<Timer> timer_;
+  bool runs_until_idle_ = false;  // Its module says so.
   // Mostly Asleep: of thousands this is all that there is.
   std::variant<std::unique_ptr<New>, std::unique_ptr<Awake>, Asleep, Gone> state_;
 };

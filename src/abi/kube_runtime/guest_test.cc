@@ -253,13 +253,55 @@ TEST_P(GuestTest, ReactorsAreInitializedFirst) {
   EXPECT_EQ(start(*alone).delays.size(), 1U);
 }
 
+TEST_P(GuestTest, AGuestWithASchedulerRunsOnceAfterAllAnswersUntilItIsIdle) {
+  const auto guest = make("kube_runtime_idle");
+
+  // A poll that would not block finds it busy.
+  TurnOutcome outcome = start(*guest);
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("1c", "1i"));
+  EXPECT_EQ(outcome.calls.size(), 1U);
+  // Its own, and the one that stands for the clock of its last poll.
+  ASSERT_EQ(outcome.delays.size(), 2U);
+  EXPECT_EQ(outcome.delays[0].id, 1U);
+  EXPECT_EQ(outcome.delays[0].duration, milliseconds(60000));
+  std::uint64_t timer = outcome.delays[1].id;
+  EXPECT_LE(outcome.delays[1].duration, milliseconds(1500));
+  EXPECT_TRUE(guest->waits_for(timer));
+
+  // Its timer is no answer.
+  outcome = wake(*guest, {{.id = timer, .finished = true, .is_null = true}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("1i"));
+  EXPECT_THAT(outcome.cancelled, IsEmpty());
+  ASSERT_EQ(outcome.delays.size(), 1U);
+  timer = outcome.delays[0].id;
+
+  outcome = wake(*guest, {{.id = 0, .bytes = "a"}, {.id = 0, .bytes = "b"}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "w0", "1i"));
+  EXPECT_THAT(outcome.cancelled, ElementsAre(0U, timer));
+  EXPECT_THAT(outcome.delays, IsEmpty());
+  EXPECT_FALSE(guest->waits_for(0));
+  EXPECT_FALSE(guest->waits_for(timer));
+}
+
+TEST_P(GuestTest, AGuestThatIsIdleForEverHasFailed) {
+  const auto guest = make_waiting("kube_runtime_idle");
+  ASSERT_EQ(wake(*guest, {{.id = 0, .bytes = "a"}}).delays.size(), 1U);
+  ASSERT_TRUE(wake(*guest, {{.id = 0, .bytes = "a"}}).ended.has_value());
+
+  expect_error(wake(*guest, {{.id = 1, .finished = true, .is_null = true}}), ErrorKind::GuestFault,
+               "nothing can wake it");
+}
+
 TEST_P(GuestTest, ModulesThatAreNoOperatorsAreRefusedWithTheReason) {
   constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
   expect_start_error(
       "wrong_imports", kInvalid,
       "module imports env.foo(i32) -> (i32), which an operator does not get; "
-      "operators get wasi_snapshot_preview1, http-proxy-abi.{request,request_stream} "
-      "and delay-abi.delay");
+      "operators get wasi_snapshot_preview1, http-proxy-abi.{request,request_stream}, "
+      "delay-abi.delay and turn-abi.{idle_descriptor,cancel}");
   expect_start_error("lookup", kInvalid, "module imports host.k8s_lookup");
   expect_start_error("missing_start", kInvalid, "exports no function _start");
   expect_start_error("start_with_result", kInvalid, "exports no function _start");
@@ -267,6 +309,10 @@ TEST_P(GuestTest, ModulesThatAreNoOperatorsAreRefusedWithTheReason) {
   expect_start_error("kube_runtime_wakeup_missing", kInvalid, "exports allocate and not wakeup");
   expect_start_error("kube_runtime_wakeup_type", kInvalid, "its wakeup (i64, i32, i32, i32) -> ()");
   expect_start_error("kube_runtime_memory_missing", kInvalid, "exports no memory");
+  expect_start_error("kube_runtime_idle_not_run", kInvalid,
+                     "is to import turn-abi.idle_descriptor and export run_until_idle");
+  expect_start_error("kube_runtime_run_not_idle", kInvalid,
+                     "is to import turn-abi.idle_descriptor and export run_until_idle");
 }
 
 TEST_P(GuestTest, AModuleOfAnotherContractIsCalledWhatItSeemsToBe) {

@@ -67,6 +67,26 @@ Result<std::uint64_t> PendingCalls::add_delay(std::uint64_t milliseconds) {
   return id;
 }
 
+void PendingCalls::cancel(std::uint64_t id) {
+  const std::size_t index = index_of(id);
+  if (index == calls_.size() || calls_[index].kind == Kind::Finished) return;
+  const auto has_id = [id](const auto& call) { return call.id == id; };
+  bool is_taken = true;
+  if (calls_[index].kind == Kind::Waiting) {
+    const auto waiting = std::ranges::find_if(untaken_->requests, has_id);
+    untaken_->requests_bytes -= bytes_of(waiting->request);
+    untaken_->requests.erase(waiting);
+    // Counted as one under way, so that it finishes as those do.
+    calls_[index].kind = Kind::Request;
+    ++requests_;
+    is_taken = false;
+  } else if (untaken_ != nullptr) {
+    is_taken = std::erase_if(untaken_->delays, has_id) == 0;
+  }
+  if (is_taken) untaken().cancelled.push_back(id);
+  finish(id);
+}
+
 std::vector<HttpCall> PendingCalls::take_calls() {
   std::vector<HttpCall> taken;
   if (untaken_ == nullptr) return taken;
@@ -86,6 +106,13 @@ std::vector<HttpCall> PendingCalls::take_calls() {
 std::vector<Delay> PendingCalls::take_delays() {
   if (untaken_ == nullptr) return {};
   std::vector<kube_runtime::Delay> taken = std::exchange(untaken_->delays, {});
+  forget_untaken();
+  return taken;
+}
+
+std::vector<std::uint64_t> PendingCalls::take_cancelled() {
+  if (untaken_ == nullptr) return {};
+  std::vector<std::uint64_t> taken = std::exchange(untaken_->cancelled, {});
   forget_untaken();
   return taken;
 }
@@ -132,7 +159,9 @@ void PendingCalls::forget_finished() {
 }
 
 void PendingCalls::forget_untaken() {
-  if (untaken_->requests.empty() && untaken_->delays.empty()) untaken_.reset();
+  if (untaken_->requests.empty() && untaken_->delays.empty() && untaken_->cancelled.empty()) {
+    untaken_.reset();
+  }
 }
 
 }  // namespace hangar::abi::kube_runtime

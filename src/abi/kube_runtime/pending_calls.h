@@ -20,11 +20,15 @@ class PendingCalls {
   // for more than base/limits.h lets it.
   [[nodiscard]] Result<std::uint64_t> add_request(HttpRequest request, bool is_stream);
   [[nodiscard]] Result<std::uint64_t> add_delay(std::uint64_t milliseconds);
+  // The guest waits for it no more. What it does not wait for is left alone.
+  void cancel(std::uint64_t id);
 
   // What may begin now, in the order that it was asked for. Requests beyond kGuestRequestsMax wait
   // until one under way has finished.
   [[nodiscard]] std::vector<HttpCall> take_calls();
   [[nodiscard]] std::vector<Delay> take_delays();
+  // Of those that were taken before, and have been cancelled since.
+  [[nodiscard]] std::vector<std::uint64_t> take_cancelled();
 
   // Whether the guest waits for `id`: it was asked for, and has not finished.
   [[nodiscard]] bool has(std::uint64_t id) const;
@@ -46,6 +50,7 @@ class PendingCalls {
     std::list<HttpCall> requests;
     std::uint64_t requests_bytes = 0;
     std::vector<kube_runtime::Delay> delays;
+    std::vector<std::uint64_t> cancelled;
   };
 
   [[nodiscard]] std::size_t open_count() const;

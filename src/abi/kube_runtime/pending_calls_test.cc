@@ -62,6 +62,43 @@ TEST(PendingCalls, ForgetsWhatHasFinishedAndNeverGivesItsIdAgain) {
   EXPECT_EQ(pending.add_delay(1), 2U);
 }
 
+TEST(PendingCalls, TellsOfWhatIsCancelledOnlyIfItHasBegun) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  PendingCalls pending;
+  const std::uint64_t begun = *pending.add_request(get("/begun"), true);
+  const std::uint64_t begun_delay = *pending.add_delay(1);
+  EXPECT_EQ(pending.take_calls().size(), 1U);
+  EXPECT_EQ(pending.take_delays().size(), 1U);
+  const std::uint64_t waiting = *pending.add_request(get("/waiting"), true);
+  const std::uint64_t waiting_delay = *pending.add_delay(1);
+
+  for (const std::uint64_t id : {waiting, begun_delay, waiting_delay, begun, begun})
+    pending.cancel(id);
+  pending.cancel(99);
+
+  EXPECT_FALSE(pending.has(begun));
+  EXPECT_TRUE(pending.is_empty());
+  EXPECT_THAT(pending.take_calls(), IsEmpty());
+  EXPECT_THAT(pending.take_delays(), IsEmpty());
+  EXPECT_THAT(pending.take_cancelled(), ElementsAre(begun_delay, begun));
+  EXPECT_THAT(pending.take_cancelled(), IsEmpty());
+  EXPECT_EQ(pending.add_delay(1), 4U);
+}
+
+TEST(PendingCalls, WhatIsCancelledMakesRoomForWhatWaits) {
+  PendingCalls pending;
+  for (std::uint32_t index = 0; index <= limits::kGuestRequestsMax; ++index)
+    ASSERT_TRUE(pending.add_request(get("/"), true).has_value());
+  EXPECT_EQ(pending.take_calls().size(), limits::kGuestRequestsMax);
+
+  pending.cancel(3);
+
+  const std::vector<HttpCall> next = pending.take_calls();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].id, limits::kGuestRequestsMax);
+}
+
 TEST(PendingCalls, RequestsBeyondThoseUnderWayWait) {
   PendingCalls pending;
   const std::uint32_t count = limits::kGuestRequestsMax + 2;

@@ -32,6 +32,8 @@ using Kind = Descriptor::Kind;
 // Of one readv or writev; more are left for the next call, which POSIX allows.
 constexpr std::uint32_t kVectorsMax = 1024;
 
+constexpr std::uint16_t kNonBlocking = 1U << 2;  // Of fdflags.
+
 // Layouts of preview 1, in bytes.
 constexpr std::uint32_t kVectorBytes = 8;
 constexpr std::uint32_t kFdstatBytes = 24;
@@ -131,6 +133,8 @@ Status fd_read(HostCall call, std::uint32_t number, std::uint32_t vectors_at, st
       });
     case Kind::Directory:
       return kIsDirectory;
+    case Kind::Idle:
+      return kAgain;
     default:
       return kBadDescriptor;
   }
@@ -171,6 +175,8 @@ std::uint64_t rights_of(Kind kind) {
       return kFileRights;
     case Kind::Directory:
       return kDirectoryRights;
+    case Kind::Idle:
+      return kRightPoll | kRightRead;
     default:
       return kRightPoll | kRightWrite;
   }
@@ -193,6 +199,7 @@ Status fd_fdstat_get(HostCall call, std::uint32_t number, std::uint32_t address)
   if (kind == Kind::Closed) return kBadDescriptor;
   std::string fdstat(kFdstatBytes, '\0');
   put(fdstat, 0, type_of(kind));
+  if (kind == Kind::Idle) put(fdstat, 2, kNonBlocking);
   put(fdstat, 8, rights_of(kind));
   if (kind == Kind::Directory) put(fdstat, 16, kInheritedRights);
   return status(HANGAR_TRY(call.memory()).write(address, fdstat));
@@ -489,6 +496,12 @@ std::optional<std::uint32_t> Process::open(Descriptor descriptor) {
     return std::nullopt;
   }
   return number;
+}
+
+std::optional<std::uint32_t> Process::idle_descriptor() {
+  const auto found = std::ranges::find(descriptors_, Kind::Idle, &Descriptor::kind);
+  if (found == descriptors_.end()) return open({.kind = Kind::Idle});
+  return static_cast<std::uint32_t>(found - descriptors_.begin());
 }
 
 void add_descriptor_functions(HostFunctions& functions) {

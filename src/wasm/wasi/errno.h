@@ -7,6 +7,7 @@ namespace hangar::wasm::wasi {
 
 enum Errno : std::uint32_t {
   kSuccess = 0,
+  kAgain = 6,                // EAGAIN
   kBadDescriptor = 8,        // EBADF
   kExists = 20,              // EEXIST
   kFault = 21,               // EFAULT

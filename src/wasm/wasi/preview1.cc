@@ -205,6 +205,8 @@ std::optional<std::uint64_t> ready_bytes_of(Process& process, const Descriptor& 
   switch (descriptor.kind) {
     case Kind::Stdin:  // Its end can be read too.
       return reads ? std::optional<std::uint64_t>(process.stdin_left()) : std::nullopt;
+    case Kind::Idle:
+      return reads ? std::optional<std::uint64_t>(0) : std::nullopt;
     case Kind::Stdout:
     case Kind::Stderr:
       return reads ? std::nullopt : std::optional<std::uint64_t>(limits::kFlightOutputBytesMax);
@@ -243,12 +245,20 @@ std::optional<std::string> event_of(Process& process, const Subscription& subscr
   return event;
 }
 
+// Whether it is for the end of all other work.
+bool is_for_idleness(Process& process, const Subscription& subscription) {
+  return subscription.kind == Subscription::kRead && subscription.error == kSuccess &&
+         process.descriptor(subscription.descriptor).kind == Kind::Idle;
+}
+
 HostTask<std::uint32_t> poll_oneoff(HostCall call, std::uint32_t subscriptions_at,
                                     std::uint32_t events_at, std::uint32_t count,
                                     std::uint32_t count_at) {
   if (count == 0 || count > kSubscriptionsMax) co_return kInvalid;
   std::vector<Subscription> subscriptions;
   Instant due = Instant::max();
+  bool asks_for_idleness = false;
+  Process& process = process_of(call);
   {
     const GuestMemory memory = HANGAR_CO_TRY(call.memory());
     const auto bytes = memory.range(subscriptions_at, std::uint64_t{count} * kSubscriptionBytes);
@@ -262,13 +272,21 @@ HostTask<std::uint32_t> poll_oneoff(HostCall call, std::uint32_t subscriptions_a
           bytes->subspan(std::size_t{index} * kSubscriptionBytes, kSubscriptionBytes), now);
       const bool is_clock =
           subscription.kind == Subscription::kClock && subscription.error == kSuccess;
-      // Everything else answers at once.
-      due = std::min(due, is_clock ? subscription.due : now);
+      if (is_for_idleness(process, subscription)) {
+        asks_for_idleness = true;
+      } else {
+        // Everything else answers at once.
+        due = std::min(due, is_clock ? subscription.due : now);
+      }
       subscriptions.push_back(subscription);
     }
   }
 
-  if (const Duration delay = due - io::Loop::now(); delay > Duration::zero()) {
+  const Duration delay = due - io::Loop::now();
+  const bool is_idle = asks_for_idleness && delay > Duration::zero();
+  if (is_idle) {
+    process.on_idle(due);
+  } else if (delay > Duration::zero()) {
     io::Loop& loop = call.loop();
     const Result<> slept = HANGAR_CO_TRY(co_await call.on_loop<Result<>>(
         [&loop, delay](std::stop_token stop) { return loop.sleep(delay, std::move(stop)); }));
@@ -277,10 +295,11 @@ HostTask<std::uint32_t> poll_oneoff(HostCall call, std::uint32_t subscriptions_a
 
   const GuestMemory memory = HANGAR_CO_TRY(call.memory());
   // A timer may be early by less than the clock's resolution; the one it was for is due.
-  const Instant now = std::max(io::Loop::now(), due);
+  const Instant now = is_idle ? io::Loop::now() : std::max(io::Loop::now(), due);
   std::uint32_t events = 0;
   for (const Subscription& subscription : subscriptions) {
-    const auto event = event_of(process_of(call), subscription, now);
+    if (is_idle != is_for_idleness(process, subscription)) continue;
+    const auto event = event_of(process, subscription, now);
     if (!event) continue;
     HANGAR_CO_TRY(memory.write(events_at + events * kEventBytes, *event));
     ++events;

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "base/time.h"
 #include "wasm/host_call.h"
 #include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/files.h"
@@ -32,9 +33,11 @@ enum class OutputStream : std::uint8_t { Stdout, Stderr };
 
 // What a descriptor number of a guest stands for.
 struct Descriptor {
-  enum class Kind : std::uint8_t { Closed, Stdin, Stdout, Stderr, File, Directory };
+  // Idle: readable when its guest has nothing to do. Only a poll_oneoff that would block finds it
+  // so, and is told to its process (Process::on_idle).
+  enum class Kind : std::uint8_t { Closed, Stdin, Stdout, Stderr, File, Directory, Idle };
   Kind kind = Kind::Closed;
-  FileTree::Index node = FileTree::kRoot;  // Of the last two.
+  FileTree::Index node = FileTree::kRoot;  // Of files and directories.
   std::uint64_t offset = 0;                // Of files: where the next read begins.
   bool is_presented = false;               // The directory that it had from the start.
 
@@ -71,6 +74,13 @@ class Process : public HostState {
   // the process.
   [[nodiscard]] virtual std::size_t stdin_left() const { return 0; }
   [[nodiscard]] virtual std::string_view take_stdin(std::size_t /*size*/) { return {}; }
+
+  // A poll_oneoff that would have blocked until `due` (the largest Instant: for ever) was answered
+  // at once, because it asked for the idle descriptor. On the worker that runs the guest.
+  virtual void on_idle(Instant /*due*/) {}
+  // The number of the idle descriptor, which is opened if it is not open; nothing when
+  // kGuestDescriptorsMax are.
+  [[nodiscard]] std::optional<std::uint32_t> idle_descriptor();
 
   // Kind Closed for every number that it has not open. The reference lasts until open().
   [[nodiscard]] Descriptor& descriptor(std::uint32_t number);
