@@ -3,7 +3,7 @@
 #
 #   examples/build.sh OUT [GROUP...]
 #
-# Groups: examples tests cpp rust operators machines bench; all but bench unless told. Each module ends up
+# Groups: examples tests cpp rust operators go_operators machines bench; all but bench unless told. Each module ends up
 # in OUT/<name>.wasm. The group operators has the long-running ones, machines the state machines (as
 # JavaScript bundles OUT/<name>.js too); bench makes OUT/bench/heavy-00.wasm to heavy-19.wasm, equal in size
 # and cost and different in digest. A module whose sources and compiler are those of the last build is not
@@ -12,14 +12,14 @@
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
-  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|machines|bench]..." >&2
+  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|go_operators|machines|bench]..." >&2
   exit 2
 fi
 mkdir -p "$1/.stamps"
 out=$(cd "$1" && pwd)
 shift
 groups=("$@")
-[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators machines)
+[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators go_operators machines)
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dev/env.sh"
 
@@ -109,6 +109,19 @@ build_operators() {
     "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
 }
 
+# Large: client-go and controller-runtime are in it. docs/operating/go-operators.md explains the flags.
+build_go_operators() {
+  local now
+  now="$(go_version) $(fingerprint examples/website sdk/go/hangar)"
+  unless_current website "$now" go_operator "$out/website.wasm" examples/website
+}
+
+# go_operator OUT MODULE
+go_operator() {
+  (cd "$root/$2" && GOOS=wasip1 GOARCH=wasm GOFLAGS='' \
+    go build -mod=readonly -buildvcs=false -trimpath -buildmode=c-shared -ldflags '-s -w -checklinkname=0' -o "$1" .)
+}
+
 # bundle OUT XSTATE SOURCE: as the published command bundles a machine.
 bundle() {
   NODE_PATH=$("$root/dev/npm-package.sh" "xstate@$2") \
@@ -190,7 +203,7 @@ build_machines() {
 
 for group in "${groups[@]}"; do
   case $group in
-    examples | tests | cpp | rust | operators | machines | bench) "build_$group" ;;
+    examples | tests | cpp | rust | operators | go_operators | machines | bench) "build_$group" ;;
     *)
       echo "$0: no group $group" >&2
       exit 2

@@ -1,0 +1,25 @@
+package hangar
+
+import (
+	"k8s.io/client-go/rest"
+
+	_ "hangar.dev/sdk/go/hangar/internal/quiet"
+)
+
+// IsGuest says whether this program runs in hangar.
+const IsGuest = true
+
+// GetConfigOrDie returns a configuration whose requests the host sends, as the operator's ServiceAccount.
+// Elsewhere it is controller-runtime's.
+func GetConfigOrDie() *rest.Config {
+	return &rest.Config{
+		Host:      "http://" + apiServer,
+		Transport: transport{},
+		QPS:       -1, // The host limits requests, and says so in the Operator's spec.
+		ContentConfig: rest.ContentConfig{
+			// The host answers from its cache with JSON.
+			ContentType:        "application/json",
+			AcceptContentTypes: "application/json",
+		},
+	}
+}

@@ -1,0 +1,62 @@
+package hangar
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func TestOptionsTellWhatTheyTurnOff(t *testing.T) {
+	options := ctrl.Options{LeaderElection: true, LeaderElectionID: "x", HealthProbeBindAddress: ":8081",
+		Metrics: server.Options{BindAddress: ":8080"}}
+
+	changed := quieten(&options)
+
+	want := []string{"leader election", "metrics endpoint", "health endpoint", "priority queue"}
+	if !slices.Equal(changed, want) {
+		t.Errorf("changed %v, want %v", changed, want)
+	}
+	if options.LeaderElection || options.Metrics.BindAddress != "0" || options.HealthProbeBindAddress != "0" ||
+		ptr.Deref(options.Controller.UsePriorityQueue, true) {
+		t.Errorf("something is on: %+v", options)
+	}
+	if options.LeaderElectionID != "x" {
+		t.Error("what is not named was changed")
+	}
+}
+
+func TestOptionsThatAreQuietAreLeftAlone(t *testing.T) {
+	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{UsePriorityQueue: ptr.To(false)}}
+
+	if changed := quieten(&options); len(changed) > 0 {
+		t.Errorf("changed %v", changed)
+	}
+}
+
+func TestOutsideOfHangarOptionsAreAsTheyWere(t *testing.T) {
+	if options := Options(ctrl.Options{LeaderElection: true}); !options.LeaderElection {
+		t.Error("leader election was turned off")
+	}
+}
+
+func TestAQueueWithoutHeartbeatDelaysAndRetries(t *testing.T) {
+	queue := NewQueue("test", workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer queue.ShutDown()
+	queue.AddAfter("later", 1)
+	queue.AddRateLimited("again")
+
+	got := map[string]bool{}
+	for range 2 {
+		item, _ := queue.Get()
+		got[item] = true
+		queue.Done(item)
+	}
+	if !got["later"] || !got["again"] {
+		t.Errorf("got %v", got)
+	}
+}

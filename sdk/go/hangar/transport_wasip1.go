@@ -1,0 +1,165 @@
+package hangar
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// The host's name in URLs. It is never looked up.
+const apiServer = "hangar"
+
+// transport is an http.RoundTripper whose requests are the host's.
+type transport struct{}
+
+func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host != apiServer {
+		return nil, fmt.Errorf("hangar: %s is not the API server; operators reach no other server", request.URL.Host)
+	}
+	var body []byte
+	if request.Body != nil {
+		var err error
+		body, err = io.ReadAll(request.Body)
+		request.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := request.Context().Err(); err != nil {
+		return nil, err
+	}
+	isStream := isStream(request)
+	call := begin(encodeRequest(request.Method, request.URL.RequestURI(), request.Header, body), isStream)
+	stopWaiting := context.AfterFunc(request.Context(), func() { call.cancel(context.Cause(request.Context())) })
+
+	meta, err := call.head()
+	if err != nil {
+		return nil, err
+	}
+	status, header, err := decodeMeta(meta)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, ContentLength: -1, Request: request,
+		Body: &responseBody{call: call, stopWaiting: stopWaiting},
+	}, nil
+}
+
+// Whether the answer is to be handed over piece by piece.
+func isStream(request *http.Request) bool {
+	query := request.URL.Query()
+	for _, name := range []string{"watch", "follow"} {
+		if value := query.Get(name); value == "true" || value == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// call is a request that is under way at the host.
+type call struct {
+	id uint64
+
+	mutex   sync.Mutex
+	changed sync.Cond
+	meta    []byte
+	hasMeta bool
+	pieces  [][]byte
+	isDone  bool
+	err     error // Why nobody waits for it any more.
+}
+
+func begin(request []byte, isStream bool) *call {
+	stream := uint32(0)
+	if isStream {
+		stream = 1
+	}
+	begun := &call{id: hostRequest(unsafe.Pointer(unsafe.SliceData(request)), uint32(len(request)), stream)}
+	runtime.KeepAlive(request)
+	begun.changed.L = &begun.mutex
+	calls.Lock()
+	calls.byID[begun.id] = begun
+	calls.Unlock()
+	return begun
+}
+
+func (c *call) deliver(block []byte, isLast bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch {
+	case c.err != nil:
+	case !c.hasMeta:
+		c.meta, c.hasMeta = block, true
+	case len(block) > 0:
+		c.pieces = append(c.pieces, block)
+	}
+	c.isDone = c.isDone || isLast
+	c.changed.Broadcast()
+}
+
+// cancel ends it at the host. Who waits for it is told err.
+func (c *call) cancel(err error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err, c.pieces = err, nil
+	c.changed.Broadcast()
+	if c.isDone {
+		return
+	}
+	hostCancel(c.id)
+	calls.Lock()
+	delete(calls.byID, c.id)
+	calls.Unlock()
+}
+
+// head waits for the beginning of the answer.
+func (c *call) head() ([]byte, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for !c.hasMeta && c.err == nil {
+		c.changed.Wait()
+	}
+	return c.meta, c.err
+}
+
+func (c *call) read(p []byte) (int, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for len(c.pieces) == 0 && !c.isDone && c.err == nil {
+		c.changed.Wait()
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	if len(c.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.pieces[0])
+	if c.pieces[0] = c.pieces[0][n:]; len(c.pieces[0]) == 0 {
+		c.pieces = c.pieces[1:]
+	}
+	return n, nil
+}
+
+type responseBody struct {
+	call        *call
+	stopWaiting func() bool
+}
+
+func (b *responseBody) Read(p []byte) (int, error) { return b.call.read(p) }
+
+func (b *responseBody) Close() error {
+	b.stopWaiting()
+	b.call.cancel(http.ErrBodyReadAfterClose)
+	return nil
+}
