@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what no compiler does: the layers, one door per dependency, self-describing headers.
+"""Checks what no compiler does: the layers and their order, one door per dependency, self-describing headers and folders.
 
 The layers are read from CMakeLists.txt (hangar_library(NAME DEPS ...)), so there is one list.
 """
@@ -41,6 +41,19 @@ def folder_of(include: str, folders) -> str:
     return max(inside, key=len, default=include.split("/")[0])
 
 
+def structure_findings(allowed: dict[str, set[str]]):
+    """The list in CMakeLists.txt is the layers, lowest first; each folder with code says in a README what it is."""
+    known: set[str] = set()
+    for name, may in allowed.items():
+        for above in sorted(may - known - {name}):
+            yield f"CMakeLists.txt: {name} is listed before {above}, which it may include"
+        known.add(name)
+    programs = {path.parent.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("main.cc")} - {"."}
+    for folder in sorted(set(allowed) | programs):
+        if not (ROOT / "src" / folder / "README.md").is_file():
+            yield f"src/{folder}: has no README.md that says what it is"
+
+
 def findings(allowed: dict[str, set[str]]):
     for path in sorted((ROOT / "src").rglob("*.*")):
         if path.suffix not in (".h", ".cc"):
@@ -69,8 +82,8 @@ def findings(allowed: dict[str, set[str]]):
 
 
 def main() -> int:
-    found = list(findings(layers()))
-    print("\n".join(found) if found else "layers, doors and headers are in order")
+    found = [*structure_findings(layers()), *findings(layers())]
+    print("\n".join(found) if found else "layers, doors, headers and folders are in order")
     return 1 if found else 0
 
 

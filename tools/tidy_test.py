@@ -43,3 +43,18 @@ def test_each_library_has_its_door(tree):
 def test_a_header_says_what_it_is_for_and_is_included_once(tree):
     assert tree(io__a_h="// What it is for.\n#pragma once\n") == []
     assert tree(io__a_h="int a();\n") == ["src/io/a.h:1: a header starts with what it is for", "src/io/a.h:1: missing #pragma once"]
+
+
+def test_the_list_of_layers_is_in_order(tree, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text("hangar_library(io DEPS base)\nhangar_library(base)\n")
+
+    assert "CMakeLists.txt: io is listed before base, which it may include" in tidy.structure_findings(tidy.layers())
+
+
+def test_a_folder_says_what_it_is(tree, tmp_path):
+    tree(base__a_cc="", io__a_cc="", abi__flight__a_cc="", compile__main_cc="")
+    for folder in ("base", "abi/flight"):
+        (tmp_path / "src" / folder / "README.md").write_text("# what it is")
+
+    assert list(tidy.structure_findings(tidy.layers())) == [
+        "src/compile: has no README.md that says what it is", "src/io: has no README.md that says what it is"]
