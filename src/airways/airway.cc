@@ -73,7 +73,6 @@ Result<> parse_wasm_urls(const Fields& spec, Airway& airway) {
   airway.flight_url = HANGAR_TRY(urls.required_text("flight"));
   airway.flight_checksum = HANGAR_TRY(urls.text("flightChecksum"));
   airway.converter_url = HANGAR_TRY(urls.text("converter"));
-  airway.converter_checksum = HANGAR_TRY(urls.text("converterChecksum"));
   return {};
 }
 

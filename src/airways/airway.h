@@ -44,7 +44,6 @@ struct Airway {
   std::string flight_url;
   std::string flight_checksum;  // sha256 of the uncompressed module; empty: as the URL says.
   std::string converter_url;
-  std::string converter_checksum;
   std::vector<std::string> object_path;  // Empty: the whole instance goes to stdin.
   Mode mode = Mode::Standard;
   bool cluster_access = false;

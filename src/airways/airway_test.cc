@@ -105,7 +105,6 @@ maxMemoryMib: 64
   ASSERT_TRUE(airway) << airway.error().message();
   EXPECT_EQ(airway->flight_checksum, "fc");
   EXPECT_EQ(airway->converter_url, "c");
-  EXPECT_EQ(airway->converter_checksum, "cc");
   EXPECT_THAT(airway->object_path, ElementsAre("spec", "inner"));
   EXPECT_EQ(airway->mode, Mode::Subscription);
   EXPECT_TRUE(airway->cluster_access);

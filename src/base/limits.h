@@ -87,9 +87,6 @@ inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};
 inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
 
-// Modules fetched at the same time. Each may hold kModuleBytesMax twice: compressed and not.
-inline constexpr std::uint32_t kModuleFetchesMax = 4;
-
 // Manifests, token answers and docker configs. The distribution specification asks registries to
 // take manifests of up to 4 MiB.
 inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;

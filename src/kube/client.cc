@@ -594,18 +594,6 @@ Client::ValueTask Client::remove(Resource resource, ObjectKey key, DeleteOptions
                        std::move(stop));
 }
 
-Client::ValueTask Client::remove_collection(Resource resource, ListOptions selection,
-                                            DeleteOptions options, std::stop_token stop) const {
-  auto path = collection_path(resource, selection.namespace_);
-  if (path) {
-    *path += Query()
-                 .add("labelSelector", selection.label_selector)
-                 .add("fieldSelector", selection.field_selector)
-                 .text();
-  }
-  return Shared::value(shared_, delete_call(std::move(path), options, identity_), std::move(stop));
-}
-
 Client::ValueTask Client::get_path(std::string path, std::stop_token stop,
                                    std::string accept) const {
   auto call = path_call("GET", std::move(path), identity_);

@@ -140,8 +140,6 @@ class Client {
   // Returns the deleted object or the Status. NotFound when it was gone.
   [[nodiscard]] ValueTask remove(Resource resource, ObjectKey key, DeleteOptions options,
                                  std::stop_token stop) const;
-  [[nodiscard]] ValueTask remove_collection(Resource resource, ListOptions selection,
-                                            DeleteOptions options, std::stop_token stop) const;
 
   // Any path below the server's URL ("/version", "/apis"); the answer's JSON.
   // `accept`: a media type to ask for instead of application/json.

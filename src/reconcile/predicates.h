@@ -14,12 +14,6 @@ namespace hangar::reconcile {
 // that begins counts too.
 [[nodiscard]] bool generation_changed(const kube::Delta& delta);
 
-[[nodiscard]] bool labels_changed(const kube::Delta& delta);
-[[nodiscard]] bool annotations_changed(const kube::Delta& delta);
-
-// Anything at all. A relist that brings what is known makes no delta in the first place.
-[[nodiscard]] bool resource_version_changed(const kube::Delta& delta);
-
 // Whether a resourceVersion is of an earlier write than another of the same object. False where the
 // server's versions are no numbers.
 [[nodiscard]] bool is_older(std::string_view left, std::string_view right);

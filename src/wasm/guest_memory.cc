@@ -43,12 +43,6 @@ Result<std::uint32_t> GuestMemory::read_u32(std::uint32_t address) const {
   return value;
 }
 
-Result<std::uint64_t> GuestMemory::read_u64(std::uint32_t address) const {
-  std::uint64_t value = 0;
-  std::memcpy(&value, HANGAR_TRY(range(address, sizeof value)).data(), sizeof value);
-  return value;
-}
-
 Result<> GuestMemory::write_u32(std::uint32_t address, std::uint32_t value) const {
   std::memcpy(HANGAR_TRY(range(address, sizeof value)).data(), &value, sizeof value);
   return {};

@@ -29,7 +29,6 @@ class GuestMemory {
   [[nodiscard]] Result<std::string> read_string(std::uint32_t address,
                                                 std::uint64_t size_bytes) const;
   [[nodiscard]] Result<std::uint32_t> read_u32(std::uint32_t address) const;
-  [[nodiscard]] Result<std::uint64_t> read_u64(std::uint32_t address) const;
   [[nodiscard]] Result<> write_u32(std::uint32_t address, std::uint32_t value) const;
   [[nodiscard]] Result<> write_u64(std::uint32_t address, std::uint64_t value) const;
   [[nodiscard]] Result<> write(std::uint32_t address, std::string_view bytes) const;

@@ -359,22 +359,6 @@ TEST_F(ClientTest, ChangesNothingInADryRun) {
   EXPECT_FALSE(session().run(client().get(kConfigMaps, key("b"), {})).has_value());
 }
 
-TEST_F(ClientTest, RemovesCollectionsBySelector) {
-  for (const char* name : {"a", "b", "c"}) {
-    json::Value object = config_map(namespace_, name);
-    json::set_at(object, {"metadata", "labels"},
-                 json::Object{{"keep", name[0] == 'c' ? "yes" : "no"}});
-    session().must(client().create(kConfigMaps, object, {}, {}));
-  }
-
-  session().must(client().remove_collection(
-      kConfigMaps, {.namespace_ = namespace_, .label_selector = "keep=no"}, {}, {}));
-
-  EXPECT_FALSE(session().run(client().get(kConfigMaps, key("a"), {})).has_value());
-  EXPECT_FALSE(session().run(client().get(kConfigMaps, key("b"), {})).has_value());
-  EXPECT_TRUE(session().run(client().get(kConfigMaps, key("c"), {})).has_value());
-}
-
 TEST_F(ClientTest, ActsAsAServiceAccountUnderItsOwnRights) {
   create_config_map("a");
   const Client robot = client().as(service_account(namespace_, "robot"));
