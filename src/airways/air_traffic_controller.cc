@@ -43,8 +43,8 @@ AirTrafficController::AirTrafficController(const Host& host)
                     "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
                     latency_buckets()),
                 .log = host.log,
-                 .host_version = host.host_version,
-                 .namespace_ = host.namespace_},
+                .host_version = host.host_version,
+                .namespace_ = host.namespace_},
       airways_(platform_) {}
 
 AirTrafficController::~AirTrafficController() = default;
