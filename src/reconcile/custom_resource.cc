@@ -1,0 +1,211 @@
+#include "reconcile/custom_resource.h"
+
+#include "kube/client.h"
+#include "reconcile/finalizer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hangar::reconcile {
+
+namespace {
+
+// Somebody who writes labels as fast as we write statuses wins every other time.
+constexpr int kStatusAttemptsMax = 5;
+
+Error gone() {
+  return {ErrorKind::Cancelled, "the object is gone: there is nothing to say of it"};
+}
+
+}  // namespace
+
+CustomResource::CustomResource(const Platform& platform, Options options)
+    : platform_(platform),
+      options_(std::move(options)),
+      controller_(platform.loop, platform.metrics, options_.log,
+                  {.name = options_.name,
+                   .concurrency = options_.concurrency,
+                   .turnstile = &platform.turnstile},
+                  [this](kube::ObjectKey key, std::stop_token stop) {
+                    return run(std::move(key), std::move(stop));
+                  }) {}
+
+CustomResource::~CustomResource() = default;
+
+void CustomResource::start() {
+  controller_.start();
+  subscription_ =
+      platform_.cache.subscribe({.resource = options_.kind},
+                                {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
+                                 .on_synced = options_.on_synced});
+}
+
+io::Task<void> CustomResource::stop() {
+  subscription_.reset();
+  co_await controller_.stop();
+}
+
+void CustomResource::on_delta(const kube::Delta& delta) {
+  if (newest_.on_delta(delta) == Newest::News::Echo) return;
+  if (delta.type == kube::Delta::Type::Modified && !options_.predicate(delta)) return;
+  if (options_.on_change) options_.on_change(delta);
+  controller_.enqueue(delta.object->key());
+}
+
+kube::ObjectPtr CustomResource::newest(const kube::ObjectKey& key) const {
+  return subscription_ ? newest_.of(subscription_->get(key)) : nullptr;
+}
+
+std::vector<kube::ObjectPtr> CustomResource::list(std::string_view namespace_) const {
+  if (!subscription_) return {};
+  std::vector<kube::ObjectPtr> objects = subscription_->list(namespace_);
+  for (kube::ObjectPtr& object : objects)
+    object = newest_.of(object);
+  return objects;
+}
+
+CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_token stop) {
+  kube::ObjectPtr object = newest(key);
+  const bool is_going = object && object->is_being_deleted();
+  if (!object || (is_going && options_.finalizer.empty())) {
+    announced_.erase(key);
+    co_await options_.forget(std::move(key));
+    co_return Outcome{};
+  }
+  if (is_going) co_return co_await run_finalize(std::move(object), std::move(stop));
+  if (!options_.finalizer.empty() && options_.finalizer_by == FinalizerBy::Shell &&
+      !kube::has_finalizer(object->to_value(), options_.finalizer)) {
+    const json::Value answer =
+        HANGAR_CO_TRY(co_await add_finalizer(platform_.client, options_.kind, object->to_value(),
+                                             options_.finalizer, options_.field_manager, stop));
+    remember(answer);
+    object = HANGAR_CO_TRY(kube::Object::make(answer, options_.kind.gvk()));
+  }
+  co_return co_await options_.reconcile(std::move(object), std::move(stop));
+}
+
+CustomResource::OutcomeTask CustomResource::run_finalize(kube::ObjectPtr object,
+                                                         std::stop_token stop) {
+  const kube::ObjectKey key = object->key();
+  if (!kube::has_finalizer(object->to_value(), options_.finalizer)) co_return Outcome{};
+  const Outcome outcome = HANGAR_CO_TRY(co_await options_.finalize(std::move(object), stop));
+  if (outcome.requeue_after) co_return outcome;
+  // Its status was written meanwhile.
+  const kube::ObjectPtr now = newest(key);
+  if (!now) co_return Outcome{};
+  const Result<json::Value> removed =
+      co_await remove_finalizer(platform_.client, options_.kind, now->to_value(),
+                                options_.finalizer, options_.field_manager, stop);
+  if (removed) remember(*removed);
+  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(removed.error());
+  }
+  co_return Outcome{};
+}
+
+void CustomResource::remember(const json::Value& answer) {
+  Result<kube::ObjectPtr> object = kube::Object::make(answer, options_.kind.gvk());
+  if (object) remember(*std::move(object), Newest::Origin::OwnWrite);
+}
+
+void CustomResource::remember(kube::ObjectPtr object, Newest::Origin origin) {
+  if (!subscription_) return;
+  const kube::ObjectPtr cached = subscription_->get(object->key());
+  newest_.remember(std::move(object), cached, origin);
+}
+
+io::Task<Result<json::Value>> CustomResource::patch_status(const json::Value& object,
+                                                           json::Value status, bool dry_run,
+                                                           std::stop_token stop) const {
+  Result<json::Value> answer = co_await platform_.client.patch(
+      options_.kind, kube::key_of(object), kube::PatchType::Json,
+      status_replacement(object, std::move(status)),
+      {.field_manager = options_.field_manager, .dry_run = dry_run, .subresource = "status"},
+      std::move(stop));
+  if (answer) co_return answer;
+  if (answer.error().kind() == ErrorKind::NotFound) co_return std::unexpected(gone());
+  co_return std::unexpected(std::move(answer).error().in("write the status"));
+}
+
+io::Task<Result<json::Value>> CustomResource::try_status(json::Value object, json::Value status,
+                                                         std::stop_token stop) {
+  co_return co_await patch_status(object, std::move(status), /*dry_run=*/true, std::move(stop));
+}
+
+io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, json::Value status,
+                                                           StatusOf of, std::stop_token stop) {
+  const kube::ObjectKey key = kube::key_of(object);
+  for (int attempt = 1;; ++attempt) {
+    Result<json::Value> answer = co_await patch_status(object, status, /*dry_run=*/false, stop);
+    if (answer) remember(*answer);
+    if (answer || answer.error().kind() != ErrorKind::Conflict) co_return answer;
+
+    const Result<kube::ObjectPtr> live = co_await read(key, stop);
+    if (!live) co_return std::unexpected(live.error());
+    if (!*live) co_return std::unexpected(gone());
+    // The cache may not have it yet: the next run is to see what this one was refused for.
+    remember(*live, Newest::Origin::Read);
+    json::Value now = (*live)->to_value();
+    if (of == StatusOf::Version || !is_same_spec(object, now) || attempt == kStatusAttemptsMax) {
+      controller_.enqueue(key);
+      co_return answer;
+    }
+    object = std::move(now);
+  }
+}
+
+// As a list of one: a feature has the right to list its kind, and needs no other one for this.
+io::Task<Result<kube::ObjectPtr>> CustomResource::read(kube::ObjectKey key,
+                                                       std::stop_token stop) const {
+  const kube::List list = HANGAR_CO_TRY(co_await platform_.client.list(
+      options_.kind, {.namespace_ = key.namespace_, .field_selector = "metadata.name=" + key.name},
+      std::move(stop)));
+  co_return list.items.empty() ? nullptr : list.items.front();
+}
+
+void CustomResource::announce(const json::Value& object, std::string state,
+                              std::optional<EventText> text) {
+  const kube::ObjectKey key = kube::key_of(object);
+  if (announced(key) == state) return;
+  if (text) platform_.events.record(object, *std::move(text));
+  if (state.empty()) {
+    announced_.erase(key);
+  } else {
+    announced_[key] = std::move(state);
+  }
+}
+
+std::string_view CustomResource::announced(const kube::ObjectKey& key) const {
+  const auto found = announced_.find(key);
+  return found == announced_.end() ? std::string_view() : found->second;
+}
+
+void CustomResource::record(const kube::ObjectKey& key, EventText text) {
+  if (const kube::ObjectPtr object = newest(key)) {
+    platform_.events.record(object->to_value(), std::move(text));
+  }
+}
+
+json::Value status_replacement(const json::Value& object, json::Value status) {
+  // The version is written, not tested: a test that fails is answered as an invalid request (422),
+  // a write with an old version as what it is, a conflict (409).
+  return json::Array{
+      json::Object{{"op", "replace"},
+                   {"path", "/metadata/resourceVersion"},
+                   {"value", json::string_at(object, {"metadata", "resourceVersion"})}},
+      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
+}
+
+bool is_same_spec(const json::Value& left, const json::Value& right) {
+  return json::string_at(left, {"metadata", "uid"}) ==
+             json::string_at(right, {"metadata", "uid"}) &&
+         json::int_at(left, {"metadata", "generation"}) ==
+             json::int_at(right, {"metadata", "generation"});
+}
+
+json::Value status_of(const json::Value& object) {
+  const json::Value* const present = json::find(object, {"status"});
+  return present != nullptr && present->is_object() ? *present : json::Value(json::Object{});
+}
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,160 @@
+// The shell of a feature around its custom resource: what every one of them needs besides its own
+// decisions.
+//
+// It owns the subscription, the queue, the newest known state, the finalizer, the one guard of
+// status writes, Events when something changes, and whether the feature is ready. A feature gives
+// its kind, and says what to do for one object:
+//
+//   CustomResource things(platform, {.kind = thing_resource(), .name = "thing",
+//                                    .field_manager = "hangar-things",
+//                                    .reconcile = [](kube::ObjectPtr thing, std::stop_token) {...},
+//                                    .forget = [](kube::ObjectKey) {...}});
+//
+// Guarantees:
+//   - reconcile() is given the newest state that is known of an object that exists: no older one
+//   than any write through this shell was answered with.
+//   - An echo of our own write starts no run.
+//   - A status is written only over the object that it was computed for. Who wrote first is decided
+//   here alone: the answer is Conflict, and the object's key is queued again.
+// Loop thread only.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_recorder.h"
+#include "reconcile/newest.h"
+#include "reconcile/platform.h"
+#include "reconcile/predicates.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::reconcile {
+
+// What a status was computed from, and so over what it may be written.
+enum class StatusOf : std::uint8_t {
+  Spec,     // Of that generation: right whoever touched labels, or the status, meanwhile.
+  Version,  // That very state, because the next decision builds on it.
+};
+
+// Who puts the finalizer on an object.
+enum class FinalizerBy : std::uint8_t { Shell, Feature };
+
+class CustomResource {
+ public:
+  using OutcomeTask = io::Task<Result<Outcome>>;
+  struct Options {
+    kube::Resource kind;
+    std::string name;  // Of the controller, in logs and metrics.
+    std::string field_manager;
+    Log log = {};
+    std::size_t concurrency = 1;
+    // Kept on each object while it lives, so that finalize() is done before it goes. Empty: none.
+    std::string finalizer = {};
+    // Feature: reconcile() does, together with what else it writes before it makes anything.
+    FinalizerBy finalizer_by = FinalizerBy::Shell;
+
+    // One run for an object that exists. Errors as Controller has them.
+    std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> reconcile;
+    // It is to go: what was made for it is undone. Once an outcome asks for no further run, the
+    // finalizer is removed. Called only where there is a finalizer.
+    std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> finalize = {};
+    // It is gone, or is going and has no finalizer of ours: what the host remembers of it is let
+    // go. Called again for every key without an object, so also for one that is not known.
+    std::function<io::Task<void>(kube::ObjectKey key)> forget;
+
+    // Which changes by others are worth a run. An object that appears or goes always is.
+    std::function<bool(const kube::Delta& delta)> predicate = generation_changed;
+    // Each change by others that is worth a run, before its key is queued.
+    std::function<void(const kube::Delta& delta)> on_change = {};
+    // The first list is there.
+    std::function<void()> on_synced = {};
+  };
+
+  CustomResource(const Platform& platform, Options options);
+  CustomResource(const CustomResource&) = delete;
+  CustomResource& operator=(const CustomResource&) = delete;
+  // Stop it before.
+  ~CustomResource();
+
+  void start();
+  // Hears nothing any more, and waits for the runs that go on.
+  [[nodiscard]] io::Task<void> stop();
+  // The objects are known: the first list is there. The feature is ready.
+  [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
+
+  void enqueue(kube::ObjectKey key) { controller_.enqueue(std::move(key)); }
+  void enqueue_after(kube::ObjectKey key, Duration delay) {
+    controller_.enqueue_after(std::move(key), delay);
+  }
+
+  [[nodiscard]] const kube::Resource& kind() const { return options_.kind; }
+  // Null when there is none.
+  [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
+  // The newest of all, or of one namespace, by key.
+  [[nodiscard]] std::vector<kube::ObjectPtr> list(std::string_view namespace_ = {}) const;
+
+  // Replaces the status of `object`. Returns the object as it is now, which is what newest() says
+  // from here on. Conflict: somebody wrote first, and the next run sees what. Cancelled: it is
+  // gone.
+  [[nodiscard]] io::Task<Result<json::Value>> write_status(json::Value object, json::Value status,
+                                                           StatusOf of, std::stop_token stop);
+  // Asks what a write would be answered with.
+  [[nodiscard]] io::Task<Result<json::Value>> try_status(json::Value object, json::Value status,
+                                                         std::stop_token stop);
+  // `answer`: the object after another write of ours.
+  void remember(const json::Value& answer);
+
+  // About an object whose state is `state` now: `text` becomes an Event if that was another one
+  // before. An empty state says that all is well, and has no text.
+  void announce(const json::Value& object, std::string state, std::optional<EventText> text);
+  // The state that was announced last; empty when there is none.
+  [[nodiscard]] std::string_view announced(const kube::ObjectKey& key) const;
+  // An Event about an object that may be gone by now: then nothing is said.
+  void record(const kube::ObjectKey& key, EventText text);
+
+ private:
+  [[nodiscard]] OutcomeTask run(kube::ObjectKey key, std::stop_token stop);
+  [[nodiscard]] OutcomeTask run_finalize(kube::ObjectPtr object, std::stop_token stop);
+  void on_delta(const kube::Delta& delta);
+  void remember(kube::ObjectPtr object, Newest::Origin origin);
+  // Null when there is none.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::ObjectKey key,
+                                                       std::stop_token stop) const;
+  [[nodiscard]] io::Task<Result<json::Value>> patch_status(const json::Value& object,
+                                                           json::Value status, bool dry_run,
+                                                           std::stop_token stop) const;
+
+  const Platform& platform_;
+  const Options options_;
+  Newest newest_;
+  std::map<kube::ObjectKey, std::string> announced_;
+  Controller controller_;
+  std::unique_ptr<kube::Cache::Subscription> subscription_;
+};
+
+// The JSON patch that replaces the status of exactly this state of the object: the API server
+// answers Conflict when it has another one.
+[[nodiscard]] json::Value status_replacement(const json::Value& object, json::Value status);
+
+// Whether a status that was computed for one state may be written over the other.
+[[nodiscard]] bool is_same_spec(const json::Value& left, const json::Value& right);
+
+// The status of an object, to be changed; an empty one when there is none.
+[[nodiscard]] json::Value status_of(const json::Value& object);
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,46 @@
+// The newest state that is known of an object: the answer to a write of ours is newer than the
+// cache until the watch has caught up.
+//
+// Without it a controller works on the state before its own write: it repeats the write, or is
+// refused (Conflict). It holds an object only for as long as the cache lags behind. No I/O.
+#pragma once
+
+#include "kube/cache/store.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace hangar::reconcile {
+
+class Newest {
+ public:
+  enum class Origin : std::uint8_t {
+    OwnWrite,  // The answer to a write of ours: only we have changed something.
+    Read,      // It may have changes of others, of which no delta has told yet.
+  };
+  // `cached`: what the cache has at the moment; null when it has none.
+  void remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin);
+
+  [[nodiscard]] kube::ObjectPtr of(const kube::ObjectPtr& cached) const;
+
+  enum class News : std::uint8_t {
+    Change,  // By somebody else, as far as is known.
+    Echo,    // Of a write of ours, or of what it was answered with.
+  };
+  // To be told each delta of the cache.
+  [[nodiscard]] News on_delta(const kube::Delta& delta);
+
+  // Objects that the cache does not have yet.
+  [[nodiscard]] std::size_t size() const { return known_.size(); }
+
+ private:
+  struct Known {
+    kube::ObjectPtr object;
+    Origin origin = Origin::Read;
+  };
+  std::map<kube::ObjectKey, Known> known_;
+};
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,328 @@
+// The shell of features against a real API server: what it promises of states, writes and ends.
+#include "reconcile/custom_resource.h"
+
+#include "base/log.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+#include "reconcile/acting_rights.h"
+#include "reconcile/event_recorder.h"
+#include "reconcile/platform.h"
+#include "reconcile/turnstile.h"
+#include "testing/control_plane.h"
+#include "testing/session.h"
+#include "testing/shared_control_plane.h"
+#include "testing/wait.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::reconcile {
+namespace {
+
+using testing::ControlPlane;
+using testing::Session;
+using testing::wait;
+
+constexpr std::string_view kFinalizer = "tests.example.com/ours";
+
+constexpr std::string_view kCrd = R"({
+"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"things.tests.example.com"},
+"spec":{"group":"tests.example.com","scope":"Namespaced",
+"names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+"status":{"type":"object","properties":{"count":{"type":"integer"}}}}}}}]}})";
+
+kube::Resource things() {
+  return {.group = "tests.example.com",
+          .version = "v1",
+          .plural = "things",
+          .kind = "Thing",
+          .namespaced = true};
+}
+
+// One feature without decisions: the test says what a run does.
+class CustomResourceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ControlPlane& cluster = HANGAR_SHARED_CONTROL_PLANE();
+    ASSERT_TRUE(cluster.kubectl({"apply", "-f", "-"}, std::string(kCrd)).has_value());
+    ASSERT_TRUE(cluster
+                    .kubectl({"wait", "--for=condition=Established", "--timeout=60s",
+                              "crd/things.tests.example.com"})
+                    .has_value());
+    namespace_ = cluster.unique_namespace().value();
+    cluster_ = &cluster;
+    host_ = std::make_unique<Host>(cluster.kubeconfig());
+  }
+
+  void TearDown() override {
+    if (!shell_) return;
+    finish(shell_->stop());
+    shell_.reset();
+    host_->cache.stop();
+    EXPECT_TRUE(testing::wait_for_end_of_tasks(host_->session.loop));
+  }
+
+  CustomResource& start(CustomResource::Options options) {
+    options.kind = things();
+    options.name = "thing";
+    options.field_manager = "tests";
+    if (!options.reconcile) {
+      options.reconcile = [this](kube::ObjectPtr newest,
+                                 std::stop_token) -> CustomResource::OutcomeTask {
+        // The cluster has what other tests left in their namespaces.
+        if (newest->key().namespace_ == namespace_) runs_.emplace_back(newest->resource_version());
+        co_return Outcome{};
+      };
+    }
+    if (!options.forget) {
+      options.forget = [this](kube::ObjectKey key) -> io::Task<void> {
+        if (key.namespace_ == namespace_) forgotten_.push_back(key.name);
+        co_return;
+      };
+    }
+    shell_ = std::make_unique<CustomResource>(host_->platform, std::move(options));
+    shell_->start();
+    EXPECT_TRUE(wait(loop(), [this] { return shell_->is_synced(); }));
+    return *shell_;
+  }
+
+  json::Value create(std::string_view name) {
+    return host_->session.must(host_->session.client.create(
+        things(),
+        json::Object{{"apiVersion", "tests.example.com/v1"},
+                     {"kind", "Thing"},
+                     {"metadata", json::Object{{"namespace", namespace_}, {"name", name}}},
+                     {"spec", json::Object{{"size", 1}}}},
+        {}, {}));
+  }
+  json::Value merge(std::string_view name, json::Value patch) {
+    return host_->session.must(host_->session.client.patch(
+        things(), key(name), kube::PatchType::Merge, std::move(patch), {}, {}));
+  }
+  json::Value live(std::string_view name) {
+    return host_->session.must(host_->session.client.get(things(), key(name), {}));
+  }
+  kube::ObjectKey key(std::string_view name) const {
+    return {.namespace_ = namespace_, .name = std::string(name)};
+  }
+  static json::Value count(int number) { return json::Object{{"count", number}}; }
+  static std::string version_of(const json::Value& object) {
+    return std::string(json::string_at(object, {"metadata", "resourceVersion"}));
+  }
+  bool has_seen(const json::Value& object) {
+    return wait(loop(), [&] {
+      const kube::ObjectPtr newest = shell_->newest(kube::key_of(object));
+      return newest && newest->resource_version() == version_of(object);
+    });
+  }
+
+  void finish(io::Task<void> task) {
+    bool is_done = false;
+    loop().spawn([](io::Task<void> inner, bool& done) -> io::Task<void> {
+      co_await std::move(inner);
+      done = true;
+    }(std::move(task), is_done));
+    EXPECT_TRUE(wait(loop(), [&] { return is_done; }));
+  }
+  io::Loop& loop() { return host_->session.loop; }
+
+  struct Host {
+    explicit Host(const std::string& kubeconfig)
+        : session(kubeconfig),
+          workers(session.loop, 1),
+          cache(session.loop, session.client, session.metrics, Log()),
+          discovery(session.client),
+          acting(session.client),
+          events(session.loop, session.client, Log(), "tests"),
+          turnstile(session.loop, 4),
+          platform{.loop = session.loop,
+                   .workers = workers,
+                   .client = session.client,
+                   .cache = cache,
+                   .discovery = discovery,
+                   .acting = acting,
+                   .events = events,
+                   .turnstile = turnstile,
+                   .metrics = session.metrics,
+                   .log = {}} {}
+
+    Session session;
+    io::Workers workers;
+    kube::Cache cache;
+    kube::Discovery discovery;
+    ActingRights acting;
+    EventRecorder events;
+    Turnstile turnstile;
+    Platform platform;
+  };
+
+  ControlPlane* cluster_ = nullptr;
+  std::string namespace_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<CustomResource> shell_;
+  std::vector<std::string> runs_;  // The version that each was given.
+  std::vector<std::string> forgotten_;
+};
+
+TEST_F(CustomResourceTest, RunsForASpecAndNotForItsOwnStatus) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  ASSERT_TRUE(wait(loop(), [&] { return runs_.size() == 1; }));
+
+  const Result<json::Value> written =
+      host_->session.run(shell.write_status(created, count(1), StatusOf::Spec, std::stop_token()));
+  ASSERT_TRUE(written.has_value()) << written.error().message();
+  ASSERT_TRUE(has_seen(*written));
+  const json::Value labelled =
+      merge("a", json::Object{{"metadata", json::Object{{"labels", json::Object{{"a", "b"}}}}}});
+  ASSERT_TRUE(has_seen(labelled));
+  merge("a", json::Object{{"spec", json::Object{{"size", 2}}}});
+
+  ASSERT_TRUE(wait(loop(), [&] { return runs_.size() == 2; }));
+  EXPECT_EQ(json::int_at(live("a"), {"status", "count"}), 1);
+}
+
+TEST_F(CustomResourceTest, KnowsTheAnswerToItsWriteBeforeTheWatchTells) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  ASSERT_TRUE(has_seen(created));
+
+  const Result<json::Value> written = host_->session.run(
+      shell.write_status(created, count(1), StatusOf::Version, std::stop_token()));
+
+  ASSERT_TRUE(written.has_value()) << written.error().message();
+  EXPECT_EQ(shell.newest(key("a"))->resource_version(), version_of(*written));
+}
+
+TEST_F(CustomResourceTest, WritesAStatusOverLabelsThatSomebodyTouched) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  merge("a", json::Object{{"metadata", json::Object{{"labels", json::Object{{"a", "b"}}}}}});
+
+  const Result<json::Value> written =
+      host_->session.run(shell.write_status(created, count(1), StatusOf::Spec, std::stop_token()));
+
+  ASSERT_TRUE(written.has_value()) << written.error().message();
+  EXPECT_EQ(json::int_at(*written, {"status", "count"}), 1);
+  EXPECT_EQ(kube::label_of(*written, "a"), "b");
+}
+
+TEST_F(CustomResourceTest, RefusesAStatusOfAnotherSpecAsConflictAndRunsForTheNewOne) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  ASSERT_TRUE(wait(loop(), [&] { return runs_.size() == 1; }));
+  const json::Value changed = merge("a", json::Object{{"spec", json::Object{{"size", 2}}}});
+
+  const Result<json::Value> written =
+      host_->session.run(shell.write_status(created, count(1), StatusOf::Spec, std::stop_token()));
+
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().kind(), ErrorKind::Conflict) << written.error().message();
+  EXPECT_EQ(shell.newest(key("a"))->resource_version(), version_of(changed));
+  EXPECT_TRUE(wait(loop(), [&] { return runs_.back() == version_of(changed); }));
+}
+
+TEST_F(CustomResourceTest, RefusesAStatusOfAnotherVersionAsConflict) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  merge("a", json::Object{{"metadata", json::Object{{"labels", json::Object{{"a", "b"}}}}}});
+
+  const Result<json::Value> written = host_->session.run(
+      shell.write_status(created, count(1), StatusOf::Version, std::stop_token()));
+
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().kind(), ErrorKind::Conflict) << written.error().message();
+}
+
+TEST_F(CustomResourceTest, TellsAStatusThatTheSchemaRefusesFromAConflict) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+
+  const Result<json::Value> written = host_->session.run(shell.write_status(
+      created, json::Object{{"count", "many"}}, StatusOf::Spec, std::stop_token()));
+
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().kind(), ErrorKind::InvalidInput) << written.error().message();
+}
+
+TEST_F(CustomResourceTest, HasNothingToSayOfAnObjectThatIsGone) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  ASSERT_TRUE(cluster_->kubectl({"delete", "-n", namespace_, "thing", "a"}).has_value());
+
+  const Result<json::Value> written =
+      host_->session.run(shell.write_status(created, count(1), StatusOf::Spec, std::stop_token()));
+
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().kind(), ErrorKind::Cancelled) << written.error().message();
+  EXPECT_TRUE(wait(loop(), [&] { return forgotten_ == std::vector<std::string>{"a"}; }));
+}
+
+TEST_F(CustomResourceTest, LetsAnObjectGoOnlyOnceItIsFinalized) {
+  int asked = 0;
+  start({.finalizer = std::string(kFinalizer),
+         .finalize = [&asked](kube::ObjectPtr, std::stop_token) -> CustomResource::OutcomeTask {
+           if (++asked == 1) co_return Outcome{.requeue_after = std::chrono::milliseconds(10)};
+           co_return Outcome{};
+         }});
+  create("a");
+  ASSERT_TRUE(wait(loop(), [&] { return !runs_.empty(); }));
+  EXPECT_TRUE(kube::has_finalizer(live("a"), kFinalizer)) << "a run before there was a finalizer";
+
+  ASSERT_TRUE(
+      cluster_->kubectl({"delete", "--wait=false", "-n", namespace_, "thing", "a"}).has_value());
+
+  ASSERT_TRUE(wait(loop(), [&] { return forgotten_ == std::vector<std::string>{"a"}; }));
+  EXPECT_EQ(asked, 2);
+  const Result<json::Value> after =
+      host_->session.run(host_->session.client.get(things(), key("a"), {}));
+  ASSERT_FALSE(after.has_value());
+  EXPECT_EQ(after.error().kind(), ErrorKind::NotFound);
+}
+
+TEST_F(CustomResourceTest, AnnouncesAStateOnceUntilItIsAnotherOne) {
+  CustomResource& shell = start({});
+  const json::Value created = create("a");
+  const auto events = [this] {
+    const kube::Resource kind{"", "v1", "events", "Event", true};
+    return host_->session.run(host_->session.client.list(kind, {.namespace_ = namespace_}, {}))
+        ->items.size();
+  };
+  const auto say = [&](const std::string& state) {
+    shell.announce(created, state,
+                   EventText{.reason = "Test", .message = fmt::format("it is {}", state)});
+  };
+
+  say("broken");
+  say("broken");
+  EXPECT_EQ(shell.announced(key("a")), "broken");
+  shell.announce(created, "", {});
+  EXPECT_EQ(shell.announced(key("a")), "");
+  say("worse");
+
+  finish(host_->events.stop());
+  EXPECT_EQ(events(), 2U);
+}
+
+}  // namespace
+}  // namespace hangar::reconcile
