@@ -33,6 +33,7 @@
 #include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
+#include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
 #include "wasm/engine.h"
 #include "workflows/workflow_controller.h"
@@ -131,6 +132,7 @@ struct Host::Parts {
   reconcile::EventRecorder events;
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
+  const reconcile::Platform platform;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
   workflows::WorkflowController workflows;
@@ -180,6 +182,17 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
+      platform{.loop = loop,
+               .workers = workers,
+               .client = client,
+               .cache = cache,
+               .discovery = discovery,
+               .acting = acting,
+               .events = events,
+               .turnstile = turnstile,
+               .metrics = metrics,
+               .log = log,
+               .concurrency = config.max_concurrent_reconciles},
       airways({.loop = loop,
                .workers = workers,
                .client = client,
@@ -195,42 +208,16 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .log = log,
                .host_version = std::string(kVersion),
                .namespace_ = lease_namespace(config, credentials->namespace_())}),
-      operators({.loop = loop,
-                 .client = client,
-                 .cache = cache,
+      operators({.platform = platform,
                  .gateway = operator_parts.gateway,
                  .modules = operator_parts.modules,
                  .runtime = operator_parts.runtime,
                  .snapshots = *operator_parts.snapshots,
-                 .acting = acting,
-                 .events = events,
-                 .turnstile = turnstile,
-                 .metrics = metrics,
                  .output = operator_parts.output,
-                 .log = log,
                  .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes}),
-      workflows({.loop = loop,
-                 .client = client,
-                 .cache = cache,
-                 .discovery = discovery,
-                 .modules = machine_parts.modules,
-                 .workers = workers,
-                 .store = *supply.store,
-                 .concurrency = config.max_concurrent_reconciles,
-                 .acting = acting,
-                 .events = events,
-                 .turnstile = turnstile,
-                 .metrics = metrics,
-                 .log = log}),
-      nodes({.loop = loop,
-             .client = client,
-             .cache = cache,
-             .events = events,
-             .turnstile = turnstile,
-             .metrics = metrics,
-             .log = log},
-            node_options(config, lease_namespace(config, credentials->namespace_()))),
+      workflows({.platform = platform, .modules = machine_parts.modules, .store = *supply.store}),
+      nodes(platform, node_options(config, lease_namespace(config, credentials->namespace_()))),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,

@@ -59,12 +59,12 @@ bool has_spec_of(const json::Value& present, const json::Value& wanted) {
 
 }  // namespace
 
-NodeController::NodeController(const Host& host, Options options)
-    : host_(host),
+NodeController::NodeController(const reconcile::Platform& platform, Options options)
+    : platform_(platform),
       options_(std::move(options)),
-      log_(host.log.named("nodes")),
-      controller_(host.loop, host.metrics, log_,
-                  {.name = "node", .concurrency = 8, .turnstile = &host_.turnstile},
+      log_(platform.log.named("nodes")),
+      controller_(platform.loop, platform.metrics, log_,
+                  {.name = "node", .concurrency = 8, .turnstile = &platform.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return reconcile(std::move(key), std::move(stop));
                   }) {}
@@ -75,16 +75,16 @@ void NodeController::start() {
   const std::string& namespace_ = options_.jobs.namespace_;
   const std::string ours = fmt::format("{}=true", kJobLabel);
   const auto synced = [this] { on_synced(); };
-  node_watch_ = host_.cache.subscribe(
+  node_watch_ = platform_.cache.subscribe(
       {.resource = node_resource()},
       {.on_delta = [this](const kube::Delta& delta) { on_node(delta); }, .on_synced = synced});
-  job_watch_ = host_.cache.subscribe(
+  job_watch_ = platform_.cache.subscribe(
       {.resource = job_resource(), .namespace_ = namespace_, .label_selector = ours},
       {.on_delta = [this](const kube::Delta& delta) { on_job(delta); }, .on_synced = synced});
-  pod_watch_ = host_.cache.subscribe(
+  pod_watch_ = platform_.cache.subscribe(
       {.resource = kube::pod_resource(), .namespace_ = namespace_, .label_selector = ours},
       {.on_delta = [this](const kube::Delta& delta) { on_pod(delta); }, .on_synced = synced});
-  class_watch_ = host_.cache.subscribe(
+  class_watch_ = platform_.cache.subscribe(
       {.resource = runtime_class_resource()},
       {.on_delta = [this](const kube::Delta&) { controller_.enqueue(runtime_classes_key()); },
        .on_synced = synced});
@@ -166,10 +166,10 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   json::Value manifest = record_manifest(next, options_.jobs.namespace_);
   const bool is_new = next.resource_version.empty();
   const Result<json::Value> answer =
-      is_new ? co_await host_.client.create(kube::config_map_resource(), std::move(manifest),
-                                            written_by_us(), stop)
-             : co_await host_.client.update(kube::config_map_resource(), std::move(manifest),
-                                            written_by_us(), stop);
+      is_new ? co_await platform_.client.create(kube::config_map_resource(), std::move(manifest),
+                                                written_by_us(), stop)
+             : co_await platform_.client.update(kube::config_map_resource(), std::move(manifest),
+                                                written_by_us(), stop);
   if (!answer) {
     // Whatever happened to it: what counts is what is stored.
     record_.reset();
@@ -195,7 +195,7 @@ void NodeController::adopt(Record stored) {
 }
 
 io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
-  const Result<json::Value> read = co_await host_.client.get(
+  const Result<json::Value> read = co_await platform_.client.get(
       kube::config_map_resource(),
       {.namespace_ = options_.jobs.namespace_, .name = std::string(kRecordName)}, std::move(stop));
   if (is_of_kind(read, ErrorKind::NotFound)) co_return Record{};
@@ -224,7 +224,7 @@ void NodeController::count_phases() {
   for (const auto& [name, node] : nodes_)
     ++counts.at(static_cast<std::size_t>(node.state.phase));
   for (const Phase phase : kPhases) {
-    host_.metrics
+    platform_.metrics
         .gauge("hangar_nodes", "Nodes by the phase of their provisioning.",
                {{"phase", std::string(name_of(phase))}})
         .set(counts.at(static_cast<std::size_t>(phase)));
@@ -294,9 +294,9 @@ NodeController::OutcomeTask NodeController::write(NodeView node, WriteState chan
         co_return Outcome{};
       }
     }
-    const Result<json::Value> answer =
-        co_await host_.client.patch(node_resource(), {.name = node.name}, kube::PatchType::Merge,
-                                    node_patch(node, change), written_by_us(), stop);
+    const Result<json::Value> answer = co_await platform_.client.patch(
+        node_resource(), {.name = node.name}, kube::PatchType::Merge, node_patch(node, change),
+        written_by_us(), stop);
     if (answer) break;
     if (answer.error().kind() == ErrorKind::NotFound) co_return Outcome{};
     if (answer.error().kind() != ErrorKind::Conflict || attempt == kWriteAttemptsMax) {
@@ -314,7 +314,7 @@ NodeController::OutcomeTask NodeController::write(NodeView node, WriteState chan
 io::Task<Result<std::optional<NodeView>>> NodeController::look_at(std::string name,
                                                                   std::stop_token stop) {
   const Result<json::Value> read =
-      co_await host_.client.get(node_resource(), {.name = name}, std::move(stop));
+      co_await platform_.client.get(node_resource(), {.name = name}, std::move(stop));
   if (is_of_kind(read, ErrorKind::NotFound)) co_return std::optional<NodeView>();
   if (!read) co_return std::unexpected(Error(read.error()).in("read the node"));
   co_return std::optional(node_view(*read));
@@ -332,7 +332,7 @@ NodeController::OutcomeTask NodeController::create_job(NodeView node, Action act
                                                        std::stop_token stop) {
   const std::optional<NodeView> live = HANGAR_CO_TRY(co_await still_as(node, stop));
   if (!live) co_return Outcome{};
-  const Result<json::Value> answer = co_await host_.client.create(
+  const Result<json::Value> answer = co_await platform_.client.create(
       job_resource(), job_manifest(node, action, options_.jobs), written_by_us(), stop);
   if (answer) {
     log_.info("job created", {{"node", node.name}, {"action", name_of(action)}});
@@ -353,7 +353,7 @@ NodeController::OutcomeTask NodeController::create_job(NodeView node, Action act
 NodeController::OutcomeTask NodeController::delete_job(NodeView node, DeleteJob job,
                                                        std::stop_token stop) {
   if (!HANGAR_CO_TRY(co_await still_as(std::move(node), stop))) co_return Outcome{};
-  const Result<json::Value> answer = co_await host_.client.remove(
+  const Result<json::Value> answer = co_await platform_.client.remove(
       job_resource(), {.namespace_ = options_.jobs.namespace_, .name = std::move(job.name)},
       {.propagation = kube::Propagation::Background, .uid = std::move(job.uid)}, std::move(stop));
   if (!answer && answer.error().kind() != ErrorKind::NotFound) {
@@ -364,7 +364,7 @@ NodeController::OutcomeTask NodeController::delete_job(NodeView node, DeleteJob 
 
 NodeController::OutcomeTask NodeController::set_condition(NodeView node, SetCondition condition,
                                                           std::stop_token stop) {
-  const Result<json::Value> answer = co_await host_.client.patch(
+  const Result<json::Value> answer = co_await platform_.client.patch(
       node_resource(), {.name = std::move(node.name)}, kube::PatchType::Strategic,
       condition_patch(condition, io::Loop::wall_now()), written_by_us("status"), std::move(stop));
   if (!answer && answer.error().kind() != ErrorKind::NotFound) {
@@ -376,7 +376,7 @@ NodeController::OutcomeTask NodeController::set_condition(NodeView node, SetCond
 // There is a Job of that name, and our watch has not shown it when we looked.
 NodeController::OutcomeTask NodeController::settle_name(NodeView node, Action action,
                                                         std::stop_token stop) {
-  const Result<json::Value> job = co_await host_.client.get(
+  const Result<json::Value> job = co_await platform_.client.get(
       job_resource(), {.namespace_ = options_.jobs.namespace_, .name = job_name(node.name, action)},
       stop);
   if (is_of_kind(job, ErrorKind::NotFound)) co_return Outcome{.requeue_after = Duration::zero()};
@@ -418,12 +418,12 @@ void NodeController::tell(const NodeView& before, const NodeState& after) {
   } else {
     return;
   }
-  host_.metrics
+  platform_.metrics
       .counter("hangar_node_actions_total", "Attempts to install and uninstall, by how they ended.",
                {{"action", std::string(name_of(action))}, {"result", std::string(result)}})
       .add();
   const kube::ObjectPtr object = node_watch_ ? node_watch_->get({.name = before.name}) : nullptr;
-  if (object) host_.events.record(object->to_value(), std::move(text));
+  if (object) platform_.events.record(object->to_value(), std::move(text));
 }
 
 // Runtime classes
@@ -454,14 +454,14 @@ NodeController::OutcomeTask NodeController::keep_runtime_classes(std::stop_token
       continue;
     }
     // The handler of a class cannot be changed. One that is still wanted is made anew.
-    const Result<json::Value> removed = co_await host_.client.remove(
+    const Result<json::Value> removed = co_await platform_.client.remove(
         runtime_class_resource(), object->key(), {.uid = std::string(object->uid())}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {
       co_return std::unexpected(removed.error());
     }
   }
   for (auto& [name, manifest] : wanted) {
-    const Result<json::Value> made = co_await host_.client.create(
+    const Result<json::Value> made = co_await platform_.client.create(
         runtime_class_resource(), std::move(manifest), written_by_us(), stop);
     if (!made && kube::reason_of(made.error()) != "AlreadyExists") {
       co_return std::unexpected(Error(made.error()).in(fmt::format("runtime class {}", name)));

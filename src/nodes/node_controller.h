@@ -22,8 +22,7 @@
 #include "nodes/node_view.h"
 #include "nodes/rollout.h"
 #include "reconcile/controller.h"
-#include "reconcile/event_recorder.h"
-#include "reconcile/turnstile.h"
+#include "reconcile/platform.h"
 
 #include <memory>
 #include <optional>
@@ -43,17 +42,7 @@ struct Options {
 
 class NodeController {
  public:
-  // What the host shares with every feature; outlives this.
-  struct Host {
-    io::Loop& loop;
-    const kube::Client& client;
-    kube::Cache& cache;
-    reconcile::EventRecorder& events;
-    reconcile::Turnstile& turnstile;
-    Metrics& metrics;
-    Log log;
-  };
-  NodeController(const Host& host, Options options);
+  NodeController(const reconcile::Platform& platform, Options options);
   NodeController(const NodeController&) = delete;
   NodeController& operator=(const NodeController&) = delete;
   ~NodeController();
@@ -98,7 +87,7 @@ class NodeController {
 
   [[nodiscard]] OutcomeTask keep_runtime_classes(std::stop_token stop);
 
-  const Host host_;
+  const reconcile::Platform& platform_;
   const Options options_;
   const Log log_;
   Nodes nodes_;

@@ -230,78 +230,76 @@ void put_figures(json::Value& status, const RunningOperator& running) {
 
 }  // namespace
 
-OperatorController::OperatorController(const Host& host)
-    : host_(host),
-      log_(host.log.named("operators")),
-      fleet_({.loop = host.loop,
-              .runtime = host.runtime,
-              .gateway = host.gateway,
-              .snapshots = host.snapshots,
-              .metrics = host.metrics,
-              .output = host.output,
+OperatorController::OperatorController(const Parts& parts)
+    : parts_(parts),
+      platform_(parts.platform),
+      log_(platform_.log.named("operators")),
+      fleet_({.loop = platform_.loop,
+              .runtime = parts.runtime,
+              .gateway = parts.gateway,
+              .snapshots = parts.snapshots,
+              .metrics = platform_.metrics,
+              .output = parts.output,
               .read_inputs =
                   [this](const Operator& spec, std::stop_token stop) {
-                    return read_inputs(host_.client, spec, std::move(stop));
+                    return read_inputs(platform_.client, spec, std::move(stop));
                   },
               .log = log_,
-              .memory_budget_bytes = host.memory_budget_bytes},
+              .memory_budget_bytes = parts.memory_budget_bytes},
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),
-      module_watches_(host.cache,
+      module_watches_(platform_.cache,
                       [this](const kube::ObjectKey& key) {
                         if (const auto found = memory_.find(key); found != memory_.end()) {
                           found->second.asking.forget();
                         }
-                        controller_.enqueue(key);
+                        operators_.enqueue(key);
                       }),
-      controller_(host.loop, host.metrics, log_,
-                  {.name = "operator", .concurrency = 4, .turnstile = &host_.turnstile},
-                  [this](kube::ObjectKey key, std::stop_token stop) {
-                    return reconcile(std::move(key), std::move(stop));
-                  }) {}
+      operators_(platform_,
+                 {.kind = operator_resource(),
+                  .name = "operator",
+                  .field_manager = std::string(kFieldManager),
+                  .log = log_,
+                  .concurrency = 4,
+                  .reconcile =
+                      [this](kube::ObjectPtr object, std::stop_token stop) {
+                        return reconcile(std::move(object), std::move(stop));
+                      },
+                  .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
+                  .on_synced = [this] { forget_output(); }}) {}
 
 OperatorController::~OperatorController() = default;
 
 void OperatorController::start() {
-  controller_.start();
-  subscription_ = host_.cache.subscribe(
-      {.resource = operator_resource()},
-      {.on_delta =
-           [this](const kube::Delta& delta) {
-             const bool is_status_only = delta.type == kube::Delta::Type::Modified &&
-                                         delta.object->generation() == delta.previous->generation();
-             if (!is_status_only) controller_.enqueue(delta.object->key());
-           },
-       .on_synced = [this] { forget_output(); }});
+  operators_.start();
 }
 
 // Of Operators that were deleted while no host looked.
 void OperatorController::forget_output() {
   std::vector<kube::ObjectKey> keys;
-  for (const kube::ObjectPtr& object : subscription_->list())
+  for (const kube::ObjectPtr& object : operators_.list())
     keys.push_back(object->key());
-  host_.output.remove_others(std::move(keys));
+  parts_.output.remove_others(std::move(keys));
 }
 
 io::Task<void> OperatorController::stop() {
-  subscription_.reset();
   module_watches_.clear();
-  co_await controller_.stop();
+  co_await operators_.stop();
   co_await fleet_.stop();
 }
 
-io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectKey key, std::stop_token stop) {
-  const kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
-  if (!object || object->is_being_deleted()) {
-    module_watches_.release(key);
-    host_.modules.supply().leave(key.to_string());
-    co_await fleet_.remove(key);
-    if (memory_.erase(key) > 0) host_.output.remove(key);
-    co_return Outcome{};
-  }
+io::Task<void> OperatorController::forget(kube::ObjectKey key) {
+  module_watches_.release(key);
+  parts_.modules.supply().leave(key.to_string());
+  co_await fleet_.remove(key);
+  if (memory_.erase(key) > 0) parts_.output.remove(key);
+}
+
+io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
+                                                        std::stop_token stop) {
   const json::Value manifest = object->to_value();
-  Memory& memory = memory_[key];
+  Memory& memory = memory_[object->key()];
   const Result<> established = co_await establish(manifest, memory, stop);
   if (!established && established.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(established.error());
@@ -336,7 +334,7 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   }
   if (memory.uid != spec.uid) {
     co_await fleet_.remove(spec.key);  // Another of the same name.
-    host_.output.begin({.key = spec.key, .uid = spec.uid});
+    parts_.output.begin({.key = spec.key, .uid = spec.uid});
   }
   memory.uid = spec.uid;
   memory.generation = spec.generation;
@@ -347,14 +345,14 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
 }
 
 void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory) {
-  host_.modules.supply().leave(key.to_string());
+  parts_.modules.supply().leave(key.to_string());
   memory.asking = {};
 }
 
 io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory& memory,
                                                     std::stop_token stop) {
   const Result<> may =
-      co_await host_.acting.check(spec.key.namespace_, spec.service_account, std::move(stop));
+      co_await platform_.acting.check(spec.key.namespace_, spec.service_account, std::move(stop));
   if (!may && may.error().reason() == reconcile::kNamespaceNotAllowed) {
     // What it was shown before is not for it any more; it begins anew once it may.
     module_watches_.release(spec.key);
@@ -370,12 +368,12 @@ io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory
 std::optional<OperatorModule> OperatorController::ask_for_module(const Operator& spec,
                                                                  Memory& memory) {
   const std::optional<modules::Supplied> supplied = memory.asking.ask(
-      host_.modules.supply(),
+      parts_.modules.supply(),
       {.requester = modules::Requester::in_namespace(spec.key.namespace_),
        .module = {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}},
       fmt::format("{}/{}", spec.uid, spec.generation),
       {.name = spec.key.to_string(),
-       .changed = [this, key = spec.key] { controller_.enqueue(key); }});
+       .changed = [this, key = spec.key] { operators_.enqueue(key); }});
   if (!supplied) return std::nullopt;
   return OperatorModules::module_of(*supplied);
 }
@@ -395,16 +393,15 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
       established ? memory.asking.error() : std::optional(established.error());
   const std::string problem = error ? error->message() : "";
   const std::string awaited = memory.asking.waits_for();
-  if (!problem.empty() && problem != memory.last_problem) {
-    host_.events.record(
-        manifest,
-        {.type = reconcile::EventType::Warning, .reason = "OperatorStalled", .message = problem});
+  std::optional<reconcile::EventText> event;
+  if (error) {
+    event = {
+        .type = reconcile::EventType::Warning, .reason = "OperatorStalled", .message = problem};
   }
-  memory.last_problem = problem;
+  operators_.announce(manifest, problem, std::move(event));
 
-  const json::Value* const present = json::find(manifest, {"status"});
-  json::Value status =
-      present != nullptr && present->is_object() ? *present : json::Value(json::Object{});
+  const json::Value before = reconcile::status_of(manifest);
+  json::Value status = before;
   const std::int64_t generation = json::int_at(manifest, {"metadata", "generation"});
   const WallTime now = io::Loop::wall_now();
   const RunningOperator* const running = fleet_.find(kube::key_of(manifest));
@@ -415,7 +412,7 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
     status.as_object()["phase"] = error ? "Failed" : "Pending";
   }
   status.as_object()["observedGeneration"] = generation;
-  status.as_object()["pod"] = host_.pod;
+  status.as_object()["pod"] = parts_.pod;
   Condition ready = running != nullptr
                         ? ready_of(*running)
                         : Condition{.status = ConditionStatus::False,
@@ -447,16 +444,9 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
                                                          : "the module: " + awaited,
                             .observed_generation = generation},
                            now);
-  if (present != nullptr && json::equal(status, *present)) co_return Result<>();
-  const Result<json::Value> answer = co_await host_.client.patch(
-      operator_resource(), kube::key_of(manifest), kube::PatchType::Json,
-      reconcile::status_patch(manifest, std::move(status)),
-      {.field_manager = std::string(kFieldManager), .subresource = "status"}, std::move(stop));
-  // InvalidInput: the generation moved on, and its event is under way.
-  if (!answer && answer.error().kind() != ErrorKind::NotFound &&
-      answer.error().kind() != ErrorKind::InvalidInput) {
-    co_return std::unexpected(Error(answer.error()).in("update the status"));
-  }
+  if (json::equal(status, before)) co_return Result<>();
+  HANGAR_CO_TRY(co_await operators_.write_status(manifest, std::move(status),
+                                                 reconcile::StatusOf::Spec, std::move(stop)));
   co_return Result<>();
 }
 
@@ -480,9 +470,9 @@ void OperatorController::on_change(const RunningOperator& changed) {
       (found->second.written != phase &&
        !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase)));
   if (is_news) {
-    controller_.enqueue(changed.key());
+    operators_.enqueue(changed.key());
   } else {
-    controller_.enqueue_after(changed.key(), status_interval());
+    operators_.enqueue_after(changed.key(), status_interval());
   }
 }
 
@@ -491,12 +481,13 @@ bool OperatorController::tell_sleep_problem(const RunningOperator& changed, Memo
   if (memory.has_sleep_problem == !problem.empty()) return false;
   memory.has_sleep_problem = !problem.empty();
   if (problem.empty()) {
-    record(changed, {.type = reconcile::EventType::Normal,
-                     .reason = "SleepsAgain",
-                     .message = "the guest could leave memory again"});
+    operators_.record(changed.key(), {.type = reconcile::EventType::Normal,
+                                      .reason = "SleepsAgain",
+                                      .message = "the guest could leave memory again"});
   } else {
-    record(changed,
-           {.type = reconcile::EventType::Warning, .reason = "StaysResident", .message = problem});
+    operators_.record(
+        changed.key(),
+        {.type = reconcile::EventType::Warning, .reason = "StaysResident", .message = problem});
   }
   return true;
 }
@@ -505,15 +496,9 @@ void OperatorController::on_failure(const RunningOperator& failed, const Error& 
   log_.warning("a guest failed", {{"namespace", failed.key().namespace_},
                                   {"name", failed.key().name},
                                   {"error", error.message()}});
-  record(
-      failed,
+  operators_.record(
+      failed.key(),
       {.type = reconcile::EventType::Warning, .reason = "GuestFailed", .message = error.message()});
-}
-
-void OperatorController::record(const RunningOperator& about, reconcile::EventText text) {
-  const kube::ObjectPtr object =
-      subscription_ ? subscription_->get(about.key()) : kube::ObjectPtr();
-  if (object) host_.events.record(object->to_value(), std::move(text));
 }
 
 }  // namespace hangar::operators

@@ -18,21 +18,17 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/cache/cache.h"
-#include "kube/client.h"
 #include "kube/object.h"
 #include "operators/fleet.h"
 #include "operators/module_watches.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
-#include "reconcile/acting_rights.h"
-#include "reconcile/controller.h"
-#include "reconcile/event_recorder.h"
+#include "reconcile/custom_resource.h"
+#include "reconcile/platform.h"
 #include "wasm/digest.h"
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -41,33 +37,25 @@ namespace hangar::operators {
 
 class OperatorController {
  public:
-  // What the host shares with every feature; outlives this.
-  struct Host {
-    io::Loop& loop;
-    const kube::Client& client;
-    kube::Cache& cache;
+  // Outlives this.
+  struct Parts {
+    const reconcile::Platform& platform;
     gateway::Gateway& gateway;
     OperatorModules& modules;
     const abi::kube_runtime::Runtime& runtime;
     wasm::SnapshotStore& snapshots;
-    reconcile::ActingRights& acting;
-    reconcile::EventRecorder& events;
-    reconcile::Turnstile& turnstile;
-    Metrics& metrics;
     OperatorLogWriter& output;
-    Log log;
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
   };
-  explicit OperatorController(const Host& host);
+  explicit OperatorController(const Parts& parts);
   OperatorController(const OperatorController&) = delete;
   OperatorController& operator=(const OperatorController&) = delete;
   ~OperatorController();
 
   void start();
   [[nodiscard]] io::Task<void> stop();
-  // The Operators are known: the first list is there.
-  [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
+  [[nodiscard]] bool is_synced() const { return operators_.is_synced(); }
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
 
@@ -78,14 +66,14 @@ class OperatorController {
     std::string uid;                     // The same.
     std::optional<wasm::Digest> module;  // The same.
     std::optional<Phase> written;        // By the last write of the status.
-    std::string last_problem;            // For which an Event was recorded.
     modules::Asking asking;              // For the module.
     bool has_sleep_problem = false;      // An Event said so.
     bool waits_for_memory = false;       // The status says so, or is about to.
   };
 
-  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr object,
                                                                std::stop_token stop);
+  [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   [[nodiscard]] io::Task<Result<>> establish(const json::Value& manifest, Memory& memory,
                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
@@ -103,16 +91,15 @@ class OperatorController {
   void on_failure(const RunningOperator& failed, const Error& error);
   // As an Event, once when it begins and once when it is over; whether it did either.
   bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
-  void record(const RunningOperator& about, reconcile::EventText text);
   [[nodiscard]] Duration status_interval() const;
 
-  const Host host_;
+  const Parts parts_;
+  const reconcile::Platform& platform_;
   const Log log_;
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
   ModuleWatches module_watches_;
-  reconcile::Controller controller_;
-  std::unique_ptr<kube::Cache::Subscription> subscription_;
+  reconcile::CustomResource operators_;
 };
 
 }  // namespace hangar::operators

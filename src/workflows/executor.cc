@@ -21,8 +21,6 @@ namespace {
 using Ended = Executor::Ended;
 using Failure = Decision::Failure;
 
-constexpr std::string_view kFieldManager = "hangar-workflows";
-
 Failure final_failure(std::string reason, std::string message) {
   return {.reason = std::move(reason), .message = std::move(message), .is_final = true};
 }

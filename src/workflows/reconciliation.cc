@@ -24,8 +24,6 @@ namespace hangar::workflows {
 
 namespace {
 
-constexpr std::string_view kFieldManager = "hangar-workflows";
-
 // In one reconcile: the others come in the next one, once these are off the object.
 constexpr std::size_t kSignalsPerReconcile = 64;
 
@@ -83,7 +81,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
   }
   if (!decision_.ledger().is_finished()) {
     const Result<> may =
-        co_await parts_.acting.check(key_.namespace_, workflow_.service_account, stop_);
+        co_await parts_.platform.acting.check(key_.namespace_, workflow_.service_account, stop_);
     if (!may && may.error().reason() != reconcile::kNamespaceNotAllowed) {
       co_return std::unexpected(may.error());
     }
@@ -137,9 +135,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
 
 // Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
 io::Task<Result<>> Reconciliation::say_only() {
-  const json::Value* const present = json::find(manifest_, {"status"});
-  const json::Value before =
-      present != nullptr && present->is_object() ? *present : json::Value(json::Object());
+  const json::Value before = reconcile::status_of(manifest_);
   json::Value status = before;
   put_conditions(status, decision_.ledger(), problem_,
                  json::int_at(manifest_, {"metadata", "generation"}), io::Loop::wall_now());
@@ -215,10 +211,10 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
 void Reconciliation::action_failed(const PendingAction& action, std::string_view why,
                                    WallTime now) {
   parts_.instruments.action_ended(action, "failed", now);
-  parts_.events.record(manifest_,
-                       {.type = reconcile::EventType::Warning,
-                        .reason = "ActionFailed",
-                        .message = fmt::format("{}#{}: {}", action.type, action.id, why)});
+  parts_.platform.events.record(manifest_,
+                                {.type = reconcile::EventType::Warning,
+                                 .reason = "ActionFailed",
+                                 .message = fmt::format("{}#{}: {}", action.type, action.id, why)});
 }
 
 void Reconciliation::skip_action() {
@@ -248,7 +244,7 @@ void Reconciliation::take_signals() {
       (void)decision_.on_signal(std::move(signal.id), *std::move(signal.event));
       continue;
     }
-    parts_.events.record(
+    parts_.platform.events.record(
         manifest_, {.type = reconcile::EventType::Warning,
                     .reason = "SignalRefused",
                     .message = fmt::format("the annotation {}{}: {}", kSignalPrefix, signal.id,
@@ -266,14 +262,14 @@ io::Task<Result<>> Reconciliation::remove_signals() {
   }
   if (taken.empty()) co_return Result<>();
   pass(CrashPoint::SignalsWritten);
-  Result<json::Value> answer = co_await parts_.client.patch(
+  Result<json::Value> answer = co_await parts_.platform.client.patch(
       workflow_resource(), key_, kube::PatchType::Merge, removal_of_signals(taken),
       {.field_manager = std::string(kFieldManager)}, stop_);
   if (!answer) {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
   manifest_ = *std::move(answer);
-  parts_.on_answer(manifest_);
+  parts_.shell.remember(manifest_);
   take_signals();
   co_return Result<>();
 }
@@ -310,18 +306,17 @@ io::Task<Result<>> Reconciliation::take_changes() {
 // The status ---------------------------------------------------------------------------------
 
 io::Task<Result<>> Reconciliation::write() {
-  const json::Value* const present = json::find(manifest_, {"status"});
-  json::Value status =
-      present != nullptr && present->is_object() ? *present : json::Value(json::Object());
+  const json::Value before = reconcile::status_of(manifest_);
+  json::Value status = before;
   if (decision_.ledger().has_begun()) put_ledger(status, decision_.ledger());
   put_conditions(status, decision_.ledger(), problem_, workflow_.generation, io::Loop::wall_now());
-  if (present != nullptr && json::equal(status, *present)) {
+  if (json::equal(status, before)) {
     decision_.on_written();
     co_return Result<>();
   }
-  const json::Value before = present == nullptr ? json::Value() : *present;
   if (!parts_.keeps_ledgers && decision_.ledger().has_begun()) {
-    const json::Value tried = HANGAR_CO_TRY(co_await patch_status(status, DryRun::Yes));
+    const json::Value tried =
+        HANGAR_CO_TRY(co_await parts_.shell.try_status(manifest_, status, stop_));
     if (!has_kept(tried)) co_return co_await refuse_schema(before);
     parts_.keeps_ledgers = true;
   }
@@ -349,40 +344,20 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
                   "the cluster's CustomResourceDefinition drops what a workflow has to remember: "
                   "apply deploy/crds/statefulworkflows.workflows.example.com.yaml, which has the "
                   "published fields and more. The workflow goes on then"};
-  json::Value status = before.is_object() ? std::move(before) : json::Value(json::Object());
+  json::Value status = std::move(before);
   put_conditions(status, Ledger(), problem_, workflow_.generation, io::Loop::wall_now());
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
   co_return fail(ErrorKind::Unavailable, problem_->message);
 }
 
 // Only over the very object that it was decided for.
-io::Task<Result<json::Value>> Reconciliation::patch_status(json::Value status, DryRun dry_run) {
-  json::Value patch = json::Array{
-      json::Object{{"op", "replace"},
-                   {"path", "/metadata/resourceVersion"},
-                   {"value", json::string_at(manifest_, {"metadata", "resourceVersion"})}},
-      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
-  Result<json::Value> answer = co_await parts_.client.patch(
-      workflow_resource(), key_, kube::PatchType::Json, std::move(patch),
-      {.field_manager = std::string(kFieldManager),
-       .dry_run = dry_run == DryRun::Yes,
-       .subresource = "status"},
-      stop_);
-  // It is gone: nobody is left to be told.
-  if (!answer && answer.error().kind() == ErrorKind::NotFound) {
-    co_return fail(ErrorKind::Cancelled, "the workflow is gone");
-  }
-  if (!answer) co_return std::unexpected(std::move(answer).error().in("write the status"));
-  co_return answer;
-}
-
 io::Task<Result<>> Reconciliation::send_status(json::Value status) {
   pass(CrashPoint::BeforeWrite);
-  Result<json::Value> answer = co_await patch_status(std::move(status), DryRun::No);
+  Result<json::Value> answer = co_await parts_.shell.write_status(
+      manifest_, std::move(status), reconcile::StatusOf::Version, stop_);
   pass(CrashPoint::AfterWrite);
   if (!answer) co_return std::unexpected(std::move(answer).error());
   manifest_ = *std::move(answer);
-  parts_.on_answer(manifest_);
   co_return Result<>();
 }
 
@@ -394,18 +369,19 @@ void Reconciliation::announce() {
         transition.from.empty()
             ? fmt::format("began in {}", transition.to)
             : fmt::format("{} -> {} on {}", transition.from, transition.to, transition.event);
-    parts_.events.record(manifest_, {.reason = "Transition", .message = message});
+    parts_.platform.events.record(manifest_, {.reason = "Transition", .message = message});
   }
   for (const std::string& type : decision_.take_ignored()) {
-    parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
-                                     .reason = "EventIgnored",
-                                     .message = fmt::format("{} means nothing in state {}", type,
-                                                            decision_.ledger().value)});
+    parts_.platform.events.record(
+        manifest_,
+        {.type = reconcile::EventType::Warning,
+         .reason = "EventIgnored",
+         .message = fmt::format("{} means nothing in state {}", type, decision_.ledger().value)});
   }
   if (problem_ && !problem_->is_waiting) {
-    parts_.events.record(manifest_, {.type = reconcile::EventType::Warning,
-                                     .reason = problem_->reason,
-                                     .message = problem_->message});
+    parts_.platform.events.record(manifest_, {.type = reconcile::EventType::Warning,
+                                              .reason = problem_->reason,
+                                              .message = problem_->message});
   }
 }
 

@@ -12,12 +12,11 @@
 #include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/client.h"
 #include "kube/object.h"
 #include "modules/supply.h"
-#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
-#include "reconcile/event_recorder.h"
+#include "reconcile/custom_resource.h"
+#include "reconcile/platform.h"
 #include "workflows/decision.h"
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
@@ -42,11 +41,10 @@ class Reconciliation {
  public:
   // All of it outlives this.
   struct Parts {
-    const kube::Client& client;
+    const reconcile::Platform& platform;
+    reconcile::CustomResource& shell;  // Of the workflows.
     MachineModules& modules;
     archive::ModuleArchive& archive;
-    reconcile::ActingRights& acting;
-    reconcile::EventRecorder& events;
     Watches& watches;
     Executor& executor;
     const Instruments& instruments;
@@ -57,8 +55,6 @@ class Reconciliation {
     // Since when the workflow asks for its module: what was looked up before may be old.
     Instant asked_since;
     std::function<void()> on_module;  // There is news of it.
-    // The workflow as the API server has it after a write of ours.
-    std::function<void(const json::Value& manifest)> on_answer;
     // It is not pinned to that module any more; that is written.
     std::function<void(const std::string& sha256)> on_unpinned;
   };
@@ -118,8 +114,6 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> remove_signals();
   [[nodiscard]] io::Task<Result<>> take_changes();
   [[nodiscard]] io::Task<Result<>> write();
-  enum class DryRun : std::uint8_t { No, Yes };
-  [[nodiscard]] io::Task<Result<json::Value>> patch_status(json::Value status, DryRun dry_run);
   // Whether the API server's answer to a write has all that was written.
   [[nodiscard]] bool has_kept(const json::Value& answer) const;
   [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);

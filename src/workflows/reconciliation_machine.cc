@@ -116,7 +116,7 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   // Better a workflow that depends on this host's cache, and its source, than none. Of what is too
   // large for an object that is known (docs/operating/workflows.md).
   if (kind != ErrorKind::LimitExceeded) {
-    parts_.events.record(
+    parts_.platform.events.record(
         manifest_, {.type = reconcile::EventType::Warning,
                     .reason = "ModuleNotKept",
                     .message = fmt::format("no copy of the module sha256:{} in this namespace: {}. "
@@ -311,7 +311,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   const auto refuse = [&](const std::string& why) {
     const std::string message =
         fmt::format("refused: {}. The workflow goes on with sha256:{}", why, ledger.sha256);
-    parts_.events.record(
+    parts_.platform.events.record(
         manifest_,
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});
     decision_.on_migrated({.request = request, .is_done = false, .message = message}, std::nullopt);
@@ -345,7 +345,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   HANGAR_CO_TRY(co_await keep_module(module.sha256));
   const std::string message = fmt::format("from sha256:{} to sha256:{} in state {}", ledger.sha256,
                                           module.sha256, ledger.value);
-  parts_.events.record(manifest_, {.reason = "Migrated", .message = message});
+  parts_.platform.events.record(manifest_, {.reason = "Migrated", .message = message});
   machine_ = module.machine;
   revision_ = {.sha256 = module.sha256, .resolved = module.resolved};
   if (ledger.sha256 != module.sha256) unpinned_ = ledger.sha256;

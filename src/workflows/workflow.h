@@ -19,6 +19,9 @@ namespace hangar::workflows {
 
 [[nodiscard]] kube::Resource workflow_resource();
 
+// What the host's writes for workflows are signed with.
+inline constexpr std::string_view kFieldManager = "hangar-workflows";
+
 // Annotations that people write. The value of a request is any text; another text is another
 // request.
 inline constexpr std::string_view kMigrateAnnotation = "workflows.example.com/migrate";

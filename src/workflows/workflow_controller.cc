@@ -1,6 +1,6 @@
 #include "workflows/workflow_controller.h"
 
-#include "base/log.h"
+#include "io/loop.h"
 #include "json/value.h"
 #include "reconcile/predicates.h"
 #include "workflows/reconciliation.h"
@@ -28,30 +28,39 @@ std::string digest_of(const kube::Object& workflow) {
 
 }  // namespace
 
-WorkflowController::WorkflowController(const Host& host)
-    : host_(host),
-      log_(host.log.named("workflows")),
-      instruments_(host.metrics),
-      watches_(host.cache,
+WorkflowController::WorkflowController(const Parts& parts)
+    : parts_(parts),
+      platform_(parts.platform),
+      log_(platform_.log.named("workflows")),
+      instruments_(platform_.metrics),
+      watches_(platform_.cache,
                [this](const kube::ObjectKey& workflow) {
                  asking_.erase(workflow);  // It may be its module that has changed.
-                 controller_.enqueue(workflow);
+                 workflows_.enqueue(workflow);
                }),
-      executor_(host.client, host.discovery, watches_),
+      executor_(platform_.client, platform_.discovery, watches_),
       random_(std::random_device()()),
-      archive_({.loop = host.loop,
-                .workers = host.workers,
-                .client = host.client,
-                .store = host.store,
+      archive_({.loop = platform_.loop,
+                .workers = platform_.workers,
+                .client = platform_.client,
+                .store = parts.store,
                 .format = machine_copies()}),
-      controller_(host.loop, host.metrics, log_,
-                  {.name = "statefulworkflow",
-                   .concurrency = host.concurrency,
-                   .turnstile = &host_.turnstile},
-                  [this](kube::ObjectKey key, std::stop_token stop) {
-                    return reconcile(std::move(key), std::move(stop));
-                  }),
-      tidier_(host.loop, host.metrics, log_, {.name = "statefulworkflow-modules"},
+      workflows_(platform_,
+                 {.kind = workflow_resource(),
+                  .name = "statefulworkflow",
+                  .field_manager = std::string(kFieldManager),
+                  .log = log_,
+                  .concurrency = platform_.concurrency,
+                  .reconcile =
+                      [this](kube::ObjectPtr workflow, std::stop_token stop) {
+                        return reconcile(std::move(workflow), std::move(stop));
+                      },
+                  .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
+                  // Signals are annotations.
+                  .predicate = [](const kube::Delta&) { return true; },
+                  .on_change = [this](const kube::Delta& delta) { on_change(delta); },
+                  .on_synced = [this] { tidier_.enqueue({}); }}),
+      tidier_(platform_.loop, platform_.metrics, log_, {.name = "statefulworkflow-modules"},
               [this](kube::ObjectKey copy, std::stop_token stop) {
                 return tidy(std::move(copy), std::move(stop));
               }) {}
@@ -59,25 +68,20 @@ WorkflowController::WorkflowController(const Host& host)
 WorkflowController::~WorkflowController() = default;
 
 void WorkflowController::start() {
-  host_.modules.use_archive(&archive_);
-  controller_.start();
+  parts_.modules.use_archive(&archive_);
   tidier_.start();
-  subscription_ =
-      host_.cache.subscribe({.resource = workflow_resource()},
-                            {.on_delta = [this](const kube::Delta& delta) { on_workflow(delta); },
-                             .on_synced = [this] { tidier_.enqueue({}); }});
+  workflows_.start();
 }
 
 io::Task<void> WorkflowController::stop() {
-  subscription_.reset();
-  co_await controller_.stop();
+  co_await workflows_.stop();
   co_await tidier_.stop();
   // What is under way there may still read it.
-  co_await host_.modules.supply().stop();
-  host_.modules.use_archive(nullptr);
+  co_await parts_.modules.supply().stop();
+  parts_.modules.use_archive(nullptr);
 }
 
-void WorkflowController::on_workflow(const kube::Delta& delta) {
+void WorkflowController::on_change(const kube::Delta& delta) {
   const kube::ObjectKey& key = delta.object->key();
   look_for_copies(key.namespace_);
   if (delta.type == kube::Delta::Type::Deleted) {
@@ -85,23 +89,7 @@ void WorkflowController::on_workflow(const kube::Delta& delta) {
       tidier_.enqueue({.namespace_ = key.namespace_, .name = std::move(sha256)});
     }
   }
-  if (const auto found = latest_.find(key); found != latest_.end()) {
-    const kube::Object& latest = *found->second;
-    const bool is_same_object = latest.uid() == delta.object->uid();
-    // The answer to our own write told this, or more, before.
-    if (is_same_object && delta.type == kube::Delta::Type::Modified &&
-        reconcile::is_older(delta.object->resource_version(), latest.resource_version())) {
-      return;
-    }
-    const bool is_ours = is_same_object && delta.type == kube::Delta::Type::Modified &&
-                         delta.object->resource_version() == latest.resource_version();
-    latest_.erase(found);
-    if (is_ours) return;
-  }
-  const bool is_same_spec = delta.type == kube::Delta::Type::Modified &&
-                            delta.object->generation() == delta.previous->generation();
-  if (!is_same_spec) asking_.erase(key);
-  controller_.enqueue(key);
+  if (reconcile::generation_changed(delta)) asking_.erase(key);
 }
 
 void WorkflowController::look_for_copies(const std::string& namespace_) {
@@ -110,49 +98,17 @@ void WorkflowController::look_for_copies(const std::string& namespace_) {
   }
 }
 
-kube::ObjectPtr WorkflowController::newest(const kube::ObjectKey& key) const {
-  kube::ObjectPtr cached = subscription_ ? subscription_->get(key) : nullptr;
-  const auto found = latest_.find(key);
-  if (cached && found != latest_.end() && cached->uid() == found->second->uid() &&
-      reconcile::is_older(cached->resource_version(), found->second->resource_version())) {
-    return found->second;
-  }
-  return cached;
-}
-
-void WorkflowController::remember(const kube::ObjectKey& key, const json::Value& answer) {
-  Result<kube::ObjectPtr> object = kube::Object::make(answer, workflow_resource().gvk());
-  if (!object) return;
-  const kube::ObjectPtr cached = subscription_ ? subscription_->get(key) : nullptr;
-  // The watch may be faster than the answer.
-  const bool is_known =
-      !cached || cached->uid() != (*object)->uid() ||
-      !reconcile::is_older(cached->resource_version(), (*object)->resource_version());
-  if (is_known) {
-    latest_.erase(key);
-  } else {
-    latest_[key] = *std::move(object);
-  }
-}
-
-io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectKey key,
+io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
                                                                    std::stop_token stop) {
-  const kube::ObjectPtr object = newest(key);
+  const kube::ObjectKey key = workflow->key();
   watches_.begin(key);
-  if (!object || object->is_being_deleted()) {
-    watches_.release(key);
-    leave_modules(key);
-    if (!object) latest_.erase(key);
-    co_return Outcome{};
-  }
   const auto asking = asking_.find(key);
   const Instant asked_since = asking == asking_.end() ? io::Loop::now() : asking->second;
   Reconciliation reconciliation(
-      {.client = host_.client,
-       .modules = host_.modules,
+      {.platform = platform_,
+       .shell = workflows_,
+       .modules = parts_.modules,
        .archive = archive_,
-       .acting = host_.acting,
-       .events = host_.events,
        .watches = watches_,
        .executor = executor_,
        .instruments = instruments_,
@@ -160,13 +116,12 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
        .log = log_,
        .keeps_ledgers = keeps_ledgers_,
        .asked_since = asked_since,
-       .on_module = [this, key] { controller_.enqueue(key); },
-       .on_answer = [this, &key](const json::Value& answer) { remember(key, answer); },
+       .on_module = [this, key] { workflows_.enqueue(key); },
        .on_unpinned =
            [this, &key](const std::string& sha256) {
              tidier_.enqueue({.namespace_ = key.namespace_, .name = sha256});
            }},
-      object->to_value(), std::move(stop));
+      workflow->to_value(), std::move(stop));
   Result<Outcome> outcome = co_await reconciliation.run();
   if (reconciliation.is_asking()) {
     asking_.insert_or_assign(key, asked_since);
@@ -177,19 +132,21 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectK
   co_return outcome;
 }
 
-void WorkflowController::leave_modules(const kube::ObjectKey& key) {
+io::Task<void> WorkflowController::forget(kube::ObjectKey key) {
+  watches_.begin(key);
+  watches_.release(key);
   asking_.erase(key);
   for (const std::string_view purpose : {"run", "migrate"})
-    host_.modules.supply().leave(fmt::format("{} {}", key.to_string(), purpose));
+    parts_.modules.supply().leave(fmt::format("{} {}", key.to_string(), purpose));
+  co_return;
 }
 
 bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const {
-  // The cache may still have a workflow as it was before the migration that makes us ask.
-  return std::ranges::any_of(subscription_->list(module.namespace_),
-                             [&](const kube::ObjectPtr& cached) {
-                               const kube::ObjectPtr workflow = newest(cached->key());
-                               return workflow && digest_of(*workflow) == module.sha256;
-                             });
+  // The newest: the cache may still have a workflow as it was before the migration that makes us
+  // ask.
+  return std::ranges::any_of(
+      workflows_.list(module.namespace_),
+      [&](const kube::ObjectPtr& workflow) { return digest_of(*workflow) == module.sha256; });
 }
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey copy,
@@ -208,7 +165,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
     // right there, too, there are no copies: a workflow that needs one says so.
     if (!copy.namespace_.empty()) co_return Outcome{};
     looked_in_.emplace();
-    for (const kube::ObjectPtr& workflow : subscription_->list())
+    for (const kube::ObjectPtr& workflow : workflows_.list())
       look_for_copies(workflow->key().namespace_);
     co_return Outcome{.requeue_after = kTidying};
   }
