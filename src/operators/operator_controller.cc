@@ -249,13 +249,15 @@ OperatorController::OperatorController(const Parts& parts)
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),
-      module_watches_(platform_.cache,
-                      [this](const kube::ObjectKey& key) {
-                        if (const auto found = memory_.find(key); found != memory_.end()) {
-                          found->second.asking.forget();
-                        }
-                        operators_.enqueue(key);
-                      }),
+      config_maps_(platform_.cache, {},
+                   {.on_object =
+                        [this](const reconcile::SingleObject&, const kube::Delta* delta,
+                               const std::vector<kube::ObjectKey>& holders) {
+                          // Where we may not watch, the regular look has to do.
+                          if (delta == nullptr) return;
+                          for (const kube::ObjectKey& key : holders)
+                            on_module_changed(key);
+                        }}),
       operators_(platform_,
                  {.kind = operator_resource(),
                   .name = "operator",
@@ -284,13 +286,13 @@ void OperatorController::forget_output() {
 }
 
 io::Task<void> OperatorController::stop() {
-  module_watches_.clear();
+  config_maps_.clear();
   co_await operators_.stop();
   co_await fleet_.stop();
 }
 
 io::Task<void> OperatorController::forget(kube::ObjectKey key) {
-  module_watches_.release(key);
+  config_maps_.release(key);
   parts_.modules.supply().leave(key.to_string());
   co_await fleet_.remove(key);
   if (memory_.erase(key) > 0) parts_.output.remove(key);
@@ -355,7 +357,7 @@ io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory
       co_await platform_.acting.check(spec.key.namespace_, spec.service_account, std::move(stop));
   if (!may && may.error().reason() == reconcile::kNamespaceNotAllowed) {
     // What it was shown before is not for it any more; it begins anew once it may.
-    module_watches_.release(spec.key);
+    config_maps_.release(spec.key);
     leave_module(spec.key, memory);
     co_await fleet_.remove(spec.key);
     memory.module = {};
@@ -378,12 +380,24 @@ std::optional<OperatorModule> OperatorController::ask_for_module(const Operator&
   return OperatorModules::module_of(*supplied);
 }
 
+// Also when it is first seen: the look that was begun before may have been at the one before.
+void OperatorController::on_module_changed(const kube::ObjectKey& key) {
+  if (const auto found = memory_.find(key); found != memory_.end()) found->second.asking.forget();
+  operators_.enqueue(key);
+}
+
 void OperatorController::follow_module(const Operator& spec) {
   const Result<modules::Reference> reference = modules::Reference::parse(spec.module);
   const auto* const source =
       reference ? std::get_if<modules::ConfigMapSource>(&reference->source()) : nullptr;
-  if (source == nullptr) return module_watches_.release(spec.key);
-  module_watches_.follow(spec.key, {.namespace_ = source->namespace_name, .name = source->name});
+  config_maps_.begin(spec.key);
+  if (source != nullptr) {
+    // Its metadata: a module is a megabyte, which the fetcher reads when it is needed.
+    config_maps_.hold(spec.key,
+                      {.resource = kube::config_map_resource(),
+                       .key = {.namespace_ = source->namespace_name, .name = source->name}});
+  }
+  config_maps_.end(spec.key);
 }
 
 io::Task<Result<>> OperatorController::write_status(const json::Value& manifest, Memory& memory,

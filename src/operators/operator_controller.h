@@ -20,10 +20,10 @@
 #include "json/value.h"
 #include "kube/object.h"
 #include "operators/fleet.h"
-#include "operators/module_watches.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
 #include "reconcile/custom_resource.h"
+#include "reconcile/dependents.h"
 #include "reconcile/platform.h"
 #include "wasm/digest.h"
 
@@ -87,6 +87,7 @@ class OperatorController {
   void leave_module(const kube::ObjectKey& key, Memory& memory);
   // Hears of it when the ConfigMap that the module is in changes.
   void follow_module(const Operator& spec);
+  void on_module_changed(const kube::ObjectKey& key);
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
   // As an Event, once when it begins and once when it is over; whether it did either.
@@ -98,7 +99,7 @@ class OperatorController {
   const Log log_;
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
-  ModuleWatches module_watches_;
+  reconcile::Dependents<kube::ObjectKey> config_maps_;  // Those with modules.
   reconcile::CustomResource operators_;
 };
 

@@ -244,7 +244,7 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
     const std::optional<json::Value>& live = clearing.live;
     is_ours = !live || is_owned(*live, task.owner);
     if (live && has_been_done(*live, task.owner, task.action.id)) {
-      (void)watches_.watch_made(place.resource);
+      (void)watches_.children(place.resource);
       Executor::Done already = done(task);
       already.seen = json::string_at(*live, {"metadata", "resourceVersion"});
       co_return already;
@@ -273,7 +273,7 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
       place.resource, std::move(document),
       {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop));
   pass(CrashPoint::EffectDone);
-  (void)watches_.watch_made(place.resource);
+  (void)watches_.children(place.resource);
   Executor::Done made = done(task);
   made.seen = json::string_at(answer, {"metadata", "resourceVersion"});
   co_return made;
@@ -365,17 +365,18 @@ io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, P
            resource.namespace_ == place.key.namespace_;
   });
   if (is_own) {
-    const Result<> synced = co_await watches_.watch_made(place.resource).wait_synced(stop);
+    const Result<> synced = co_await watches_.children(place.resource).wait_synced(stop);
     if (!synced && synced.error().kind() == ErrorKind::Cancelled) {
       co_return std::unexpected(synced.error());
     }
     const kube::ObjectPtr made =
-        synced ? watches_.watch_made(place.resource).get(place.key) : nullptr;
+        synced ? watches_.children(place.resource).get(place.key) : nullptr;
     if (made && is_owned(made->to_value(), task->owner)) {
-      co_return watches_.watch_made(place.resource).last_error();
+      co_return watches_.children(place.resource).last_error();
     }
   }
-  co_return watches_.watch_object(task->owner.key, place.resource, place.key);
+  co_return watches_.hold(task->owner.key, {.resource = place.resource, .key = place.key})
+      .last_error();
 }
 
 io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::stop_token stop) {

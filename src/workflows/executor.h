@@ -15,7 +15,7 @@
 #include "workflows/actions.h"
 #include "workflows/decision.h"
 #include "workflows/ledger.h"
-#include "workflows/watches.h"
+#include "workflows/workflow.h"
 
 #include <cstdint>
 #include <optional>

@@ -285,7 +285,7 @@ io::Task<Result<>> Reconciliation::take_changes() {
         kube::make_gvk(resource.api_version, resource.kind),
         {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
     if (!place) continue;  // Its kind is gone or cannot be asked for: there is nothing to tell.
-    const kube::Cache::Subscription& made = parts_.watches.watch_made(place->resource);
+    const kube::Cache::Subscription& made = parts_.watches.children(place->resource);
     if (!made.is_synced()) continue;  // It enqueues the workflow once it is.
     const kube::ObjectPtr live = made.get(place->key);
     json::Value event = json::Object{{"type", "K8S_RESOURCE_CHANGED"},

@@ -23,7 +23,6 @@
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
 #include "workflows/verdict.h"
-#include "workflows/watches.h"
 #include "workflows/workflow.h"
 
 #include <cstdint>

@@ -131,8 +131,8 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
 void Reconciliation::watch_config_maps() {
   for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map}) {
     if (!name) continue;
-    parts_.watches.watch_object(key_, kube::config_map_resource(),
-                                {.namespace_ = key_.namespace_, .name = *name});
+    parts_.watches.hold(key_, {.resource = kube::config_map_resource(),
+                               .key = {.namespace_ = key_.namespace_, .name = *name}});
   }
 }
 

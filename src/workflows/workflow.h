@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "reconcile/dependents.h"
 #include "workflows/machine_modules.h"
 
 #include <cstddef>
@@ -18,6 +19,9 @@
 namespace hangar::workflows {
 
 [[nodiscard]] kube::Resource workflow_resource();
+
+// What workflows wait for, and what they made: whom to look at when it changes.
+using Watches = reconcile::Dependents<kube::ObjectKey>;
 
 // What the host's writes for workflows are signed with.
 inline constexpr std::string_view kFieldManager = "hangar-workflows";

@@ -3,6 +3,7 @@
 #include "io/loop.h"
 #include "json/value.h"
 #include "reconcile/predicates.h"
+#include "workflows/actions.h"
 #include "workflows/reconciliation.h"
 
 #include <fmt/format.h>
@@ -26,6 +27,16 @@ std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
 }
 
+// The workflow whose action made it.
+std::optional<kube::ObjectKey> maker_of(const kube::Object& object) {
+  const json::Value value = object.to_value();
+  const std::string_view name = kube::annotation_of(value, kNameAnnotation);
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  return kube::ObjectKey{.namespace_ = std::string(name.substr(0, slash)),
+                         .name = std::string(name.substr(slash + 1))};
+}
+
 }  // namespace
 
 WorkflowController::WorkflowController(const Parts& parts)
@@ -33,11 +44,17 @@ WorkflowController::WorkflowController(const Parts& parts)
       platform_(parts.platform),
       log_(platform_.log.named("workflows")),
       instruments_(platform_.metrics),
-      watches_(platform_.cache,
-               [this](const kube::ObjectKey& workflow) {
-                 asking_.erase(workflow);  // It may be its module that has changed.
-                 workflows_.enqueue(workflow);
-               }),
+      watches_(platform_.cache, {.child_selector = std::string(kUidLabel)},
+               {.on_object =
+                    [this](const reconcile::SingleObject&, const kube::Delta*,
+                           const std::vector<kube::ObjectKey>& holders) {
+                      for (const kube::ObjectKey& workflow : holders)
+                        look_at(workflow);
+                    },
+                .on_child =
+                    [this](const kube::GroupKind&, const kube::Delta& delta) {
+                      if (const auto workflow = maker_of(*delta.object)) look_at(*workflow);
+                    }}),
       executor_(platform_.client, platform_.discovery, watches_),
       random_(std::random_device()()),
       archive_({.loop = platform_.loop,
@@ -79,6 +96,12 @@ io::Task<void> WorkflowController::stop() {
   // What is under way there may still read it.
   co_await parts_.modules.supply().stop();
   parts_.modules.use_archive(nullptr);
+}
+
+// It may be its module that has changed.
+void WorkflowController::look_at(const kube::ObjectKey& workflow) {
+  asking_.erase(workflow);
+  workflows_.enqueue(workflow);
 }
 
 void WorkflowController::on_change(const kube::Delta& delta) {
@@ -128,12 +151,11 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
   } else {
     asking_.erase(key);
   }
-  watches_.release(key);
+  watches_.end(key);
   co_return outcome;
 }
 
 io::Task<void> WorkflowController::forget(kube::ObjectKey key) {
-  watches_.begin(key);
   watches_.release(key);
   asking_.erase(key);
   for (const std::string_view purpose : {"run", "migrate"})

@@ -24,7 +24,7 @@
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
 #include "workflows/machine_modules.h"
-#include "workflows/watches.h"
+#include "workflows/workflow.h"
 
 #include <map>
 #include <optional>
@@ -54,6 +54,7 @@ class WorkflowController {
  private:
   using Outcome = reconcile::Outcome;
 
+  void look_at(const kube::ObjectKey& workflow);
   void on_change(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);

@@ -1,0 +1,178 @@
+// Which objects to look at again when something else in the cluster changes: what objects depend
+// on, be it a child that they made, an object that they looked up, or where their module is.
+//
+// Two kinds of watches, both shared by all holders:
+//   - a single object is watched alone, so that nobody else's Secrets end up in memory; it is for
+//   as long as somebody holds it, and its creation is seen too.
+//   - children of a kind are watched together, by the label that says whose they are. That watch
+//   stays.
+// They say that something happened: what may be seen of it is asked under the holder's own rights.
+// Loop thread only.
+#pragma once
+
+#include "base/result.h"
+#include "kube/cache/cache.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+
+#include <compare>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::reconcile {
+
+struct SingleObject {
+  kube::Resource resource;
+  kube::ObjectKey key;
+
+  auto operator<=>(const SingleObject&) const = default;
+};
+
+// `Holder` is what depends: a value with an order.
+template <class Holder>
+class Dependents {
+ public:
+  using Subscription = kube::Cache::Subscription;
+  struct Handlers {
+    // It changed, appeared or is gone; or it cannot be watched any more, and then `delta` is null.
+    // In a turn of the loop of its own. `holders` may let go of it meanwhile.
+    std::function<void(const SingleObject& object, const kube::Delta* delta,
+                       const std::vector<Holder>& holders)>
+        on_object;
+    // A child of some holder. Not called without a selector.
+    std::function<void(const kube::GroupKind& kind, const kube::Delta& delta)> on_child = {};
+  };
+  struct Options {
+    kube::Detail detail = kube::Detail::Metadata;  // Of single objects.
+    std::string child_selector = {};               // Of their labels.
+  };
+  // kube::Cache::subscribe(), or what stands in for it.
+  using Subscribe =
+      std::function<std::unique_ptr<Subscription>(kube::Scope scope, kube::Cache::Handlers)>;
+
+  Dependents(Subscribe subscribe, Options options, Handlers handlers)
+      : subscribe_(std::move(subscribe)),
+        options_(std::move(options)),
+        handlers_(std::move(handlers)) {}
+  Dependents(kube::Cache& cache, Options options, Handlers handlers)
+      : Dependents(
+            [&cache](kube::Scope scope, kube::Cache::Handlers of) {
+              return cache.subscribe(std::move(scope), std::move(of));
+            },
+            std::move(options), std::move(handlers)) {}
+  Dependents(const Dependents&) = delete;
+  Dependents& operator=(const Dependents&) = delete;
+
+  // From now on `holder` depends on it. Valid for as long as it does.
+  Subscription& hold(const Holder& holder, const SingleObject& object) {
+    held_[holder][object] = true;
+    Watched& watched = objects_[object];
+    watched.holders.insert(holder);
+    if (!watched.subscription) {
+      watched.subscription = subscribe_(
+          {.resource = object.resource,
+           .namespace_ = object.key.namespace_,
+           .field_selector = "metadata.name=" + object.key.name,
+           .detail = options_.detail},
+          {.on_delta = [this, object](const kube::Delta& delta) { tell(object, &delta); },
+           .on_failed = [this, object](const Error&) { on_failed(object); }});
+    }
+    watched.is_failing = watched.subscription->last_error().has_value();
+    return *watched.subscription;
+  }
+
+  // What `holder` does not hold again between the two is let go.
+  void begin(const Holder& holder) {
+    const auto found = held_.find(holder);
+    if (found == held_.end()) return;
+    for (auto& [object, is_wanted] : found->second)
+      is_wanted = false;
+  }
+  void end(const Holder& holder) {
+    keep(holder, [](const SingleObject&, bool is_wanted) { return is_wanted; });
+  }
+  // Lets go of all of it.
+  void release(const Holder& holder) {
+    keep(holder, [](const SingleObject&, bool) { return false; });
+  }
+  // Lets go of what `is_wanted(object, was_held_since_begin)` does not want.
+  template <class IsWanted>
+  void keep(const Holder& holder, IsWanted is_wanted) {
+    const auto found = held_.find(holder);
+    if (found == held_.end()) return;
+    std::erase_if(found->second, [&](const auto& held) {
+      if (is_wanted(held.first, held.second)) return false;
+      drop(holder, held.first);
+      return true;
+    });
+    if (found->second.empty()) held_.erase(found);
+  }
+  // Of every holder; watches of children end too.
+  void clear() {
+    held_.clear();
+    objects_.clear();
+    children_.clear();
+  }
+
+  // From now on, children of that kind are told. The first version of a kind that is asked for is
+  // watched. Valid until clear().
+  Subscription& children(const kube::Resource& resource) {
+    const kube::GroupKind kind = resource.gvk().group_kind();
+    auto& subscription = children_[kind];
+    if (!subscription) {
+      subscription = subscribe_({.resource = resource, .label_selector = options_.child_selector},
+                                {.on_delta = [this, kind](const kube::Delta& delta) {
+                                  handlers_.on_child(kind, delta);
+                                }});
+    }
+    return *subscription;
+  }
+  // Null while children of that kind are not watched.
+  [[nodiscard]] const Subscription* children(const kube::GroupKind& kind) const {
+    const auto found = children_.find(kind);
+    return found == children_.end() ? nullptr : found->second.get();
+  }
+
+  // Single objects that somebody holds.
+  [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
+
+ private:
+  struct Watched {
+    std::unique_ptr<Subscription> subscription;
+    std::set<Holder> holders;
+    bool is_failing = false;  // So the holders know.
+  };
+
+  void tell(const SingleObject& object, const kube::Delta* delta) {
+    const auto found = objects_.find(object);
+    if (found == objects_.end()) return;
+    const std::set<Holder>& holders = found->second.holders;
+    handlers_.on_object(object, delta, std::vector<Holder>(holders.begin(), holders.end()));
+  }
+  void on_failed(const SingleObject& object) {
+    const auto found = objects_.find(object);
+    // It fails again and again.
+    if (found == objects_.end() || std::exchange(found->second.is_failing, true)) return;
+    tell(object, nullptr);
+  }
+  void drop(const Holder& holder, const SingleObject& object) {
+    const auto found = objects_.find(object);
+    found->second.holders.erase(holder);
+    if (found->second.holders.empty()) objects_.erase(found);
+  }
+
+  const Subscribe subscribe_;
+  const Options options_;
+  const Handlers handlers_;
+  std::map<Holder, std::map<SingleObject, bool>> held_;  // Whether since begin().
+  std::map<SingleObject, Watched> objects_;              // Those of held_.
+  std::map<kube::GroupKind, std::unique_ptr<Subscription>> children_;
+};
+
+}  // namespace hangar::reconcile
