@@ -155,6 +155,17 @@ def gzip_bomb(path):
             file.write(bytes(1 << 20))
 
 
+@pytest.mark.parametrize("guest, says", [
+    ("kube_runtime_journal", "it seems to be a long-running controller: name it in an Operator"), ("machine_packed", "it seems to be a state machine")])
+def test_a_module_of_another_contract_is_called_what_it_seems_to_be(cluster, host, airway, unique, wat, guest, says):
+    manifest = airways.airway(f"{unique}s", unique.capitalize(), wat(guest))
+
+    airway(manifest, ready=False)
+
+    assert says in airway_error(cluster, manifest["metadata"]["name"], 120)
+    told(cluster, "Airway", manifest["metadata"]["name"], "default", says, manifest["metadata"]["name"])
+
+
 @pytest.mark.parametrize("fault", [not_wasm, empty, truncated_gzip, truncated_wasm, too_large, gzip_bomb], ids=lambda f: f.__name__)
 def test_what_is_no_module_is_refused(cluster, host, airway, unique, tmp_path, fault):
     path = tmp_path / "flight.wasm"

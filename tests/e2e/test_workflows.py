@@ -2,6 +2,7 @@
 import base64
 import gzip
 import json
+import pathlib
 import socket
 import time
 
@@ -653,6 +654,15 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
         cluster.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"workflows.example.com/migrate": "mended"}}}, namespace)
     reaches(cluster, namespace, "it", "mended")
     assert condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled")["status"] == "False"
+
+
+@pytest.mark.parametrize("guest, says", [
+    ("kube_runtime_journal", "it seems to be a long-running controller: name it in an Operator"), ("lookup", "it seems to be a flight: name it in an Airway")])
+def test_a_module_of_another_contract_is_called_what_it_seems_to_be(cluster, host, namespace, wat, guest, says):
+    workflows.module(cluster, namespace, "machine", binary=pathlib.Path(wat(guest)).read_bytes(), key="machine.wasm")
+    cluster.create(workflows.workflow("it", namespace, "machine"))
+
+    assert says in stalls(cluster, namespace, "it", "it seems to be", reason="ModuleInvalid")
 
 
 def test_a_module_that_no_server_gives_is_asked_for_again(cluster, host, namespace):
