@@ -19,7 +19,8 @@
 namespace hangar::airways {
 
 AirTrafficController::AirTrafficController(const Host& host)
-    : view_(host.cache, host.discovery, host.client,
+    : authorizer_(host.client),
+      view_(host.cache, host.discovery, host.client,
             {.on_child = [this](const ResourceRef& child, Change change,
                                 const kube::Object& object) { on_child(child, change, object); },
              .on_external = [this](const ResourceRef& resource,
@@ -35,6 +36,9 @@ AirTrafficController::AirTrafficController(const Host& host)
                 .runtime = host.runtime,
                 .concurrency = host.concurrency,
                 .custom_readiness = custom_readiness_,
+                .acting = host.acting,
+                .authorizer = authorizer_,
+                .acting_by_default = host.acting_by_default,
                 .events = host.events,
                 .turnstile = host.turnstile,
                 .metrics = host.metrics,

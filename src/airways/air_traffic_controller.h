@@ -4,6 +4,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "airways/acting.h"
 #include "airways/airway_controller.h"
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
@@ -13,6 +14,7 @@
 #include "airways/tracker.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "gateway/authorizer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -20,6 +22,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "modules/module_store.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 
@@ -42,6 +45,8 @@ class AirTrafficController {
     modules::ModuleStore& store;
     const abi::flight::Runtime& runtime;
     std::size_t concurrency = 1;  // Instances of one kind worked on at once.
+    reconcile::ActingRights& acting;
+    Acting acting_by_default = {};  // The host itself.
     reconcile::EventRecorder& events;
     reconcile::Turnstile& turnstile;
     Metrics& metrics;
@@ -65,6 +70,7 @@ class AirTrafficController {
 
   Tracker tracker_;
   CustomReadiness custom_readiness_;
+  gateway::Authorizer authorizer_;
   LiveView view_;
   Platform platform_;
   AirwayController airways_;

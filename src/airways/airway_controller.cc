@@ -1,5 +1,6 @@
 #include "airways/airway_controller.h"
 
+#include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/conditions.h"
 #include "airways/crd_template.h"
@@ -157,19 +158,22 @@ void AirwayController::start() {
   platform_.modules.use_archive(&archive_, platform_.namespace_);
   controller_.start();
   tidier_.start();
-  subscription_ = platform_.cache.subscribe({.resource = airway_resource()},
-                                            {.on_delta =
-                                                 [this](const kube::Delta& delta) {
-                                                   tidy_after(delta);
-                                                   const bool is_status_only =
-                                                       delta.type == kube::Delta::Type::Modified &&
-                                                       delta.object->generation() ==
-                                                           delta.previous->generation() &&
-                                                       !delta.object->is_being_deleted();
-                                                   if (!is_status_only)
-                                                     controller_.enqueue(delta.object->key());
-                                                 },
-                                             .on_synced = [this] { tidier_.enqueue({}); }});
+  const auto on_delta = [this](const kube::Delta& delta) {
+    tidy_after(delta);
+    if (!is_status_only(delta)) controller_.enqueue(delta.object->key());
+  };
+  subscription_ = platform_.cache.subscribe(
+      {.resource = airway_resource()},
+      {.on_delta = on_delta, .on_synced = [this] { tidier_.enqueue({}); }});
+}
+
+// An annotation moves no generation.
+bool AirwayController::is_status_only(const kube::Delta& delta) {
+  return delta.type == kube::Delta::Type::Modified &&
+         delta.object->generation() == delta.previous->generation() &&
+         !delta.object->is_being_deleted() &&
+         kube::annotation_of(delta.object->to_value(), kServiceAccountAnnotation) ==
+             kube::annotation_of(delta.previous->to_value(), kServiceAccountAnnotation);
 }
 
 io::Task<void> AirwayController::stop() {
@@ -261,6 +265,7 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
   if (const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name})) {
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
   }
+  HANGAR_CO_TRY(acting_of(work.value, platform_.acting_by_default));
   Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
   if (work.memory.uid != airway.uid) {
     work.memory.uid = airway.uid;
@@ -430,11 +435,16 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
 
 io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource& kind) {
   auto& instances = work.memory.instances;
-  if (instances && instances->kind() == kind) co_return;
+  const Result<Acting> acting = acting_of(work.value, platform_.acting_by_default);
+  if (instances && instances->kind() == kind) {
+    instances->act_as(acting);
+    co_return;
+  }
   co_await stop_instances(work.memory);
   instances = std::make_unique<InstanceController>(platform_, work.key.name, kind);
   by_kind_[kind.gvk().group_kind()] = instances.get();
   work.memory.bound.reset();
+  instances->act_as(acting);
   instances->start();
 }
 

@@ -91,6 +91,7 @@ class AirwayController {
   void put_flight(const Work& work, json::Value& status) const;
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
+  [[nodiscard]] static bool is_status_only(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
   [[nodiscard]] io::Task<Result<>> write_status(Work& work, const Verdict& verdict);
   [[nodiscard]] static Result<> remember(Work& work, json::Value answer);

@@ -50,6 +50,7 @@ struct Instance {
 
   bool flight_owned_ready = false;
   std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
+  std::string stuck;                     // Why it cannot be taken down; an Event said so.
   std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.
 };
 

@@ -1,5 +1,6 @@
 #include "airways/instance_controller.h"
 
+#include "airways/acting.h"
 #include "airways/instance.h"
 #include "airways/instance_work.h"
 #include "airways/plan.h"
@@ -12,6 +13,7 @@
 #include "kube/object.h"
 #include "reconcile/controller.h"
 
+#include <expected>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -50,6 +52,17 @@ io::Task<void> InstanceController::stop() {
 
 void InstanceController::bind(std::shared_ptr<const Binding> binding) {
   binding_ = std::move(binding);
+  for (const auto& [key, memory] : instances_) {
+    memory->evaluate = true;
+    controller_.enqueue(key);
+  }
+}
+
+void InstanceController::act_as(const Result<Acting>& acting) {
+  if (acting_ && (!acting || (*acting_ && **acting_ == *acting))) return;
+  const bool is_first = !acting_;
+  acting_ = acting;
+  if (is_first) return;
   for (const auto& [key, memory] : instances_) {
     memory->evaluate = true;
     controller_.enqueue(key);
@@ -132,6 +145,8 @@ io::Task<Result<Outcome>> InstanceController::reconcile(kube::ObjectKey key, std
        .kind = kind_,
        .memory = memory,
        .binding = binding_,
+       .acting = acting_ ? *acting_
+                         : fail(ErrorKind::Unavailable, "the Airway has not been looked at yet"),
        .cached = [this, &key] { return subscription_ ? subscription_->get(key) : nullptr; },
        .enqueue = [this, &key] { controller_.enqueue(key); }},
       *object, std::move(stop));

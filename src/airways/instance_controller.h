@@ -6,6 +6,7 @@
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
+#include "airways/acting.h"
 #include "airways/instance.h"
 #include "airways/instance_work.h"
 #include "airways/platform.h"
@@ -19,6 +20,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -39,6 +41,10 @@ class InstanceController {
   // From now on instances are evaluated like this; those that exist are evaluated again. Without a
   // binding, instances are only taken down when they are deleted.
   void bind(std::shared_ptr<const Binding> binding);
+
+  // Whose rights flights have from now on. An error about that counts only while nothing else is
+  // known: then nothing is done as anybody.
+  void act_as(const Result<Acting>& acting);
 
   [[nodiscard]] const kube::Resource& kind() const { return kind_; }
 
@@ -62,6 +68,7 @@ class InstanceController {
   const kube::Resource kind_;
   const Log log_;
   std::shared_ptr<const Binding> binding_;  // Null: none yet.
+  std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
   std::map<kube::ObjectKey, std::unique_ptr<Instance>> instances_;
   reconcile::Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;

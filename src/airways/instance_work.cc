@@ -96,7 +96,8 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       is_being_deleted_(object.is_being_deleted()),
       stop_(std::move(stop)),
       value_(object.to_value()),
-      release_(release_of(value_)) {}
+      release_(release_of(value_)),
+      client_(platform_.client) {}
 
 InstanceWork::~InstanceWork() = default;
 
@@ -187,7 +188,7 @@ Result<> InstanceWork::remember(json::Value answer) {
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
   const Airway& airway = subject_.binding->airway;
   // Before the finalizer: where there can be no history, nothing has to be taken down either.
-  HANGAR_CO_TRY(co_await load_history());
+  HANGAR_CO_TRY(co_await prepare());
   HANGAR_CO_TRY(co_await claim());
 
   warn_of_unsupported();
@@ -205,7 +206,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   std::optional<Error> error;
   if (!done) {
     memory_.waiting = Waiting::Nothing;
-    error = std::move(done).error();
+    error = account_ ? account_->advise(done.error()) : std::move(done).error();
     if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
@@ -227,13 +228,32 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   co_return outcome_until_drift(memory_, now, look_again_after_);
 }
 
+io::Task<Result<>> InstanceWork::choose_account() {
+  const Acting acting = HANGAR_CO_TRY(subject_.acting);
+  account_ = HANGAR_CO_TRY(account_for(acting, release_));
+  if (!account_) co_return Result<>();
+  client_ = platform_.client.as(account_->identity());
+  co_return co_await platform_.acting.check(account_->namespace_, account_->name, stop_);
+}
+
 io::Task<Result<>> InstanceWork::load_history() {
-  const Result<> loaded = co_await memory_.history->load(stop_);
-  if (!loaded && loaded.error().reason() == reconcile::kNamespaceNotAllowed) {
-    verdict_ = failed(loaded.error().message());
+  return memory_.history->load(stop_);
+}
+
+io::Task<Result<>> InstanceWork::prepare() {
+  Result<> ready = co_await choose_account();
+  const bool is_wrong = !ready && ready.error().kind() == ErrorKind::InvalidInput;
+  if (ready) ready = co_await load_history();
+  if (!ready && (is_wrong || ready.error().reason() == reconcile::kNamespaceNotAllowed)) {
+    verdict_ = failed(ready.error().message());
     std::ignore = co_await write_status(verdict_);  // For people only: it is tried again.
   }
-  co_return loaded;
+  if (!ready) memory_.evaluate = true;
+  co_return ready;
+}
+
+ReleaseWork InstanceWork::carrying(PruneOptions prune) {
+  return {platform_, client_, release_, memory_, prune, stop_};
 }
 
 // Runs the flight and carries out what it printed.
@@ -242,8 +262,8 @@ io::Task<Result<>> InstanceWork::release() {
   Stages stages = HANGAR_CO_TRY(co_await run_flight());
 
   const Source source{.url = airway.flight_url, .checksum = subject_.binding->module.sha1};
-  ReleaseWork carrying(platform_, release_, memory_, airway.prune, stop_);
-  HANGAR_CO_TRY(co_await carrying.prepare(stages));
+  ReleaseWork work = carrying(airway.prune);
+  HANGAR_CO_TRY(co_await work.prepare(stages));
   if (subject_.binding->is_first_use) {
     HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
   }
@@ -254,12 +274,12 @@ io::Task<Result<>> InstanceWork::release() {
   }
   platform_.tracker.releasing(release_.instance, refs);
 
-  Progress progress = HANGAR_CO_TRY(co_await carrying.apply(stages, source));
+  Progress progress = HANGAR_CO_TRY(co_await work.apply(stages, source));
   Duration patience = limits::kStageReadyMax;
   if (progress.done) {
     // An empty output is a revision too.
     HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
-    progress = HANGAR_CO_TRY(co_await carrying.prune(stages));
+    progress = HANGAR_CO_TRY(co_await work.prune(stages));
     patience = limits::kPruneMax;
   }
   if (progress.done) {
@@ -300,8 +320,13 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   if (airway.memory_mib_max > 0) {
     evaluation.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
   }
+  std::optional<LookupRights> rights;
+  if (account_) {
+    rights.emplace(
+        LookupRights{.authorizer = platform_.authorizer, .identity = account_->identity()});
+  }
   ReleaseLookups lookups(std::shared_ptr<const Airway>(subject_.binding, &airway), release_,
-                         platform_.view, platform_.tracker, stop_);
+                         platform_.view, platform_.tracker, std::move(rights), stop_);
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(
       platform_.runtime, std::move(code), std::move(evaluation), lookups, stop_);
   platform_.evaluations.add();
@@ -330,9 +355,8 @@ io::Task<Result<Output>> InstanceWork::parse(std::string text) {
 // What Ready is to say, when everything is applied.
 io::Task<Result<>> InstanceWork::settle() {
   if (memory_.waiting == Waiting::Release && verdict_) co_return Result<>();
-  const PruneOptions prune = subject_.binding->airway.prune;
-  ReleaseWork carrying(platform_, release_, memory_, prune, stop_);
-  const Readiness readiness = HANGAR_CO_TRY(co_await carrying.readiness());
+  ReleaseWork work = carrying(subject_.binding->airway.prune);
+  const Readiness readiness = HANGAR_CO_TRY(co_await work.readiness());
   switch (readiness.state) {
     case Readiness::State::Ready:
       memory_.waiting = Waiting::Nothing;
@@ -357,10 +381,37 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
     // For people only: what counts is below.
     std::ignore = co_await write_status(being_removed());
   }
+  Result<Outcome> outcome = co_await remove_release();
+  if (!outcome && outcome.error().kind() != ErrorKind::Cancelled &&
+      outcome.error().kind() != ErrorKind::Conflict) {
+    co_await say_stuck(account_ ? account_->advise(outcome.error()) : outcome.error());
+  } else if (outcome && outcome->requeue_after && !memory_.stuck.empty()) {
+    memory_.stuck.clear();
+    std::ignore = co_await write_status(being_removed());
+  }
+  co_return outcome;
+}
+
+io::Task<void> InstanceWork::say_stuck(Error error) {
+  Verdict verdict = being_removed();
+  verdict.message = fmt::format(
+      "what the flight has made cannot be removed: {}. It is tried again "
+      "from time to time",
+      error.message());
+  if (std::exchange(memory_.stuck, verdict.message) != verdict.message) {
+    platform_.events.record(value_, {.type = reconcile::EventType::Warning,
+                                     .reason = "RemovalFailed",
+                                     .message = verdict.message});
+  }
+  std::ignore = co_await write_status(std::move(verdict));  // For people only.
+}
+
+io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
-  const PruneOptions prune = subject_.binding ? subject_.binding->airway.prune : PruneOptions{};
-  ReleaseWork carrying(platform_, release_, memory_, prune, stop_);
-  const Progress progress = HANGAR_CO_TRY(co_await carrying.prune({}));
+  // Nothing was made: nobody has to be anybody for that.
+  if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_account());
+  ReleaseWork work = carrying(subject_.binding ? subject_.binding->airway.prune : PruneOptions{});
+  const Progress progress = HANGAR_CO_TRY(co_await work.prune({}));
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));
 

@@ -13,6 +13,7 @@
 // Loop thread only.
 #pragma once
 
+#include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/identity.h"
@@ -20,11 +21,13 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
 
@@ -55,6 +58,7 @@ class InstanceWork {
     const kube::Resource& kind;
     Instance& memory;
     std::shared_ptr<const Binding> binding;  // Null: it can only be taken down.
+    Result<Acting> acting;                   // An error: nobody knows as whom.
     // The instance as the cache has it now; null when it has none.
     std::function<kube::ObjectPtr()> cached;
     // Brings the instance back into the queue.
@@ -74,8 +78,12 @@ class InstanceWork {
   [[nodiscard]] bool has_news(const ResourceRef& ref) const;
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> carry_out();
-  // Says in the status when the host may not act in the instance's namespace.
+  // Becomes the service account that the flight acts as, if it does.
+  [[nodiscard]] io::Task<Result<>> choose_account();
   [[nodiscard]] io::Task<Result<>> load_history();
+  // Says in the status what keeps it from being evaluated at all.
+  [[nodiscard]] io::Task<Result<>> prepare();
+  [[nodiscard]] ReleaseWork carrying(PruneOptions prune);
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
   [[nodiscard]] io::Task<Result<>> release();
@@ -83,6 +91,9 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<Output>> parse(std::string text);
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();
+  // Why it cannot be taken down yet, for people.
+  [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
   [[nodiscard]] Result<> remember(json::Value answer);
   void announce(const Verdict& verdict);
@@ -96,6 +107,8 @@ class InstanceWork {
   const std::stop_token stop_;
   json::Value value_;  // The newest state; replaced by the answer to each of our writes.
   const Release release_;
+  std::optional<Account> account_;  // Nothing: the host itself.
+  kube::Client client_;             // As that.
 
   json::Value evaluated_;                // What the flight was given.
   std::optional<json::Value> identity_;  // Itself, if the flight printed that.

@@ -78,13 +78,18 @@ kube::ObjectPtr LiveView::child(const ResourceRef& ref) const {
 
 io::Task<Result<kube::ObjectPtr>> LiveView::read(kube::Resource resource, kube::ObjectKey key,
                                                  std::stop_token stop) {
+  return read_as(client_, std::move(resource), std::move(key), std::move(stop));
+}
+
+io::Task<Result<kube::ObjectPtr>> LiveView::read_as(kube::Client client, kube::Resource resource,
+                                                    kube::ObjectKey key, std::stop_token stop) {
   if (kube::ObjectPtr known = child(
           {.kind = group_kind_of(resource), .namespace_ = key.namespace_, .name = key.name})) {
     co_return known;
   }
   const kube::GroupVersionKind gvk = resource.gvk();
   Result<json::Value> live =
-      co_await client_.get(std::move(resource), std::move(key), std::move(stop));
+      co_await client.get(std::move(resource), std::move(key), std::move(stop));
   if (!live) {
     if (live.error().kind() == ErrorKind::NotFound) co_return kube::ObjectPtr();
     co_return std::unexpected(std::move(live).error());

@@ -56,6 +56,11 @@ class LiveView {
   // none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,
                                                        std::stop_token stop);
+  // The same with the rights of `client`, which may be another identity's.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read_as(kube::Client client,
+                                                          kube::Resource resource,
+                                                          kube::ObjectKey key,
+                                                          std::stop_token stop);
 
   // The object as its own watch shows it; null when there is none. `instance` holds the watch
   // until keep_external() or forget() lets go of it.

@@ -1,6 +1,7 @@
 #include "airways/lookups.h"
 
 #include "abi/flight/lookups.h"
+#include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/live_view.h"
 #include "airways/matcher.h"
@@ -12,8 +13,11 @@
 #include "json/value.h"
 #include "kube/object.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -53,12 +57,41 @@ LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
 }  // namespace
 
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release,
-                               LiveView& view, Tracker& tracker, std::stop_token stop)
+                               LiveView& view, Tracker& tracker, std::optional<LookupRights> rights,
+                               std::stop_token stop)
     : airway_(std::move(airway)),
       release_(release),
       view_(view),
       tracker_(tracker),
+      rights_(std::move(rights)),
       stop_(std::move(stop)) {}
+
+io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resource& resource,
+                                                             const ResourceRef& ref) {
+  if (!rights_) co_return std::nullopt;
+  const Result<bool> may = co_await rights_->authorizer.allows(rights_->identity,
+                                                               {.verb = "get",
+                                                                .group = resource.group,
+                                                                .version = resource.version,
+                                                                .resource = resource.plural,
+                                                                .namespace_ = ref.namespace_,
+                                                                .name = ref.name},
+                                                               stop_);
+  if (!may) {
+    co_return LookupAnswer{.state = LookupState::Error,
+                           .body = "authorise the lookup: " + may.error().message()};
+  }
+  if (*may) co_return std::nullopt;
+  // The API server's words.
+  co_return LookupAnswer{
+      .state = LookupState::Forbidden,
+      .body = fmt::format(
+          "{} \"{}\" is forbidden: User \"{}\" cannot get resource \"{}\" in API "
+          "group \"{}\"{}",
+          resource.plural, ref.name, rights_->identity.user, resource.plural, resource.group,
+          ref.namespace_.empty() ? std::string(" at the cluster scope")
+                                 : fmt::format(" in the namespace \"{}\"", ref.namespace_))};
+}
 
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (!airway_->cluster_access) co_return not_granted();
@@ -71,6 +104,9 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (resource->namespaced)
     ref.namespace_ = request.namespace_.empty() ? "default" : request.namespace_;
 
+  if (std::optional<LookupAnswer> refused = co_await refuse(*resource, ref)) {
+    co_return *std::move(refused);
+  }
   if (const kube::ObjectPtr child = view_.child(ref)) {
     if (owner_of(child->to_value()) == release_.owner()) {
       tracker_.looked_up(release_.instance, ref, LookupOutcome::Owned);

@@ -2,13 +2,17 @@
 #pragma once
 
 #include "abi/flight/lookups.h"
+#include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/live_view.h"
 #include "airways/ownership.h"
+#include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "io/task.h"
+#include "kube/object.h"
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -19,12 +23,15 @@ namespace hangar::airways {
 // the instance back when it changes.
 //
 // An object outside of the release that no matcher covers is never shown: the answer is Forbidden.
+// So it is for an object that the flight's service account may not get, before anything is known
+// of it.
 // Lives as long as the evaluation. Loop thread only.
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
-  // All of it outlives the evaluation; `airway` is immutable.
+  // All of it outlives the evaluation; `airway` is immutable. Without `rights` the flight is shown
+  // what the host may see.
   ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release, LiveView& view,
-                 Tracker& tracker, std::stop_token stop);
+                 Tracker& tracker, std::optional<LookupRights> rights, std::stop_token stop);
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
       abi::flight::LookupRequest request) override;
@@ -32,10 +39,15 @@ class ReleaseLookups final : public abi::flight::Lookups {
                                                                  std::string kind) override;
 
  private:
+  // Nothing: the flight may be shown the object.
+  [[nodiscard]] io::Task<std::optional<abi::flight::LookupAnswer>> refuse(
+      const kube::Resource& resource, const ResourceRef& ref);
+
   std::shared_ptr<const Airway> airway_;
   const Release& release_;
   LiveView& view_;
   Tracker& tracker_;
+  std::optional<LookupRights> rights_;
   std::stop_token stop_;
 };
 

@@ -2,17 +2,20 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "airways/acting.h"
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
 #include "airways/readiness.h"
 #include "airways/tracker.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "gateway/authorizer.h"
 #include "io/loop.h"
 #include "io/workers.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "modules/module_store.h"
+#include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 
@@ -35,6 +38,9 @@ struct Platform {
   // How many instances of one kind are worked on at once, at most.
   std::size_t concurrency = 1;
   const CustomReadiness& custom_readiness;  // Changes as its ConfigMaps do.
+  reconcile::ActingRights& acting;          // Whether we may act as a flight's service account.
+  gateway::Authorizer& authorizer;          // What it may be shown.
+  Acting acting_by_default;                 // Of Airways that name none.
   reconcile::EventRecorder& events;
   reconcile::Turnstile& turnstile;  // Shares the slots for reconciles between all kinds.
   Metrics& metrics;

@@ -49,9 +49,10 @@ bool is_new_document(ApplyNeed need) {
 
 }  // namespace
 
-ReleaseWork::ReleaseWork(const Platform& platform, const Release& release, Instance& memory,
-                         PruneOptions prune_options, std::stop_token stop)
+ReleaseWork::ReleaseWork(const Platform& platform, kube::Client client, const Release& release,
+                         Instance& memory, PruneOptions prune_options, std::stop_token stop)
     : platform_(platform),
+      client_(std::move(client)),
       release_(release),
       memory_(memory),
       prune_options_(prune_options),
@@ -140,7 +141,8 @@ io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
   const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
   HANGAR_CO_TRY(co_await platform_.view.watch_children(kind, stop_));
-  fact.live = HANGAR_CO_TRY(co_await platform_.view.read(std::move(kind), ref.key(), stop_));
+  fact.live =
+      HANGAR_CO_TRY(co_await platform_.view.read_as(client_, std::move(kind), ref.key(), stop_));
   co_return fact;
 }
 
@@ -150,7 +152,7 @@ io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, boo
   kube::ApplyOptions options{
       .field_manager = std::string(kFieldManager), .force = true, .dry_run = dry_run};
   Result<json::Value> answer =
-      co_await platform_.client.apply(std::move(kind), *resource, std::move(options), stop_);
+      co_await client_.apply(std::move(kind), *resource, std::move(options), stop_);
   if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
   co_return answer;
 }
@@ -224,9 +226,8 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
       co_return waiting;
     case PruneAction::Orphan: {
       if (const auto patch = orphan_patch(*value, release_)) {
-        HANGAR_CO_TRY(
-            co_await platform_.client.patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
-                                            {.field_manager = std::string(kFieldManager)}, stop_));
+        HANGAR_CO_TRY(co_await client_.patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
+                                             {.field_manager = std::string(kFieldManager)}, stop_));
       }
       memory_.pruned.insert(step.ref);
       co_return Progress{};
@@ -234,7 +235,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
     case PruneAction::Delete:
       break;
   }
-  const Result<json::Value> removed = co_await platform_.client.remove(
+  const Result<json::Value> removed = co_await client_.remove(
       *kind, step.ref.key(),
       {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/object.h"
 
 #include <cstddef>
@@ -35,8 +36,9 @@ struct Progress {
 // One attempt. Lives within one reconcile; everything it is given outlives it. Loop thread only.
 class ReleaseWork {
  public:
-  ReleaseWork(const Platform& platform, const Release& release, Instance& memory,
-              PruneOptions prune_options, std::stop_token stop);
+  // `client`: who it is carried out as.
+  ReleaseWork(const Platform& platform, kube::Client client, const Release& release,
+              Instance& memory, PruneOptions prune_options, std::stop_token stop);
 
   // Namespaces, owner marks and owner references for a flight's resources, and watches for their
   // kinds. Unavailable when a kind is not served (yet).
@@ -65,6 +67,7 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(ResourceRef ref);
 
   const Platform& platform_;
+  const kube::Client client_;
   const Release& release_;
   Instance& memory_;
   PruneOptions prune_options_;

@@ -206,6 +206,13 @@ std::vector<Setting> general_settings() {
          config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(split(text)));
          return {};
        }},
+      {.name = "airway-service-account",
+       .help = "whom flights act as whose Airway says nothing: a service account in the namespace "
+               "of each instance, or namespace/name (default: the host itself)",
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.airway_service_account = HANGAR_TRY(airways::parse_acting(text));
+         return {};
+       }},
       {.name = "module-recheck-interval",
        .help = "how often the source of a module is asked whether it serves another one; what does "
                "not change costs a short question (default 5m)",

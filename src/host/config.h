@@ -5,6 +5,7 @@
 // and its key in the file (logLevel) are all made from its name, so that none can be forgotten.
 #pragma once
 
+#include "airways/acting.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -68,6 +69,7 @@ struct Config {
   std::uint32_t guest_threads = 0;              // Zero: one a core.
   std::filesystem::path module_cache_dir = {};  // Empty: below the user's cache directory.
   std::string code_cache_key_file = {};         // Empty: the directory is this user's alone.
+  airways::Acting airway_service_account = {};  // Without a name: the host itself.
   Duration module_recheck_interval = modules::kRecheck;
   bool allow_file_modules = false;          // Modules may be files of this machine.
   std::uint64_t operator_memory_bytes = 0;  // Of all operators' guests; zero: no budget.

@@ -202,6 +202,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .store = *supply.store,
                .runtime = flights,
                .concurrency = config.max_concurrent_reconciles,
+               .acting = acting,
+               .acting_by_default = config.airway_service_account,
                .events = events,
                .turnstile = turnstile,
                .metrics = metrics,

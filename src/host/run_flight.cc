@@ -204,7 +204,7 @@ class Session {
       airway->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
     }
     return std::make_unique<airways::ReleaseLookups>(airway, release, cluster_->view,
-                                                     cluster_->tracker, stop_);
+                                                     cluster_->tracker, std::nullopt, stop_);
   }
 
   [[nodiscard]] io::Task<Result<>> prepare(airways::Stages& stages,

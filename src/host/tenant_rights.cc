@@ -139,7 +139,9 @@ json::Value tenant_role(const TenantRights& rights) {
            std::ranges::find(rights.features, feature) != rights.features.end();
   };
   json::Array rules;
-  if (has(Feature::Operators) || has(Feature::Workflows)) {
+  // Flights act as service accounts only where somebody names one.
+  const bool is_named = has(Feature::Airways) && !rights.service_accounts.empty();
+  if (has(Feature::Operators) || has(Feature::Workflows) || is_named) {
     add_acting(rules, rights);
   }
   // Modules, and that they change.

@@ -70,6 +70,17 @@ TEST(TenantRights, AFeatureThatIsOffGetsNothing) {
   EXPECT_THAT(verbs_on(role, "secrets"), ElementsAre("list", "create", "patch", "delete"));
 }
 
+TEST(TenantRights, FlightsActAsAccountsThatAreNamed) {
+  TenantRights rights = rights_of("team");
+  rights.features = {Feature::Airways};
+  rights.service_accounts = {"flights"};
+  const json::Value role = tenant_role(rights);
+
+  EXPECT_THAT(verbs_on(role, "serviceaccounts"), ElementsAre("impersonate:serviceaccount"));
+  const json::Value& acting = json::array_at(role, {"rules"})->front();
+  EXPECT_EQ(json::dump(*json::find(acting, {"resourceNames"})), R"(["flights"])");
+}
+
 TEST(TenantRights, OperatorsAloneMayNotListSecrets) {
   TenantRights rights = rights_of("team");
   rights.features = {Feature::Operators, Feature::Workflows};

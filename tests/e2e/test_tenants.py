@@ -84,7 +84,9 @@ def listed(host, namespace, name="one"):
     ({"tenants": [INSIDE], "features": {"operators": False}}, ["--features=airways,workflows,nodes"]),
     ({"tenants": [INSIDE], "features": {"workflows": False}}, ["--features=airways,operators,nodes"]),
     ({"tenants": [INSIDE], "features": {"operators": False, "workflows": False}}, ["--features=airways,nodes"]),
-], ids=["all", "named", "cluster reach", "no airways", "no operators", "no workflows", "airways only"])
+    ({"tenants": [{"namespace": INSIDE, "serviceAccounts": ["flights"]}], "features": {"operators": False, "workflows": False}},
+     ["--features=airways,nodes", "--service-account=flights"]),
+], ids=["all", "named", "cluster reach", "no airways", "no operators", "no workflows", "airways only", "airways with accounts"])
 def test_the_command_and_the_chart_give_the_same_rights(values, flags):
     chart = render(values)
     role, binding = yaml.safe_load_all(tenant("allow", INSIDE, "--dry-run=client", "-o", "yaml", *flags))

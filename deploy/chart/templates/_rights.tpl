@@ -33,7 +33,7 @@
 {{- /* The rules of one namespace, or of all. Given: root, serviceAccounts, constrained. */}}
 {{- define "hangar.tenantRules" -}}
 {{- $features := .root.Values.features }}
-{{- if or $features.operators $features.workflows }}
+{{- if or $features.operators $features.workflows (and $features.airways .serviceAccounts) }}
 # Act as service accounts, and only as those: no user and no group can be impersonated.
 {{- if .constrained }}
 - apiGroups: [authentication.k8s.io]

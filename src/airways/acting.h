@@ -1,0 +1,53 @@
+// With whose rights a flight's lookups are answered and its release is carried out.
+//
+// A service account that the Airway names, else the one that the host names for all Airways
+// (--airway-service-account), else the host itself, as the original has it. What the host keeps for
+// itself (the history, statuses, finalizers, the kind) it does as itself in any case.
+#pragma once
+
+#include "airways/ownership.h"
+#include "base/result.h"
+#include "gateway/authorizer.h"
+#include "json/value.h"
+#include "kube/client.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hangar::airways {
+
+// On an Airway: "name", of the namespace of each instance, or "namespace/name".
+inline constexpr std::string_view kServiceAccountAnnotation = "hangar.dev/service-account";
+
+struct Acting {
+  std::string namespace_;  // Empty: the instance's.
+  std::string name;        // Empty: the host itself.
+
+  bool operator==(const Acting&) const = default;
+};
+// InvalidInput says what would be right.
+[[nodiscard]] Result<Acting> parse_acting(std::string_view text);
+// `otherwise`: where the Airway says nothing.
+[[nodiscard]] Result<Acting> acting_of(const json::Value& airway, const Acting& otherwise);
+
+struct Account {
+  std::string namespace_;
+  std::string name;
+
+  bool operator==(const Account&) const = default;
+  [[nodiscard]] kube::Identity identity() const;
+  // What an error that it was refused with is told with.
+  [[nodiscard]] Error advise(const Error& denied) const;
+};
+// Nothing: the host itself. InvalidInput for an instance without a namespace where one is needed.
+[[nodiscard]] Result<std::optional<Account>> account_for(const Acting& acting,
+                                                         const Release& release);
+
+// What a flight may be shown is asked of the API server for an identity.
+struct LookupRights {
+  gateway::Authorizer& authorizer;
+  kube::Identity identity;
+};
+
+}  // namespace hangar::airways
