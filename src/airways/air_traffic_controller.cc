@@ -48,7 +48,9 @@ AirTrafficController::AirTrafficController(const Host& host)
                     latency_buckets()),
                 .log = host.log,
                 .host_version = host.host_version,
-                .namespace_ = host.namespace_},
+                .namespace_ = host.namespace_,
+                .output = host.output,
+                .pod = host.pod},
       airways_(platform_) {}
 
 AirTrafficController::~AirTrafficController() = default;

@@ -22,6 +22,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "modules/module_store.h"
+#include "output/log_writer.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
@@ -53,6 +54,8 @@ class AirTrafficController {
     Log log;
     std::string host_version;
     std::string namespace_;  // The host's own.
+    output::LogWriter& output;
+    std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
   };
   explicit AirTrafficController(const Host& host);
   AirTrafficController(const AirTrafficController&) = delete;

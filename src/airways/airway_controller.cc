@@ -162,9 +162,18 @@ void AirwayController::start() {
     tidy_after(delta);
     if (!is_status_only(delta)) controller_.enqueue(delta.object->key());
   };
-  subscription_ = platform_.cache.subscribe(
-      {.resource = airway_resource()},
-      {.on_delta = on_delta, .on_synced = [this] { tidier_.enqueue({}); }});
+  subscription_ =
+      platform_.cache.subscribe({.resource = airway_resource()},
+                                {.on_delta = on_delta, .on_synced = [this] { on_synced(); }});
+}
+
+// What is left of Airways that were deleted while no host looked goes.
+void AirwayController::on_synced() {
+  tidier_.enqueue({});
+  std::vector<std::string> names;
+  for (const kube::ObjectPtr& airway : subscription_->list())
+    names.push_back(airway->key().name);
+  platform_.output.remove_other_resources(std::move(names));
 }
 
 // An annotation moves no generation.
@@ -521,6 +530,7 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
       .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
   set_condition(status, condition, io::Loop::wall_now());
   put_flight(work, status);
+  if (!platform_.pod.empty()) status.as_object()["pod"] = platform_.pod;
   if (present != nullptr && json::equal(status, *present)) co_return Result<>();
   Result<json::Value> answer = co_await platform_.client.patch(
       airway_resource(), work.key, kube::PatchType::Json,

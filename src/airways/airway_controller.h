@@ -88,6 +88,7 @@ class AirwayController {
                                                           std::stop_token stop);
   [[nodiscard]] bool is_pinned(const std::string& sha256) const;
   void tidy_after(const kube::Delta& delta);
+  void on_synced();
   void put_flight(const Work& work, json::Value& status) const;
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);

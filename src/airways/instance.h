@@ -7,10 +7,12 @@
 #include "airways/resource_ref.h"
 #include "base/time.h"
 #include "kube/object.h"
+#include "output/printout.h"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,7 +52,8 @@ struct Instance {
 
   bool flight_owned_ready = false;
   std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
-  std::string stuck;                     // Why it cannot be taken down; an Event said so.
+  std::unique_ptr<output::Printout> printout;  // Null: as if its flight had never printed.
+  std::string stuck;                           // Why it cannot be taken down; an Event said so.
   std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.
 };
 

@@ -18,6 +18,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -42,7 +43,16 @@ InstanceController::~InstanceController() = default;
 void InstanceController::start() {
   controller_.start();
   subscription_ = platform_.cache.subscribe(
-      {.resource = kind_}, {.on_delta = [this](const kube::Delta& delta) { on_instance(delta); }});
+      {.resource = kind_}, {.on_delta = [this](const kube::Delta& delta) { on_instance(delta); },
+                            .on_synced = [this] { forget_output(); }});
+}
+
+// Of instances that were deleted while no host looked.
+void InstanceController::forget_output() {
+  std::vector<kube::ObjectKey> keys;
+  for (const kube::ObjectPtr& object : subscription_->list())
+    keys.push_back(object->key());
+  platform_.output.remove_others(std::move(keys), airway_name_);
 }
 
 io::Task<void> InstanceController::stop() {
@@ -157,6 +167,7 @@ void InstanceController::forget(const kube::ObjectKey& key) {
   const ResourceRef self = ref_of_key(key);
   platform_.tracker.forget(self);
   platform_.view.forget(self);
+  platform_.output.remove(key, airway_name_);
   instances_.erase(key);
 }
 

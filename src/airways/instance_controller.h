@@ -56,6 +56,7 @@ class InstanceController {
 
  private:
   void on_instance(const kube::Delta& delta);
+  void forget_output();
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key, const Instance& memory) const;
   [[nodiscard]] ResourceRef ref_of_key(const kube::ObjectKey& key) const;

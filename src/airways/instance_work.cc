@@ -25,6 +25,8 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "output/log_files.h"
+#include "output/printout.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
@@ -37,6 +39,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -56,6 +59,10 @@ using reconcile::Outcome;
 // Readiness that depends on something whose changes are not watched (EndpointSlices, custom rules)
 // is looked at again after this; yoke's own interval.
 constexpr std::chrono::seconds kReadinessRecheck{5};
+
+// What the flight of one instance may print on stderr a second over time; four times that, which is
+// all that one run may, at once.
+constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
 
 // Of what a flight printed; some 20 ms of YAML.
 constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
@@ -334,6 +341,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
     co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));
   }
   platform_.evaluation_cpu_seconds.observe(in_seconds(output->cpu_time));
+  keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
     // What it printed is not a release, but it may still say something about itself.
     if (Result<Output> parsed = co_await parse(std::move(output->stdout_bytes))) {
@@ -344,6 +352,24 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   Output parsed = HANGAR_CO_TRY(co_await parse(std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
+}
+
+// What a flight says on stderr is for `hangar logs`, whether or not it succeeds.
+void InstanceWork::keep_output(std::string_view printed) {
+  if (memory_.printout && memory_.printout->is_as_new()) memory_.printout.reset();
+  if (printed.empty()) return;
+  if (!memory_.printout) {
+    const output::LogFiles::Owner owner{
+        .key = key_,
+        .uid = std::string(json::string_at(value_, {"metadata", "uid"})),
+        .resource = std::string(subject_.airway_name)};
+    platform_.output.begin(owner);
+    memory_.printout = std::make_unique<output::Printout>(
+        output::Printout::Sinks{
+            .loop = platform_.loop, .files = platform_.output, .log = platform_.log},
+        owner, kOutputRateMax, "what a flight may print a second");
+  }
+  memory_.printout->keep(output::lines_of("stderr", printed), 0);
 }
 
 // YAML takes more than a second for each MiB. A small text is parsed sooner than handed over.

@@ -15,6 +15,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "modules/module_store.h"
+#include "output/log_writer.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
@@ -49,6 +50,8 @@ struct Platform {
   Log log;
   std::string host_version;  // HANGAR_VERSION of the flights.
   std::string namespace_;    // The host's own, for copies of pinned flights.
+  output::LogWriter& output;
+  std::string pod;  // Where to look for output. Empty: nowhere.
 };
 
 }  // namespace hangar::airways

@@ -12,8 +12,8 @@
 #include "host/host.h"
 #include "host/log.h"
 #include "host/node_fleet.h"
-#include "host/operator_logs.h"
-#include "host/operator_pod_logs.h"
+#include "host/output_logs.h"
+#include "host/pod_logs.h"
 #include "host/ready.h"
 #include "host/run_directory.h"
 #include "host/run_flight.h"
@@ -163,7 +163,11 @@ struct LogsFlags {
 };
 
 void add_logs_flags(CLI::App& command, LogsFlags& flags) {
-  command.add_option("NAME", flags.name, "the operator")->required();
+  command
+      .add_option("NAME", flags.name,
+                  "an operator; AIRWAY/NAME, such as backends.examples.com/test: an instance, with "
+                  "what its flight says on stderr; airway/AIRWAY: all of its instances")
+      ->required();
   command.add_option("-n,--namespace", flags.namespace_,
                      "its namespace (default: an operator of hangar run, else the kubeconfig's)");
   command.add_option("--tail", flags.tail, "only so many of the last lines");
@@ -173,10 +177,20 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  host::OperatorLogsOptions options{.namespace_ = flags.namespace_,
-                                    .name = flags.name,
-                                    .tail_lines = flags.tail,
-                                    .follow = flags.follow};
+  host::LogsOptions options{.namespace_ = flags.namespace_,
+                            .name = flags.name,
+                            .tail_lines = flags.tail,
+                            .follow = flags.follow};
+  if (const std::size_t slash = flags.name.find('/'); slash != std::string::npos) {
+    options.resource = flags.name.substr(0, slash);
+    options.name = flags.name.substr(slash + 1);
+    if (options.resource.empty() || options.name.empty() || options.name.contains('/')) {
+      return report(Error(ErrorKind::InvalidInput,
+                          "NAME: must be an operator, AIRWAY/NAME, or airway/AIRWAY"),
+                    kWrongUsage);
+    }
+    if (options.resource == "airway") options.resource = std::exchange(options.name, {});
+  }
   const auto print = [](std::string_view text) {
     fmt::print("{}", text);
     return std::fflush(stdout) == 0;
@@ -184,12 +198,12 @@ int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const auto is_elsewhere = [](const Result<>& ended) {
     return !ended && ended.error().kind() == ErrorKind::NotFound;
   };
-  Result<> ended = host::print_operator_logs(*config, options, print);
+  Result<> ended = host::print_output_logs(*config, options, print);
   if (is_elsewhere(ended) && options.namespace_.empty()) {
     Result<std::string> namespace_ = host::kubeconfig_namespace(*config);
     if (!namespace_) return report(ended.error(), kFailed);
     options.namespace_ = *std::move(namespace_);
-    ended = host::print_operator_logs(*config, options, print);
+    ended = host::print_output_logs(*config, options, print);
   }
   if (is_elsewhere(ended)) {
     const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);

@@ -12,6 +12,7 @@
 #include "host/module_supply.h"
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
+#include "host/output_logs.h"
 #include "host/startup_pages.h"
 #include "host/supervisor.h"
 #include "host/version.h"
@@ -30,6 +31,8 @@
 #include "nodes/node_controller.h"
 #include "operators/operator_controller.h"
 #include "ops/metrics_text.h"
+#include "output/log_files.h"
+#include "output/log_writer.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
@@ -127,6 +130,7 @@ struct Host::Parts {
   airways::FlightModules flight_modules;
   OperatorParts operator_parts;
   MachineParts machine_parts;
+  output::LogWriter output;
 
   reconcile::ActingRights acting;
   reconcile::EventRecorder events;
@@ -178,6 +182,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       operator_parts(std::move(opened.operators), config, loop, client, cache, discovery, supply,
                      operators::RunOnce::Refused, metrics, log),
       machine_parts(config, loop, workers, supply),
+      output(loop, output::LogFiles(log_directory(config)), log.named("output")),
       acting(client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
@@ -209,13 +214,15 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .metrics = metrics,
                .log = log,
                .host_version = std::string(kVersion),
-               .namespace_ = lease_namespace(config, credentials->namespace_())}),
+               .namespace_ = lease_namespace(config, credentials->namespace_()),
+               .output = output,
+               .pod = config.pod}),
       operators({.platform = platform,
                  .gateway = operator_parts.gateway,
                  .modules = operator_parts.modules,
                  .runtime = operator_parts.runtime,
                  .snapshots = *operator_parts.snapshots,
-                 .output = operator_parts.output,
+                 .output = output,
                  .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes}),
       workflows({.platform = platform, .modules = machine_parts.modules, .store = *supply.store}),
@@ -276,7 +283,7 @@ io::Task<void> Host::Parts::end_all() {
   co_await machine_parts.modules.supply().stop();
   // What their reconciles waited for, those included that were abandoned.
   co_await supply.code_cache.stop();
-  co_await operator_parts.output.flush();
+  co_await output.flush();
   co_await events.stop();
   cache.stop();
   // Only now: the next leader finds nobody at work.

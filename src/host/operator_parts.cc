@@ -1,5 +1,6 @@
 #include "host/operator_parts.h"
 
+#include "host/output_logs.h"
 #include "io/file.h"
 
 #include <utility>
@@ -15,12 +16,8 @@ std::filesystem::path snapshot_directory(const Config& config) {
 
 }  // namespace
 
-std::filesystem::path operator_log_directory(const Config& config) {
-  return config.module_cache_dir / "logs";
-}
-
 Result<OperatorFiles> OperatorFiles::open(const Config& config) {
-  HANGAR_TRY(io::make_private_directory(operator_log_directory(config)));
+  HANGAR_TRY(io::make_private_directory(log_directory(config)));
   HANGAR_TRY(io::make_private_directory(snapshot_directory(config)));
   OperatorFiles files;
   files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config)));
@@ -49,8 +46,6 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .run_once = run_once,
                .allow_list = modules::AllowList(config.module_allow_list),
                .log = log.named("modules"),
-               .recheck = config.module_recheck_interval}),
-      output(loop, operators::OperatorLogs(operator_log_directory(config)),
-             log.named("operators")) {}
+               .recheck = config.module_recheck_interval}) {}
 
 }  // namespace hangar::host

@@ -13,7 +13,6 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
-#include "operators/operator_log_writer.h"
 #include "operators/operator_modules.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -21,9 +20,6 @@
 #include <memory>
 
 namespace hangar::host {
-
-// Where the output of guests is kept.
-[[nodiscard]] std::filesystem::path operator_log_directory(const Config& config);
 
 // What is on disk, opened before any thread starts.
 struct OperatorFiles {
@@ -43,7 +39,6 @@ struct OperatorParts {
   abi::kube_runtime::Runtime runtime;
   gateway::Gateway gateway;
   operators::OperatorModules modules;
-  operators::OperatorLogWriter output;
 };
 
 }  // namespace hangar::host

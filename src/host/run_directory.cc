@@ -6,6 +6,7 @@
 #include "host/loop_watch.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
+#include "host/output_logs.h"
 #include "host/startup_pages.h"
 #include "http/address_policy.h"
 #include "http/client.h"
@@ -24,6 +25,8 @@
 #include "operators/operator_modules.h"
 #include "ops/endpoints.h"
 #include "ops/metrics_text.h"
+#include "output/log_files.h"
+#include "output/log_writer.h"
 
 #include <csignal>
 #include <memory>
@@ -68,12 +71,13 @@ class Session {
                 log.named("modules")),
         parts_(std::move(operator_files), config, loop_, client_, cache_, discovery_, supply_,
                operators::RunOnce::Allowed, metrics_, log),
+        output_(loop_, output::LogFiles(log_directory(config)), log.named("operators")),
         fleet_({.loop = loop_,
                 .runtime = parts_.runtime,
                 .gateway = parts_.gateway,
                 .snapshots = *parts_.snapshots,
                 .metrics = metrics_,
-                .output = parts_.output,
+                .output = output_,
                 .read_inputs = read_inputs,
                 .log = log,
                 .memory_budget_bytes = config.operator_memory_bytes},
@@ -126,7 +130,7 @@ class Session {
     co_await fleet_.stop();
     // The module that start() waits for.
     co_await supply_.code_cache.stop();
-    co_await parts_.output.flush();
+    co_await output_.flush();
     cache_.stop();
     co_await endpoints_.stop();
     loop_.stop();
@@ -144,6 +148,7 @@ class Session {
   kube::Cache cache_;
   ModuleSupply supply_;
   OperatorParts parts_;
+  output::LogWriter output_;
   operators::Fleet fleet_;
   LoopWatch loop_watch_;
   ops::Endpoints endpoints_;

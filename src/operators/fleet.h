@@ -48,7 +48,7 @@ class Fleet {
     gateway::Gateway& gateway;
     wasm::SnapshotStore& snapshots;
     Metrics& metrics;
-    OperatorLogWriter& output;
+    output::LogWriter& output;
     ReadInputs read_inputs;
     Log log;
     // Of the memory of all guests, those included that cannot sleep; zero: none.

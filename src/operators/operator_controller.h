@@ -44,7 +44,7 @@ class OperatorController {
     OperatorModules& modules;
     const abi::kube_runtime::Runtime& runtime;
     wasm::SnapshotStore& snapshots;
-    OperatorLogWriter& output;
+    output::LogWriter& output;
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
   };

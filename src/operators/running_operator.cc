@@ -399,50 +399,24 @@ void RunningOperator::rest() {
   series_.rest();
   calls_.shrink_to_fit();
   delays_.shrink_to_fit();
-  if (output_ && output_->allowance.is_as_new(io::Loop::now())) output_.reset();
+  if (output_ && output_->is_as_new()) output_.reset();
   if (work_ && work_->is_nothing()) work_.reset();
 }
 
 void RunningOperator::keep_output(const TurnOutcome& outcome) {
+  if (outcome.output.empty() && outcome.output_dropped_bytes == 0) return;
   if (!output_) {
-    if (outcome.output.empty() && outcome.output_dropped_bytes == 0) return;
-    output_ = std::make_unique<Output>(OutputAllowance(outline().spec.limits.log_bytes));
+    output_ = std::make_unique<output::Printout>(
+        output::Printout::Sinks{.loop = parts_.loop, .files = parts_.output, .log = parts_.log},
+        output::LogFiles::Owner{.key = key_, .uid = outline().spec.uid},
+        outline().spec.limits.log_bytes, "limits.logBytes");
   }
-  const Instant now = io::Loop::now();
-  const WallTime time = io::Loop::wall_now();
-  std::string text;
-  const auto keep = [&](const OperatorLogs::Line& line, std::string_view formatted) {
-    parts_.log.info("output", {{"namespace", key_.namespace_},
-                               {"name", key_.name},
-                               {"stream", std::string(line.stream)},
-                               {"text", std::string(line.text)}});
-    text += formatted;
-  };
+  std::vector<output::Printout::Line> lines;
   for (const kube_runtime::OutputLine& printed : outcome.output) {
     const bool is_error = printed.stream == kube_runtime::OutputStream::Stderr;
-    const OperatorLogs::Line line{
-        .time = time, .stream = is_error ? "stderr" : "stdout", .text = printed.text};
-    if (const std::string formatted = OperatorLogs::format(line);
-        output_->allowance.take(formatted.size(), now)) {
-      keep(line, formatted);
-    } else {
-      output_->allowance.drop(printed.text.size() + 1);
-    }
+    lines.push_back({.stream = is_error ? "stderr" : "stdout", .text = printed.text});
   }
-  output_->allowance.drop(outcome.output_dropped_bytes);
-  if (const std::optional<std::uint64_t> dropped = output_->allowance.tell_dropped(now)) {
-    const std::string told = fmt::format("[{} more bytes were dropped: limits.logBytes]", *dropped);
-    const OperatorLogs::Line line{.time = time, .stream = "stderr", .text = told};
-    keep(line, OperatorLogs::format(line));
-  }
-  // The guest may never print again.
-  if (output_->allowance.has_untold()) {
-    output_->timer = parts_.loop.after(std::chrono::seconds(1), [this] {
-      if (!is_stopped_) keep_output({});
-    });
-  }
-  if (text.empty()) return;
-  parts_.output.append({.key = key_, .uid = outline().spec.uid}, std::move(text));
+  output_->keep(lines, outcome.output_dropped_bytes);
 }
 
 void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {

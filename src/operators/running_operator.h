@@ -23,11 +23,11 @@
 #include "kube/object.h"
 #include "operators/life.h"
 #include "operators/operator.h"
-#include "operators/operator_log_writer.h"
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
-#include "operators/output_allowance.h"
 #include "operators/packed_operator.h"
+#include "output/log_writer.h"
+#include "output/printout.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <cstddef>
@@ -78,7 +78,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     gateway::Gateway& gateway;
     wasm::SnapshotStore& snapshots;
     OperatorMetrics& metrics;
-    OperatorLogWriter& output;
+    output::LogWriter& output;
     const ReadInputs& read_inputs;
     Log log;
     budget::FairSlots& starts;  // Of all operators that may be starting at once,
@@ -224,10 +224,6 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   // It is not in memory: what only one at work needs is not kept.
   void rest();
 
-  struct Output {
-    OutputAllowance allowance;
-    io::Loop::Timer timer;  // While there is something to tell about it.
-  };
   struct Delay {
     std::uint64_t id = 0;
     io::Loop::Timer timer;
@@ -251,8 +247,8 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   std::uint32_t plain_calls_ = 0;  // Of the calls, those that are no streams: answered soon.
   bool will_look_ = false;
   bool is_stopped_ = false;
-  std::optional<TokenBucket> requests_;  // Nothing: as many as it likes.
-  std::unique_ptr<Output> output_;       // Null: as if it had never printed.
+  std::optional<TokenBucket> requests_;       // Nothing: as many as it likes.
+  std::unique_ptr<output::Printout> output_;  // Null: as if it had never printed.
   std::unique_ptr<Work> work_;
 };
 

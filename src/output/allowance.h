@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <optional>
 
-namespace hangar::operators {
+namespace hangar::output {
 
-class OutputAllowance {
+class Allowance {
  public:
   // So much over time, and four times that at once.
-  explicit OutputAllowance(std::uint64_t bytes_per_second);
+  explicit Allowance(std::uint64_t bytes_per_second);
 
   // Whether a line is kept. `line_bytes` is what it takes as `hangar logs` prints it, so that a
   // flood of short lines is one too.
@@ -38,4 +38,4 @@ class OutputAllowance {
   std::uint64_t dropped_bytes_ = 0;
 };
 
-}  // namespace hangar::operators
+}  // namespace hangar::output

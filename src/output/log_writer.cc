@@ -1,4 +1,4 @@
-#include "operators/operator_log_writer.h"
+#include "output/log_writer.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -7,7 +7,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
-#include "operators/operator_log.h"
+#include "output/log_files.h"
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::operators {
+namespace hangar::output {
 
 namespace {
 
@@ -28,14 +28,14 @@ constexpr std::chrono::seconds kFlushMax{2};
 
 }  // namespace
 
-OperatorLogWriter::OperatorLogWriter(io::Loop& loop, OperatorLogs logs, Log log)
+LogWriter::LogWriter(io::Loop& loop, LogFiles logs, Log log)
     : loop_(loop), logs_(std::move(logs)), log_(std::move(log)), thread_(loop, 1) {}
 
-void OperatorLogWriter::begin(OperatorLogs::Owner owner) {
+void LogWriter::begin(LogFiles::Owner owner) {
   thread_.submit([this, owner = std::move(owner)] { logs_.begin(owner); });
 }
 
-void OperatorLogWriter::append(OperatorLogs::Owner owner, std::string text) {
+void LogWriter::append(LogFiles::Owner owner, std::string text) {
   const std::uint64_t bytes = text.size();
   if (waiting_bytes_ + bytes > kWaitingBytesMax) {
     if (dropped_bytes_ == 0) log_.warning("output is not kept: the disk does not keep up");
@@ -50,15 +50,24 @@ void OperatorLogWriter::append(OperatorLogs::Owner owner, std::string text) {
   });
 }
 
-void OperatorLogWriter::remove(kube::ObjectKey key) {
-  thread_.submit([this, key = std::move(key)] { logs_.remove(key); });
+void LogWriter::remove(kube::ObjectKey key, std::string resource) {
+  thread_.submit([this, key = std::move(key), resource = std::move(resource)] {
+    logs_.remove(key, resource);
+  });
 }
 
-void OperatorLogWriter::remove_others(std::vector<kube::ObjectKey> keys) {
-  thread_.submit([this, keys = std::move(keys)] { logs_.remove_others(keys); });
+void LogWriter::remove_others(std::vector<kube::ObjectKey> keys, std::string resource) {
+  thread_.submit([this, keys = std::move(keys), resource = std::move(resource)] {
+    logs_.remove_others(keys, resource);
+  });
 }
 
-io::Task<void> OperatorLogWriter::flush() {
+void LogWriter::remove_other_resources(std::vector<std::string> resources) {
+  thread_.submit(
+      [this, resources = std::move(resources)] { logs_.remove_other_resources(resources); });
+}
+
+io::Task<void> LogWriter::flush() {
   const io::OneShot<bool> done(loop_);
   thread_.submit([&loop = loop_, done = io::OneShot<bool>(done)]() mutable {
     // The last reference goes back, too: a OneShot is not for several threads.
@@ -70,11 +79,11 @@ io::Task<void> OperatorLogWriter::flush() {
   }
 }
 
-void OperatorLogWriter::on_appended(std::uint64_t bytes, const Result<>& written) {
+void LogWriter::on_appended(std::uint64_t bytes, const Result<>& written) {
   waiting_bytes_ -= bytes;
   if (!written) log_.warning("output is not kept", {{"error", written.error().message()}});
   if (dropped_bytes_ == 0 || waiting_bytes_ > 0) return;
   log_.warning("the disk keeps up again", {{"dropped_bytes", std::exchange(dropped_bytes_, 0)}});
 }
 
-}  // namespace hangar::operators
+}  // namespace hangar::output

@@ -1,4 +1,4 @@
-#include "operators/output_allowance.h"
+#include "output/allowance.h"
 
 #include "base/limits.h"
 
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace hangar::operators {
+namespace hangar::output {
 namespace {
 
 using std::chrono::milliseconds;
@@ -17,15 +17,15 @@ const Instant kStart = Instant() + seconds(1000);
 constexpr std::uint64_t kRate = 8 * limits::kKiB;
 constexpr std::uint64_t kLine = 100;
 
-TEST(OutputAllowance, KeepsOneWholeTurn) {
-  OutputAllowance allowance(kRate);
+TEST(Allowance, KeepsOneWholeTurn) {
+  Allowance allowance(kRate);
 
   for (std::uint64_t printed = 0; printed < kRate; printed += kLine)
     EXPECT_TRUE(allowance.take(kLine, kStart));
 }
 
-TEST(OutputAllowance, BoundsWhatManyTurnsPrint) {
-  OutputAllowance allowance(kRate);
+TEST(Allowance, BoundsWhatManyTurnsPrint) {
+  Allowance allowance(kRate);
 
   // Ten seconds of turns that each print as much as one turn may.
   std::uint64_t kept = 0;
@@ -39,16 +39,16 @@ TEST(OutputAllowance, BoundsWhatManyTurnsPrint) {
   EXPECT_GE(kept, 13 * kRate);
 }
 
-TEST(OutputAllowance, KeepsALineThatIsLongerThanTheBurstAndLetsItBePaidBack) {
-  OutputAllowance allowance(10);
+TEST(Allowance, KeepsALineThatIsLongerThanTheBurstAndLetsItBePaidBack) {
+  Allowance allowance(10);
 
   EXPECT_TRUE(allowance.take(100, kStart));
   EXPECT_FALSE(allowance.take(1, kStart + seconds(6)));
   EXPECT_TRUE(allowance.take(1, kStart + seconds(7)));
 }
 
-TEST(OutputAllowance, TellsAllThatWasDroppedOnceASecond) {
-  OutputAllowance allowance(kRate);
+TEST(Allowance, TellsAllThatWasDroppedOnceASecond) {
+  Allowance allowance(kRate);
   allowance.drop(5);
   EXPECT_EQ(allowance.tell_dropped(kStart), 5U);
   EXPECT_FALSE(allowance.has_untold());
@@ -61,4 +61,4 @@ TEST(OutputAllowance, TellsAllThatWasDroppedOnceASecond) {
 }
 
 }  // namespace
-}  // namespace hangar::operators
+}  // namespace hangar::output

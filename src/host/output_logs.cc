@@ -1,8 +1,10 @@
-#include "host/operator_logs.h"
+#include "host/output_logs.h"
 
-#include "host/operator_parts.h"
+#include "base/dns_name.h"
 #include "kube/object.h"
-#include "operators/operator_log.h"
+#include "output/log_files.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,17 +29,27 @@ std::string_view last_lines(std::string_view text, std::size_t count) {
 
 }  // namespace
 
-Result<> print_operator_logs(const Config& config, OperatorLogsOptions options,
-                             const std::function<bool(std::string_view)>& print) {
+std::filesystem::path log_directory(const Config& config) {
+  return config.module_cache_dir / "logs";
+}
+
+Result<> print_output_logs(const Config& config, LogsOptions options,
+                           const std::function<bool(std::string_view)>& print) {
   const Config resolved = HANGAR_TRY(resolve(config));
-  const operators::OperatorLogs logs(operator_log_directory(resolved));
+  const output::LogFiles logs(log_directory(resolved));
   const kube::ObjectKey key{.namespace_ = std::move(options.namespace_),
                             .name = std::move(options.name)};
   if (key.name.find('/') != std::string::npos || key.namespace_.find('/') != std::string::npos) {
     return fail(ErrorKind::InvalidInput, "a name has no slashes; the namespace goes to -n");
   }
+  if (!options.resource.empty() && !is_dns_subdomain(options.resource)) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is not the name of an Airway such as backends.examples.com",
+                            options.resource));
+  }
   const auto read = [&]() -> Result<std::string> {
-    Result<std::string> kept = logs.read(key);
+    Result<std::string> kept =
+        key.name.empty() ? logs.read_all(options.resource) : logs.read(key, options.resource);
     const bool is_silent = !kept && kept.error().kind() == ErrorKind::NotFound;
     return is_silent && options.is_known ? std::string() : std::move(kept);
   };
@@ -46,7 +58,7 @@ Result<> print_operator_logs(const Config& config, OperatorLogsOptions options,
   while (options.follow) {
     std::this_thread::sleep_for(kFollowInterval);
     std::string now = HANGAR_TRY(read());
-    const std::string added = operators::OperatorLogs::added(text, now);
+    const std::string added = output::LogFiles::added(text, now);
     if (!added.empty() && !print(added)) return {};
     text = std::move(now);
   }

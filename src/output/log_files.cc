@@ -1,4 +1,4 @@
-#include "operators/operator_log.h"
+#include "output/log_files.h"
 
 #include "base/limits.h"
 #include "io/file.h"
@@ -13,12 +13,17 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-namespace hangar::operators {
+namespace hangar::output {
 
 namespace {
 
@@ -46,9 +51,29 @@ class Descriptor {
   int number_;
 };
 
-// What begins a file.
-std::string header_of(std::string_view uid) {
-  return fmt::format("# {}\n", uid);
+// What begins a file. Its name may be cut, so that of a resource says whose it is.
+std::string header_of(const LogFiles::Owner& owner) {
+  if (owner.resource.empty()) return fmt::format("# {}\n", owner.uid);
+  return fmt::format("# {} {}\n", owner.uid, owner.key.to_string());
+}
+
+// "namespace/name" from such a header; empty when there is none.
+std::string_view owner_in(std::string_view text) {
+  if (!text.starts_with("# ")) return {};
+  const std::string_view header = text.substr(2, text.find('\n') - 2);
+  const std::size_t space = header.find(' ');
+  return space == std::string_view::npos ? std::string_view() : header.substr(space + 1);
+}
+
+kube::ObjectKey key_from(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {.namespace_ = {}, .name = std::string(text)};
+  return {.namespace_ = std::string(text.substr(0, slash)),
+          .name = std::string(text.substr(slash + 1))};
+}
+
+std::uint64_t bytes_max_of(const LogFiles::Owner& owner) {
+  return owner.resource.empty() ? limits::kOperatorLogBytesMax : kFlightLogBytesMax;
 }
 
 std::string_view without_header(std::string_view text) {
@@ -96,7 +121,7 @@ std::size_t continuations_after(unsigned char byte) {
 
 }  // namespace
 
-std::string OperatorLogs::format(const Line& line) {
+std::string LogFiles::format(const Line& line) {
   std::string text = fmt::format("{} {} ", to_rfc3339_micro(line.time), line.stream);
   std::size_t rest = 0;  // Of the bytes of one character, as its first one says.
   for (std::size_t i = 0; i < line.text.size(); ++i) {
@@ -119,27 +144,37 @@ std::string OperatorLogs::format(const Line& line) {
   return text;
 }
 
-std::filesystem::path OperatorLogs::path_of(const kube::ObjectKey& key) const {
-  return directory_ / file_name(key);
+// The name of a resource has no slash, and is not "..": it names a kind that was served, or comes
+// from a command line, where that is checked.
+std::filesystem::path LogFiles::directory_of(const std::string& resource) const {
+  return resource.empty() ? directory_ : directory_ / resource;
 }
 
-void OperatorLogs::begin(const Owner& owner) const {
-  const std::filesystem::path path = path_of(owner.key);
-  const std::string header = header_of(owner.uid);
+std::filesystem::path LogFiles::path_of(const kube::ObjectKey& key,
+                                        const std::string& resource) const {
+  return directory_of(resource) / file_name(key);
+}
+
+void LogFiles::begin(const Owner& owner) const {
+  const std::filesystem::path path = path_of(owner.key, owner.resource);
+  const std::string header = header_of(owner);
   for (const std::filesystem::path& file : {path, previous_of(path)}) {
     std::error_code ignored;
     if (!begins_with(file, header)) std::filesystem::remove(file, ignored);
   }
 }
 
-Result<> OperatorLogs::append(const Owner& owner, std::string_view printed) const {
-  const std::filesystem::path path = path_of(owner.key);
+Result<> LogFiles::append(const Owner& owner, std::string_view printed) const {
+  const std::filesystem::path path = path_of(owner.key, owner.resource);
+  if (!owner.resource.empty()) {
+    HANGAR_TRY(io::make_private_directory(directory_of(owner.resource)));
+  }
   const Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct ::stat status{};
   if (file.number() < 0 || ::fstat(file.number(), &status) != 0) return failed("open", path);
   const std::string begun =
-      status.st_size == 0 ? header_of(owner.uid) + std::string(printed) : std::string();
+      status.st_size == 0 ? header_of(owner) + std::string(printed) : std::string();
   std::string_view text = begun.empty() ? printed : begun;
   while (!text.empty()) {
     const ::ssize_t written = ::write(file.number(), text.data(), text.size());
@@ -148,18 +183,18 @@ Result<> OperatorLogs::append(const Owner& owner, std::string_view printed) cons
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   if (::fstat(file.number(), &status) == 0 &&
-      static_cast<std::uint64_t>(status.st_size) > limits::kOperatorLogBytesMax &&
+      static_cast<std::uint64_t>(status.st_size) > bytes_max_of(owner) &&
       ::rename(path.c_str(), previous_of(path).c_str()) != 0) {
     return failed("rename", path);
   }
   return {};
 }
 
-Result<std::string> OperatorLogs::read(const kube::ObjectKey& key) const {
-  // One turn's output is appended at once, whatever the bound: OutputAllowance's burst.
+Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string& resource) const {
+  // One turn's output is appended at once, whatever the bound: Allowance's burst.
   constexpr std::uint64_t kFileBytesMax =
       limits::kOperatorLogBytesMax + 8 * limits::kOperatorOutputBytesMax;
-  const std::filesystem::path path = path_of(key);
+  const std::filesystem::path path = path_of(key, resource);
   // A file that becomes the previous one between the two would be in neither.
   const std::filesystem::path previous = previous_of(path);
   Result<std::string> before;
@@ -179,7 +214,7 @@ Result<std::string> OperatorLogs::read(const kube::ObjectKey& key) const {
   return fmt::format("{}{}", without_header(before.value_or("")), without_header(now.value_or("")));
 }
 
-std::string OperatorLogs::added(std::string_view before, std::string_view now) {
+std::string LogFiles::added(std::string_view before, std::string_view now) {
   if (now.starts_with(before)) return std::string(now.substr(before.size()));
   // Lines leave at the beginning: from the last one that was seen, or else nothing is known.
   const std::size_t end = before.find_last_not_of('\n');
@@ -190,27 +225,83 @@ std::string OperatorLogs::added(std::string_view before, std::string_view now) {
   return fmt::format("[output was lost here: more came at once than is kept]\n{}", now);
 }
 
-void OperatorLogs::remove(const kube::ObjectKey& key) const {
-  const std::filesystem::path path = path_of(key);
+std::string LogFiles::named(std::string_view line, const kube::ObjectKey& key) {
+  const std::size_t space = std::min(line.find(' '), line.size());
+  return fmt::format("{} {}{}", line.substr(0, space), key.to_string(), line.substr(space));
+}
+
+Result<std::string> LogFiles::read_all(const std::string& resource) const {
+  constexpr std::uint64_t kHeaderBytesMax = 1024;
+  std::set<kube::ObjectKey> keys;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_of(resource), error)) {
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    std::string begin(kHeaderBytesMax, '\0');
+    const ::ssize_t size =
+        file.number() < 0 ? 0 : ::read(file.number(), begin.data(), begin.size());
+    begin.resize(static_cast<std::size_t>(std::max<::ssize_t>(size, 0)));
+    if (const std::string_view owner = owner_in(begin); !owner.empty())
+      keys.insert(key_from(owner));
+  }
+  if (keys.empty()) {
+    return fail(ErrorKind::NotFound,
+                fmt::format("no output of {} is kept in {}; its flights have printed nothing yet, "
+                            "or another host runs them",
+                            resource, directory_.string()));
+  }
+  // Times are of one length, and lines of the same time stay in their order.
+  std::multimap<std::string, std::string, std::less<>> lines;
+  for (const kube::ObjectKey& key : keys) {
+    const Result<std::string> text = read(key, resource);
+    std::string_view rest = text ? std::string_view(*text) : std::string_view();
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
+      lines.emplace(line.substr(0, line.find(' ')), named(line, key));
+      rest.remove_prefix(line.size());
+    }
+  }
+  std::string all;
+  for (const auto& [time, line] : lines)
+    all += line;
+  return all;
+}
+
+void LogFiles::remove(const kube::ObjectKey& key, const std::string& resource) const {
+  const std::filesystem::path path = path_of(key, resource);
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   std::filesystem::remove(previous_of(path), ignored);
 }
 
-void OperatorLogs::remove_others(std::span<const kube::ObjectKey> keys) const {
+void LogFiles::remove_other_resources(std::span<const std::string> resources) const {
+  std::vector<std::filesystem::path> others;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(ignored) && std::ranges::find(resources, name) == resources.end()) {
+      others.push_back(entry.path());
+    }
+  }
+  for (const std::filesystem::path& path : others)
+    std::filesystem::remove_all(path, ignored);
+}
+
+void LogFiles::remove_others(std::span<const kube::ObjectKey> keys,
+                             const std::string& resource) const {
   std::set<std::string> kept;
   for (const kube::ObjectKey& key : keys)
     kept.insert(file_name(key));
   std::vector<std::filesystem::path> others;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory_of(resource), ignored)) {
     std::string name = entry.path().filename().string();
     if (name.ends_with(".log.1")) name.resize(name.size() - 2);
-    const bool is_log = name.ends_with(".log") && !name.starts_with('_');
+    const bool is_of_run = resource.empty() && name.starts_with('_');
+    const bool is_log = name.ends_with(".log") && !is_of_run;
     if (is_log && !kept.contains(name)) others.push_back(entry.path());
   }
   for (const std::filesystem::path& path : others)
     std::filesystem::remove(path, ignored);
 }
 
-}  // namespace hangar::operators
+}  // namespace hangar::output

@@ -1,9 +1,9 @@
-#include "host/operator_pod_logs.h"
+#include "host/pod_logs.h"
 
+#include "airways/airway.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "host/cluster_session.h"
-#include "host/operator_parts.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -14,7 +14,7 @@
 #include "kube/object.h"
 #include "kube/urls.h"
 #include "operators/operator.h"
-#include "operators/operator_log.h"
+#include "output/log_files.h"
 
 #include <fmt/format.h>
 
@@ -44,38 +44,66 @@ struct HostLine {
   std::optional<std::string> output;  // As people read it; nothing when it is about something else.
 };
 
-std::optional<HostLine> read_line(std::string line, const kube::ObjectKey& key) {
+// Whose lines are wanted.
+struct Wanted {
+  std::string resource;  // Empty: an Operator.
+  kube::ObjectKey key;   // Without a name: all of the resource.
+
+  [[nodiscard]] std::string to_string() const {
+    if (resource.empty()) return key.to_string();
+    return key.name.empty() ? resource : fmt::format("{} {}", resource, key.to_string());
+  }
+  [[nodiscard]] bool is_meant(const json::Value& line) const {
+    const auto is = [&line](std::string_view field, std::string_view text) {
+      return json::string_at(line, {field}) == text;
+    };
+    if (!is("msg", "output") || !is("resource", resource)) return false;
+    if (key.name.empty()) return true;
+    // An instance may have no namespace, whatever the kubeconfig says.
+    return is("name", key.name) &&
+           (is("namespace", key.namespace_) || (!resource.empty() && is("namespace", "")));
+  }
+};
+
+std::optional<HostLine> read_line(std::string line, const Wanted& wanted) {
   const Result<json::Value> read = json::parse(line);
   const Result<WallTime> time =
       read ? parse_rfc3339(json::string_at(*read, {"ts"})) : Result<WallTime>(WallTime());
   if (!read || !time)
     return std::nullopt;  // Not ours: a runtime's, or the end of one that was cut.
   HostLine host_line{.text = std::move(line), .time = *time};
-  if (json::string_at(*read, {"msg"}) == "output" &&
-      json::string_at(*read, {"namespace"}) == key.namespace_ &&
-      json::string_at(*read, {"name"}) == key.name) {
-    host_line.output =
-        operators::OperatorLogs::format({.time = *time,
-                                         .stream = json::string_at(*read, {"stream"}),
-                                         .text = json::string_at(*read, {"text"})});
+  if (wanted.is_meant(*read)) {
+    host_line.output = output::LogFiles::format({.time = *time,
+                                                 .stream = json::string_at(*read, {"stream"}),
+                                                 .text = json::string_at(*read, {"text"})});
+    if (wanted.key.name.empty()) {
+      host_line.output = output::LogFiles::named(
+          *host_line.output, {.namespace_ = std::string(json::string_at(*read, {"namespace"})),
+                              .name = std::string(json::string_at(*read, {"name"}))});
+    }
   }
   return host_line;
 }
 
 class PodLogs {
  public:
-  PodLogs(const kube::Client& client, OperatorLogsOptions options,
+  PodLogs(const kube::Client& client, LogsOptions options,
           const std::function<bool(std::string_view)>& print)
       : client_(client),
-        key_{.namespace_ = std::move(options.namespace_), .name = std::move(options.name)},
+        wanted_{
+            .resource = std::move(options.resource),
+            .key = {.namespace_ = std::move(options.namespace_), .name = std::move(options.name)}},
         tail_lines_(options.tail_lines),
         follow_(options.follow),
         print_(print) {}
 
   // "namespace/name", or empty: no host says it. All of these refer to this.
-  [[nodiscard]] io::Task<Result<std::string>> pod_of_operator() {
-    const json::Value found = HANGAR_CO_TRY(
-        co_await client_.get(operators::operator_resource(), key_, stop_.get_token()));
+  [[nodiscard]] io::Task<Result<std::string>> pod_of_host() {
+    const bool is_operator = wanted_.resource.empty();
+    const json::Value found = HANGAR_CO_TRY(co_await client_.get(
+        is_operator ? operators::operator_resource() : airways::airway_resource(),
+        is_operator ? wanted_.key : kube::ObjectKey{.namespace_ = {}, .name = wanted_.resource},
+        stop_.get_token()));
     co_return std::string(json::string_at(found, {"status", "pod"}));
   }
 
@@ -88,7 +116,7 @@ class PodLogs {
       co_return fail(ErrorKind::NotFound,
                      fmt::format("the log of pod {} has nothing of a host; output of {} is there "
                                  "when the host logs JSON at level info",
-                                 pod.to_string(), key_.to_string()));
+                                 pod.to_string(), wanted_.to_string()));
     }
     tail_.clear();
     is_telling_ = true;
@@ -106,13 +134,13 @@ class PodLogs {
 
  private:
   io::Task<Result<kube::ObjectKey>> find_pod() {
-    const std::string pod = HANGAR_CO_TRY(co_await pod_of_operator());
+    const std::string pod = HANGAR_CO_TRY(co_await pod_of_host());
     const std::size_t slash = pod.find('/');
     if (slash == std::string_view::npos) {
       co_return fail(ErrorKind::NotFound,
                      fmt::format("no host says in which pod it runs {}: --pod tells it; on its own "
                                  "machine hangar logs needs no pod",
-                                 key_.to_string()));
+                                 wanted_.to_string()));
     }
     co_return kube::ObjectKey{.namespace_ = pod.substr(0, slash), .name = pod.substr(slash + 1)};
   }
@@ -159,7 +187,7 @@ class PodLogs {
   static std::unexpected<Error> enough() { return fail(ErrorKind::Cancelled, "nobody reads on"); }
 
   void take(std::string line) {
-    std::optional<HostLine> read = read_line(std::move(line), key_);
+    std::optional<HostLine> read = read_line(std::move(line), wanted_);
     if (!read) return;
     if (is_skipping_) {
       const bool is_last = read->text == last_->text;
@@ -178,7 +206,7 @@ class PodLogs {
   }
 
   const kube::Client& client_;
-  const kube::ObjectKey key_;
+  const Wanted wanted_;
   const std::optional<std::size_t> tail_lines_;
   const bool follow_;
   const std::function<bool(std::string_view)>& print_;
@@ -197,17 +225,17 @@ Result<std::string> kubeconfig_namespace(const Config& config) {
   return login.namespace_.empty() ? "default" : std::move(login.namespace_);
 }
 
-Result<> print_pod_logs(const Config& config, OperatorLogsOptions options,
+Result<> print_pod_logs(const Config& config, LogsOptions options,
                         const std::function<bool(std::string_view)>& print, const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
   kube::Login login = HANGAR_TRY(find_login(config));
   ClusterSession session(std::move(login), log);
   PodLogs logs(session.client, options, print);
-  const std::string pod = HANGAR_TRY(session.run(logs.pod_of_operator()));
+  const std::string pod = HANGAR_TRY(session.run(logs.pod_of_host()));
   // Where a host has been, and in its own pod, what it keeps is here.
-  if (pod == resolved.pod && std::filesystem::exists(operator_log_directory(resolved))) {
+  if (pod == resolved.pod && std::filesystem::exists(log_directory(resolved))) {
     options.is_known = true;
-    return print_operator_logs(config, std::move(options), print);
+    return print_output_logs(config, std::move(options), print);
   }
   return session.run(logs.run());
 }

@@ -1,11 +1,11 @@
-#include "operators/operator_log_writer.h"
+#include "output/log_writer.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "io/loop.h"
 #include "io/run.h"
 #include "io/task.h"
-#include "operators/operator_log.h"
+#include "output/log_files.h"
 #include "wasm/test_guests.h"
 
 #include <fcntl.h>
@@ -21,20 +21,20 @@
 #include <string>
 #include <thread>
 
-namespace hangar::operators {
+namespace hangar::output {
 namespace {
 
-io::Task<bool> flushed(OperatorLogWriter& writer) {
+io::Task<bool> flushed(LogWriter& writer) {
   co_await writer.flush();
   co_return true;
 }
 
-TEST(OperatorLogWriter, WritesInTheOrderOfTheCalls) {
+TEST(LogWriter, WritesInTheOrderOfTheCalls) {
   const wasm::TemporaryDirectory directory;
   io::Loop loop;
-  const OperatorLogs logs(directory.path());
-  OperatorLogWriter writer(loop, logs, Log());
-  const OperatorLogs::Owner owner{.key = {"ns", "it"}, .uid = "1"};
+  const LogFiles logs(directory.path());
+  LogWriter writer(loop, logs, Log());
+  const LogFiles::Owner owner{.key = {"ns", "it"}, .uid = "1"};
 
   writer.append(owner, "of another\n");
   writer.remove(owner.key);
@@ -47,11 +47,11 @@ TEST(OperatorLogWriter, WritesInTheOrderOfTheCalls) {
 }
 
 // A FIFO that nobody reads: who opens it waits.
-TEST(OperatorLogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
+TEST(LogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
   const wasm::TemporaryDirectory directory;
   io::Loop loop;
-  const OperatorLogs logs(directory.path());
-  const OperatorLogs::Owner owner{.key = {"ns", "it"}, .uid = "1"};
+  const LogFiles logs(directory.path());
+  const LogFiles::Owner owner{.key = {"ns", "it"}, .uid = "1"};
   ASSERT_TRUE(logs.append(owner, "x\n"));
   std::filesystem::path file;
   for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
@@ -60,7 +60,7 @@ TEST(OperatorLogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
   ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
   std::atomic<std::uint64_t> read_bytes = 0;
   {
-    auto writer = std::make_unique<OperatorLogWriter>(loop, logs, Log());
+    auto writer = std::make_unique<LogWriter>(loop, logs, Log());
 
     const std::string block(limits::kMiB, 'x');
     for (int count = 0; count < 100; ++count)
@@ -88,4 +88,4 @@ TEST(OperatorLogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
 }
 
 }  // namespace
-}  // namespace hangar::operators
+}  // namespace hangar::output

@@ -10,27 +10,28 @@
 #include "io/task.h"
 #include "io/workers.h"
 #include "kube/object.h"
-#include "operators/operator_log.h"
+#include "output/log_files.h"
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace hangar::operators {
+namespace hangar::output {
 
 // Loop thread.
-class OperatorLogWriter {
+class LogWriter {
  public:
-  OperatorLogWriter(io::Loop& loop, OperatorLogs logs, Log log);
-  OperatorLogWriter(const OperatorLogWriter&) = delete;
-  OperatorLogWriter& operator=(const OperatorLogWriter&) = delete;
+  LogWriter(io::Loop& loop, LogFiles logs, Log log);
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
 
-  // As those of OperatorLogs.
-  void begin(OperatorLogs::Owner owner);
-  void append(OperatorLogs::Owner owner, std::string text);
-  void remove(kube::ObjectKey key);
-  void remove_others(std::vector<kube::ObjectKey> keys);
+  // As those of LogFiles.
+  void begin(LogFiles::Owner owner);
+  void append(LogFiles::Owner owner, std::string text);
+  void remove(kube::ObjectKey key, std::string resource = {});
+  void remove_others(std::vector<kube::ObjectKey> keys, std::string resource = {});
+  void remove_other_resources(std::vector<std::string> resources);
 
   // Waits until everything is written, for some seconds at most.
   [[nodiscard]] io::Task<void> flush();
@@ -39,11 +40,11 @@ class OperatorLogWriter {
   void on_appended(std::uint64_t bytes, const Result<>& written);
 
   io::Loop& loop_;
-  const OperatorLogs logs_;
+  const LogFiles logs_;
   const Log log_;
   std::uint64_t waiting_bytes_ = 0;
   std::uint64_t dropped_bytes_ = 0;  // Since the disk last kept up.
   io::Workers thread_;               // Ends before what it uses.
 };
 
-}  // namespace hangar::operators
+}  // namespace hangar::output

@@ -1,0 +1,57 @@
+// What one guest prints on its way to people: lines are made safe, bounded over time, written to
+// the host's log and kept for `hangar logs`. What is beyond the bound is counted and told.
+//
+// Loop thread only.
+#pragma once
+
+#include "base/log.h"
+#include "io/loop.h"
+#include "output/allowance.h"
+#include "output/log_files.h"
+#include "output/log_writer.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::output {
+
+class Printout {
+ public:
+  // Outlives it.
+  struct Sinks {
+    io::Loop& loop;
+    LogWriter& files;
+    const Log& log;
+  };
+  // `bound`: the name of what bounds it, for people.
+  Printout(const Sinks& sinks, LogFiles::Owner owner, std::uint64_t bytes_per_second,
+           std::string bound);
+  Printout(const Printout&) = delete;
+  Printout& operator=(const Printout&) = delete;
+  ~Printout() = default;
+
+  struct Line {
+    std::string_view stream;
+    std::string_view text;
+  };
+  // `dropped_bytes`: what did not come this far.
+  void keep(std::span<const Line> lines, std::uint64_t dropped_bytes);
+
+  // Whether it could as well go and be made anew.
+  [[nodiscard]] bool is_as_new() { return allowance_.is_as_new(io::Loop::now()); }
+
+ private:
+  const Sinks sinks_;
+  const LogFiles::Owner owner_;
+  const std::string bound_;
+  Allowance allowance_;
+  io::Loop::Timer timer_;  // While there is something to tell.
+};
+
+// The lines of a text, each of at most limits::kOperatorLineBytesMax.
+[[nodiscard]] std::vector<Printout::Line> lines_of(std::string_view stream, std::string_view text);
+
+}  // namespace hangar::output
