@@ -46,6 +46,8 @@ namespace hangar::cli {
 
 namespace {
 
+using host::Part;
+
 int run_host(const SettingFlags& flags) {
   const Result<host::Config> config = flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
@@ -81,27 +83,39 @@ struct FlightFlags {
 void add_flight_flags(CLI::App& command, FlightFlags& flags) {
   auto& options = flags.options;
   command.add_option("MODULE", options.module, "the flight: a file or a URL, as in an Airway")
+      ->type_name("FILE|URL")
       ->required();
-  command.add_option("ARGS", options.args, "arguments of the flight, behind --");
-  command.add_option("-f,--file", flags.input_path,
-                     "the custom resource; - is stdin, also at a terminal (default: what is piped "
-                     "to stdin, if anything)");
-  command.add_option("--release", options.release,
-                     "release name (default: the resource's own; flight without one)");
+  command.add_option("ARGS", options.args, "arguments of the flight, behind --")->type_name("TEXT");
+  command
+      .add_option("-f,--file", flags.input_path,
+                  "the custom resource; - is stdin, also at a terminal (default: what is piped "
+                  "to stdin, if anything)")
+      ->type_name("FILE");
+  command
+      .add_option("--release", options.release,
+                  "release name (default: the resource's own; flight without one)")
+      ->type_name("NAME");
   command
       .add_option("--release-namespace", options.namespace_,
                   "release namespace (default: the resource's; default without one)")
+      ->type_name("NAMESPACE")
       ->check(check_namespace);
-  command.add_option("--checksum", options.checksum, "sha256 that the module must have");
+  command.add_option("--checksum", options.checksum, "sha256 that the module must have")
+      ->type_name("SHA256");
   command.add_flag("--insecure", options.insecure, "allow plain http, and https unverified");
   command.add_flag("--cluster-access", options.cluster_access, "answer lookups from the cluster");
-  command.add_option("--resource-access", options.resource_access_matchers,
-                     "what may be looked up beyond the release: [ns/]Kind.group[:name]");
+  command
+      .add_option("--resource-access", options.resource_access_matchers,
+                  "what may be looked up beyond the release: [ns/]Kind.group[:name]")
+      ->type_name("MATCHER");
   command.add_flag("--diff", options.diff, "show what would change in the cluster");
-  command.add_option("--diff-context", options.diff_context,
-                     "lines around each change (default 4)");
-  command.add_option("--timeout", flags.timeout, "how long the flight may run (default 10s)");
-  command.add_option("--max-memory-mib", options.memory_mib_max, "memory the flight may have");
+  command
+      .add_option("--diff-context", options.diff_context, "lines around each change (default 4)")
+      ->type_name("LINES");
+  command.add_option("--timeout", flags.timeout, "how long the flight may run (default 10s)")
+      ->type_name("DURATION");
+  command.add_option("--max-memory-mib", options.memory_mib_max, "memory the flight may have")
+      ->type_name("NUMBER");
 }
 
 int run_flight(const SettingFlags& setting_flags, FlightFlags flags) {
@@ -132,9 +146,13 @@ struct RunFlags {
 };
 
 void add_run_flags(CLI::App& command, RunFlags& flags) {
-  command.add_option("DIR", flags.directory, "directory with a wasm_config.yaml")->required();
-  command.add_option("--sleep-after", flags.sleep_after,
-                     "how long an operator is idle before it leaves memory (default 1s)");
+  command.add_option("DIR", flags.directory, "directory with a wasm_config.yaml")
+      ->type_name("DIRECTORY")
+      ->required();
+  command
+      .add_option("--sleep-after", flags.sleep_after,
+                  "how long an operator is idle before it leaves memory (default 1s)")
+      ->type_name("DURATION");
   command.add_flag("--never-sleep", flags.never_sleep, "keep all operators in memory");
 }
 
@@ -167,10 +185,13 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
       .add_option("NAME", flags.name,
                   "an operator; AIRWAY/NAME, such as backends.examples.com/test: an instance, with "
                   "what its flight says on stderr; airway/AIRWAY: all of its instances")
+      ->type_name("NAME")
       ->required();
-  command.add_option("-n,--namespace", flags.namespace_,
-                     "its namespace (default: an operator of hangar run, else the kubeconfig's)");
-  command.add_option("--tail", flags.tail, "only so many of the last lines");
+  command
+      .add_option("-n,--namespace", flags.namespace_,
+                  "its namespace (default: an operator of hangar run, else the kubeconfig's)")
+      ->type_name("NAMESPACE");
+  command.add_option("--tail", flags.tail, "only so many of the last lines")->type_name("LINES");
   command.add_flag("-f,--follow", flags.follow, "go on with what it prints from now on");
 }
 
@@ -246,18 +267,26 @@ void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
       .add_option(
           "MODULE", flags.options.module,
           "the machine: a project's directory, a bundle, a module, a ConfigMap's file, or a URL")
+      ->type_name("DIRECTORY|FILE|URL")
       ->required();
-  command.add_option("--plugin", flags.options.plugin,
-                     "the plugin of a module that is linked dynamically, as Javy's are: a file or "
-                     "a URL");
-  command.add_option("--input", flags.options.input, "as spec.input, JSON or YAML (default: {})");
-  command.add_option("-e,--events", flags.events_path,
-                     "file with an event a line: TYPE, TYPE {...} or {\"type\": ...} (default: "
-                     "stdin)");
+  command
+      .add_option("--plugin", flags.options.plugin,
+                  "the plugin of a module that is linked dynamically, as Javy's are: a file or "
+                  "a URL")
+      ->type_name("FILE|URL");
+  command.add_option("--input", flags.options.input, "as spec.input, JSON or YAML (default: {})")
+      ->type_name("OBJECT");
+  command
+      .add_option("-e,--events", flags.events_path,
+                  "file with an event a line: TYPE, TYPE {...} or {\"type\": ...} (default: "
+                  "stdin)")
+      ->type_name("FILE");
   command
       .add_option("-o,--output", flags.output, "text, json, mermaid or tree (the last two draw it)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json", "mermaid", "tree"}));
-  command.add_option("--repeat", flags.options.repeat, "so many lives more, to time a step");
+  command.add_option("--repeat", flags.options.repeat, "so many lives more, to time a step")
+      ->type_name("NUMBER");
 }
 
 int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
@@ -292,12 +321,17 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
 
 void add_build_machine_flags(CLI::App& command, host::BuildMachineOptions& options) {
   command.add_option("DIR", options.project.directory, "the project: TypeScript or JavaScript")
+      ->type_name("DIRECTORY")
       ->required();
-  command.add_option("--entry", options.project.entry,
-                     "file to begin with (default: src/index.ts, ...)");
+  command
+      .add_option("--entry", options.project.entry,
+                  "file to begin with (default: src/index.ts, ...)")
+      ->type_name("FILE");
   command.add_option("--name", options.name, "of the ConfigMap (default: the directory's)")
+      ->type_name("NAME")
       ->check(check_object_name);
   command.add_option("-n", options.namespace_, "namespace of the ConfigMap")
+      ->type_name("NAMESPACE")
       ->check(check_namespace);
 }
 
@@ -321,9 +355,11 @@ struct WorkflowFlags {
 CLI::App* add_workflow_command(CLI::App& parent, const char* name, const char* help,
                                WorkflowFlags& flags) {
   CLI::App* const command = parent.add_subcommand(name, help);
-  command->add_option("NAME", flags.workflow.name, "the workflow")->required();
-  command->add_option("-n", flags.workflow.namespace_,
-                      "its namespace (default: the kubeconfig's, else default)");
+  command->add_option("NAME", flags.workflow.name, "the workflow")->type_name("NAME")->required();
+  command
+      ->add_option("-n", flags.workflow.namespace_,
+                   "its namespace (default: the kubeconfig's, else default)")
+      ->type_name("NAMESPACE");
   return command;
 }
 
@@ -370,47 +406,43 @@ int run(int argc, char** argv) {
 
   CLI::App* const flight_command = app.add_subcommand(
       "run-flight", "run a flight once and print what it would apply; its input is stdin, if any");
-  const SettingFlags flight_settings(*flight_command);
+  const SettingFlags flight_settings(*flight_command,
+                                     {Part::Log, Part::Cluster, Part::Requests, Part::Modules});
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);
 
   CLI::App* const run_command = app.add_subcommand(
       "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
-  // It has one task, and does it alone.
-  const SettingFlags run_settings(
-      *run_command,
-      {"allow-file-modules", "features", "leader-elect", "leader-elect-lease-duration",
-       "leader-elect-renew-deadline", "leader-elect-retry-period", "max-concurrent-reconciles",
-       "module-address-allow-list", "namespace", "pod"});
+  const SettingFlags run_settings(*run_command, {Part::Log, Part::Cluster, Part::Requests,
+                                                 Part::Modules, Part::Guests, Part::Endpoints});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 
   CLI::App* const logs_command = app.add_subcommand(
       "logs", "print what an operator printed last, on the host's machine or from its pod's log");
-  // The Lease is of no interest to it, and its namespace is the operator's.
   const SettingFlags logs_settings(*logs_command,
-                                   {"namespace", "leader-elect", "leader-elect-lease-duration",
-                                    "leader-elect-renew-deadline", "leader-elect-retry-period"});
+                                   {Part::Log, Part::Cluster, Part::Modules, Part::Pod});
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
-  const SettingFlags nodes_settings(*nodes_command);
+  const SettingFlags nodes_settings(*nodes_command, {Part::Log, Part::Cluster, Part::Place});
   std::string nodes_format;
-  nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)");
+  nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)")
+      ->type_name("FORMAT");
 
   CLI::App* const machine_command =
       app.add_subcommand("machine", "make and try the machines of workflows");
   machine_command->require_subcommand(1);
   CLI::App* const build_machine_command = machine_command->add_subcommand(
       "build", "bundle a project with esbuild; prints the ConfigMap that workflows name");
-  const SettingFlags build_machine_settings(*build_machine_command);
+  const SettingFlags build_machine_settings(*build_machine_command, {Part::Log, Part::Modules});
   host::BuildMachineOptions build_machine_options;
   add_build_machine_flags(*build_machine_command, build_machine_options);
   CLI::App* const run_machine_command = machine_command->add_subcommand(
       "run", "step a machine by hand: prints its states and what it asks for; needs no cluster");
-  const SettingFlags run_machine_settings(*run_machine_command);
+  const SettingFlags run_machine_settings(*run_machine_command, {Part::Log, Part::Modules});
   RunMachineFlags run_machine_flags;
   add_run_machine_flags(*run_machine_command, run_machine_flags);
 
@@ -423,18 +455,23 @@ int run(int argc, char** argv) {
   show_command
       ->add_option("-o,--output", show_flags.output,
                    "mermaid for a state diagram (default: all of it as text)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "mermaid"}));
-  const SettingFlags show_settings(*show_command);
+  const SettingFlags show_settings(*show_command, {Part::Log, Part::Cluster, Part::Modules});
   WorkflowFlags signal_flags;
   CLI::App* const signal_command = add_workflow_command(
       *workflow_command, "signal", "send it an event, and print the event's id", signal_flags);
   signal_command->add_option("EVENT", signal_flags.signal.event, "its type, or {\"type\": ...}")
+      ->type_name("EVENT")
       ->required();
-  signal_command->add_option("--data", signal_flags.signal.data,
-                             "an object: what the event carries");
-  signal_command->add_option("--id", signal_flags.signal.id,
-                             "sent twice, it counts once (default: a new one)");
-  const SettingFlags signal_settings(*signal_command);
+  signal_command
+      ->add_option("--data", signal_flags.signal.data, "an object: what the event carries")
+      ->type_name("OBJECT");
+  signal_command
+      ->add_option("--id", signal_flags.signal.id,
+                   "sent twice, it counts once (default: a new one)")
+      ->type_name("ID");
+  const SettingFlags signal_settings(*signal_command, {Part::Log, Part::Cluster});
 
   CLI::App* const tenant_command = app.add_subcommand(
       "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
@@ -445,6 +482,7 @@ int run(int argc, char** argv) {
   std::string ready_url;
   ready_command
       ->add_option("URL", ready_url, "where its endpoints are: http://hangar.hangar-system")
+      ->type_name("URL")
       ->required();
 
   CLI::App* const version_command = app.add_subcommand("version", "print the version");

@@ -13,23 +13,39 @@
 
 namespace hangar::cli {
 
+namespace {
+
+// Settings of other commands in the same file are checked and not used.
+constexpr const char* kConfigHelp = "YAML file of settings, keys as logLevel";
+
+}  // namespace
+
 int report(const Error& error, int code) {
   fmt::print(stderr, "hangar: {}\n", error.message());
   return code;
 }
 
-SettingFlags::SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out) {
-  command.add_option("--config", file_, "YAML file of settings, keys as logLevel");
+SettingFlags::SettingFlags(CLI::App& command) {
+  command.add_option("--config", file_, kConfigHelp)->type_name("FILE");
+  for (const host::Setting& setting : host::settings())
+    add(command, setting);
+}
+
+SettingFlags::SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts) {
+  command.add_option("--config", file_, kConfigHelp)->type_name("FILE");
   for (const host::Setting& setting : host::settings()) {
-    if (std::ranges::find(left_out, setting.name) != left_out.end()) continue;
-    auto& given = given_.emplace_back(&setting, "");
-    const std::string flag = fmt::format("--{}", setting.name);
-    const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
-    if (setting.is_switch) {
-      command.add_flag(flag + "{true}", given.second, help);
-    } else {
-      command.add_option(flag, given.second, help);
-    }
+    if (std::ranges::find(parts, setting.part) != parts.end()) add(command, setting);
+  }
+}
+
+void SettingFlags::add(CLI::App& command, const host::Setting& setting) {
+  auto& given = given_.emplace_back(&setting, "");
+  const std::string flag = fmt::format("--{}", setting.name);
+  const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
+  if (setting.is_switch) {
+    command.add_flag(flag + "{true}", given.second, help);
+  } else {
+    command.add_option(flag, given.second, help)->type_name(std::string(setting.type));
   }
 }
 

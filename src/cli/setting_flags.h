@@ -9,7 +9,6 @@
 #include <deque>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace hangar::cli {
@@ -25,8 +24,10 @@ int report(const Error& error, int code);
 // environment over the file.
 class SettingFlags {
  public:
-  // Without the settings `left_out`, whose flags the command needs for itself.
-  explicit SettingFlags(CLI::App& command, std::initializer_list<std::string_view> left_out = {});
+  // Those of `parts`: what the command does not use is not in its help, and refused.
+  SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts);
+  // All of them.
+  explicit SettingFlags(CLI::App& command);
 
   SettingFlags(const SettingFlags&) = delete;  // The parser has the addresses of its members.
   SettingFlags& operator=(const SettingFlags&) = delete;
@@ -34,6 +35,8 @@ class SettingFlags {
   [[nodiscard]] Result<host::Config> resolve() const;
 
  private:
+  void add(CLI::App& command, const host::Setting& setting);
+
   std::string file_;
   std::deque<std::pair<const host::Setting*, std::string>> given_;  // Addresses stay valid.
 };

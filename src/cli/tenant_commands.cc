@@ -30,28 +30,33 @@ std::string check_account_name(const std::string& name) {
   return fmt::format("\"{}\" must be the name of a service account", name);
 }
 
-// Those of a host that a command of a person has no use for.
+// Beside the cluster, what the host may do: rights are given for its features.
 SettingFlags settings_of(CLI::App& command) {
-  return SettingFlags(command, {"allow-file-modules", "bind-address", "leader-elect",
-                                "max-concurrent-reconciles", "namespace", "pod"});
+  return {command, {host::Part::Log, host::Part::Cluster, host::Part::Features}};
 }
 
 void add_namespace(CLI::App& command, std::string& namespace_) {
   const auto check = [](const std::string& name) {
     return name.empty() ? std::string("must not be empty") : check_namespace(name);
   };
-  command.add_option("NAMESPACE", namespace_, "the namespace")->required()->check(check);
+  command.add_option("NAMESPACE", namespace_, "the namespace")
+      ->type_name("NAMESPACE")
+      ->required()
+      ->check(check);
 }
 
 void add_host(CLI::App& command, std::string& host) {
-  command.add_option("--host", host,
-                     "the host's service account as namespace:name (default hangar-system:hangar)");
+  command
+      .add_option("--host", host,
+                  "the host's service account as namespace:name (default hangar-system:hangar)")
+      ->type_name("NAMESPACE:NAME");
 }
 
 void add_dry_run(CLI::App& command, std::string& dry_run) {
   command
       .add_option("--dry-run", dry_run,
                   "none, client (ask the cluster nothing) or server (default none)")
+      ->type_name("MODE")
       ->check(CLI::IsMember({"none", "client", "server"}));
 }
 
@@ -81,6 +86,7 @@ TenantCommands::TenantCommands(CLI::App& tenant)
   allow_
       ->add_option("--service-account", flags_->allow.rights.service_accounts,
                    "one that hangar may act as, repeatable (default: all of the namespace)")
+      ->type_name("NAME")
       ->check(check_account_name);
   allow_->add_flag("--cluster-reach", flags_->allow.cluster_reach,
                    "act for them wherever their own rights reach, and not only in namespaces that "
@@ -88,9 +94,11 @@ TenantCommands::TenantCommands(CLI::App& tenant)
   add_host(*allow_, flags_->host);
   add_dry_run(*allow_, flags_->dry_run);
   allow_->add_option("-o,--output", flags_->output, "yaml or json: print what is written")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"yaml", "json"}));
 
   list_->add_option("-o,--output", flags_->output, "yaml or json (default: a table)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"yaml", "json"}));
 
   add_namespace(*remove_, flags_->namespace_);

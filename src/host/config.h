@@ -89,9 +89,28 @@ struct Config {
   [[nodiscard]] bool has(Feature feature) const;
 };
 
+// Which commands have a setting as a flag: each names the parts that it uses.
+enum class Part : std::uint8_t {
+  Log,
+  Cluster,   // How it is reached.
+  Requests,  // How many.
+  Modules,   // Where they come from, and where they and their code are kept.
+  Guests,    // How many run, in how much memory.
+  Sources,   // What the definitions of tenants may name.
+  Features,
+  Place,  // The namespace of the Lease and of Jobs.
+  Pod,
+  Endpoints,  // What is served.
+  Leadership,
+  Reconciles,
+  Nodes,
+};
+
 struct Setting {
   std::string_view name;  // As a flag, without dashes: "log-level".
   std::string_view help;  // One line; says the default.
+  std::string_view type;  // Of the value, for help: "DURATION". Of a switch: empty.
+  Part part = Part::Nodes;
   // InvalidInput says what would be right.
   std::function<Result<>(Config& config, std::string_view text)> set;
   bool is_switch = false;  // May stand alone: --leader-elect.

@@ -22,6 +22,11 @@ TEST(Config, NamesASettingAlikeInEveryPlace) {
   EXPECT_EQ(setting.key(), "moduleCacheDir");
 }
 
+TEST(Config, SettingsSayOfWhichTypeTheirValuesAre) {
+  for (const Setting& setting : settings())
+    EXPECT_EQ(setting.type.empty(), setting.is_switch) << setting.name;
+}
+
 TEST(Config, SettingsAreUniqueAndExplained) {
   std::set<std::string_view> names;
   for (const Setting& setting : settings()) {

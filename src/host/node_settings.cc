@@ -136,6 +136,7 @@ std::vector<Setting> node_settings() {
   return {
       {.name = "installer-image",
        .help = "image of the Jobs that provision nodes (default: none, nothing is provisioned)",
+       .type = "IMAGE",
        .set = text_into(&NodeSettings::installer_image),
        .published_variable = "INSTALLER_IMAGE"},
       {.name = "auto-provision-nodes",
@@ -145,20 +146,25 @@ std::vector<Setting> node_settings() {
        .published_variable = "AUTO_PROVISION_NODES"},
       {.name = "node-max-unavailable",
        .help = "nodes that may be worked on or not Ready at once, such as 3 or 10% (default 1)",
+       .type = "NUMBER|PERCENT",
        .set = set_max_unavailable},
       {.name = "node-runtime-classes",
        .help = "RuntimeClasses to keep, by comma: NAME, or NAME=HANDLER (default: none)",
+       .type = "LIST",
        .set = set_runtime_classes},
       {.name = "node-probe-image",
        .help = "Wasm image that has to run and exit with 0 before a node is labelled "
                "(default: none, the node has to be Ready)",
+       .type = "IMAGE",
        .set = text_into(&NodeSettings::probe_image)},
       {.name = "node-probe-runtime-class",
        .help = "RuntimeClass of the probe (default: the first of node-runtime-classes)",
+       .type = "NAME",
        .set = text_into(&NodeSettings::probe_runtime_class)},
       {.name = "node-uninstall-command",
        .help = "command in the installer image that undoes, words by space; \"none\" if there is "
                "none (default: hangar-node uninstall)",
+       .type = "COMMAND",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.uninstall_command =
              text == "none" ? std::vector<std::string>() : words_of(text, ' ');
@@ -167,6 +173,7 @@ std::vector<Setting> node_settings() {
       {.name = "node-image-pull-secrets",
        .help = "Secrets in the namespace of the Jobs, by comma, with which their images are pulled "
                "(default: those of its service account \"default\")",
+       .type = "NAMES",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.pull_secrets = words_of(text, ',');
          return {};
@@ -175,27 +182,34 @@ std::vector<Setting> node_settings() {
        .help = "runtimes to download instead of those in the installer's image, by comma: "
                "FILE[@ARCHITECTURE]=URL#sha256:HEX, of an archive #program-sha256:HEX too "
                "(default: none)",
+       .type = "LIST",
        .set = set_runtimes},
       {.name = "node-fetch-image",
        .help = "image with hangar-node-fetch, which downloads them, such as this host's",
+       .type = "IMAGE",
        .set = text_into(&NodeSettings::fetch_image)},
       {.name = "node-fetch-proxy",
        .help = "proxy of that container, without a password, such as http://proxy:3128 "
                "(default: none)",
+       .type = "URL",
        .set = set_fetch_proxy},
       {.name = "node-fetch-no-proxy",
        .help = "what it reaches without that proxy, as NO_PROXY: .example.com,10.0.0.0/8 "
                "(default: nothing)",
+       .type = "LIST",
        .set = text_into(&NodeSettings::fetch_no_proxy)},
       {.name = "node-fetch-ca-config-map",
        .help = "ConfigMap in the namespace of the Jobs whose key ca.crt has the CAs that it trusts "
                "(default: those of its image)",
+       .type = "NAME",
        .set = text_into(&NodeSettings::fetch_ca_config_map)},
       {.name = "node-job-timeout",
        .help = "how long one Job on a node may take, the pull of its image included (default 10m)",
+       .type = "DURATION",
        .set = duration_into(&NodeSettings::job_timeout)},
       {.name = "node-job-retries",
        .help = "pods that a Job starts again before it has failed (default 2)",
+       .type = "NUMBER",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.job_retries = HANGAR_TRY(number_of(text));
          return {};
@@ -203,9 +217,11 @@ std::vector<Setting> node_settings() {
       {.name = "node-retry-delay",
        .help = "how long after its first failure a node is tried again; doubles up to 30m "
                "(default 1m)",
+       .type = "DURATION",
        .set = duration_into(&NodeSettings::retry_delay)},
       {.name = "node-ready-delay",
        .help = "how long after a Job a node has to be Ready still (default 10s)",
+       .type = "DURATION",
        .set = duration_into(&NodeSettings::ready_delay)},
   };
 }

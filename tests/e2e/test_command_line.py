@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import socket
 import subprocess
@@ -42,6 +43,50 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
     assert done.returncode == 0 and done.stderr == ""
     expected = ["host", "run-flight", "version"] if not command else ["--config", "--log-level", "HANGAR_LOG_LEVEL", "(default info)"]
     assert all(word in done.stdout for word in expected), done.stdout
+
+
+# What is in a command's help beside what all have: flags of settings, as words.
+CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
+REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
+GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}
+USES = {
+    "run-flight": CLUSTER | REQUESTS | MODULES, "run": CLUSTER | REQUESTS | MODULES | GUESTS | {"bind-address"},
+    "logs": CLUSTER | MODULES | {"pod"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
+    "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
+    "tenant remove": CLUSTER | {"features"}, "ready": None, "version": None}
+
+
+def settings_in(help_text):
+    """The flags that a variable of the environment stands for too: [HANGAR_LOG_LEVEL] is log-level."""
+    return {one.lower().replace("_", "-") for one in re.findall(r"\[HANGAR_([A-Z_]+)\]", help_text)}
+
+
+@pytest.mark.parametrize("command", USES)
+def test_a_command_has_the_settings_that_it_uses_and_no_others(command):
+    shown = hangar(*command.split(), "--help").stdout
+
+    assert settings_in(shown) == (USES[command] | {"log-level", "log-format"} if USES[command] is not None else set())
+
+
+@pytest.mark.parametrize("command", ["host", *USES])
+def test_help_says_of_which_type_a_value_is(command):
+    shown = hangar(*command.split(), "--help").stdout
+
+    assert not [line for line in shown.splitlines() if re.search(r"\b(TEXT|UINT|INT|FLOAT)\b", line) and "ARGS" not in line], shown
+    if command == "host":
+        for flag, value in (("--node-job-timeout", "DURATION"), ("--guest-memory", "BYTES"), ("--node-fetch-proxy", "URL"), ("--leader-elect-lease-duration", "DURATION")):
+            assert re.search(rf"{flag} {value}\b", shown), flag
+
+
+def test_a_setting_of_another_command_is_refused_as_a_flag_and_taken_from_a_file(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("leaderElect: true\nnodeMaxUnavailable: 10%\n")
+
+    refused = hangar("run-flight", flight("behave"), "--leader-elect", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+    taken = hangar("run-flight", flight("behave"), f"--config={config}", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+
+    assert refused.returncode == 2 and "--leader-elect" in refused.stderr
+    assert taken.returncode == 0, taken.stderr
 
 
 @pytest.mark.parametrize("arguments, says", [

@@ -112,5 +112,6 @@ def stalls(cluster, namespace, name, words="", seconds=60, reason=None):
 
 def hangar(cluster, host, *arguments, **options):
     """The command line, as the cluster's admin; what it compiles, it shares with the host."""
-    return subprocess.run([str(BINARY), *arguments, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={host.directory / 'cache'}"],
+    cache = [] if arguments[:2] == ("workflow", "signal") else [f"--module-cache-dir={host.directory / 'cache'}"]
+    return subprocess.run([str(BINARY), *arguments, f"--kubeconfig={cluster.kubeconfig}", *cache],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, **options)
