@@ -54,15 +54,7 @@ archive::CopyFormat flight_copies() {
 }
 
 FlightModules::FlightModules(Parts parts)
-    : parts_(std::move(parts)),
-      supply_({.loop = parts_.loop,
-               .workers = parts_.workers,
-               .fetcher = parts_.fetcher,
-               .store = parts_.store,
-               .maker = *this,
-               .allow_list = parts_.allow_list,
-               .log = parts_.log,
-               .recheck = parts_.recheck}) {}
+    : parts_(std::move(parts)), supply_(parts_.sources, *this) {}
 
 void FlightModules::open() {
   if (parts_.index_file.empty()) return;
@@ -88,7 +80,7 @@ io::Task<void> FlightModules::remember(FlightModule module) {
   std::string text = json::dump(index);
   // Too large an index would not be read again; a failed write costs time at the next start.
   if (text.size() > kIndexBytesMax) co_return;
-  std::ignore = co_await parts_.workers.run(
+  std::ignore = co_await parts_.sources.workers.run(
       [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
 }
 
@@ -103,7 +95,7 @@ modules::Wish FlightModules::wish_for(modules::Source source) {
 }
 
 Result<> FlightModules::check_allowed(std::string_view reference) const {
-  return parts_.allow_list.check(HANGAR_TRY(modules::Reference::parse(reference)));
+  return parts_.sources.allow_list.check(HANGAR_TRY(modules::Reference::parse(reference)));
 }
 
 io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
@@ -135,7 +127,7 @@ io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
                                                        std::stop_token stop) {
   FlightModule module{.sha256 = sha256, .sha1 = {}, .resolved = {}};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
-  module.sha1 = co_await parts_.workers.run([bytes] { return sha1_hex(*bytes); });
+  module.sha1 = co_await parts_.sources.workers.run([bytes] { return sha1_hex(*bytes); });
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
       co_await parts_.code_cache.load(digest, std::move(bytes), std::move(stop),
                                       wasm::Module::Allocation::Pooled, std::move(consumer)));
@@ -162,7 +154,7 @@ io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(Flight
 
 void FlightModules::watch_pages() {
   if (std::exchange(is_watching_pages_, true)) return;
-  release_timer_ = parts_.loop.after(kPagesKeptUnused, [this] { release_unused(); });
+  release_timer_ = parts_.sources.loop.after(kPagesKeptUnused, [this] { release_unused(); });
 }
 
 void FlightModules::release_unused() {
@@ -174,7 +166,7 @@ void FlightModules::release_unused() {
   for (auto& [sha256, kept] : kept_) {
     if (kept.has_pages && kept.last_used + kPagesKeptUnused <= now) {
       kept.has_pages = false;
-      parts_.workers.submit([module = kept.module] { module->release_pages(); });
+      parts_.sources.workers.submit([module = kept.module] { module->release_pages(); });
     }
     have_pages = have_pages || kept.has_pages;
   }
@@ -182,7 +174,7 @@ void FlightModules::release_unused() {
     watch_pages();
   } else if (!kept_.empty()) {
     // An idle host is idle: no look every other second at modules that are only mapped.
-    release_timer_ = parts_.loop.after(kKeptUnused, [this] { release_unused(); });
+    release_timer_ = parts_.sources.loop.after(kKeptUnused, [this] { release_unused(); });
   }
 }
 

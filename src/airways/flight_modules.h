@@ -3,16 +3,11 @@
 
 #include "abi/flight/evaluation.h"
 #include "archive/module_archive.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
-#include "modules/allow_list.h"
-#include "modules/fetcher.h"
-#include "modules/module_store.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/code_cache.h"
@@ -44,18 +39,12 @@ class FlightModules final : public modules::Maker {
  public:
   // All of it outlives this.
   struct Parts {
-    io::Loop& loop;
-    io::Workers& workers;
-    modules::Fetcher& fetcher;
-    modules::ModuleStore& store;
+    modules::Sources sources;
     wasm::CodeCache& code_cache;
     const abi::flight::Runtime& runtime;
-    modules::AllowList allow_list;
     // What was made before is remembered here, so that a host which starts again need not read
     // every module to find out that it has its code. Empty: not remembered.
     std::filesystem::path index_file = {};
-    Log log = {};
-    Duration recheck = modules::kRecheck;
   };
   explicit FlightModules(Parts parts);
 

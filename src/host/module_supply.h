@@ -13,6 +13,7 @@
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/engine.h"
 
@@ -47,7 +48,8 @@ struct ModuleSupply {
   const Log log;
   std::unique_ptr<modules::ModuleStore> store;
   modules::Fetcher fetcher;
-  budget::Accounts memory;  // Of all guests.
+  const modules::Sources sources;  // For the makers of the features.
+  budget::Accounts memory;         // Of all guests.
   wasm::Engine engine;
   wasm::CodeCache code_cache;
 };

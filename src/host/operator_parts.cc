@@ -36,16 +36,10 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .discovery = discovery,
                .metrics = metrics,
                .log = log.named("gateway")}),
-      modules({.loop = loop,
-               .workers = supply.engine.workers(),
-               .fetcher = supply.fetcher,
-               .store = *supply.store,
+      modules({.sources = supply.sources,
                .code_cache = supply.code_cache,
                .runtime = runtime,
                .image_directory = snapshot_directory(config),
-               .run_once = run_once,
-               .allow_list = modules::AllowList(config.module_allow_list),
-               .log = log.named("modules"),
-               .recheck = config.module_recheck_interval}) {}
+               .run_once = run_once}) {}
 
 }  // namespace hangar::host

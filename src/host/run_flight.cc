@@ -166,13 +166,7 @@ class Session {
     HANGAR_CO_TRY(supply.code_cache.open());
     const abi::flight::Runtime runtime(supply.engine);
     airways::FlightModules flight_modules(
-        {.loop = loop_,
-         .workers = workers_,
-         .fetcher = supply.fetcher,
-         .store = *supply.store,
-         .code_cache = supply.code_cache,
-         .runtime = runtime,
-         .allow_list = modules::AllowList(config_.module_allow_list)});
+        {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
     const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
         {.reference = options_.module, .sha256 = options_.checksum, .insecure = options_.insecure},
         stop_);

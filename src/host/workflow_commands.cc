@@ -172,7 +172,7 @@ Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
   ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http, &config_maps,
                       FileModules::Allowed, log);
   HANGAR_TRY(supply.code_cache.open());
-  MachineParts machines(resolved, session.loop, workers, supply);
+  MachineParts machines(resolved, supply);
   archive::ModuleArchive archive({.loop = session.loop,
                                   .workers = workers,
                                   .client = session.client,

@@ -12,15 +12,8 @@ Result<> prepare_machine_directory(const Config& config) {
   return io::make_private_directory(machine_directory(config));
 }
 
-MachineParts::MachineParts(const Config& config, io::Loop& loop, io::Workers& workers,
-                           ModuleSupply& supply)
+MachineParts::MachineParts(const Config& config, ModuleSupply& supply)
     : runtime(supply.code_cache, machine_directory(config)),
-      modules({.loop = loop,
-               .workers = workers,
-               .fetcher = supply.fetcher,
-               .store = *supply.store,
-               .runtime = runtime,
-               .allow_list = modules::AllowList(config.module_allow_list),
-               .log = supply.log}) {}
+      modules({.sources = supply.sources, .runtime = runtime}) {}
 
 }  // namespace hangar::host

@@ -5,8 +5,6 @@
 #include "base/result.h"
 #include "host/config.h"
 #include "host/module_supply.h"
-#include "io/loop.h"
-#include "io/workers.h"
 #include "workflows/machine_modules.h"
 
 #include <filesystem>
@@ -20,7 +18,7 @@ namespace hangar::host {
 
 // Machines without a cluster: for the host and for the command line.
 struct MachineParts {
-  MachineParts(const Config& config, io::Loop& loop, io::Workers& workers, ModuleSupply& supply);
+  MachineParts(const Config& config, ModuleSupply& supply);
 
   abi::statemachine::Runtime runtime;
   workflows::MachineModules modules;

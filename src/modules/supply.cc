@@ -102,7 +102,8 @@ struct Supply::Entry {
   Instant retry_at;
 };
 
-Supply::Supply(Parts parts) : parts_(std::move(parts)), making_(parts_.loop), ended_(parts_.loop) {}
+Supply::Supply(Sources sources, Maker& maker)
+    : sources_(std::move(sources)), maker_(maker), making_(sources_.loop), ended_(sources_.loop) {}
 
 Supply::~Supply() = default;
 
@@ -146,7 +147,7 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
   if (wish.pinned_sha256.empty() || !is_proven(wish.requester.id(), wish.pinned_sha256)) {
     return std::nullopt;
   }
-  Product product = parts_.maker.find(wish.pinned_sha256);
+  Product product = maker_.find(wish.pinned_sha256);
   if (!product) return std::nullopt;
   return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
 }
@@ -155,7 +156,7 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
 bool Supply::is_proven(const std::string& requester, const std::string& sha256) {
   const std::pair<std::string, std::string> proof{requester, sha256};
   if (proven_.contains(proof)) return true;
-  if (!parts_.store.is_proven(requester, sha256)) return false;
+  if (!sources_.store.is_proven(requester, sha256)) return false;
   if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // Costs looking again.
   proven_.insert(proof);
   return true;
@@ -174,7 +175,7 @@ io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop) {
   const Instant since = io::Loop::now();
   const std::string name = fmt::format("get {}", ++get_count_);
   while (true) {
-    const io::OneShot<bool> changed(parts_.loop);
+    const io::OneShot<bool> changed(sources_.loop);
     const Answer answer =
         ask(wish, since, {.name = name, .changed = [changed] { changed.set(true); }});
     if (answer.error) co_return std::unexpected(*answer.error);
@@ -200,13 +201,14 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
   entry->doing = "asking for the module";
   entry->looked = entry->told = io::Loop::now();
   entry->stop = std::stop_source();
-  entry->patience = parts_.loop.after(parts_.patience, [this, weak = std::weak_ptr<Entry>(entry)] {
-    if (std::shared_ptr<Entry> waiting = weak.lock()) {
-      parts_.loop.spawn(work_without_source(std::move(waiting)));
-    }
-  });
-  if (++working_ == 1) sweep_timer_ = parts_.loop.after(kAnswerKept, [this] { sweep(); });
-  parts_.loop.spawn(work(entry));
+  entry->patience =
+      sources_.loop.after(sources_.patience, [this, weak = std::weak_ptr<Entry>(entry)] {
+        if (std::shared_ptr<Entry> waiting = weak.lock()) {
+          sources_.loop.spawn(work_without_source(std::move(waiting)));
+        }
+      });
+  if (++working_ == 1) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
+  sources_.loop.spawn(work(entry));
 }
 
 io::Task<void> Supply::work(std::shared_ptr<Entry> entry) {
@@ -230,10 +232,10 @@ io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
   };
   ++working_;
   if (!entry->supplied) {
-    const std::optional<Resolution> known = parts_.fetcher.known(
+    const std::optional<Resolution> known = sources_.fetcher.known(
         wish.requester, *reference,
         {.expected_sha256 = wish.module.sha256, .insecure = wish.module.insecure});
-    if (known && parts_.allow_list.check(*reference)) {
+    if (known && sources_.allow_list.check(*reference)) {
       Result<Product> product = co_await make(entry, known->sha256, nullptr);
       if (product && is_still_overdue()) {
         entry->supplied = Supplied{
@@ -279,7 +281,7 @@ void Supply::say(Entry& entry, std::string doing) {
 void Supply::tell(Entry& entry) {
   entry.told = io::Loop::now();
   for (const auto& [name, changed] : entry.listeners)
-    parts_.loop.post(changed);
+    sources_.loop.post(changed);
 }
 
 void Supply::sweep() {
@@ -287,7 +289,7 @@ void Supply::sweep() {
   std::erase_if(entries_, [now](const auto& entry) {
     return !entry.second->is_working && entry.second->asked + kAnswerKept <= now;
   });
-  if (!entries_.empty()) sweep_timer_ = parts_.loop.after(kAnswerKept, [this] { sweep(); });
+  if (!entries_.empty()) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
 }
 
 io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
@@ -300,12 +302,12 @@ io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
   }
   if (!product && product.error().kind() == ErrorKind::NotFound) {
     Result<std::string> copy =
-        co_await parts_.maker.recall(wish.requester, sha256, entry->stop.get_token());
+        co_await maker_.recall(wish.requester, sha256, entry->stop.get_token());
     if (copy) {
       // Whatever it says that it is, it is stored as nothing else than what it is.
       const Result<> kept =
-          co_await parts_.workers.run([&store = parts_.store, requester = wish.requester.id(),
-                                       sha256, copy = *std::move(copy)]() mutable -> Result<> {
+          co_await sources_.workers.run([&store = sources_.store, requester = wish.requester.id(),
+                                         sha256, copy = *std::move(copy)]() mutable -> Result<> {
             HANGAR_TRY(store.accept(sha256, std::move(copy)));
             return store.grant(requester, sha256);
           });
@@ -338,8 +340,8 @@ io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
     co_return Supplied{.product = nullptr, .sha256 = std::move(bytes.sha256), .resolved = resolved};
   }
   if (bytes.bytes && wish.plugin) {
-    const std::optional<std::string> missing = co_await parts_.workers.run(
-        [&maker = parts_.maker, text = bytes.bytes] { return maker.missing_plugin(*text); });
+    const std::optional<std::string> missing = co_await sources_.workers.run(
+        [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
       Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
       if (!both) {
@@ -357,9 +359,9 @@ io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
   }
   Result<Product> product = co_await make(entry, bytes.sha256, std::move(bytes.bytes));
   if (!product) co_return std::unexpected(std::move(product).error().in(doing));
-  if (parts_.maker.is_asked_by_digest()) {
-    (void)co_await parts_.workers.run(
-        [&store = parts_.store, requester = wish.requester.id(), sha256 = bytes.sha256] {
+  if (maker_.is_asked_by_digest()) {
+    (void)co_await sources_.workers.run(
+        [&store = sources_.store, requester = wish.requester.id(), sha256 = bytes.sha256] {
           return store.grant(requester, sha256);
         });
   }
@@ -370,7 +372,7 @@ io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
 io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Source source,
                                               Content content, bool may_be_stale) {
   Reference reference = HANGAR_CO_TRY(Reference::parse(source.reference));
-  HANGAR_CO_TRY(parts_.allow_list.check(reference));
+  HANGAR_CO_TRY(sources_.allow_list.check(reference));
   FetchOptions options{
       .expected_sha256 = std::move(source.sha256),
       .insecure = source.insecure,
@@ -380,10 +382,10 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
   // Held until we know whether it is the one.
   Product present;
   const std::string likely =
-      parts_.fetcher.likely_sha256(entry->wish.requester, reference, options);
-  if (!likely.empty()) present = parts_.maker.find(likely);
+      sources_.fetcher.likely_sha256(entry->wish.requester, reference, options);
+  if (!likely.empty()) present = maker_.find(likely);
   if (present) options.have_sha256 = likely;
-  Result<Fetched> fetched = co_await parts_.fetcher.fetch(
+  Result<Fetched> fetched = co_await sources_.fetcher.fetch(
       entry->wish.requester, reference, std::move(options), entry->stop.get_token());
   // What is left is ours to do, and what was there before is no better than what is new.
   entry->patience.cancel();
@@ -402,14 +404,13 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   Bytes fetched = HANGAR_CO_TRY(
       co_await fetch(entry, plugin, Content::Module, entry->wish.pinned_sha256.empty()));
   const std::pair<std::string, std::string> both{module.sha256, fetched.sha256};
-  if (const auto known = joined_.find(both);
-      known != joined_.end() && parts_.maker.find(known->second)) {
+  if (const auto known = joined_.find(both); known != joined_.end() && maker_.find(known->second)) {
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
   if (!fetched.bytes) fetched.bytes = HANGAR_CO_TRY(co_await read(fetched.sha256));
-  Bytes joined = HANGAR_CO_TRY(co_await parts_.workers.run(
-      [&store = parts_.store, &maker = parts_.maker, bytes = module.bytes,
-       plugin_bytes = fetched.bytes]() -> Result<Bytes> {
+  Bytes joined = HANGAR_CO_TRY(
+      co_await sources_.workers.run([&store = sources_.store, &maker = maker_, bytes = module.bytes,
+                                     plugin_bytes = fetched.bytes]() -> Result<Bytes> {
         std::string text = HANGAR_TRY(maker.join(*bytes, *plugin_bytes));
         Bytes made{.sha256 = sha256_hex(text), .bytes = nullptr, .resolved = {}};
         // A full disk costs doing this again, not the module.
@@ -424,21 +425,20 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
 
 io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
                                        std::shared_ptr<const std::string> bytes) {
-  if (Product product = parts_.maker.find(sha256)) co_return product;
+  if (Product product = maker_.find(sha256)) co_return product;
   const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
-  if (Product product = parts_.maker.find(sha256)) co_return product;
+  if (Product product = maker_.find(sha256)) co_return product;
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256));
-  say(*entry, std::string(parts_.maker.doing()));
-  co_return co_await parts_.maker.make(std::move(sha256), std::move(bytes),
-                                       entry->wish.requester.consumer("module"),
-                                       entry->stop.get_token());
+  say(*entry, std::string(maker_.doing()));
+  co_return co_await maker_.make(std::move(sha256), std::move(bytes),
+                                 entry->wish.requester.consumer("module"), entry->stop.get_token());
 }
 
 // NotFound also for bytes that were damaged: they are gone now, as if they had never been here.
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256) {
-  Result<std::string> bytes =
-      co_await parts_.workers.run([&store = parts_.store, sha256] { return store.read(sha256); });
+  Result<std::string> bytes = co_await sources_.workers.run(
+      [&store = sources_.store, sha256] { return store.read(sha256); });
   if (bytes) co_return std::make_shared<const std::string>(*std::move(bytes));
   const bool is_gone = bytes.error().kind() == ErrorKind::Corrupt;
   co_return fail(is_gone ? ErrorKind::NotFound : bytes.error().kind(), bytes.error().message());

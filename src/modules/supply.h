@@ -119,22 +119,23 @@ class Maker {
                                                              std::stop_token stop);
 };
 
+// Where the supplies of a process get modules from. All of it outlives them.
+struct Sources {
+  io::Loop& loop;
+  io::Workers& workers;
+  Fetcher& fetcher;
+  ModuleStore& store;  // The fetcher's.
+  AllowList allow_list = {};
+  Log log = {};
+  // How long a source may leave us waiting before what it gave the requester last is an answer.
+  Duration patience = std::chrono::seconds(1);
+  Duration recheck = kRecheck;
+};
+
 class Supply {
  public:
-  // All of it outlives this, and this its maker's products.
-  struct Parts {
-    io::Loop& loop;
-    io::Workers& workers;
-    Fetcher& fetcher;
-    ModuleStore& store;  // The fetcher's.
-    Maker& maker;
-    AllowList allow_list = {};
-    Log log = {};
-    // How long a source may leave us waiting before what it gave the requester last is an answer.
-    Duration patience = std::chrono::seconds(1);
-    Duration recheck = kRecheck;
-  };
-  explicit Supply(Parts parts);
+  // The maker outlives this, and this the maker's products.
+  Supply(Sources sources, Maker& maker);
   Supply(const Supply&) = delete;
   Supply& operator=(const Supply&) = delete;
   ~Supply();
@@ -176,7 +177,7 @@ class Supply {
   [[nodiscard]] io::Task<void> stop();
 
   // After which time a source is to be asked again.
-  [[nodiscard]] Duration recheck() const { return parts_.recheck; }
+  [[nodiscard]] Duration recheck() const { return sources_.recheck; }
 
  private:
   struct Entry;
@@ -207,7 +208,8 @@ class Supply {
                                                std::shared_ptr<const std::string> bytes);
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256);
 
-  const Parts parts_;
+  const Sources sources_;
+  Maker& maker_;
   Entries entries_;
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> waiting_;  // By listener.
   io::Turns<std::string> making_;                                       // By digest.

@@ -125,12 +125,12 @@ class SupplyTest : public testing::Test {
   void restart(Duration patience = std::chrono::hours(1)) {
     stop();
     texts_.made.clear();
-    supply_.emplace(Supply::Parts{.loop = loop_,
-                                  .workers = workers_,
-                                  .fetcher = *fetcher_,
-                                  .store = *store_,
-                                  .maker = texts_,
-                                  .patience = patience});
+    supply_.emplace(Sources{.loop = loop_,
+                            .workers = workers_,
+                            .fetcher = *fetcher_,
+                            .store = *store_,
+                            .patience = patience},
+                    texts_);
   }
 
   static Wish wish_of(const std::string& namespace_name, const std::string& name) {

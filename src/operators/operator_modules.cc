@@ -19,15 +19,7 @@
 namespace hangar::operators {
 
 OperatorModules::OperatorModules(Parts parts)
-    : parts_(std::move(parts)),
-      supply_({.loop = parts_.loop,
-               .workers = parts_.workers,
-               .fetcher = parts_.fetcher,
-               .store = parts_.store,
-               .maker = *this,
-               .allow_list = parts_.allow_list,
-               .log = parts_.log,
-               .recheck = parts_.recheck}) {}
+    : parts_(std::move(parts)), supply_(parts_.sources, *this) {}
 
 OperatorModule OperatorModules::module_of(const modules::Supplied& supplied) {
   return {.code = std::static_pointer_cast<const wasm::SleepableModule>(supplied.product),

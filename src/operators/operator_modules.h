@@ -3,17 +3,10 @@
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "base/slots.h"
-#include "base/time.h"
 #include "budget/consumer.h"
-#include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
-#include "modules/allow_list.h"
-#include "modules/fetcher.h"
-#include "modules/module_store.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/code_cache.h"
@@ -45,17 +38,11 @@ class OperatorModules final : public modules::Maker {
  public:
   // All of it outlives this.
   struct Parts {
-    io::Loop& loop;
-    io::Workers& workers;
-    modules::Fetcher& fetcher;
-    modules::ModuleStore& store;
+    modules::Sources sources;
     wasm::CodeCache& code_cache;
     const abi::kube_runtime::Runtime& runtime;
     std::filesystem::path image_directory;  // Of images that instances share.
     RunOnce run_once = RunOnce::Refused;
-    modules::AllowList allow_list = {};
-    Log log = {};
-    Duration recheck = modules::kRecheck;
   };
   explicit OperatorModules(Parts parts);
 

@@ -85,10 +85,10 @@ class OperatorModulesTest : public testing::Test {
       rig->engine(),
       {.directory = directory_.path() / "code", .compile_program = HANGAR_COMPILE_PROGRAM}};
   abi::kube_runtime::Runtime runtime_{rig->engine()};
-  OperatorModules modules_{{.loop = rig->loop(),
-                            .workers = rig->workers(),
-                            .fetcher = fetcher_,
-                            .store = *store_,
+  OperatorModules modules_{{.sources = {.loop = rig->loop(),
+                                        .workers = rig->workers(),
+                                        .fetcher = fetcher_,
+                                        .store = *store_},
                             .code_cache = cache_,
                             .runtime = runtime_,
                             .image_directory = directory_.path() / "images"}};

@@ -38,14 +38,7 @@ archive::CopyFormat machine_copies() {
 }
 
 MachineModules::MachineModules(Parts parts)
-    : parts_(std::move(parts)),
-      supply_({.loop = parts_.loop,
-               .workers = parts_.workers,
-               .fetcher = parts_.fetcher,
-               .store = parts_.store,
-               .maker = *this,
-               .allow_list = parts_.allow_list,
-               .log = parts_.log}) {}
+    : parts_(std::move(parts)), supply_(parts_.sources, *this) {}
 
 MachineModule MachineModules::module_of(const modules::Supplied& supplied) {
   // Machines are made as such (make()); a Product says only that the supply changes none.

@@ -8,15 +8,9 @@
 #include "abi/statemachine/runtime.h"
 #include "archive/module_archive.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "budget/consumer.h"
-#include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
-#include "modules/allow_list.h"
-#include "modules/fetcher.h"
-#include "modules/module_store.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 
@@ -54,14 +48,9 @@ class MachineModules final : public modules::Maker {
  public:
   // All of it outlives this.
   struct Parts {
-    io::Loop& loop;
-    io::Workers& workers;
-    modules::Fetcher& fetcher;
-    modules::ModuleStore& store;  // The fetcher's.
+    modules::Sources sources;
     abi::statemachine::Runtime& runtime;
     abi::statemachine::MachineLimits limits = {};
-    modules::AllowList allow_list = {};
-    Log log = {};
   };
   explicit MachineModules(Parts parts);
 

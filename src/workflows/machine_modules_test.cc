@@ -119,10 +119,10 @@ class MachineModulesTest : public testing::Test {
                              .store = *store_,
                              .config_maps = &config_map_}};
   abi::statemachine::Runtime runtime_{rig->cache(), directory_.path() / "images"};
-  MachineModules::Parts parts_{.loop = rig->loop(),
-                               .workers = rig->workers(),
-                               .fetcher = fetcher_,
-                               .store = *store_,
+  MachineModules::Parts parts_{.sources = {.loop = rig->loop(),
+                                           .workers = rig->workers(),
+                                           .fetcher = fetcher_,
+                                           .store = *store_},
                                .runtime = runtime_};
   MachineModules modules_{parts_};
   std::map<std::size_t, std::unique_ptr<MachineModules>> others_;
@@ -199,7 +199,7 @@ TEST_F(MachineModulesTest, FindsAPinnedMachineAtItsSourceWhileThatHasIt) {
 
 TEST_F(MachineModulesTest, LoadsOnlyWhatIsAllowed) {
   config_map_.set(named("a"));
-  parts_.allow_list = modules::AllowList({"configmap://team/*"});
+  parts_.sources.allow_list = modules::AllowList({"configmap://team/*"});
   MachineModules& restricted = restarted();
 
   const auto allowed = get(restricted);
@@ -289,7 +289,7 @@ TEST_F(MachineModulesTest, SaysWhichPluginIsMissingAndWhereItGoes) {
 
 TEST_F(MachineModulesTest, TakesOnlyAPluginThatIsAllowed) {
   config_map_.set_binary({{"module.wasm", guest("plugged")}, {"plugin.wasm", guest("plugin")}});
-  parts_.allow_list = modules::AllowList({"configmap://team/machine"});
+  parts_.sources.allow_list = modules::AllowList({"configmap://team/machine"});
   const auto refused = get(restarted(), kPlugged);
 
   ASSERT_FALSE(refused.has_value());
