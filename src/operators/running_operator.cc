@@ -44,11 +44,6 @@ std::vector<double> wake_buckets() {
           0.025,   0.05,   0.1,     0.25,   0.5,   1,      2.5,   10};
 }
 
-std::size_t size_of(const gateway::Piece& piece) {
-  if (const auto* const text = std::get_if<std::string>(&piece)) return text->size();
-  return std::get<gateway::WatchLine>(piece).object->bytes().size();
-}
-
 }  // namespace
 
 OperatorMetrics::OperatorMetrics(Metrics& metrics)
@@ -97,12 +92,11 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   void on_progress(std::uint64_t bytes) override {
     if (owner_ == nullptr) return;
     set_under_way(bytes);
-    owner_->check_answers();
   }
   void on_head(int status, http::Headers headers) override {
     if (owner_ == nullptr) return;
     owner_->series_.series().answered(method_, status);
-    owner_->arrive(id_, Head{.status = status, .headers = std::move(headers)});
+    owner_->arrive(id_, Mailbox::Head{.status = status, .headers = std::move(headers)});
   }
   void on_piece(gateway::Piece piece) override {
     if (owner_ == nullptr) return;
@@ -119,7 +113,6 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
       text_ += gateway::text_of(piece);
     }
     set_under_way(text_.size());
-    owner_->check_answers();
   }
   void on_bookmark(std::string line) override {
     if (owner_ == nullptr || !is_stream_) return;
@@ -131,7 +124,7 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
     set_under_way(0);
     if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(text_)));
     // The body may have been too much: then nobody is interested any more.
-    if (owner_ != nullptr) owner_->arrive(id_, End{});
+    if (owner_ != nullptr) owner_->arrive(id_, Mailbox::End{});
   }
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
@@ -143,16 +136,17 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   // With an owner.
   void set_under_way(std::uint64_t bytes) {
     if (bytes == under_way_) return;
-    Work& work = owner_->work();
-    work.under_way_bytes += bytes;
-    work.under_way_bytes -= std::exchange(under_way_, bytes);
+    const std::uint64_t before = std::exchange(under_way_, bytes);
+    if (owner_->work().mailbox.set_under_way(before, bytes) == Mailbox::Room::Overflow) {
+      owner_->overflow();
+    }
   }
 
   RunningOperator* owner_;
   const std::uint64_t id_;
   const bool is_stream_;
   KnownMethod method_ = KnownMethod::Other;
-  std::uint64_t under_way_ = 0;  // Of the owner's under_way_bytes.
+  std::uint64_t under_way_ = 0;  // Of what the owner's mailbox counts so.
   // Of a stream the bookmark that is held back while the guest sleeps; else the body so far.
   std::string text_;
   std::unique_ptr<gateway::Exchange> exchange_;
@@ -325,7 +319,7 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
     co_return;
   }
   const Instant began = io::Loop::now();
-  const Instant arrived = work().first_arrival.value_or(began);
+  const Instant arrived = work().mailbox.first_arrival().value_or(began);
   const Result<> has_memory =
       guest_->memory_bytes_needed() > 0 ? co_await wait_for_memory() : Result<>();
   Result<budget::FairSlots::Slot> slot =
@@ -340,7 +334,6 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
     co_return;
   }
   const Instant turn_began = io::Loop::now();
-  work().first_arrival.reset();
   life_.on_handed_over();
   std::vector<Wakeup> wakeups = take_wakeups();
   const std::size_t count = wakeups.size();
@@ -439,16 +432,16 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   ++series.turns_succeeded;
   cancel(outcome.cancelled);
   for (const kube_runtime::Delay& delay : outcome.delays) {
-    delays_.push_back(
-        {.id = delay.id,
-         .timer = parts_.loop.after(delay.duration, [this, id = delay.id] { arrive(id, End{}); })});
+    delays_.push_back({.id = delay.id,
+                       .timer = parts_.loop.after(
+                           delay.duration, [this, id = delay.id] { arrive(id, Mailbox::End{}); })});
   }
   Work& work = this->work();
   std::ranges::move(outcome.calls, std::back_inserter(work.waiting_calls));
   // Nothing is under way: nothing will ever wake it.
   const bool is_done =
-      outcome.exit_code || (!work.is_overflowing && calls_.empty() && delays_.empty() &&
-                            work.waiting_calls.empty() && work.arrivals.empty());
+      outcome.exit_code || (!work.mailbox.is_closed() && calls_.empty() && delays_.empty() &&
+                            work.waiting_calls.empty() && work.mailbox.is_empty());
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
   if (life_.phase() == Phase::Running) {
     begin_calls();
@@ -475,7 +468,7 @@ void RunningOperator::fail(Error error) {
 void RunningOperator::drop_guest() {
   if (work_) work_->starting.reset();
   drop_answers();
-  if (work_) work_->is_overflowing = false;
+  if (work_) work_->mailbox.reopen();
   guest_.reset();
 }
 
@@ -483,10 +476,7 @@ void RunningOperator::drop_answers() {
   if (work_) {
     work_->requests_timer.cancel();
     work_->waiting_calls.clear();
-    work_->arrivals.clear();
-    work_->arrivals_bytes = 0;
-    work_->under_way_bytes = 0;
-    work_->first_arrival.reset();
+    work_->mailbox.clear();
   }
   delays_.clear();
   plain_calls_ = 0;
@@ -511,17 +501,10 @@ void RunningOperator::cancel(const std::vector<std::uint64_t>& ids) {
     }
   }
   if (!work_ || ids.empty()) return;
-  const auto is_cancelled = [&ids](const auto& one) {
-    return std::ranges::find(ids, one.id) != ids.end();
-  };
-  std::erase_if(work_->waiting_calls, is_cancelled);
-  std::erase_if(work_->arrivals, [&](const Arrival& arrival) {
-    if (!is_cancelled(arrival)) return false;
-    if (const auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
-      work_->arrivals_bytes -= size_of(*piece);
-    }
-    return true;
+  std::erase_if(work_->waiting_calls, [&ids](const kube_runtime::HttpCall& call) {
+    return std::ranges::find(ids, call.id) != ids.end();
   });
+  work_->mailbox.drop(ids);
 }
 
 RunningOperator::Calls::iterator RunningOperator::find_call(std::uint64_t id) {
@@ -552,7 +535,6 @@ void RunningOperator::begin_calls() {
 
 // The guest does not take what it asked for: it starts anew, without it.
 void RunningOperator::overflow() {
-  if (std::exchange(work().is_overflowing, true)) return;
   // At once: its turn, if it is in one, may be long.
   drop_answers();
   fail({ErrorKind::LimitExceeded,
@@ -561,24 +543,15 @@ void RunningOperator::overflow() {
                     limits::kGuestAnswersBytesMax / limits::kMiB)});
 }
 
-void RunningOperator::check_answers() {
-  const Work& work = this->work();
-  if (work.arrivals_bytes + work.under_way_bytes > limits::kGuestAnswersBytesMax) overflow();
-}
-
-void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what) {
-  if (!guest_ || is_overflowing()) return;
-  if (const auto* const piece = std::get_if<gateway::Piece>(&what)) {
-    work().arrivals_bytes += size_of(*piece);
-  }
-  check_answers();
-  if (!guest_ || is_overflowing()) return;
-  Work& work = this->work();
-  if (!work.first_arrival) work.first_arrival = io::Loop::now();
-  work.arrivals.push_back({.id = id, .what = std::move(what)});
+void RunningOperator::arrive(std::uint64_t id, decltype(Mailbox::Arrival::what) what) {
+  if (!guest_) return;
+  const bool is_head_only = std::holds_alternative<Mailbox::Head>(what);
+  const Mailbox::Room room =
+      work().mailbox.put({.id = id, .what = std::move(what)}, io::Loop::now());
+  if (room == Mailbox::Room::Overflow) overflow();
+  if (room != Mailbox::Room::Enough) return;
   // The head of a plain answer alone is nothing that the guest can use.
   const auto call = find_call(id);
-  const bool is_head_only = std::holds_alternative<Head>(work.arrivals.back().what);
   if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;
   life_.on_arrival();
   look_later();
@@ -587,12 +560,12 @@ void RunningOperator::arrive(std::uint64_t id, std::variant<Head, gateway::Piece
 // In order of arrival. What has ended is forgotten here.
 std::vector<Wakeup> RunningOperator::take_wakeups() {
   std::vector<Wakeup> wakeups;
-  wakeups.reserve(work().arrivals.size());
+  wakeups.reserve(work().mailbox.size());
   std::vector<std::uint64_t> ended_delays;
-  for (Arrival& arrival : std::exchange(work().arrivals, {})) {
+  for (Mailbox::Arrival& arrival : work().mailbox.take()) {
     const auto call = find_call(arrival.id);
     const bool is_plain = call != calls_.end() && !(*call)->is_stream();
-    if (auto* const head = std::get_if<Head>(&arrival.what)) {
+    if (auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
       wakeups.push_back({.id = arrival.id,
                          .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});
     } else if (auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
@@ -614,7 +587,6 @@ std::vector<Wakeup> RunningOperator::take_wakeups() {
   std::erase_if(delays_, [&](const Delay& delay) {
     return std::ranges::binary_search(ended_delays, delay.id);
   });
-  work().arrivals_bytes = 0;
   for (const std::unique_ptr<Call>& call : calls_) {
     if (!call->is_stream()) continue;
     if (std::string line = call->take_bookmark(); !line.empty()) {

@@ -22,6 +22,7 @@
 #include "io/task.h"
 #include "kube/object.h"
 #include "operators/life.h"
+#include "operators/mailbox.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
@@ -38,7 +39,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace hangar::operators {
@@ -121,7 +121,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     return work_ && work_->shortage ? &*work_->shortage : nullptr;
   }
   // Events and answers that wait for its next turn.
-  [[nodiscard]] std::size_t waiting_count() const { return work_ ? work_->arrivals.size() : 0; }
+  [[nodiscard]] std::size_t waiting_count() const { return work_ ? work_->mailbox.size() : 0; }
   [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
 
   struct Statistics {
@@ -142,16 +142,6 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
 
  private:
   class Call;
-  // One thing that waits for the guest.
-  struct Head {
-    int status = 0;
-    abi::kube_runtime::Headers headers;
-  };
-  struct End {};
-  struct Arrival {
-    std::uint64_t id = 0;
-    std::variant<Head, gateway::Piece, End> what;
-  };
 
   void look();
   void look_later();
@@ -176,12 +166,10 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void drop_guest();
   // All that was meant for the guest.
   void drop_answers();
-  // Of what waits and what is under way. Beyond what may be, it overflows.
-  void check_answers();
 
   void begin_calls();
   void cancel(const std::vector<std::uint64_t>& ids);
-  void arrive(std::uint64_t id, std::variant<Head, gateway::Piece, End> what);
+  void arrive(std::uint64_t id, decltype(Mailbox::Arrival::what) what);
   [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups();
 
   // What it has to do, and what that needs. Mostly null in one that sleeps: there are thousands.
@@ -193,11 +181,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     };
     std::optional<Starting> starting;
 
-    std::vector<Arrival> arrivals;
-    std::size_t arrivals_bytes = 0;
-    std::size_t under_way_bytes = 0;  // Of answers that are not all here yet.
-    bool is_overflowing = false;
-    std::optional<Instant> first_arrival;
+    Mailbox mailbox;
     std::optional<budget::Shortage> shortage;  // While it waits for memory.
     // Held back by the rate limit.
     std::vector<abi::kube_runtime::HttpCall> waiting_calls;
@@ -208,8 +192,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.
 
     [[nodiscard]] bool is_nothing() const {
-      return !starting && arrivals.empty() && under_way_bytes == 0 && waiting_calls.empty() &&
-             !stopped;
+      return !starting && mailbox.is_idle() && waiting_calls.empty() && !stopped;
     }
   };
   [[nodiscard]] Work& work() {
@@ -220,7 +203,6 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     if (!troubles_) troubles_ = std::make_unique<Troubles>();
     return *troubles_;
   }
-  [[nodiscard]] bool is_overflowing() const { return work_ && work_->is_overflowing; }
   // It is not in memory: what only one at work needs is not kept.
   void rest();
 
