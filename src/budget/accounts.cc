@@ -23,12 +23,13 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::string to_text(const Shortage& shortage) {
-  const auto of = [&]() -> std::string_view {
+  const auto of = [&]() -> std::string {
     switch (shortage.level) {
       case Shortage::Level::Consumer:
         return "it alone";
       case Shortage::Level::Tenant:
-        return "its namespace";
+        return shortage.limited_by.empty() ? "its namespace"
+                                           : fmt::format("its namespace ({})", shortage.limited_by);
       case Shortage::Level::Host:
         break;
     }
@@ -111,19 +112,28 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
     const auto own = tenant->second.consumers.find(consumer.name);
     if (own != tenant->second.consumers.end()) own_held = own->second;
   }
-  const auto lacks = [bytes](std::uint64_t held, std::uint64_t limit) {
-    return bytes > limit - held;
+  // More may be held than a limit that was lowered since.
+  const auto free_of = [](std::uint64_t held, std::uint64_t limit) {
+    return limit > held ? limit - held : 0;
   };
-  const auto shortage = [bytes](Shortage::Level level, std::uint64_t held, std::uint64_t limit) {
-    return std::unexpected(Shortage{
-        .level = level, .wanted_bytes = bytes, .free_bytes = limit - held, .limit_bytes = limit});
+  const auto lacks = [&](std::uint64_t held, std::uint64_t limit) {
+    return bytes > free_of(held, limit);
+  };
+  const auto shortage = [&](Shortage::Level level, std::uint64_t held, std::uint64_t limit) {
+    return std::unexpected(Shortage{.level = level,
+                                    .wanted_bytes = bytes,
+                                    .free_bytes = free_of(held, limit),
+                                    .limit_bytes = limit});
   };
   if (!consumer.tenant.is_host()) {
     if (lacks(own_held, limits_.consumer_bytes_max)) {
       return shortage(Shortage::Level::Consumer, own_held, limits_.consumer_bytes_max);
     }
-    if (lacks(tenant_held, limits_.tenant_bytes_max)) {
-      return shortage(Shortage::Level::Tenant, tenant_held, limits_.tenant_bytes_max);
+    const TenantLimits::Limit limit = locked_limit_of(consumer.tenant);
+    if (lacks(tenant_held, limit.bytes_max)) {
+      auto missing = shortage(Shortage::Level::Tenant, tenant_held, limit.bytes_max);
+      missing.error().limited_by = limit.set_by;
+      return missing;
     }
   }
   if (lacks(held_bytes_, limits_.host_bytes_max)) {
@@ -134,6 +144,30 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
   use.bytes += bytes;
   use.consumers[consumer.name] += bytes;
   return {};
+}
+
+void Accounts::limit_tenants(TenantLimits limits) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (limits == tenant_limits_) return;
+    tenant_limits_ = std::move(limits);
+  }
+  if (on_freed_) on_freed_();
+}
+
+TenantLimits::Limit Accounts::limit_of(const Tenant& tenant) const {
+  const std::scoped_lock lock(mutex_);
+  return locked_limit_of(tenant);
+}
+
+// Objects of the cluster are an administrator's: policies are about namespaces.
+TenantLimits::Limit Accounts::locked_limit_of(const Tenant& tenant) const {
+  const TenantLimits::Limit all{.bytes_max = limits_.tenant_bytes_max};
+  if (tenant.namespace_name().empty()) return all;
+  const auto own = tenant_limits_.namespaces.find(tenant.namespace_name());
+  const TenantLimits::Limit& limit =
+      own == tenant_limits_.namespaces.end() ? tenant_limits_.others : own->second;
+  return limit.bytes_max < all.bytes_max ? limit : all;
 }
 
 void Accounts::subtract(const Consumer& consumer, std::uint64_t bytes) {

@@ -25,16 +25,32 @@ struct Shortage {
   std::uint64_t wanted_bytes = 0;  // Beyond what is held already.
   std::uint64_t free_bytes = 0;    // At that level.
   std::uint64_t limit_bytes = 0;   // Of that level.
+  std::string limited_by = {};     // Who says so, of a tenant; empty: the host's settings.
 
   // Waiting does not help: it is more than the level has when nothing else is there.
   [[nodiscard]] bool is_final() const { return wanted_bytes > limit_bytes; }
 
   bool operator==(const Shortage&) const = default;
 };
-// For a status: "64 MiB are needed, 10 MiB of the 256 MiB of its namespace are free".
+// For a status: "64 MiB are needed, 10 MiB of the 256 MiB of its namespace (TenantPolicy a) are
+// free".
 [[nodiscard]] std::string to_text(const Shortage& shortage);
 // "64 MiB", "10 KiB", "100 bytes": rounded down to the unit.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
+
+// What tenants may hold, less than Accounts::Limits says of all of them.
+struct TenantLimits {
+  struct Limit {
+    std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
+    std::string set_by = {};  // For people.
+
+    bool operator==(const Limit&) const = default;
+  };
+  Limit others = {};  // Of namespaces that are not among the following.
+  std::map<std::string, Limit> namespaces = {};
+
+  bool operator==(const TenantLimits&) const = default;
+};
 
 class Accounts;
 
@@ -65,7 +81,8 @@ class Reservation {
   std::uint64_t bytes_;  // Nothing once moved from.
 };
 
-// Guarantees: no level holds more than its limit. Any thread.
+// Guarantees: no level comes to hold more than its limit. A limit of tenants that is lowered takes
+// nothing from those that hold more already. Any thread.
 class Accounts {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -84,8 +101,13 @@ class Accounts {
   [[nodiscard]] std::expected<Reservation, Shortage> reserve(Consumer consumer,
                                                              std::uint64_t bytes);
 
-  // Called after bytes became free, on the thread that freed them. Set while no other thread uses
-  // this object.
+  // In place of what was said before. Whoever waits is looked at again where a limit has grown.
+  void limit_tenants(TenantLimits limits);
+  // What one tenant may hold, by these and by limits(), and who says so.
+  [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const;
+
+  // Called after bytes became free, or a limit has changed, on the thread that freed them. Set
+  // while no other thread uses this object.
   void set_on_freed(std::function<void()> on_freed) { on_freed_ = std::move(on_freed); }
 
   [[nodiscard]] const Limits& limits() const { return limits_; }
@@ -108,12 +130,15 @@ class Accounts {
 
   [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes);
   void subtract(const Consumer& consumer, std::uint64_t bytes);
+  // The mutex is held.
+  [[nodiscard]] TenantLimits::Limit locked_limit_of(const Tenant& tenant) const;
 
   const Limits limits_;
   std::function<void()> on_freed_;
   mutable std::mutex mutex_;
   std::uint64_t held_bytes_ = 0;
   std::map<Tenant, TenantUse> tenants_;  // That hold something; so are their consumers.
+  TenantLimits tenant_limits_;
 };
 
 }  // namespace hangar::budget

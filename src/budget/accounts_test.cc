@@ -44,6 +44,55 @@ TEST(Accounts, HoldNoMoreThanTheirLimitAtAnyLevel) {
   EXPECT_EQ(accounts.held_bytes(), 80U);
 }
 
+TEST(Accounts, HaveLimitsOfTheirOwnForTenants) {
+  Accounts accounts({.host_bytes_max = 1000, .tenant_bytes_max = 100});
+  accounts.limit_tenants({.others = {.bytes_max = 50, .set_by = "a"},
+                          .namespaces = {{"wide", {.bytes_max = 500, .set_by = "b"}},
+                                         {"narrow", {.bytes_max = 10, .set_by = "c"}}}});
+
+  const auto other = accounts.reserve(consumer("other"), 51);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error(), (Shortage{.level = Shortage::Level::Tenant,
+                                     .wanted_bytes = 51,
+                                     .free_bytes = 50,
+                                     .limit_bytes = 50,
+                                     .limited_by = "a"}));
+  EXPECT_EQ(to_text(other.error()),
+            "51 bytes are needed, 50 bytes of the 50 bytes of its namespace (a) are free");
+  EXPECT_EQ(accounts.reserve(consumer("narrow"), 11).error().limited_by, "c");
+  const auto wide = accounts.reserve(consumer("wide"), 101);
+  ASSERT_FALSE(wide) << "the host's setting is the outer wall";
+  EXPECT_EQ(wide.error().limit_bytes, 100U);
+  EXPECT_EQ(wide.error().limited_by, "");
+  EXPECT_TRUE(accounts.reserve(consumer(""), 100)) << "objects of the cluster are nobody's tenant";
+  EXPECT_EQ(accounts.limit_of(Tenant::of_namespace("narrow")).bytes_max, 10U);
+}
+
+TEST(Accounts, TakeNothingBackWhenALimitIsLowered) {
+  Accounts accounts({.host_bytes_max = 1000});
+  int freed = 0;
+  accounts.set_on_freed([&freed] { ++freed; });
+  auto held = accounts.reserve(consumer("a"), 100);
+  ASSERT_TRUE(held);
+
+  accounts.limit_tenants({.others = {.bytes_max = 40, .set_by = "p"}});
+  EXPECT_EQ(accounts.held_bytes(consumer("a").tenant), 100U);
+  const auto grown = held->resize(101);
+  ASSERT_FALSE(grown);
+  EXPECT_EQ(grown.error().free_bytes, 0U);
+  EXPECT_EQ(grown.error().limited_by, "p");
+  ASSERT_TRUE(held->resize(30));
+  EXPECT_TRUE(held->resize(40));
+  EXPECT_FALSE(held->resize(41));
+
+  const int before = freed;
+  accounts.limit_tenants({.others = {.bytes_max = 40, .set_by = "p"}});
+  EXPECT_EQ(freed, before) << "nothing has changed";
+  accounts.limit_tenants({});
+  EXPECT_EQ(freed, before + 1) << "who waits is looked at again";
+  EXPECT_TRUE(held->resize(41));
+}
+
 TEST(Accounts, GiveBackWhatEnds) {
   Accounts accounts({.host_bytes_max = 100});
   {

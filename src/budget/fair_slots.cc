@@ -6,6 +6,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <expected>
 #include <stop_token>
@@ -44,7 +45,8 @@ std::size_t FairSlots::held_count(const Tenant& tenant) const {
 bool FairSlots::may_take(const Tenant& tenant) const {
   const std::size_t held = held_count(tenant);
   if (tenant.is_host()) return free_ > 0 || held < options_.host_slots;
-  return held < free_ && held < options_.slots_per_tenant_max;
+  if (held >= free_ || held >= options_.slots_per_tenant_max) return false;
+  return !most_ || held < std::max<std::size_t>(most_(tenant), 1);
 }
 
 void FairSlots::serve() {

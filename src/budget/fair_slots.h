@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <stop_token>
@@ -63,6 +64,10 @@ class FairSlots {
   [[nodiscard]] io::Task<Result<Slot>> acquire(Consumer consumer, Demand demand,
                                                std::stop_token stop);
 
+  // Tenants of which `most` says less than Options::slots_per_tenant_max hold no more than that,
+  // and at least one. Asked whenever a slot is given.
+  void limit_tenants(std::function<std::size_t(const Tenant&)> most) { most_ = std::move(most); }
+
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
     return queue_.waiting_count(tenant);
@@ -77,6 +82,7 @@ class FairSlots {
   io::Loop& loop_;
   const Options options_;
   std::size_t free_;
+  std::function<std::size_t(const Tenant&)> most_;
   std::map<Tenant, std::size_t> held_;  // By tenants that hold any.
   FairQueue<io::OneShot<bool>> queue_;  // Set to whether they have a slot.
 };

@@ -75,6 +75,29 @@ class FairSlotsTest : public ::testing::Test {
   }
 };
 
+TEST_F(FairSlotsTest, ATenantWithABoundOfItsOwnHoldsNoMore) {
+  FairSlots slots(loop_, {.slots = 8, .slots_per_tenant_max = 3});
+  std::size_t most = 1;
+  slots.limit_tenants([&most](const Tenant& tenant) {
+    return tenant.namespace_name() == "a" ? most : std::size_t{3};
+  });
+  Work& first = begin(slots, "a");
+  for (int index = 0; index < 3; ++index)
+    begin(slots, "a");
+  for (int index = 0; index < 4; ++index)
+    begin(slots, "b");
+  run_ready();
+
+  EXPECT_EQ(slots.held_count(Tenant::of_namespace("a")), 1U);
+  EXPECT_EQ(slots.held_count(Tenant::of_namespace("b")), 3U) << "no more than all may";
+  most = 2;
+  end(first);
+  EXPECT_EQ(slots.held_count(Tenant::of_namespace("a")), 2U) << "a bound counts from the next look";
+  most = 0;
+  (void)end_all();
+  EXPECT_EQ(slots.held_count(Tenant::of_namespace("a")), 0U) << "one slot is always a tenant's";
+}
+
 TEST_F(FairSlotsTest, ATenantThatComesLateFindsASlotHoweverManyAnotherWants) {
   FairSlots slots(loop_, {.slots = 4});
   for (int index = 0; index < 10; ++index)
