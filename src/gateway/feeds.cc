@@ -12,6 +12,7 @@
 #include "kube/object.h"
 #include "kube/scope.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <stop_token>
@@ -128,6 +129,11 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
   return feed;
 }
 
+std::size_t Feeds::count(const std::string& tenant) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      feeds_, [&tenant](const auto& one) { return one.second.tenant == tenant; }));
+}
+
 bool Feeds::has_room(const std::string& tenant) const {
   if (tenant.empty()) return true;  // We ourselves.
   std::size_t count = 0;
@@ -137,7 +143,9 @@ bool Feeds::has_room(const std::string& tenant) const {
     ++count;
     if (entry.feed->error()) ++failed;
   }
-  return count < kFeedsPerTenantMax && failed < kFailedFeedsPerTenantMax;
+  const std::size_t most =
+      bounds_ ? std::min(bounds_(tenant).feeds, kFeedsPerTenantMax) : kFeedsPerTenantMax;
+  return count < most && failed < kFailedFeedsPerTenantMax;
 }
 
 }  // namespace hangar::gateway

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "gateway/feed.h"
 #include "gateway/read_scope.h"
+#include "gateway/tenant_bounds.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
@@ -22,13 +23,13 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::gateway {
 
-// Kinds that one tenant has watches of, in all its operators: the API has some eighty of its own.
-inline constexpr std::size_t kFeedsPerTenantMax = 64;
-// Of these, such that failed a moment ago: a resource that is gone, or that the host may not see.
+// Of the feeds of a tenant, such that failed a moment ago: a resource that is gone, or that the
+// host may not see.
 inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
 // From how many namespaces on one watch of all of them costs less than theirs together.
 inline constexpr std::size_t kNamespacesForAll = 4;
@@ -43,6 +44,10 @@ class Feeds {
                                                              std::string namespace_,
                                                              std::string tenant,
                                                              std::stop_token stop);
+  void limit_tenants(BoundsOf bounds) { bounds_ = std::move(bounds); }
+  // Those that this tenant looked at first.
+  [[nodiscard]] std::size_t count(const std::string& tenant) const;
+
   // One that covers the scope and is ready; null otherwise.
   [[nodiscard]] std::shared_ptr<Feed> find(const ReadScope& scope);
 
@@ -70,6 +75,7 @@ class Feeds {
   kube::Cache& cache_;
   Counter& shown_;
   Counter& refused_;
+  BoundsOf bounds_;
   std::map<kube::Scope, Entry> feeds_;
 };
 

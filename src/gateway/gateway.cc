@@ -15,6 +15,7 @@
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
 #include "gateway/slices.h"
+#include "gateway/tenant_bounds.h"
 #include "gateway/upstream.h"
 #include "gateway/watching.h"
 #include "http/client.h"
@@ -134,10 +135,6 @@ std::optional<std::uint64_t> oldest_for(const ReadOptions& asked) {
   return may_be_cached ? parse_version(asked.resource_version) : std::nullopt;
 }
 
-// Watches that go upstream by themselves: each is a stream of its own for as long as it takes. As
-// many for a namespace as one guest may have requests under way.
-constexpr std::size_t kOwnWatchesMax = limits::kGuestRequestsMax;
-
 class OwnWatches {
   using Counts = std::map<std::string, std::size_t>;
 
@@ -162,11 +159,15 @@ class OwnWatches {
     Counts::iterator at_;
   };
 
-  // Nothing when the tenant has too many.
-  [[nodiscard]] std::optional<Place> take(const std::string& tenant) {
-    const auto at = counts_->try_emplace(tenant, 0).first;
-    if (at->second >= kOwnWatchesMax) return std::nullopt;
-    return Place(counts_, at);
+  // Nothing when the tenant has `most`.
+  [[nodiscard]] std::optional<Place> take(const std::string& tenant, std::size_t most) {
+    if (count(tenant) >= most) return std::nullopt;
+    return Place(counts_, counts_->try_emplace(tenant, 0).first);
+  }
+
+  [[nodiscard]] std::size_t count(const std::string& tenant) const {
+    const auto found = counts_->find(tenant);
+    return found == counts_->end() ? 0 : found->second;
   }
 
  private:
@@ -235,6 +236,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   Counter& refused_watches;
   Authorizer authorizer;
   Feeds feeds;
+  BoundsOf bounds_of;
   Gauge& open_count;
   std::vector<std::weak_ptr<Watching>> watchings;
   io::Loop::Timer care;
@@ -264,6 +266,17 @@ Gateway::~Gateway() {
   state_->stop.request_stop();
   state_->care.cancel();
   state_->feeds.clear();
+}
+
+void Gateway::limit_tenants(BoundsOf bounds) {
+  state_->bounds_of = bounds;
+  state_->feeds.limit_tenants(std::move(bounds));
+}
+
+Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
+  // As tenant_of() counts them.
+  return {.feeds = state_->feeds.count(namespace_name),
+          .own_watches = state_->own_watches.count(namespace_name)};
 }
 
 std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request request,
@@ -318,15 +331,20 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
 
 io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
   const bool is_own_watch = work->target.verb == Verb::Watch && !work->identity.user.empty();
-  const auto place = is_own_watch ? self->own_watches.take(tenant_of(work->identity))
-                                  : std::optional<OwnWatches::Place>();
+  const std::string tenant = tenant_of(work->identity);
+  const TenantBounds bounds =
+      is_own_watch && self->bounds_of ? self->bounds_of(tenant) : TenantBounds();
+  const std::size_t most = std::min(bounds.own_watches, kOwnWatchesPerTenantMax);
+  const auto place =
+      is_own_watch ? self->own_watches.take(tenant, most) : std::optional<OwnWatches::Place>();
   if (is_own_watch && !place) {
     self->refused_watches.add();
+    const std::string& set_by = bounds.own_watches_set_by;
     co_return work->reply->refuse(
         {429, "TooManyRequests",
-         fmt::format("the namespace has {} watches that only the API server can answer; end some "
-                     "of them, or watch without field selectors",
-                     kOwnWatchesMax)});
+         fmt::format("the namespace has {} watches that only the API server can answer, which is "
+                     "the most{}; end some of them, or watch without field selectors",
+                     most, set_by.empty() ? "" : fmt::format(" ({})", set_by))});
   }
   kube::Client client = work->identity.user.empty()
                             ? self->parts.client

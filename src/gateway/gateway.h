@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/time.h"
+#include "gateway/tenant_bounds.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "kube/cache/cache.h"
@@ -19,6 +20,7 @@
 #include "kube/discovery.h"
 #include "kube/object.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -93,6 +95,15 @@ class Gateway {
   // Always answers: what cannot be done is a Status with the code that the API server would give
   // (400 for a path or query that makes no sense, 403, 404, 410, 503 while it is away). `answer`
   // outlives the Exchange. An identity with an empty user is ourselves (hangar run).
+  // Bounds for tenants that have others than all.
+  void limit_tenants(BoundsOf bounds);
+  struct Use {
+    std::size_t feeds = 0;
+    std::size_t own_watches = 0;
+  };
+  // Of a namespace's service accounts.
+  [[nodiscard]] Use use_of(const std::string& namespace_name) const;
+
   [[nodiscard]] std::unique_ptr<Exchange> begin(const kube::Identity& identity, Request request,
                                                 Answer& answer);
 

@@ -44,10 +44,8 @@ namespace hangar::modules {
 
 namespace {
 
-// Fetches at the same time. Each may hold limits::kModuleBytesMax twice: compressed and not. A slow
-// server holds its slot for as long as a download may take, so one tenant has few of them.
+// Fetches at the same time. Each may hold limits::kModuleBytesMax twice: compressed and not.
 constexpr std::size_t kFetchesMax = 8;
-constexpr std::size_t kFetchesPerTenantMax = 3;
 
 constexpr int kOk = 200;
 constexpr int kNotModified = 304;
@@ -141,6 +139,7 @@ Fetcher::Fetcher(Parts parts)
       log_(std::move(parts.log)),
       admin_transports_(parts.ca_pem, http::AddressPolicy::no_metadata()),
       tenant_transports_(parts.ca_pem, parts.tenant_addresses),
+      public_transports_(parts.ca_pem, http::AddressPolicy::public_only()),
       fetches_(parts.loop, {.slots = kFetchesMax, .slots_per_tenant_max = kFetchesPerTenantMax}),
       turns_(parts.loop) {}
 
@@ -154,18 +153,25 @@ Result<> Fetcher::check_access(const Requester& requester, const Reference& refe
 
 const std::shared_ptr<const http::Transport>& Fetcher::transport(const Requester& requester,
                                                                  bool insecure) const {
-  const Transports& transports =
-      requester.tenant().empty() ? admin_transports_ : tenant_transports_;
+  const Transports& tenant =
+      requester.public_because().empty() ? tenant_transports_ : public_transports_;
+  const Transports& transports = requester.tenant().empty() ? admin_transports_ : tenant;
   return insecure ? transports.unverified : transports.verified;
 }
 
-Error Fetcher::told(const std::string& tenant, const std::string& module, Error error) const {
-  if (tenant.empty() || error.reason() != kNotReached) return error;
+Error Fetcher::told(const Requester& requester, const std::string& module, Error error) const {
+  if (requester.tenant().empty() || error.reason() != kNotReached) return error;
   log_.warning("module source not reached",
-               {{"module", module}, {"namespace", tenant}, {"error", error.message()}});
-  return {error.kind(), error.kind() == ErrorKind::Denied
-                            ? "the module's address is not allowed here"
-                            : "the module's server cannot be reached (the host's log says why)"};
+               {{"module", module}, {"namespace", requester.tenant()}, {"error", error.message()}});
+  if (error.kind() != ErrorKind::Denied) {
+    return {error.kind(), "the module's server cannot be reached (the host's log says why)"};
+  }
+  if (requester.public_because().empty()) {
+    return {error.kind(), "the module's address is not allowed here"};
+  }
+  return {error.kind(),
+          fmt::format("the module's address is not allowed here: {} allows public addresses only",
+                      requester.public_because())};
 }
 
 std::optional<Resolution> Fetcher::known(const Requester& requester, const Reference& reference,
@@ -202,14 +208,14 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
   const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await fetches_.acquire(consumer, {}, stop));
   say("fetching");
   const std::string module = reference.display();
-  const std::string tenant = requester.tenant();
+  const Requester asked_by = requester;
   Known known{.key = key, .own = store_.resolution(key)};
   known.latest = known.own ? known.own : store_.hint(name);
   Result<Fetched> fetched =
       co_await fetch_in_turn(std::move(requester), std::move(reference), std::move(options),
                              std::move(known), std::move(stop));
   if (!fetched) {
-    Error error = told(tenant, module, std::move(fetched).error());
+    Error error = told(asked_by, module, std::move(fetched).error());
     co_return std::unexpected(std::move(error).in("module " + module));
   }
   co_return fetched;
@@ -248,8 +254,7 @@ io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference 
     if (!fetched) co_return std::unexpected(std::move(error));
     log_.warning("module source away, using the stored module",
                  {{"module", reference.display()}, {"error", error.message()}});
-    fetched->stale_because =
-        told(requester.tenant(), reference.display(), std::move(error)).message();
+    fetched->stale_because = told(requester, reference.display(), std::move(error)).message();
     co_return fetched;
   }
   if (download_result->is_unchanged) {

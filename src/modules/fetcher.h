@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "http/address_policy.h"
 #include "http/client.h"
@@ -23,6 +24,7 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,6 +59,10 @@ struct Fetched {
   std::string stale_because;  // Why the source could not be asked; empty when it was.
 };
 
+// Fetches of one tenant at the same time. A slow server holds its slot for as long as a download
+// may take, so a tenant has few of them.
+inline constexpr std::size_t kFetchesPerTenantMax = 3;
+
 // Loop thread; inflating, hashing and the disk are the workers' business.
 class Fetcher {
  public:
@@ -84,6 +90,18 @@ class Fetcher {
 
   // For registries, from the next fetch on. Start with none.
   void use_credentials(DockerConfig config) { credentials_ = std::move(config); }
+
+  // How many fetches of a namespace go on at a time, where that is less than of others.
+  void limit_tenants(std::function<std::size_t(const budget::Tenant&)> most) {
+    fetches_.limit_tenants(std::move(most));
+  }
+  struct Use {
+    std::size_t under_way = 0;
+    std::size_t waiting = 0;
+  };
+  [[nodiscard]] Use use_of(const budget::Tenant& tenant) const {
+    return {.under_way = fetches_.held_count(tenant), .waiting = fetches_.waiting_count(tenant)};
+  }
 
   // Guarantees: the bytes have the promised digest. The same reference is fetched by one task at a
   // time, so what many want is downloaded once.
@@ -156,7 +174,8 @@ class Fetcher {
   [[nodiscard]] const std::shared_ptr<const http::Transport>& transport(const Requester& requester,
                                                                         bool insecure) const;
   // What the requester is told of an error.
-  [[nodiscard]] Error told(const std::string& tenant, const std::string& module, Error error) const;
+  [[nodiscard]] Error told(const Requester& requester, const std::string& module,
+                           Error error) const;
 
   io::Workers& workers_;
   http::Client& client_;
@@ -166,6 +185,7 @@ class Fetcher {
   const Log log_;
   const Transports admin_transports_;
   const Transports tenant_transports_;
+  const Transports public_transports_;  // Of tenants that may reach nothing else.
   DockerConfig credentials_;
   budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.

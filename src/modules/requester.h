@@ -38,6 +38,15 @@ class Requester {
   // line: any namespace.
   [[nodiscard]] static Requester cluster_wide() { return Requester(std::nullopt); }
 
+  // The same, whose URLs lead to public addresses only, because `who` says so: "TenantPolicy a".
+  [[nodiscard]] Requester at_public_addresses(std::string who) const {
+    Requester narrowed = *this;
+    narrowed.public_because_ = std::move(who);
+    return narrowed;
+  }
+  // Who says so; empty: its URLs lead to wherever its kind's may.
+  [[nodiscard]] const std::string& public_because() const { return public_because_; }
+
   // Under what its proofs of access are remembered: requesters with one id may run what each of
   // them was given. A namespace, or "*", which no namespace is called.
   [[nodiscard]] std::string id() const { return namespace_.value_or("*"); }
@@ -59,6 +68,7 @@ class Requester {
       : namespace_(std::move(namespace_name)) {}
 
   std::optional<std::string> namespace_;  // Without: cluster-wide.
+  std::string public_because_;
 };
 
 }  // namespace hangar::modules

@@ -49,7 +49,8 @@ std::string key_of(const Wish& wish) {
     return fmt::format("{}\n{}\n{}", source.reference, source.sha256, source.insecure);
   };
   // A digest, because references may have passwords in them.
-  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", wish.requester.id(), text_of(wish.module),
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", wish.requester.id(),
+                                wish.requester.public_because(), text_of(wish.module),
                                 wish.plugin ? text_of(*wish.plugin) : "", wish.pinned_sha256,
                                 static_cast<int>(wish.content), wish.is_look));
 }

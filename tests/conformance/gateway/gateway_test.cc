@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/feeds.h"
+#include "gateway/tenant_bounds.h"
 #include "guest.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -390,6 +391,31 @@ TEST_F(GatewayTest, WatchesOfItsOwnAreBoundedForANamespace) {
     Guest& next = begin(guest_of(mine_), secrets + "?watch=true&fieldSelector=type%3Db");
     return wait([&] { return next.status != 0; }) && next.status == 200;
   }));
+}
+
+TEST_F(GatewayTest, ANamespaceWithBoundsOfItsOwnHasNoMoreWatches) {
+  gateway_->limit_tenants([this](const std::string& tenant) {
+    return tenant == mine_
+               ? TenantBounds{.feeds = 1, .own_watches = 1, .own_watches_set_by = "TenantPolicy a"}
+               : TenantBounds();
+  });
+  watch(guest_of(mine_), rings(mine_));
+  ASSERT_TRUE(wait([&] { return gateway_->use_of(mine_).feeds == 1; }));
+  const std::string config_map_watch = config_maps(mine_) + "?watch=true";
+
+  Guest& own = begin(guest_of(mine_), config_map_watch);
+  ASSERT_TRUE(wait([&] { return own.status == 200; })) << "beyond the feeds, upstream";
+  EXPECT_EQ(gateway_->use_of(mine_).own_watches, 1U);
+  Guest& refused = begin(guest_of(mine_), config_map_watch);
+  ASSERT_TRUE(wait([&] { return refused.status != 0; }));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(
+      refused.body().contains("1 watches that only the API server can answer, which is the "
+                              "most (TenantPolicy a)"))
+      << refused.body();
+  // Another namespace has what all have.
+  Guest& other = begin(guest_of(other_), config_maps(other_) + "?watch=true");
+  EXPECT_TRUE(wait([&] { return other.status == 200; }));
 }
 
 TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <stop_token>
 #include <string>
@@ -119,6 +120,23 @@ TEST_F(ModuleOfATenant, ComesFromNoAddressThatIsNotAllowed) {
   EXPECT_TRUE(host.fetch(server.url("/f.wasm")).has_value());
   EXPECT_EQ(host.fetch("http://169.254.169.254/latest/meta-data").error().kind(),
             ErrorKind::Denied);
+}
+
+TEST_F(ModuleOfATenant, ComesFromPublicAddressesOnlyWhereAPolicySaysSo) {
+  RawServer server([](const Request&) { return answer(200, module_named("inside")); });
+  FetchingHost host = allowing(directory_, {"127.0.0.1"});
+  ASSERT_TRUE(host.fetch_as(tenant_, server.url("/f.wasm"), {}).has_value());
+  const std::size_t requests = server.requests().size();
+
+  const Result<Fetched> narrowed =
+      host.fetch_as(tenant_.at_public_addresses("TenantPolicy a"), server.url("/f.wasm"), {});
+
+  ASSERT_FALSE(narrowed.has_value());
+  EXPECT_EQ(narrowed.error().kind(), ErrorKind::Denied);
+  EXPECT_TRUE(narrowed.error().message().ends_with(std::string(kRefused) +
+                                                   ": TenantPolicy a allows public addresses only"))
+      << narrowed.error().message();
+  EXPECT_EQ(server.requests().size(), requests);
 }
 
 TEST_F(ModuleOfATenant, IsNotRedirectedToAnAddressThatIsNotAllowed) {
