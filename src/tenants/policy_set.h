@@ -1,0 +1,35 @@
+// All policies, and which of them select a namespace. No I/O.
+#pragma once
+
+#include "kube/object.h"
+#include "tenants/rules.h"
+#include "tenants/tenant_policy.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hangar::tenants {
+
+class PolicySet {
+ public:
+  // In place of the one of its name.
+  void put(TenantPolicy policy);
+  void remove(std::string_view name);
+  [[nodiscard]] std::size_t size() const { return policies_.size(); }
+  // Some policy looks at the labels of namespaces.
+  [[nodiscard]] bool needs_labels() const;
+
+  // `namespace_object`: with its labels; null: they are not known, and a policy that looks at
+  // labels counts as one that selects the namespace. Otherwise a namespace would be less bounded
+  // for as long as nobody can read what it is.
+  [[nodiscard]] Rules rules_of(const kube::Object* namespace_object) const;
+
+ private:
+  std::map<std::string, std::shared_ptr<const TenantPolicy>, std::less<>> policies_;
+};
+
+}  // namespace hangar::tenants

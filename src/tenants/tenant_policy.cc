@@ -1,0 +1,168 @@
+#include "tenants/tenant_policy.h"
+
+#include "base/quantity.h"
+#include "base/result.h"
+#include "gateway/selector.h"
+#include "json/fields.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::tenants {
+
+namespace {
+
+using json::Fields;
+
+// A key or value of a label has none of the characters that mean something in a selector's text.
+// What else is wrong with it LabelSelector::parse() finds.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char character) {
+    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
+           (character >= '0' && character <= '9') || character == '-' || character == '_' ||
+           character == '.' || character == '/';
+  });
+}
+
+Result<std::string> term_of(const Fields& expression) {
+  const std::string key = HANGAR_TRY(expression.required_text("key"));
+  if (!is_plain(key)) return expression.wrong("key", "the key of a label");
+  const std::string relation = HANGAR_TRY(expression.required_text("operator"));
+  const std::vector<std::string> values = HANGAR_TRY(expression.texts("values"));
+  if (!std::ranges::all_of(values, is_plain)) {
+    return expression.wrong("values", "values of a label");
+  }
+  const bool has_values = relation == "In" || relation == "NotIn";
+  if (has_values == values.empty()) {
+    return expression.wrong("values", has_values ? "a list with at least one value"
+                                                 : fmt::format("empty for {}", relation));
+  }
+  if (relation == "In") return fmt::format("{} in ({})", key, fmt::join(values, ","));
+  if (relation == "NotIn") return fmt::format("{} notin ({})", key, fmt::join(values, ","));
+  if (relation == "Exists") return key;
+  if (relation == "DoesNotExist") return "!" + key;
+  return expression.wrong("operator", "In, NotIn, Exists or DoesNotExist");
+}
+
+// What a field forbids, once it is said.
+Result<bool> allows(const Fields& fields, std::string_view key) {
+  if (!fields.has(key)) return true;
+  return fields.flag(key);
+}
+
+Result<std::optional<std::vector<std::string>>> list_at(const Fields& fields,
+                                                        std::string_view key) {
+  if (!fields.has(key)) return std::nullopt;
+  return HANGAR_TRY(fields.texts(key));
+}
+
+Result<std::optional<std::uint64_t>> count_at(const Fields& fields, std::string_view key,
+                                              std::int64_t least) {
+  if (!fields.has(key)) return std::nullopt;
+  const std::int64_t count = HANGAR_TRY(fields.integer(key));
+  if (count < least) return fields.wrong(key, fmt::format("{} or more", least));
+  return static_cast<std::uint64_t>(count);
+}
+
+Result<Budgets> parse_budgets(const Fields& fields) {
+  Budgets budgets;
+  if (fields.has("guestMemory")) {
+    const Result<std::uint64_t> bytes = parse_bytes(HANGAR_TRY(fields.text("guestMemory")));
+    if (!bytes) return fields.wrong("guestMemory", "a number of bytes such as 256Mi");
+    budgets.guest_memory_bytes = *bytes;
+  }
+  budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
+  budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
+  budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));
+  // A slot is what lets a namespace have any module.
+  budgets.fetches = HANGAR_TRY(count_at(fields, "fetches", 1));
+  return budgets;
+}
+
+Result<ModuleRules> parse_modules(const Fields& fields) {
+  ModuleRules rules;
+  rules.urls = HANGAR_TRY(list_at(fields, "urls"));
+  rules.allows_http = HANGAR_TRY(allows(fields, "http"));
+  rules.allows_insecure = HANGAR_TRY(allows(fields, "insecure"));
+  rules.allows_private_addresses = HANGAR_TRY(allows(fields, "privateAddresses"));
+  return rules;
+}
+
+Result<> read_selector(const Fields& spec, TenantPolicy& policy) {
+  const json::Object* const selector = HANGAR_TRY(spec.object("namespaceSelector"));
+  if (selector == nullptr) return {};
+  policy.namespaces = HANGAR_TRY(parse_label_selector(*selector, spec.name("namespaceSelector")));
+  return {};
+}
+
+Result<> read(const Fields& spec, TenantPolicy& policy) {
+  HANGAR_TRY(read_selector(spec, policy));
+  if (const json::Object* const budgets = HANGAR_TRY(spec.object("budgets"))) {
+    policy.budgets = HANGAR_TRY(parse_budgets(Fields(*budgets, spec.name("budgets"))));
+  }
+  if (const json::Object* const modules = HANGAR_TRY(spec.object("modules"))) {
+    policy.modules = HANGAR_TRY(parse_modules(Fields(*modules, spec.name("modules"))));
+  }
+  policy.service_accounts = HANGAR_TRY(list_at(spec, "serviceAccounts"));
+  return {};
+}
+
+}  // namespace
+
+kube::Resource tenant_policy_resource() {
+  return {.group = "hangar.dev",
+          .version = "v1alpha1",
+          .plural = "tenantpolicies",
+          .kind = "TenantPolicy",
+          .namespaced = false};
+}
+
+Result<gateway::LabelSelector> parse_label_selector(const json::Object& selector,
+                                                    const std::string& path) {
+  const Fields fields(selector, path);
+  std::vector<std::string> terms;
+  if (const json::Object* const labels = HANGAR_TRY(fields.object("matchLabels"))) {
+    const Fields wanted(*labels, fields.name("matchLabels"));
+    for (const auto& label : *labels) {
+      const std::string_view key = label.key();
+      const std::string value = HANGAR_TRY(wanted.text(key));
+      if (!is_plain(key) || !is_plain(value)) return wanted.wrong(key, "the value of a label");
+      terms.push_back(fmt::format("{}={}", key, value));
+    }
+  }
+  const std::vector<Fields> expressions = HANGAR_TRY(fields.objects("matchExpressions"));
+  for (const Fields& expression : expressions)
+    terms.push_back(HANGAR_TRY(term_of(expression)));
+  Result<gateway::LabelSelector> parsed =
+      gateway::LabelSelector::parse(fmt::format("{}", fmt::join(terms, ",")));
+  if (!parsed) return std::unexpected(std::move(parsed).error().in(path));
+  return parsed;
+}
+
+TenantPolicy parse_tenant_policy(const json::Value& manifest) {
+  TenantPolicy policy{.name = kube::key_of(manifest).name};
+  static const json::Object kNothing;
+  const json::Value* const spec = json::find(manifest, {"spec"});
+  const bool is_object = spec != nullptr && spec->is_object();
+  if (!is_object && spec != nullptr && !spec->is_null()) {
+    policy.problem = "spec: must be an object";
+    return policy;
+  }
+  const Fields fields(is_object ? spec->get_object() : kNothing, "spec");
+  if (Result<> understood = read(fields, policy); !understood) {
+    policy.problem = understood.error().message();
+  }
+  return policy;
+}
+
+}  // namespace hangar::tenants

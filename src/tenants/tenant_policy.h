@@ -1,0 +1,61 @@
+// A TenantPolicy as its manifest says it: what some namespaces may use and name.
+// deploy/crds/tenantpolicies.hangar.dev.yaml is the schema.
+#pragma once
+
+#include "base/result.h"
+#include "gateway/selector.h"
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hangar::tenants {
+
+[[nodiscard]] kube::Resource tenant_policy_resource();
+
+// Of one namespace. Nothing: the host's own bound.
+struct Budgets {
+  std::optional<std::uint64_t> guest_memory_bytes = {};
+  std::optional<std::uint64_t> operators = {};
+  std::optional<std::uint64_t> feeds = {};
+  std::optional<std::uint64_t> own_watches = {};
+  std::optional<std::uint64_t> fetches = {};
+
+  bool operator==(const Budgets&) const = default;
+};
+
+struct ModuleRules {
+  // Globs as modules::AllowList reads them. Nothing: any module; an empty list: none.
+  std::optional<std::vector<std::string>> urls = {};
+  bool allows_http = true;
+  bool allows_insecure = true;
+  bool allows_private_addresses = true;
+
+  bool operator==(const ModuleRules&) const = default;
+};
+
+struct TenantPolicy {
+  std::string name;
+  gateway::LabelSelector namespaces = {};  // By default all.
+  Budgets budgets = {};
+  ModuleRules modules = {};
+  // Nothing: any; an empty list: none.
+  std::optional<std::vector<std::string>> service_accounts = {};
+  // Why the manifest makes no sense; empty: it does. What a policy meant to forbid is not known
+  // then, so it allows nothing.
+  std::string problem = {};
+};
+
+// Never fails: a manifest that makes no sense is a policy with a problem, for the namespaces that
+// it selects, or for all when the selector is what makes none. What the API server's schema refuses
+// is refused here too: a host may be older or newer than the cluster's schema.
+[[nodiscard]] TenantPolicy parse_tenant_policy(const json::Value& manifest);
+
+// A metav1.LabelSelector in the form that a request has. InvalidInput naming the field.
+[[nodiscard]] Result<gateway::LabelSelector> parse_label_selector(const json::Object& selector,
+                                                                  const std::string& path);
+
+}  // namespace hangar::tenants

@@ -1,0 +1,61 @@
+#include "tenants/usage.h"
+
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace hangar::tenants {
+
+namespace {
+
+// The API server's integers have a sign.
+std::int64_t integer(std::uint64_t value) {
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(value, kMax));
+}
+
+json::Object object_of(const Use& use) {
+  json::Object object{{"used", integer(use.used)}};
+  if (use.limit) object["limit"] = integer(*use.limit);
+  if (!use.policy.empty()) object["policy"] = use.policy;
+  return object;
+}
+
+}  // namespace
+
+kube::Resource tenant_usage_resource() {
+  return {.group = "hangar.dev",
+          .version = "v1alpha1",
+          .plural = "tenantusages",
+          .kind = "TenantUsage",
+          .namespaced = true};
+}
+
+json::Value usage_document(const std::string& namespace_name, const Usage& usage) {
+  json::Array policies;
+  for (const std::string& policy : usage.policies)
+    policies.emplace_back(json::String(policy));
+  json::Object operators = object_of(usage.operators);
+  operators["awake"] = integer(usage.operators_awake);
+  operators["asleep"] = integer(usage.operators_asleep);
+  json::Object fetches = object_of(usage.fetches);
+  fetches["waiting"] = integer(usage.fetches_waiting);
+  return json::Object{
+      {"apiVersion", "hangar.dev/v1alpha1"},
+      {"kind", "TenantUsage"},
+      {"metadata", json::Object{{"name", json::String(kUsageName)}, {"namespace", namespace_name}}},
+      {"status", json::Object{{"policies", std::move(policies)},
+                              {"guestMemory", object_of(usage.guest_memory)},
+                              {"operators", std::move(operators)},
+                              {"workflows", json::Object{{"used", integer(usage.workflows)}}},
+                              {"feeds", object_of(usage.feeds)},
+                              {"ownWatches", object_of(usage.own_watches)},
+                              {"fetches", std::move(fetches)}}}};
+}
+
+}  // namespace hangar::tenants

@@ -1,0 +1,43 @@
+// What a namespace uses of what it may, as the TenantUsage in it says it.
+// deploy/crds/tenantusages.hangar.dev.yaml is the schema.
+#pragma once
+
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::tenants {
+
+// There is one in a namespace.
+inline constexpr std::string_view kUsageName = "hangar";
+
+[[nodiscard]] kube::Resource tenant_usage_resource();
+
+struct Use {
+  std::uint64_t used = 0;
+  std::optional<std::uint64_t> limit = {};
+  std::string policy = {};  // That set the limit; empty: the host.
+};
+
+struct Usage {
+  std::vector<std::string> policies = {};
+  Use guest_memory = {};  // Bytes.
+  Use operators = {};
+  std::uint64_t operators_awake = 0;
+  std::uint64_t operators_asleep = 0;
+  std::uint64_t workflows = 0;
+  Use feeds = {};
+  Use own_watches = {};
+  Use fetches = {};
+  std::uint64_t fetches_waiting = 0;
+};
+
+// For server-side apply: the whole object.
+[[nodiscard]] json::Value usage_document(const std::string& namespace_name, const Usage& usage);
+
+}  // namespace hangar::tenants

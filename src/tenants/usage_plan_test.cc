@@ -1,0 +1,120 @@
+#include "tenants/usage_plan.h"
+
+#include "base/time.h"
+#include "json/value.h"
+#include "tenants/usage.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hangar::tenants {
+namespace {
+
+const Instant kNow = Instant() + std::chrono::hours(1);
+
+using Documents = std::map<std::string, json::Value>;
+
+Documents of(const std::string& name, std::uint64_t bytes) {
+  return {{name, usage_document(name, {.guest_memory = {.used = bytes}})}};
+}
+
+// Everything that is due is written.
+std::size_t write_all(UsagePlan& plan, const Documents& documents, Instant now) {
+  const std::vector<UsagePlan::Due> due = plan.look(documents, now);
+  for (const UsagePlan::Due& one : due)
+    plan.done(one, now);
+  return due.size();
+}
+
+TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
+  const json::Value document =
+      usage_document("team", {.policies = {"a"},
+                              .guest_memory = {.used = 10, .limit = 20, .policy = "a"},
+                              .operators = {.used = 3},
+                              .operators_awake = 1,
+                              .operators_asleep = 2,
+                              .fetches = {.used = 1, .limit = 3},
+                              .fetches_waiting = 4});
+
+  EXPECT_EQ(json::string_at(document, {"metadata", "name"}), "hangar");
+  EXPECT_EQ(json::string_at(document, {"metadata", "namespace"}), "team");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "guestMemory"})),
+            R"({"used":10,"limit":20,"policy":"a"})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "operators"})),
+            R"({"used":3,"awake":1,"asleep":2})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "fetches"})),
+            R"({"used":1,"limit":3,"waiting":4})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "policies"})), R"(["a"])");
+}
+
+TEST(UsagePlan, WritesWhatChangedAndNotMoreOftenThanNowAndThen) {
+  UsagePlan plan;
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow), 1U);
+  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageInterval / 2), 0U) << "too early";
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow + kUsageInterval), 0U) << "as it was";
+  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageInterval), 1U);
+}
+
+TEST(UsagePlan, DeletesTheObjectOfANamespaceThatUsesNothingAnyMore) {
+  UsagePlan plan;
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow), 1U);
+
+  const auto due = plan.look({}, kNow + kUsageInterval);
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_TRUE(due.front().document.is_null());
+  plan.done(due.front(), kNow + kUsageInterval);
+  EXPECT_TRUE(plan.look({}, kNow + 2 * kUsageInterval).empty());
+}
+
+TEST(UsagePlan, DeletesWhatAnEarlierHostLeft) {
+  UsagePlan plan;
+  plan.found("old");
+  plan.found("a");
+
+  const auto due = plan.look(of("a", 1), kNow);
+  ASSERT_EQ(due.size(), 2U);
+  EXPECT_FALSE(due[0].document.is_null()) << "not known to be as it should be";
+  EXPECT_EQ(due[1].namespace_name, "old");
+  EXPECT_TRUE(due[1].document.is_null());
+}
+
+TEST(UsagePlan, LeavesANamespaceAloneWhereItFailed) {
+  UsagePlan plan;
+  const auto due = plan.look(of("a", 1), kNow);
+  ASSERT_EQ(due.size(), 1U);
+  plan.failed(due.front(), kNow);
+
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow + kUsageInterval), 0U);
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow + kUsageRetry), 1U);
+}
+
+TEST(UsagePlan, ReachesAllOfManyNamespacesInTurn) {
+  UsagePlan plan;
+  std::set<std::string> written;
+  const std::size_t count = 3 * kUsageWritesMax;
+  for (int look = 0; look < 3; ++look) {
+    Documents documents;
+    for (std::size_t index = 0; index < count; ++index)
+      documents.merge(of(fmt::format("n{:03}", index),
+                         static_cast<std::uint64_t>(look)));  // All of them change all the time.
+    const Instant now = kNow + look * kUsageInterval;
+    const auto due = plan.look(documents, now);
+    EXPECT_EQ(due.size(), kUsageWritesMax);
+    for (const UsagePlan::Due& one : due) {
+      written.insert(one.namespace_name);
+      plan.done(one, now);
+    }
+  }
+  EXPECT_EQ(written.size(), count);
+}
+
+}  // namespace
+}  // namespace hangar::tenants
