@@ -15,6 +15,8 @@
 #include "host/output_logs.h"
 #include "host/startup_pages.h"
 #include "host/supervisor.h"
+#include "host/tenant_bounds.h"
+#include "host/tenant_usage.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
@@ -38,6 +40,8 @@
 #include "reconcile/leader_elector.h"
 #include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
+#include "tenants/policies.h"
+#include "tenants/usage_writer.h"
 #include "wasm/engine.h"
 #include "workflows/workflow_controller.h"
 
@@ -106,6 +110,7 @@ struct Host::Parts {
   void end();
   [[nodiscard]] io::Task<void> end_all();
   void on_leading();
+  [[nodiscard]] bool has_tenants() const;
   void add_checks();
 
   const Config config;
@@ -123,6 +128,7 @@ struct Host::Parts {
   kube::Client client;
   kube::Discovery discovery;
   kube::Cache cache;
+  tenants::Policies policies;
 
   ConfigMaps config_maps;
   ModuleSupply supply;
@@ -141,6 +147,7 @@ struct Host::Parts {
   operators::OperatorController operators;
   workflows::WorkflowController workflows;
   nodes::NodeController nodes;
+  tenants::UsageWriter usage;
   Supervisor supervisor;
   StartupPages startup_pages{loop};
 
@@ -164,6 +171,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
              fenced(client_options(config), fence)),
       discovery(client),
       cache(loop, client, metrics, log.named("kube")),
+      policies({.loop = loop, .cache = cache, .metrics = metrics, .log = log.named("tenants")}),
       config_maps(client),
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
              config.allow_file_modules ? FileModules::Allowed : FileModules::Refused,
@@ -216,11 +224,28 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .modules = operator_parts.modules,
                  .runtime = operator_parts.runtime,
                  .snapshots = *operator_parts.snapshots,
+                 .policies = policies,
                  .output = output,
                  .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes}),
-      workflows({.platform = platform, .modules = machine_parts.modules, .store = *supply.store}),
+      workflows({.platform = platform,
+                 .modules = machine_parts.modules,
+                 .store = *supply.store,
+                 .policies = policies}),
       nodes(platform, node_options(config, lease_namespace(config, credentials->namespace_()))),
+      usage({.loop = loop,
+             .client = client,
+             .read =
+                 [this] {
+                   return usage_now(
+                       {.policies = policies,
+                        .memory = supply.memory,
+                        .gateway = operator_parts.gateway,
+                        .fetcher = supply.fetcher,
+                        .operators = config.has(Feature::Operators) ? &operators : nullptr,
+                        .workflows = config.has(Feature::Workflows) ? &workflows : nullptr});
+                 },
+             .log = log.named("tenants")}),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,
@@ -229,6 +254,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .fence = fence,
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
+  apply_tenant_bounds(policies, supply.memory, operator_parts.gateway, supply.fetcher);
 }
 
 void Host::Parts::on_leading() {
@@ -236,9 +262,16 @@ void Host::Parts::on_leading() {
   has_started = true;
   log.info("leading");
   if (config.has(Feature::Airways)) airways.start();
+  if (has_tenants()) policies.start();
   if (config.has(Feature::Operators)) operators.start();
   if (config.has(Feature::Workflows)) workflows.start();
   if (has_node_provisioning(config)) nodes.start();
+  if (has_tenants()) usage.start();
+}
+
+// Whether others than administrators may make this host run something.
+bool Host::Parts::has_tenants() const {
+  return config.has(Feature::Operators) || config.has(Feature::Workflows);
 }
 
 // For /readyz: the controllers of this host have listed what they are about. A host that does not
@@ -256,6 +289,12 @@ void Host::Parts::add_checks() {
   add("airways", config.has(Feature::Airways), airways, "Airways");
   add("operators", config.has(Feature::Operators), operators, "Operators");
   add("workflows", config.has(Feature::Workflows), workflows, "StatefulWorkflows");
+  if (has_tenants()) {
+    supervisor.add_check("tenants", [this]() -> Result<> {
+      if (!has_started || policies.has_settled()) return {};
+      return fail(ErrorKind::Unavailable, "the TenantPolicies have not been listed yet");
+    });
+  }
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
@@ -267,10 +306,12 @@ void Host::Parts::end() {
 
 io::Task<void> Host::Parts::end_all() {
   if (has_started) {
+    co_await usage.stop();
     co_await nodes.stop();
     co_await workflows.stop();
     co_await operators.stop();
     co_await airways.stop();
+    policies.stop();
   }
   co_await flight_modules.supply().stop();
   co_await operator_parts.modules.supply().stop();

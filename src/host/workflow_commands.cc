@@ -14,6 +14,7 @@
 #include "kube/client.h"
 #include "kube/core_resources.h"
 #include "kube/object.h"
+#include "modules/requester.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
 #include "workflows/signals.h"
@@ -46,7 +47,8 @@ io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
                                             const workflows::Ledger& ledger) {
   const std::stop_token stop;
   const workflows::MachineModule module = HANGAR_CO_TRY(co_await modules.get(
-      workflows::MachineModules::wish_for(workflow.key.namespace_, workflow.machine, ledger.sha256),
+      workflows::MachineModules::wish_for(modules::Requester::in_namespace(workflow.key.namespace_),
+                                          workflow.machine, ledger.sha256),
       stop));
   co_return co_await module.machine->definition(stop);
 }

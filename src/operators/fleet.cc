@@ -179,6 +179,9 @@ void Fleet::collect_memory(Metrics::Families& families) const {
                       "what guests in memory may take, by namespace", Metrics::Type::Gauge);
   std::vector<budget::Accounts::Holding> holdings = accounts->holdings();
   std::ranges::sort(holdings, std::greater(), &budget::Accounts::Holding::bytes);
+  Metrics::Family& limits = families.family(
+      "hangar_guest_memory_namespace_limit_bytes",
+      "what guests of one namespace may reserve together, by namespace", Metrics::Type::Gauge);
   std::uint64_t others = 0;
   for (std::size_t index = 0; index < holdings.size(); ++index) {
     const auto& [tenant, bytes] = holdings[index];
@@ -188,6 +191,10 @@ void Fleet::collect_memory(Metrics::Families& families) const {
     }
     family.samples.push_back({.labels = {{"namespace", std::string(tenant.label())}},
                               .value = static_cast<double>(bytes),
+                              .histogram = {}});
+    if (tenant.is_host()) continue;
+    limits.samples.push_back({.labels = {{"namespace", std::string(tenant.label())}},
+                              .value = static_cast<double>(accounts->limit_of(tenant).bytes_max),
                               .histogram = {}});
   }
   if (others == 0) return;

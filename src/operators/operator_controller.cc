@@ -9,6 +9,8 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "reconcile/conditions.h"
+#include "tenants/policies.h"
+#include "tenants/rules.h"
 
 #include <fmt/format.h>
 
@@ -116,7 +118,10 @@ io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& s
 }
 
 std::string reason_of(const Error& error) {
-  if (error.reason() == reconcile::kNamespaceNotAllowed) return error.reason();
+  const std::string& reason = error.reason();
+  if (reason == reconcile::kNamespaceNotAllowed || reason == tenants::kRefusedByPolicy) {
+    return reason;
+  }
   return std::string(name_of(error.kind()));
 }
 
@@ -269,12 +274,46 @@ OperatorController::OperatorController(const Parts& parts)
                         return reconcile(std::move(object), std::move(stop));
                       },
                   .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
+                  .on_change = [this](const kube::Delta& delta) { on_operator(delta); },
                   .on_synced = [this] { forget_output(); }}) {}
 
 OperatorController::~OperatorController() = default;
 
 void OperatorController::start() {
+  parts_.policies.listen([this](const std::string& namespace_name) { look_again(namespace_name); });
   operators_.start();
+}
+
+void OperatorController::on_operator(const kube::Delta& delta) {
+  const kube::ObjectKey& key = delta.object->key();
+  if (delta.type == kube::Delta::Type::Modified || !ages_.knows(key.namespace_)) return;
+  const std::optional<tenants::Bound> most = parts_.policies.rules_of(key.namespace_)->operators();
+  if (!most) return;
+  // Whoever has moved across the bound.
+  if (const auto moved = ages_.update(delta, most->value)) {
+    operators_.enqueue({.namespace_ = key.namespace_, .name = *moved});
+  }
+}
+
+void OperatorController::look_again(const std::string& namespace_name) {
+  ages_.forget(namespace_name);
+  for (const kube::ObjectPtr& object : operators_.list(namespace_name))
+    operators_.enqueue(object->key());
+}
+
+std::map<std::string, OperatorController::Count> OperatorController::counts() const {
+  std::map<std::string, Count> counts;
+  for (const kube::ObjectPtr& object : operators_.list()) {
+    const kube::ObjectKey& key = object->key();
+    Count& count = counts[key.namespace_];
+    ++count.all;
+    const RunningOperator* const running = fleet_.find(key);
+    if (running == nullptr) continue;
+    const Phase phase = running->life().phase();
+    if (phase == Phase::Asleep) ++count.asleep;
+    if (phase == Phase::Running) ++count.awake;
+  }
+  return counts;
 }
 
 // Of Operators that were deleted while no host looked.
@@ -300,6 +339,8 @@ io::Task<void> OperatorController::forget(kube::ObjectKey key) {
 
 io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
                                                         std::stop_token stop) {
+  // They are all looked at again once it is known what they may.
+  if (!parts_.policies.is_settled()) co_return Outcome{};
   const json::Value manifest = object->to_value();
   Memory& memory = memory_[object->key()];
   const Result<> established = co_await establish(manifest, memory, stop);
@@ -312,6 +353,10 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
   HANGAR_CO_TRY(co_await write_status(manifest, memory, established, stop));
   if (!established && established.error().reason() == reconcile::kNamespaceNotAllowed) {
     co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
+  }
+  // A change of the policies, or of the Operators before it, is another reason to look.
+  if (!established && established.error().reason() == tenants::kRefusedByPolicy) {
+    co_return Outcome{};
   }
   if (!established) co_return std::unexpected(established.error());
   co_return Outcome{.requeue_after = memory.asking.again_in(io::Loop::now())};
@@ -327,9 +372,11 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   }
   Operator spec = *std::move(parsed);
   HANGAR_ASSERT(!spec.service_account.empty(), "only who runs a directory acts as the host itself");
+  const std::shared_ptr<const tenants::Rules> rules = parts_.policies.rules_of(spec.key.namespace_);
+  HANGAR_CO_TRY(co_await check_policies(spec, *rules, memory));
   HANGAR_CO_TRY(co_await check_rights(spec, memory, std::move(stop)));
   follow_module(spec);
-  std::optional<OperatorModule> module = ask_for_module(spec, memory);
+  std::optional<OperatorModule> module = ask_for_module(spec, *rules, memory);
   if (!module || (memory.uid == spec.uid && memory.generation == spec.generation &&
                   memory.module == module->code->digest())) {
     co_return Result<>();
@@ -351,31 +398,55 @@ void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory
   memory.asking = {};
 }
 
+// What it was shown before is not for it any more.
+io::Task<void> OperatorController::end(const Operator& spec, Memory& memory) {
+  config_maps_.release(spec.key);
+  leave_module(spec.key, memory);
+  co_await fleet_.remove(spec.key);
+  memory.module = {};
+  memory.generation = 0;
+}
+
+io::Task<Result<>> OperatorController::check_policies(const Operator& spec,
+                                                      const tenants::Rules& rules, Memory& memory) {
+  Result<> may = rules.check_service_account(spec.service_account);
+  if (may) {
+    may = rules.check_module(
+        {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure});
+  }
+  if (const std::optional<tenants::Bound> most = rules.operators(); may && most) {
+    may = rules.check_operator_count(ages_.position(
+        spec.key, most->value, [this](std::string_view in) { return operators_.list(in); }));
+  }
+  if (!may) co_await end(spec, memory);
+  co_return may;
+}
+
 io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory& memory,
                                                     std::stop_token stop) {
   const Result<> may =
       co_await platform_.acting.check(spec.key.namespace_, spec.service_account, std::move(stop));
   if (!may && may.error().reason() == reconcile::kNamespaceNotAllowed) {
-    // What it was shown before is not for it any more; it begins anew once it may.
-    config_maps_.release(spec.key);
-    leave_module(spec.key, memory);
-    co_await fleet_.remove(spec.key);
-    memory.module = {};
-    memory.generation = 0;
+    co_await end(spec, memory);
   }
   co_return may;
 }
 
 // Nothing: there is none yet, or there is nothing to ask because what runs is what is wanted.
 std::optional<OperatorModule> OperatorController::ask_for_module(const Operator& spec,
+                                                                 const tenants::Rules& rules,
                                                                  Memory& memory) {
+  modules::Requester requester = rules.requester(spec.key.namespace_);
+  // Another text where the policies let it reach other addresses.
+  const std::string definition =
+      fmt::format("{}/{}/{}", spec.uid, spec.generation, requester.public_because());
   const std::optional<modules::Supplied> supplied = memory.asking.ask(
       parts_.modules.supply(),
-      {.requester = modules::Requester::in_namespace(spec.key.namespace_),
+      {.requester = std::move(requester),
        .module = {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}},
-      fmt::format("{}/{}", spec.uid, spec.generation),
-      {.name = spec.key.to_string(),
-       .changed = [this, key = spec.key] { operators_.enqueue(key); }});
+      definition, {.name = spec.key.to_string(), .changed = [this, key = spec.key] {
+                     operators_.enqueue(key);
+                   }});
   if (!supplied) return std::nullopt;
   return OperatorModules::module_of(*supplied);
 }

@@ -6,6 +6,8 @@
 //     the Stalled or Ready condition says what is wrong.
 //   - An Operator in whose namespace the host may not act does not run: its Stalled condition names
 //     the remedy. One that ran before is ended.
+//   - The same holds for one whose module or service account a TenantPolicy does not allow, and for
+//     those beyond the number of Operators that one allows; the condition names the policy.
 //   - A new module takes over only once it is there: fetched, verified, compiled. The guest before
 //     it has ended then; the new one lists and watches, and so misses nothing.
 //   - No reconcile waits for a module: the status says what is awaited, and other Operators are
@@ -21,10 +23,12 @@
 #include "kube/object.h"
 #include "operators/fleet.h"
 #include "operators/operator.h"
+#include "operators/operator_ages.h"
 #include "operators/operator_modules.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/dependents.h"
 #include "reconcile/platform.h"
+#include "tenants/policies.h"
 #include "wasm/digest.h"
 
 #include <cstdint>
@@ -44,6 +48,7 @@ class OperatorController {
     OperatorModules& modules;
     const abi::kube_runtime::Runtime& runtime;
     wasm::SnapshotStore& snapshots;
+    tenants::Policies& policies;
     output::LogWriter& output;
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
@@ -58,6 +63,14 @@ class OperatorController {
   [[nodiscard]] bool is_synced() const { return operators_.is_synced(); }
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
+
+  struct Count {
+    std::uint64_t all = 0;    // Operators, whether they run or not.
+    std::uint64_t awake = 0;  // Running, and in memory.
+    std::uint64_t asleep = 0;
+  };
+  // By namespaces that have any.
+  [[nodiscard]] std::map<std::string, Count> counts() const;
 
  private:
   // What the host remembers of one Operator between reconciles.
@@ -79,10 +92,19 @@ class OperatorController {
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
                                                 const Result<>& established, std::stop_token stop);
   void forget_output();
+  void on_operator(const kube::Delta& delta);
+  // Looks at all Operators of a namespace again, or at all there are where it is empty.
+  void look_again(const std::string& namespace_name);
+  // Ends what runs and may not any more. It begins anew once it may.
+  [[nodiscard]] io::Task<void> end(const Operator& spec, Memory& memory);
+  [[nodiscard]] io::Task<Result<>> check_policies(const Operator& spec, const tenants::Rules& rules,
+                                                  Memory& memory);
   // Ends what runs when the host may not act as its service account any more.
   [[nodiscard]] io::Task<Result<>> check_rights(const Operator& spec, Memory& memory,
                                                 std::stop_token stop);
-  [[nodiscard]] std::optional<OperatorModule> ask_for_module(const Operator& spec, Memory& memory);
+  [[nodiscard]] std::optional<OperatorModule> ask_for_module(const Operator& spec,
+                                                             const tenants::Rules& rules,
+                                                             Memory& memory);
   // It asks for no module any more.
   void leave_module(const kube::ObjectKey& key, Memory& memory);
   // Hears of it when the ConfigMap that the module is in changes.
@@ -99,6 +121,7 @@ class OperatorController {
   const Log log_;
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
+  OperatorAges ages_;
   reconcile::Dependents<kube::ObjectKey> config_maps_;  // Those with modules.
   reconcile::CustomResource operators_;
 };

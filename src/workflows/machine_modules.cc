@@ -48,9 +48,9 @@ MachineModule MachineModules::module_of(const modules::Supplied& supplied) {
           .resolved = supplied.resolved};
 }
 
-modules::Wish MachineModules::wish_for(std::string namespace_name, MachineSource source,
+modules::Wish MachineModules::wish_for(modules::Requester requester, MachineSource source,
                                        std::string pinned_sha256) {
-  return {.requester = modules::Requester::in_namespace(std::move(namespace_name)),
+  return {.requester = std::move(requester),
           .module = std::move(source.module),
           .plugin = std::move(source.plugin),
           .pinned_sha256 = std::move(pinned_sha256),

@@ -65,7 +65,7 @@ class MachineModules final : public modules::Maker {
   [[nodiscard]] static MachineModule module_of(const modules::Supplied& supplied);
   // `pinned_sha256`: a MachineModule::sha256 that the machine must have. It is looked for in
   // memory, in the store and in the archive before its source is asked. Empty: any.
-  [[nodiscard]] static modules::Wish wish_for(std::string namespace_name, MachineSource source,
+  [[nodiscard]] static modules::Wish wish_for(modules::Requester requester, MachineSource source,
                                               std::string pinned_sha256);
 
   // For who has nothing else to do: waits for the answer.

@@ -12,6 +12,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/test_guests.h"
 
@@ -85,8 +86,10 @@ class MachineModulesTest : public testing::Test {
       MachineModules& modules,
       MachineSource source = {.module = {.reference = "configmap://team/machine"}},
       const std::string& pinned_sha256 = "", const std::string& namespace_name = "team") {
-    return rig->await(modules.get(
-        MachineModules::wish_for(namespace_name, std::move(source), pinned_sha256), {}));
+    return rig->await(
+        modules.get(MachineModules::wish_for(modules::Requester::in_namespace(namespace_name),
+                                             std::move(source), pinned_sha256),
+                    {}));
   }
   Result<MachineModule> prepare(MachineSource source = {
                                     .module = {.reference = "configmap://team/machine"}}) {

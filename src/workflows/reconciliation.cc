@@ -80,6 +80,12 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
     co_return fail(ErrorKind::InvalidInput, problem_->message);
   }
   if (!decision_.ledger().is_finished()) {
+    if (const Result<> allowed = check_policies(); !allowed) {
+      problem_ = Problem{.reason = std::string(tenants::kRefusedByPolicy),
+                         .message = allowed.error().message()};
+      HANGAR_CO_TRY(co_await say_only());
+      co_return reconcile::Outcome{};  // A change of the policies is another reason to look.
+    }
     const Result<> may =
         co_await parts_.platform.acting.check(key_.namespace_, workflow_.service_account, stop_);
     if (!may && may.error().reason() != reconcile::kNamespaceNotAllowed) {
@@ -93,6 +99,15 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
     }
   }
   co_return co_await go_on();
+}
+
+Result<> Reconciliation::check_policies() const {
+  HANGAR_TRY(parts_.tenant->check_service_account(workflow_.service_account));
+  HANGAR_TRY(parts_.tenant->check_module(workflow_.machine.module));
+  if (workflow_.machine.plugin) {
+    HANGAR_TRY(parts_.tenant->check_module(*workflow_.machine.plugin));
+  }
+  return {};
 }
 
 io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {

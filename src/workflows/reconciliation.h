@@ -17,6 +17,7 @@
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/platform.h"
+#include "tenants/rules.h"
 #include "workflows/decision.h"
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
@@ -44,6 +45,8 @@ class Reconciliation {
     reconcile::CustomResource& shell;  // Of the workflows.
     MachineModules& modules;
     archive::ModuleArchive& archive;
+    // What its namespace may use and name.
+    std::shared_ptr<const tenants::Rules> tenant;
     Watches& watches;
     Executor& executor;
     const Instruments& instruments;
@@ -81,6 +84,7 @@ class Reconciliation {
   [[nodiscard]] static Reading read(const json::Value& manifest);
   Reconciliation(Parts parts, Reading reading, json::Value&& manifest, std::stop_token stop);
 
+  [[nodiscard]] Result<> check_policies() const;
   [[nodiscard]] io::Task<Result<Outcome>> go_on();
   [[nodiscard]] io::Task<Result<>> say_only();
 

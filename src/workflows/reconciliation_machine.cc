@@ -56,10 +56,15 @@ modules::Supply::Answer Reconciliation::ask_for_machine(std::string pinned_sha25
   if (!pinned_sha256.empty()) {
     const std::string& resolved = decision_.ledger().resolved;
     const Result<modules::Reference> reference = modules::Reference::parse(resolved);
-    if (reference && reference->is_pinned()) source.module.reference = resolved;
+    modules::Source pinned = source.module;
+    pinned.reference = resolved;
+    if (reference && reference->is_pinned() && parts_.tenant->check_module(pinned)) {
+      source.module = std::move(pinned);
+    }
   }
   modules::Supply::Answer answer = parts_.modules.supply().ask(
-      MachineModules::wish_for(key_.namespace_, std::move(source), std::move(pinned_sha256)),
+      MachineModules::wish_for(parts_.tenant->requester(key_.namespace_), std::move(source),
+                               std::move(pinned_sha256)),
       parts_.asked_since,
       {.name = fmt::format("{} {}", key_.to_string(), purpose), .changed = parts_.on_module});
   is_asking_ = is_asking_ || !answer.is_final();

@@ -87,6 +87,7 @@ WorkflowController::~WorkflowController() = default;
 void WorkflowController::start() {
   parts_.modules.use_archive(&archive_);
   tidier_.start();
+  parts_.policies.listen([this](const std::string& namespace_name) { look_again(namespace_name); });
   workflows_.start();
 }
 
@@ -96,6 +97,18 @@ io::Task<void> WorkflowController::stop() {
   // What is under way there may still read it.
   co_await parts_.modules.supply().stop();
   parts_.modules.use_archive(nullptr);
+}
+
+std::map<std::string, std::size_t> WorkflowController::counts() const {
+  std::map<std::string, std::size_t> counts;
+  for (const kube::ObjectPtr& object : workflows_.list())
+    ++counts[object->key().namespace_];
+  return counts;
+}
+
+void WorkflowController::look_again(const std::string& namespace_name) {
+  for (const kube::ObjectPtr& object : workflows_.list(namespace_name))
+    workflows_.enqueue(object->key());
 }
 
 // It may be its module that has changed.
@@ -123,6 +136,8 @@ void WorkflowController::look_for_copies(const std::string& namespace_) {
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
                                                                    std::stop_token stop) {
+  // They are all looked at again once it is known what they may.
+  if (!parts_.policies.is_settled()) co_return Outcome{};
   const kube::ObjectKey key = workflow->key();
   watches_.begin(key);
   const auto asking = asking_.find(key);
@@ -132,6 +147,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
        .shell = workflows_,
        .modules = parts_.modules,
        .archive = archive_,
+       .tenant = parts_.policies.rules_of(key.namespace_),
        .watches = watches_,
        .executor = executor_,
        .instruments = instruments_,

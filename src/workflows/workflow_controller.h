@@ -21,16 +21,19 @@
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/platform.h"
+#include "tenants/policies.h"
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
 #include "workflows/machine_modules.h"
 #include "workflows/workflow.h"
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <stop_token>
+#include <string>
 
 namespace hangar::workflows {
 
@@ -41,6 +44,7 @@ class WorkflowController {
     const reconcile::Platform& platform;
     MachineModules& modules;
     modules::ModuleStore& store;  // That of `modules`.
+    tenants::Policies& policies;
   };
   explicit WorkflowController(const Parts& parts);
   WorkflowController(const WorkflowController&) = delete;
@@ -50,10 +54,14 @@ class WorkflowController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return workflows_.is_synced(); }
+  // How many there are, by namespaces that have any.
+  [[nodiscard]] std::map<std::string, std::size_t> counts() const;
 
  private:
   using Outcome = reconcile::Outcome;
 
+  // Looks at all workflows of a namespace again, or at all there are where it is empty.
+  void look_again(const std::string& namespace_name);
   void look_at(const kube::ObjectKey& workflow);
   void on_change(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);

@@ -18,6 +18,7 @@ from host import Host
 from module_server import Modules
 
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
+KINDS[("hangar.dev/v1alpha1", "TenantUsage")] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
 # What people who come from kwasm-operator have in their values files: its published keys.
@@ -113,6 +114,8 @@ def test_the_published_values_mean_what_they_meant():
     ({"tenants": [{"name": "team"}]}, "tenants/0"),
     ({"tenants": ["hangar-system"]}, "the release's own namespace"),
     ({"tenants": [{"namespace": "hangar-system", "serviceAccounts": ["mirror", "hangar"]}]}, "the release's own namespace"),
+    ({"tenantPolicy": {"defaults": "friends"}}, "tenantPolicy.defaults|tenantPolicy/defaults"),
+    ({"tenantPolicy": {"spec": {"budget": {}}}}, "budget"),
     ({"rbac": {"impersonation": "Always"}}, "impersonation"),
     ({"image": {"repository": ""}}, "image.repository"),
     ({"image": {"repository": "ghcr.io/kwasm/kwasm-operator", "tag": "kwasm-operator-0.2.2"}}, "KWasm's operator, not hangar: give image.repository"),
@@ -256,6 +259,22 @@ def test_tenants_that_name_no_service_accounts_have_those_of_the_release(tenant,
     assert acting["resourceNames"] == names
 
 
+def test_one_value_gives_the_defaults_of_one_team():
+    def settings(values):
+        return yaml.safe_load(render(values)[("ConfigMap", "hangar")]["data"]["hangar.yaml"])
+    assert settings({}) == settings({"tenantPolicy": {"defaults": "strangers"}}) == {}
+    team = {"tenantPolicy": {"defaults": "team"}}
+    assert settings(team) == {"moduleAddressAllowList": ["private"], "namespaceGuestMemory": "1024Gi"}
+    own = settings({**team, "settings": {"namespaceGuestMemory": "1Gi", "logLevel": "debug"}})
+    assert own == {"moduleAddressAllowList": ["private"], "namespaceGuestMemory": "1Gi", "logLevel": "debug"}
+
+
+def test_the_releases_own_policy_is_what_its_value_says():
+    assert not [kind for kind, _ in render() if kind == "TenantPolicy"]
+    spec = {"budgets": {"operators": 3}, "modules": {"urls": ["oci://registry.example.com/*/*"]}}
+    assert render({"tenantPolicy": {"spec": spec}})[("TenantPolicy", "hangar-default")]["spec"] == spec
+
+
 def test_compiled_code_on_a_claim_is_signed():
     assert "code-cache" not in str(render())
     for values, secret in (({}, "hangar-code-cache"), ({"keySecret": "ours"}, "ours")):
@@ -283,6 +302,8 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                    "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
                    "workflowResources": [{"apiGroups": [""], "resources": ["persistentvolumeclaims"]},
                                          {"apiGroups": ["apps"], "resources": ["deployments"]}]},
+          # By labels, so that the host reads those of namespaces; it selects none.
+          "tenantPolicy": {"spec": {"namespaceSelector": {"matchLabels": {"nobody": "has-it"}}, "serviceAccounts": []}},
           "tenants": list(TENANTS), "replicaCount": 0}
 # What the chart makes of its values for nodes.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
@@ -452,7 +473,9 @@ def node_flow(cluster):
 
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
 UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
-          (None, "e2e.hangar.dev", "*", "delete")}
+          (None, "e2e.hangar.dev", "*", "delete"),
+          # Of what is applied and was not there: the request is a patch.
+          (None, "hangar.dev", "tenantusages", "create")}
 
 
 # Copies of modules are looked for in the whole cluster first, and then where there are workflows.
@@ -462,6 +485,16 @@ TRIED = {("", "apps", "controllerrevisions", "list")}
 def lists_before_watching(rule, all_rules):
     """An API server that cannot send the list as the beginning of a watch is asked for it, which this one need not be."""
     return rule[3] == "list" and (*rule[:3], "watch") in all_rules
+
+
+def usage_flow(cluster):
+    """A namespace sees what it uses, for as long as it uses anything."""
+    def usage():
+        return cluster.get("hangar.dev/v1alpha1", "TenantUsage", "hangar", "team")
+    cluster.create(operators.manifest("user", "team", "wait"))
+    assert eventually(usage, "the namespace sees what it uses", 60)["status"]["guestMemory"]["limit"] > 0
+    cluster.delete(*operators.OPERATOR, "user", "team")
+    eventually(lambda: not usage(), "it uses nothing any more", 60)
 
 
 def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(installed):
@@ -479,6 +512,8 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
     for resource in ("hangar.dev/operators", "workflows.example.com/statefulworkflows"):
         eventually(lambda: may("a-viewer", "list", resource) and may("a-editer", "create", resource), "the roles were aggregated", 60)
         assert not may("a-viewer", "create", resource) and not may("a-editer", "create", resource, "flows")
+    assert may("a-viewer", "list", "hangar.dev/tenantusages") and not may("a-viewer", "list", "hangar.dev/tenantusages", "flows")
+    assert not may("a-editer", "patch", "hangar.dev/tenantusages") and not may("a-editer", "create", "hangar.dev/tenantpolicies", "")
     assert not may("a-editer", "create", "yoke.cd/airways", "")
 
 
@@ -490,6 +525,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
     operator_flow(installed, account_host)
     workflow_flow(installed)
     node_flow(installed)
+    usage_flow(installed)
     assert account_host.stop() == 0
     seen = asked(installed)
 

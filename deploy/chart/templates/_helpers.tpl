@@ -85,3 +85,13 @@ subjects:
   name: {{ include "hangar.serviceAccountName" . }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- /* The host's configuration file: `settings`, over what tenantPolicy.defaults means. */}}
+{{- define "hangar.settings" -}}
+{{- $defaults := dict }}
+{{- if eq .Values.tenantPolicy.defaults "team" }}
+{{- /* More than any host has: it is bounded by the memory of all guests. */}}
+{{- $defaults = dict "moduleAddressAllowList" (list "private") "namespaceGuestMemory" "1024Gi" }}
+{{- end }}
+{{- toYaml (merge (deepCopy .Values.settings) $defaults) }}
+{{- end }}

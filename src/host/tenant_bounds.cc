@@ -1,0 +1,71 @@
+#include "host/tenant_bounds.h"
+
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "gateway/gateway.h"
+#include "gateway/tenant_bounds.h"
+#include "modules/fetcher.h"
+#include "tenants/policies.h"
+#include "tenants/rules.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+std::string who(const tenants::Bound& bound) {
+  return "TenantPolicy " + bound.policy;
+}
+
+budget::TenantLimits::Limit limit_of(const tenants::Rules& rules) {
+  const std::optional<tenants::Bound> bound = rules.guest_memory_bytes();
+  if (!bound) return {};
+  return {.bytes_max = bound->value, .set_by = who(*bound)};
+}
+
+gateway::TenantBounds gateway_bounds(const tenants::Rules& rules) {
+  gateway::TenantBounds bounds;
+  if (const auto feeds = rules.feeds()) bounds.feeds = feeds->value;
+  if (const auto watches = rules.own_watches()) {
+    bounds.own_watches = watches->value;
+    bounds.own_watches_set_by = who(*watches);
+  }
+  return bounds;
+}
+
+}  // namespace
+
+budget::TenantLimits memory_limits_of(const tenants::Policies& policies) {
+  budget::TenantLimits limits{.others = limit_of(policies.rules_of_unknown())};
+  // All policies count for a namespace of which nothing is known.
+  if (limits.others == budget::TenantLimits::Limit()) return {};
+  for (std::string& name : policies.known_namespaces()) {
+    budget::TenantLimits::Limit limit = limit_of(*policies.rules_of(name));
+    limits.namespaces.emplace(std::move(name), std::move(limit));
+  }
+  return limits;
+}
+
+void apply_tenant_bounds(tenants::Policies& policies, budget::Accounts& memory,
+                         gateway::Gateway& gateway, modules::Fetcher& fetcher) {
+  policies.listen([&policies, &memory](const std::string& /*namespace_name*/) {
+    memory.limit_tenants(memory_limits_of(policies));
+  });
+  gateway.limit_tenants([&policies](const std::string& tenant) {
+    return gateway_bounds(*policies.rules_of(tenant));
+  });
+  fetcher.limit_tenants([&policies](const budget::Tenant& tenant) {
+    // Modules of the cluster's own objects are an administrator's.
+    if (tenant.namespace_name().empty()) return modules::kFetchesPerTenantMax;
+    const std::optional<tenants::Bound> most =
+        policies.rules_of(tenant.namespace_name())->fetches();
+    return most ? static_cast<std::size_t>(most->value) : modules::kFetchesPerTenantMax;
+  });
+}
+
+}  // namespace hangar::host

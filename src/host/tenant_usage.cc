@@ -1,0 +1,79 @@
+#include "host/tenant_usage.h"
+
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "gateway/gateway.h"
+#include "gateway/tenant_bounds.h"
+#include "modules/fetcher.h"
+#include "operators/operator_controller.h"
+#include "tenants/policies.h"
+#include "tenants/rules.h"
+#include "tenants/usage.h"
+#include "workflows/workflow_controller.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace hangar::host {
+
+namespace {
+
+tenants::Use use_of(std::uint64_t used, std::optional<std::uint64_t> of_host,
+                    const std::optional<tenants::Bound>& bound) {
+  if (bound && (!of_host || bound->value < *of_host)) {
+    return {.used = used, .limit = bound->value, .policy = bound->policy};
+  }
+  return {.used = used, .limit = of_host};
+}
+
+void add_bounds(const UsageSources& sources, const std::string& namespace_name,
+                tenants::Usage& usage) {
+  const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
+  const std::shared_ptr<const tenants::Rules> rules = sources.policies.rules_of(namespace_name);
+  for (const auto& policy : rules->policies())
+    usage.policies.push_back(policy->name);
+
+  const budget::Accounts::Limits& limits = sources.memory.limits();
+  usage.guest_memory =
+      use_of(sources.memory.held_bytes(tenant),
+             std::min(limits.host_bytes_max, limits.tenant_bytes_max), rules->guest_memory_bytes());
+  usage.operators = use_of(usage.operators.used, {}, rules->operators());
+  const gateway::Gateway::Use watches = sources.gateway.use_of(namespace_name);
+  usage.feeds = use_of(watches.feeds, gateway::kFeedsPerTenantMax, rules->feeds());
+  usage.own_watches =
+      use_of(watches.own_watches, gateway::kOwnWatchesPerTenantMax, rules->own_watches());
+  const modules::Fetcher::Use fetches = sources.fetcher.use_of(tenant);
+  usage.fetches = use_of(fetches.under_way, modules::kFetchesPerTenantMax, rules->fetches());
+  usage.fetches_waiting = fetches.waiting;
+}
+
+}  // namespace
+
+std::optional<std::map<std::string, tenants::Usage>> usage_now(const UsageSources& sources) {
+  const bool is_known = sources.policies.is_settled() &&
+                        (sources.operators == nullptr || sources.operators->is_synced()) &&
+                        (sources.workflows == nullptr || sources.workflows->is_synced());
+  if (!is_known) return std::nullopt;
+  std::map<std::string, tenants::Usage> usages;
+  if (sources.operators != nullptr) {
+    for (const auto& [namespace_name, count] : sources.operators->counts()) {
+      tenants::Usage& usage = usages[namespace_name];
+      usage.operators.used = count.all;
+      usage.operators_awake = count.awake;
+      usage.operators_asleep = count.asleep;
+    }
+  }
+  if (sources.workflows != nullptr) {
+    for (const auto& [namespace_name, count] : sources.workflows->counts())
+      usages[namespace_name].workflows = count;
+  }
+  for (auto& [namespace_name, usage] : usages)
+    add_bounds(sources, namespace_name, usage);
+  return usages;
+}
+
+}  // namespace hangar::host

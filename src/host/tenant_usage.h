@@ -1,0 +1,32 @@
+// What namespaces use, put together from the parts that know.
+#pragma once
+
+#include "budget/accounts.h"
+#include "gateway/gateway.h"
+#include "modules/fetcher.h"
+#include "operators/operator_controller.h"
+#include "tenants/policies.h"
+#include "tenants/usage.h"
+#include "workflows/workflow_controller.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace hangar::host {
+
+struct UsageSources {
+  const tenants::Policies& policies;
+  const budget::Accounts& memory;
+  const gateway::Gateway& gateway;
+  const modules::Fetcher& fetcher;
+  const operators::OperatorController* operators = nullptr;  // Null: that feature is off.
+  const workflows::WorkflowController* workflows = nullptr;
+};
+
+// Of each namespace that has an Operator or a workflow. Nothing until those are listed, and the
+// policies.
+[[nodiscard]] std::optional<std::map<std::string, tenants::Usage>> usage_now(
+    const UsageSources& sources);
+
+}  // namespace hangar::host

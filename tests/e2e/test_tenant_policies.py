@@ -1,0 +1,379 @@
+"""TenantPolicies: what namespaces may use and name, followed while Operators and workflows run."""
+import contextlib
+import json
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+
+import operators
+import workflows
+from airways import flight
+from cluster import KINDS, ROOT, ApiError, condition, eventually, never
+from conftest import control_plane
+from host import Host, to_its_end
+from operators import OPERATOR
+
+POLICY = ("hangar.dev/v1alpha1", "TenantPolicy")
+USAGE = ("hangar.dev/v1alpha1", "TenantUsage")
+KINDS[POLICY] = ("/apis/hangar.dev/v1alpha1", "tenantpolicies", False)
+KINDS[USAGE] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
+CRD = ROOT / "deploy/crds/tenantpolicies.hangar.dev.yaml"
+LABEL = "kubernetes.io/metadata.name"
+RUNS = ("Running", "Asleep")
+MIB = 1024 * 1024
+# Keeps 9.25 MiB for as long as it lives.
+LARGE = """(module
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (memory (export "memory") 128)
+  (func (export "_start") (drop (call $delay (i64.const -1))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "wakeup") (param i64 i32 i32 i32)))"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = control_plane("--with-kcm")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def host(cluster, tmp_path_factory):
+    yield from to_its_end(Host(cluster.kubeconfig, tmp_path_factory.mktemp("policies"), "--guest-memory=96Mi"))
+
+
+@pytest.fixture
+def policy(cluster, namespace):
+    """Applies a TenantPolicy for the test's namespace, or others; removes it at the end."""
+    made = set()
+
+    def apply(name, selector=None, **spec):
+        name = f"{namespace}-{name}"
+        made.add(name)
+        wanted = {"matchLabels": {LABEL: namespace}} if selector is None else selector
+        cluster.apply({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": {"name": name}, "spec": {"namespaceSelector": wanted, **spec}})
+        return name
+
+    yield apply
+    for name in made:
+        cluster.delete(*POLICY, name)
+
+
+@pytest.fixture
+def operator(cluster, namespace):
+    """Creates an Operator that does nothing but wait; keyword arguments are its spec."""
+    made = []
+
+    def make(name, where=None, **spec):
+        made.append((name, where or namespace))
+        return cluster.create(operators.manifest(name, where or namespace, "print=here", "sleep=600000", **spec))
+
+    yield make
+    for name, where in made:
+        cluster.delete(*OPERATOR, name, where)
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("large")
+    (directory / "large.wat").write_text(LARGE)
+    subprocess.run(["wat2wasm", directory / "large.wat", "-o", directory / "large.wasm"], check=True)
+    return str(directory / "large.wasm")
+
+
+def runs(cluster, name, namespace):
+    one = cluster.get(*OPERATOR, name, namespace)
+    return operators.phase(one) in RUNS and condition(one, "Stalled").get("status") == "False"
+
+
+def refused(cluster, name, namespace, kind=OPERATOR):
+    """The message of one that a policy does not let run."""
+    one = cluster.get(*kind, name, namespace)
+    stalled = condition(one, "Stalled")
+    is_refused = stalled.get("status") == "True" and stalled["reason"] == "RefusedByPolicy"
+    return stalled["message"] if is_refused and operators.phase(one) not in RUNS else None
+
+
+def url_of(name):
+    return f"file://{flight(name)}"
+
+
+# Modules and service accounts ----------------------------------------------------------------------
+
+
+def test_a_module_that_a_policy_does_not_allow_is_refused_there_and_nowhere_else(cluster, host, namespace, policy, operator, unique):
+    elsewhere = f"{unique}-elsewhere"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
+    name = policy("sources", modules={"urls": ["oci://registry.example.com/team/*"]})
+    for where in (namespace, elsewhere):
+        operator("one", where=where, module={"url": url_of(operators.BEHAVE)})
+
+    said = eventually(lambda: refused(cluster, "one", namespace), "it is refused")
+    assert f"TenantPolicy {name} does not allow the module" in said and "oci://registry.example.com/team/*" in said, said
+    eventually(lambda: runs(cluster, "one", elsewhere), "the other namespace's runs", 60)
+    eventually(lambda: any(name in event["message"] for event in operators.events_of(cluster, "one", namespace)), "an Event names it, too")
+
+    policy("sources", modules={"urls": ["oci://registry.example.com/team/*", url_of(operators.BEHAVE)]})
+    eventually(lambda: runs(cluster, "one", namespace), "it runs once the policy allows it", 60)
+    cluster.delete("v1", "Namespace", elsewhere)
+
+
+def test_a_service_account_that_a_policy_does_not_allow_is_refused(cluster, host, namespace, policy, operator):
+    name = policy("accounts", serviceAccounts=["mirror", "copier"])
+    operator("one")
+
+    said = eventually(lambda: refused(cluster, "one", namespace), "it is refused")
+    assert f"TenantPolicy {name} does not allow the ServiceAccount default" in said and "mirror, copier" in said, said
+    cluster.patch(*OPERATOR, "one", {"spec": {"serviceAccountName": "copier"}}, namespace)
+    eventually(lambda: runs(cluster, "one", namespace), "it runs as another one", 60)
+
+
+def test_of_several_policies_the_strictest_counts_and_is_named(cluster, host, namespace, policy, operator):
+    policy("a", serviceAccounts=["default", "mirror"], modules={"insecure": True})
+    strict = policy("b", serviceAccounts=["default"], modules={"insecure": False})
+    policy("c", selector={"matchLabels": {LABEL: "another"}}, serviceAccounts=[])
+    operator("account", serviceAccountName="mirror")
+    operator("insecure", module={"url": flight(operators.BEHAVE), "insecure": True})
+    operator("fine")
+
+    for name in ("account", "insecure"):
+        said = eventually(lambda name=name: refused(cluster, name, namespace), f"{name} is refused")
+        assert f"TenantPolicy {strict} " in said, said
+    eventually(lambda: runs(cluster, "fine", namespace), "what all of them allow runs", 60)
+
+
+# Followed live -----------------------------------------------------------------------------------
+
+
+def test_a_policy_that_comes_later_stops_what_runs_and_lets_it_go_on_when_it_goes(cluster, host, namespace, policy, operator):
+    operator("one")
+    eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
+
+    name = policy("later", modules={"urls": []})
+    said = eventually(lambda: refused(cluster, "one", namespace), "it is stopped")
+    assert name in said and "it allows none" in said, said
+    never(lambda: runs(cluster, "one", namespace), "it does not come back", 1)
+    cluster.delete(*POLICY, name)
+    eventually(lambda: runs(cluster, "one", namespace), "it begins anew", 60)
+
+
+def test_a_label_of_a_namespace_brings_it_under_a_policy_and_out_of_it(cluster, host, namespace, policy, operator):
+    policy("labelled", selector={"matchExpressions": [{"key": "trust", "operator": "In", "values": [namespace]}]}, serviceAccounts=[])
+    operator("one")
+    eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
+
+    cluster.patch("v1", "Namespace", namespace, {"metadata": {"labels": {"trust": namespace}}}, None)
+    eventually(lambda: refused(cluster, "one", namespace), "it is stopped")
+    cluster.patch("v1", "Namespace", namespace, {"metadata": {"labels": {"trust": None}}}, None)
+    eventually(lambda: runs(cluster, "one", namespace), "it begins anew", 60)
+
+
+def test_a_workflow_is_refused_as_an_operator_is_and_goes_on_from_where_it_was(cluster, host, namespace, policy):
+    workflows.allow(cluster, namespace)
+    workflows.module(cluster, namespace, "rollout", workflows.bundle(workflows.ROLLOUT))
+    cluster.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
+    state = eventually(lambda: workflows.status(cluster, namespace, "it").get("state"), "it has begun", 60)
+
+    name = policy("workflows", modules={"urls": ["oci://registry.example.com/*"]})
+    said = eventually(lambda: refused(cluster, "it", namespace, workflows.WORKFLOW), "it is refused")
+    assert f"TenantPolicy {name} does not allow the module configmap://{namespace}/rollout" in said, said
+    assert workflows.status(cluster, namespace, "it")["state"] == state, "what it was is kept"
+    cluster.delete(*POLICY, name)
+    eventually(lambda: not refused(cluster, "it", namespace, workflows.WORKFLOW), "it goes on")
+    cluster.delete(*workflows.WORKFLOW, "it", namespace)
+
+
+# Budgets -----------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_a_policys_memory_waits_and_names_it(cluster, host, namespace, policy, operator, large):
+    name = policy("memory", budgets={"guestMemory": "12Mi"})
+    policy("more", budgets={"guestMemory": "40Mi"})
+    for one in ("a", "b"):
+        operator(one, module={"url": large}, sleep={"policy": "Never"})
+
+    def waiting(one):
+        found = condition(cluster.get(*OPERATOR, one, namespace), "WaitingForMemory")
+        return found if found.get("status") == "True" else None
+    waits = eventually(lambda: [one for one in ("a", "b") if waiting(one)], "one waits", 60)
+    assert len(waits) == 1
+    said = waiting(waits[0])
+    assert said["reason"] == "NamespaceMemory" and f"12 MiB of its namespace (TenantPolicy {name})" in said["message"], said
+
+    policy("memory", budgets={"guestMemory": "30Mi"})
+    eventually(lambda: not waiting(waits[0]) and runs(cluster, waits[0], namespace), "it has memory once there is more", 60)
+
+
+def test_as_many_operators_run_as_a_policy_allows_the_oldest_first(cluster, host, namespace, policy, operator):
+    name = policy("few", budgets={"operators": 1})
+    operator("a")
+    operator("b")
+
+    eventually(lambda: runs(cluster, "a", namespace), "the first runs", 60)
+    said = eventually(lambda: refused(cluster, "b", namespace), "the second does not")
+    assert f"TenantPolicy {name} allows 1 Operators" in said, said
+    cluster.delete(*OPERATOR, "a", namespace)
+    eventually(lambda: runs(cluster, "b", namespace), "the second takes its place", 60)
+
+
+def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(cluster, host, namespace, policy, operator, large):
+    name = policy("use", budgets={"guestMemory": "40Mi", "operators": 5, "feeds": 7})
+    operator("one", module={"url": large}, sleep={"policy": "Never"})
+    operator("two")
+    cluster.kubectl("create", "role", "reader", "--verb=get", "--resource=tenantusages.hangar.dev", "--namespace", namespace)
+    cluster.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=member", "--namespace", namespace)
+
+    def status():
+        return (cluster.get(*USAGE, "hangar", namespace) or {}).get("status", {})
+    eventually(lambda: status().get("guestMemory", {}).get("used", 0) > 9 * MIB and status()["operators"].get("asleep") == 1, "it is told", 90)
+    seen = status()
+    assert seen["policies"] == [name]
+    assert seen["guestMemory"]["limit"] == 40 * MIB and seen["guestMemory"]["policy"] == name
+    assert (seen["operators"]["used"], seen["operators"]["limit"], seen["operators"]["awake"]) == (2, 5, 1), seen
+    assert seen["feeds"] == {"used": 0, "limit": 7, "policy": name}
+    assert seen["fetches"]["limit"] == 3 and "policy" not in seen["fetches"], "the host's own bound"
+
+    member = {"Impersonate-User": "member"}
+    assert cluster.request("GET", cluster.path(*USAGE, namespace, "hangar"), headers=member)["status"]["guestMemory"]["limit"] == 40 * MIB
+    with pytest.raises(ApiError, match="403"):
+        cluster.request("GET", cluster.path(*USAGE, "default", "hangar"), headers=member)
+    samples = host.metrics()
+    assert samples[f'hangar_guest_memory_namespace_limit_bytes{{namespace="{namespace}"}}'] == 40 * MIB
+    assert samples[f'hangar_guest_memory_reserved_bytes{{namespace="{namespace}"}}'] > 9 * MIB
+
+    for one in ("one", "two"):
+        cluster.delete(*OPERATOR, one, namespace)
+    eventually(lambda: not cluster.get(*USAGE, "hangar", namespace), "a namespace without a consumer has none", 90)
+
+
+# What a policy may say ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec, complaint", [
+    ({"budgets": {"guestMemory": "much"}}, "spec.budgets.guestMemory"),
+    ({"budgets": {"feeds": 65}}, "spec.budgets.feeds"),
+    ({"budgets": {"fetches": 0}}, "spec.budgets.fetches"),
+    ({"modules": {"urls": ["registry.example.com/*"]}}, "spec.modules.urls"),
+    ({"serviceAccounts": ["Mirror"]}, "spec.serviceAccounts"),
+    ({"serviceAccounts": ["a", "a"]}, "spec.serviceAccounts"),
+    ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "In and NotIn need values"),
+    ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}, "In and NotIn need values"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec, complaint):
+    with pytest.raises(ApiError, match="Invalid|invalid") as refusal:
+        cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": {"name": "wrong"}, "spec": spec})
+    assert complaint in str(refusal.value)
+
+
+def test_kubectl_explains_every_field(cluster):
+    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
+                  "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
+                  "spec.serviceAccounts"):
+        text = cluster.kubectl("explain", f"tenantpolicies.{field}")
+        assert "<empty>" not in text, text
+
+
+# Hosts that cannot read them -----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def host_as(cluster, namespace, directory, *rules):
+    """A host whose service account has these rights, and those of any host of Operators."""
+    name = f"few-{namespace}"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "host", "namespace": namespace}}
+    rights = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [
+        {"apiGroups": ["hangar.dev"], "resources": ["operators", "operators/status"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps", "events", "serviceaccounts"], "verbs": ["*"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}, *rules]}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+               "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+               "subjects": [{"kind": "ServiceAccount", "name": "host", "namespace": namespace}]}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, rights, binding]}))
+    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": cluster.kubectl("create", "token", "host", "-n", namespace).strip()}}]
+    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
+    made = Host(directory / "kubeconfig", directory / "host", "--features=operators")
+    try:
+        yield made
+    finally:
+        assert made.stop() == 0
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
+
+
+def may_list(cluster, namespace):
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+        "user": f"system:serviceaccount:{namespace}:host", "resourceAttributes": {"verb": "list", "group": "hangar.dev", "resource": "tenantpolicies"}}}
+    return cluster.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+
+@pytest.mark.usefixtures("no_other_host")
+def test_a_host_that_may_not_read_policies_works_by_its_own_settings_and_says_so(cluster, namespace, policy, operator, tmp_path):
+    policy("unread", serviceAccounts=[])
+    with host_as(cluster, namespace, tmp_path) as few:
+        operator("one")
+        eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
+        assert few.metrics()["hangar_tenant_policies_readable"] == 0
+        warnings = [line for line in few.log.read_text().splitlines() if "TenantPolicies cannot be read" in line]
+        assert len(warnings) == 1 and "only the host's own settings count" in warnings[0], warnings
+
+
+@pytest.mark.usefixtures("no_other_host")
+def test_a_policy_by_labels_counts_for_all_where_labels_cannot_be_read(cluster, namespace, policy, operator, tmp_path):
+    reads = {"apiGroups": ["hangar.dev"], "resources": ["tenantpolicies"], "verbs": ["list", "watch"]}
+    name = policy("labels", selector={"matchLabels": {LABEL: "another"}}, serviceAccounts=[])
+    with host_as(cluster, namespace, tmp_path, reads) as few:
+        operator("one")
+        said = eventually(lambda: refused(cluster, "one", namespace), "it is refused")
+        assert name in said
+        assert few.metrics()["hangar_tenant_policies_readable"] == 1
+        assert "namespaces cannot be read" in few.log.read_text()
+
+
+@pytest.mark.usefixtures("no_other_host")
+def test_a_right_that_is_taken_away_leaves_what_was_known(cluster, namespace, policy, operator, tmp_path):
+    reads = [{"apiGroups": ["hangar.dev"], "resources": ["tenantpolicies"], "verbs": ["list", "watch"]},
+             {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}]
+    name = policy("kept", serviceAccounts=[])
+    with host_as(cluster, namespace, tmp_path, *reads) as few:
+        operator("one")
+        eventually(lambda: refused(cluster, "one", namespace), "it is refused")
+        role = json.loads(cluster.kubectl("get", "clusterrole", f"few-{namespace}", "-o", "json"))
+        role["rules"] = [rule for rule in role["rules"] if "tenantpolicies" not in rule["resources"]]
+        cluster.kubectl("replace", "-f", "-", stdin=json.dumps(role))
+        eventually(lambda: not may_list(cluster, namespace), "the right is gone")
+        # Ends the watch that is open: the API server looks at rights when one begins.
+        cluster.kubectl("patch", "crd", "tenantpolicies.hangar.dev", "--type=merge", "-p",
+                        json.dumps({"spec": {"names": {"shortNames": [f"x{namespace}"[:20]]}}}))
+        eventually(lambda: "those known last count" in few.log.read_text(), "the watch is refused", 90)
+
+        operator("two")
+        said = eventually(lambda: refused(cluster, "two", namespace), "it is refused by what was known")
+        assert name in said
+        assert few.metrics()["hangar_tenant_policies_readable"] == 0
+
+
+@pytest.mark.usefixtures("no_other_host")
+def test_a_cluster_without_the_kind_has_no_policies_until_it_comes(cluster, namespace, policy, operator, tmp_path):
+    cluster.kubectl("delete", "-f", str(CRD), "--wait")
+    made = Host(cluster.kubeconfig, tmp_path / "host")
+    try:
+        operator("one")
+        eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
+        cluster.kubectl("apply", "--server-side", "-f", str(CRD))
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRD))
+        eventually(lambda: made.metrics()["hangar_tenant_policies_readable"] == 1, "they are followed", 90)
+        name = policy("new", serviceAccounts=[])
+        assert name in eventually(lambda: refused(cluster, "one", namespace), "it is stopped", 60)
+    finally:
+        assert made.stop() == 0
+        cluster.kubectl("apply", "--server-side", "-f", str(CRD))
+
+
+@pytest.fixture
+def no_other_host(host):
+    """The module's host is away for the test."""
+    assert host.stop() == 0
+    yield
+    host.start()
