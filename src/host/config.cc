@@ -241,7 +241,7 @@ std::vector<Setting> general_settings() {
        .help = "whom flights act as whose Airway says nothing: a service account in the namespace "
                "of each instance, or namespace/name (default: the host itself)",
        .type = "ACCOUNT",
-       .part = Part::Features,
+       .part = Part::Reconciles,
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.airway_service_account = HANGAR_TRY(airways::parse_acting(text));
          return {};
