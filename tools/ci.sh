@@ -85,6 +85,7 @@ step setup dev/setup.sh
 . dev/env.sh # setup may have added a toolchain
 step dependencies install_dependencies
 step format check_format || true
+step texts python3 tools/text_rules.py || true
 step engine python3 tools/wasmtime_patch.py || true
 step tools run_pytest tools bench || true
 step go check_go || true

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Checks what CONTRIBUTING.md asks of texts: subjects and bodies of commits, and the length of lines in documents.
+
+Commits are checked from SINCE on, by the date on which they were written, which a rebase and a cherry-pick keep. Any
+clone will do: of a shallow one what it has, of a tree without Git nothing. With --fix it breaks the lines of documents.
+"""
+import datetime
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+SINCE = datetime.datetime.fromisoformat("2026-11-23T12:00:00+00:00")
+SUBJECT_MAX = 72
+LINE_MAX = 160
+SUBJECT = re.compile(r"[\w/.+-]+(, [\w/.+-]+)*: \S.*[^.\s]")
+TRAILER = re.compile(r"[A-Z][\w-]+: \S")
+
+
+def commit_findings(commits):
+    """Of (name, when, subject, body) each."""
+    for name, when, subject, body in commits:
+        if when < SINCE:
+            continue
+        if len(subject) > SUBJECT_MAX:
+            yield f"{name}: the subject has {len(subject)} characters, the most is {SUBJECT_MAX}: {subject}"
+        if not SUBJECT.fullmatch(subject):
+            yield f"{name}: the subject is to be `area: what it does`, without a full stop: {subject}"
+        if not any(line.strip() and not TRAILER.match(line) for line in body.splitlines()):
+            yield f"{name}: the body is to say why: {subject}"
+
+
+def commits_of(root):
+    """The commits that this clone has, merges left out; none where there is no Git."""
+    done = subprocess.run(["git", "-C", str(root), "log", "--no-merges", "--format=%h%x1f%aI%x1f%s%x1f%b%x1e"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if done.returncode != 0:
+        return
+    for record in done.stdout.split("\x1e"):
+        if record.strip():
+            name, when, subject, body = record.strip("\n").split("\x1f")
+            yield name, datetime.datetime.fromisoformat(when), subject, body
+
+
+def length_of(line):
+    """Without its URLs, which cannot be broken."""
+    return len(re.sub(r"\bhttps?://\S+", "", line))
+
+
+def prose_of(lines):
+    """Whether each line may be broken: rows of tables and lines of code have to be one line."""
+    is_code = False
+    for line in lines:
+        is_fence = line.lstrip().startswith(("```", "~~~"))
+        is_code ^= is_fence
+        yield not (is_code or is_fence or line.lstrip().startswith("|"))
+
+
+def line_findings(text, where):
+    lines = text.splitlines()
+    for number, (line, is_prose) in enumerate(zip(lines, prose_of(lines)), 1):
+        if is_prose and length_of(line) > LINE_MAX:
+            yield f"{where}:{number}: the line has {length_of(line)} characters, the most is {LINE_MAX}"
+
+
+# What would mean something else at the beginning of a line, and what begins anew anyway.
+BEGINS = re.compile(r"\s*([-+*#>]|\d+[.)])(\s|$)|\s*$|\s*[|`~]{3}|\s*\||\s*<")
+
+
+def broken(text):
+    """With long lines broken; what is left over goes to the front of the next line of the paragraph."""
+    lines, done = text.splitlines(), []
+    prose = list(prose_of(lines))
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        if not prose[index] or length_of(line) <= LINE_MAX:
+            done.append(line)
+            index += 1
+            continue
+        item = re.match(r"\s*([-+*]|\d+[.)])\s+", line)
+        indent = " " * (len(item[0]) if item else len(line) - len(line.lstrip()))
+        places = [at.start() for at in re.finditer(" ", line) if at.start() > len(indent)
+                  and length_of(line[:at.start()]) <= LINE_MAX and not BEGINS.match(line[at.end():])]
+        if not places or line.startswith(("#", ">")):
+            done.append(line)
+            index += 1
+            continue
+        done.append(line[:places[-1]].rstrip())
+        rest = indent + line[places[-1] + 1:].lstrip()
+        follows = index + 1 < len(lines) and prose[index + 1] and not BEGINS.match(lines[index + 1]) and not line.endswith(("  ", "\\"))
+        if follows:
+            rest += " " + lines[index + 1].lstrip()
+            index += 1
+        lines[index] = rest
+    return "\n".join(done) + "\n"
+
+
+def documents_of(root):
+    for path in sorted(root.rglob("*.md")):
+        inside = path.relative_to(root)
+        if inside.parts[0] not in ("build", "node_modules") and not any(part.startswith(".") or part == "node_modules" for part in inside.parts):
+            yield path, inside.as_posix()
+
+
+def main() -> int:
+    found = list(commit_findings(commits_of(ROOT)))
+    if "--fix" in sys.argv[1:]:
+        for path, _ in documents_of(ROOT):
+            text = path.read_text(encoding="utf-8")
+            if broken(text) != text:
+                path.write_text(broken(text), encoding="utf-8")
+    for path, where in documents_of(ROOT):
+        found += line_findings(path.read_text(encoding="utf-8"), where)
+    print("\n".join(found) if found else "commits and documents follow the rules for texts")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
