@@ -18,45 +18,37 @@
 
 namespace hangar::airways {
 
-AirTrafficController::AirTrafficController(const Host& host)
-    : authorizer_(host.client),
-      view_(host.cache, host.discovery, host.client,
+AirTrafficController::AirTrafficController(const Parts& parts)
+    : authorizer_(parts.platform.client),
+      view_(parts.platform,
             {.on_child = [this](const ResourceRef& child, Change change,
                                 const kube::Object& object) { on_child(child, change, object); },
              .on_external = [this](const ResourceRef& resource,
                                    Change change) { dispatch(resource, change); }}),
-      platform_{.loop = host.loop,
-                .workers = host.workers,
-                .client = host.client,
-                .cache = host.cache,
+      platform_{.shared = parts.platform,
                 .view = view_,
                 .tracker = tracker_,
-                .modules = host.modules,
-                .store = host.store,
-                .runtime = host.runtime,
-                .concurrency = host.concurrency,
+                .modules = parts.modules,
+                .store = parts.store,
+                .runtime = parts.runtime,
                 .custom_readiness = custom_readiness_,
-                .acting = host.acting,
                 .authorizer = authorizer_,
-                .acting_by_default = host.acting_by_default,
-                .events = host.events,
-                .turnstile = host.turnstile,
-                .metrics = host.metrics,
-                .evaluations = host.metrics.counter("hangar_evaluations_total", "Runs of flights."),
-                .evaluation_cpu_seconds = host.metrics.histogram(
+                .acting_by_default = parts.acting_by_default,
+                .evaluations =
+                    parts.platform.metrics.counter("hangar_evaluations_total", "Runs of flights."),
+                .evaluation_cpu_seconds = parts.platform.metrics.histogram(
                     "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
                     latency_buckets()),
-                .log = host.log,
-                .host_version = host.host_version,
-                .namespace_ = host.namespace_,
-                .output = host.output,
-                .pod = host.pod},
+                .host_version = parts.host_version,
+                .namespace_ = parts.namespace_,
+                .output = parts.output,
+                .pod = parts.pod},
       airways_(platform_) {}
 
 AirTrafficController::~AirTrafficController() = default;
 
 void AirTrafficController::start() {
-  readiness_rules_ = platform_.cache.subscribe(
+  readiness_rules_ = platform_.shared.cache.subscribe(
       {.resource = kube::config_map_resource(),
        .label_selector = std::string(CustomReadiness::kLabelSelector)},
       {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
@@ -77,7 +69,7 @@ void AirTrafficController::read_custom_readiness() {
   }
   custom_readiness_ = CustomReadiness(config_maps);
   for (const std::string& sentence : custom_readiness_.unsupported()) {
-    platform_.log.warning("a readiness rule is not supported", {{"rule", sentence}});
+    platform_.shared.log.warning("a readiness rule is not supported", {{"rule", sentence}});
   }
 }
 

@@ -12,22 +12,13 @@
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "gateway/authorizer.h"
-#include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
 #include "kube/cache/cache.h"
-#include "kube/client.h"
-#include "kube/discovery.h"
 #include "modules/module_store.h"
 #include "output/log_writer.h"
-#include "reconcile/acting_rights.h"
-#include "reconcile/controller.h"
-#include "reconcile/event_recorder.h"
+#include "reconcile/platform.h"
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -35,29 +26,19 @@ namespace hangar::airways {
 
 class AirTrafficController {
  public:
-  // What the host shares with every feature; outlives this.
-  struct Host {
-    io::Loop& loop;
-    io::Workers& workers;  // For what a flight printed, and its history.
-    const kube::Client& client;
-    kube::Cache& cache;
-    kube::Discovery& discovery;
+  // Outlives this.
+  struct Parts {
+    const reconcile::Platform& platform;
     FlightModules& modules;
-    modules::ModuleStore& store;
+    modules::ModuleStore& store;  // Theirs.
     const abi::flight::Runtime& runtime;
-    std::size_t concurrency = 1;  // Instances of one kind worked on at once.
-    reconcile::ActingRights& acting;
     Acting acting_by_default = {};  // The host itself.
-    reconcile::EventRecorder& events;
-    reconcile::Turnstile& turnstile;
-    Metrics& metrics;
-    Log log;
-    std::string host_version;
-    std::string namespace_;  // The host's own.
+    std::string host_version;       // HANGAR_VERSION of the flights.
+    std::string namespace_;         // The host's own.
     output::LogWriter& output;
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
   };
-  explicit AirTrafficController(const Host& host);
+  explicit AirTrafficController(const Parts& parts);
   AirTrafficController(const AirTrafficController&) = delete;
   AirTrafficController& operator=(const AirTrafficController&) = delete;
   ~AirTrafficController();

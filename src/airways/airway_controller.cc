@@ -26,7 +26,6 @@
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
-#include "reconcile/finalizer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -136,18 +135,38 @@ struct AirwayController::Work {
 
 AirwayController::AirwayController(const Platform& platform)
     : platform_(platform),
-      log_(platform.log.named("airways")),
-      archive_({.loop = platform.loop,
-                .workers = platform.workers,
-                .client = platform.client,
+      log_(platform.shared.log.named("airways")),
+      archive_({.loop = platform.shared.loop,
+                .workers = platform.shared.workers,
+                .client = platform.shared.client,
                 .store = platform.store,
                 .format = flight_copies()}),
-      controller_(platform.loop, platform.metrics, log_,
-                  {.name = "airway", .concurrency = kConcurrency, .turnstile = &platform.turnstile},
-                  [this](kube::ObjectKey key, std::stop_token stop) {
-                    return reconcile(std::move(key), std::move(stop));
-                  }),
-      tidier_(platform.loop, platform.metrics, log_, {.name = "airway-modules"},
+      crds_(platform.shared.cache, {.detail = kube::Detail::Whole},
+            {.on_object =
+                 [this](const reconcile::SingleObject&, const kube::Delta* delta,
+                        const std::vector<kube::ObjectKey>& airways) {
+                   if (delta != nullptr) on_crd(*delta, airways);
+                 }}),
+      shell_(platform.shared,
+             {.kind = airway_resource(),
+              .name = "airway",
+              .field_manager = std::string(kControllerFieldManager),
+              .log = log_,
+              .concurrency = kConcurrency,
+              .finalizer = std::string(kAirwayFinalizer),
+              .reconcile =
+                  [this](kube::ObjectPtr airway, std::stop_token stop) {
+                    return reconcile(std::move(airway), std::move(stop));
+                  },
+              .finalize =
+                  [this](kube::ObjectPtr airway, std::stop_token stop) {
+                    return finalize(std::move(airway), std::move(stop));
+                  },
+              .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
+              .predicate = is_worth_a_run,
+              .on_change = [this](const kube::Delta& delta) { tidy_after(delta); },
+              .on_synced = [this] { on_synced(); }}),
+      tidier_(platform.shared.loop, platform.shared.metrics, log_, {.name = "airway-modules"},
               [this](kube::ObjectKey copy, std::stop_token stop) {
                 return tidy(std::move(copy), std::move(stop));
               }) {}
@@ -156,39 +175,30 @@ AirwayController::~AirwayController() = default;
 
 void AirwayController::start() {
   platform_.modules.use_archive(&archive_, platform_.namespace_);
-  controller_.start();
   tidier_.start();
-  const auto on_delta = [this](const kube::Delta& delta) {
-    tidy_after(delta);
-    if (!is_status_only(delta)) controller_.enqueue(delta.object->key());
-  };
-  subscription_ =
-      platform_.cache.subscribe({.resource = airway_resource()},
-                                {.on_delta = on_delta, .on_synced = [this] { on_synced(); }});
+  shell_.start();
 }
 
 // What is left of Airways that were deleted while no host looked goes.
 void AirwayController::on_synced() {
   tidier_.enqueue({});
   std::vector<std::string> names;
-  for (const kube::ObjectPtr& airway : subscription_->list())
+  for (const kube::ObjectPtr& airway : shell_.list())
     names.push_back(airway->key().name);
   platform_.output.remove_other_resources(std::move(names));
 }
 
 // An annotation moves no generation.
-bool AirwayController::is_status_only(const kube::Delta& delta) {
-  return delta.type == kube::Delta::Type::Modified &&
-         delta.object->generation() == delta.previous->generation() &&
-         !delta.object->is_being_deleted() &&
-         kube::annotation_of(delta.object->to_value(), kServiceAccountAnnotation) ==
+bool AirwayController::is_worth_a_run(const kube::Delta& delta) {
+  return reconcile::generation_changed(delta) ||
+         kube::annotation_of(delta.object->to_value(), kServiceAccountAnnotation) !=
              kube::annotation_of(delta.previous->to_value(), kServiceAccountAnnotation);
 }
 
 io::Task<void> AirwayController::stop() {
-  subscription_.reset();
-  co_await controller_.stop();
+  co_await shell_.stop();
   co_await tidier_.stop();
+  crds_.clear();
   for (const auto& [key, memory] : airways_) {
     co_await stop_instances(*memory);
   }
@@ -209,53 +219,52 @@ io::Task<void> AirwayController::stop_instances(Memory& memory) {
   memory.instances.reset();
 }
 
-void AirwayController::watch_crd(const kube::ObjectKey& key, Memory& memory) {
-  if (memory.crd) return;
-  memory.crd = platform_.cache.subscribe(
-      {.resource = crd_resource(), .field_selector = "metadata.name=" + key.name},
-      {.on_delta = [this, key](const kube::Delta& delta) {
-        const std::string_view name = delta.object->key().name;
-        const std::size_t dot = name.find('.');
-        if (dot != std::string_view::npos) {
-          platform_.view.discovery().forget(name.substr(dot + 1));
-          platform_.cache.kick(name.substr(dot + 1));
-        }
-        controller_.enqueue(key);
-      }});
+void AirwayController::on_crd(const kube::Delta& delta,
+                              const std::vector<kube::ObjectKey>& airways) {
+  const std::string_view name = delta.object->key().name;
+  const std::size_t dot = name.find('.');
+  if (dot != std::string_view::npos) {
+    platform_.shared.discovery.forget(name.substr(dot + 1));
+    platform_.shared.cache.kick(name.substr(dot + 1));
+  }
+  for (const kube::ObjectKey& airway : airways)
+    shell_.enqueue(airway);
 }
 
-io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectKey key, std::stop_token stop) {
-  auto& slot = airways_[key];
-  if (!slot) slot = std::make_unique<Memory>();
-  Memory& memory = *slot;
-  kube::ObjectPtr object = subscription_ ? subscription_->get(key) : nullptr;
-  if (!object) {
-    modules::PinnedAsking::leave(platform_.modules.supply(), key.name);
-    co_await stop_instances(memory);
-    airways_.erase(key);
-    co_return Outcome{};
-  }
-  if (memory.latest && memory.latest->uid() == object->uid() &&
-      is_older(object->resource_version(), memory.latest->resource_version())) {
-    object = memory.latest;
-  }
-  Work work{.key = std::move(key),
-            .memory = memory,
-            .stop = std::move(stop),
-            .value = object->to_value()};
-  watch_crd(work.key, memory);
-  HANGAR_CO_TRY(co_await memory.crd->wait_synced(work.stop));
-  if (object->is_being_deleted()) {
-    modules::PinnedAsking::leave(platform_.modules.supply(), work.key.name);
-    co_return co_await tear_down(work);
-  }
+io::Task<void> AirwayController::forget(kube::ObjectKey key) {
+  modules::PinnedAsking::leave(platform_.modules.supply(), key.name);
+  const auto found = airways_.find(key);
+  if (found == airways_.end()) co_return;
+  co_await stop_instances(*found->second);
+  airways_.erase(found);
+  crds_.release(key);
+}
 
-  if (!kube::has_finalizer(work.value, kAirwayFinalizer)) {
-    json::Value answer = HANGAR_CO_TRY(co_await reconcile::add_finalizer(
-        platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer),
-        std::string(kControllerFieldManager), work.stop));
-    HANGAR_CO_TRY(remember(work, std::move(answer)));
-  }
+// Once its CRD is known, which has its name.
+io::Task<Result<AirwayController::Work>> AirwayController::begin(kube::ObjectPtr airway,
+                                                                 std::stop_token stop) {
+  auto& memory = airways_[airway->key()];
+  if (!memory) memory = std::make_unique<Memory>();
+  Work work{.key = airway->key(),
+            .memory = *memory,
+            .stop = std::move(stop),
+            .value = airway->to_value()};
+  work.memory.crd =
+      &crds_.hold(work.key, {.resource = crd_resource(), .key = {.name = work.key.name}});
+  HANGAR_CO_TRY(co_await work.memory.crd->wait_synced(work.stop));
+  co_return work;
+}
+
+io::Task<Result<Outcome>> AirwayController::finalize(kube::ObjectPtr airway, std::stop_token stop) {
+  Work work = HANGAR_CO_TRY(co_await begin(std::move(airway), std::move(stop)));
+  modules::PinnedAsking::leave(platform_.modules.supply(), work.key.name);
+  co_return co_await tear_down(work);
+}
+
+io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectPtr airway,
+                                                      std::stop_token stop) {
+  Work work = HANGAR_CO_TRY(co_await begin(std::move(airway), std::move(stop)));
+  Memory& memory = work.memory;
   Result<Verdict> verdict = co_await establish(work);
   if (!verdict && verdict.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(std::move(verdict).error());
@@ -319,7 +328,7 @@ io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
   const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
   const std::optional<modules::Supplied> supplied = memory.asking.ask(
       platform_.modules.supply(), FlightModules::wish_for(source), memory.pin, definition,
-      {.name = work.key.name, .changed = [this, key = work.key] { controller_.enqueue(key); }});
+      {.name = work.key.name, .changed = [this, key = work.key] { shell_.enqueue(key); }});
   if (supplied) {
     memory.module = FlightModules::module_of(*supplied);
     memory.module_of = definition;
@@ -361,7 +370,7 @@ io::Task<Result<>> AirwayController::keep_copy(Work& work, std::string sha256) {
   const std::string problem = kept ? std::string() : kept.error().message();
   if (std::exchange(work.memory.not_kept, problem) == problem || kept) co_return Result<>();
   // Better instances that depend on this host's cache, and on the source, than none.
-  platform_.events.record(
+  platform_.shared.events.record(
       work.value,
       {.type = reconcile::EventType::Warning,
        .reason = "ModuleNotKept",
@@ -373,7 +382,7 @@ io::Task<Result<>> AirwayController::keep_copy(Work& work, std::string sha256) {
 }
 
 bool AirwayController::is_pinned(const std::string& sha256) const {
-  return std::ranges::any_of(subscription_->list(), [&](const kube::ObjectPtr& airway) {
+  return std::ranges::any_of(shell_.list(), [&](const kube::ObjectPtr& airway) {
     // What is remembered is newer than the status.
     const auto found = airways_.find(airway->key());
     if (found != airways_.end() && found->second->uid == airway->uid()) {
@@ -426,7 +435,7 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
   json::Value crd = live ? live->to_value() : json::Value();
   const Applied* const last = work.memory.applied ? &*work.memory.applied : nullptr;
   if (apply_need(desired, live.get(), last) != ApplyNeed::None) {
-    Result<json::Value> answer = co_await platform_.client.apply(
+    Result<json::Value> answer = co_await platform_.shared.client.apply(
         crd_resource(), desired,
         // What is ours is put back whoever edited it; what is not is never taken by force.
         {.field_manager = std::string(kFieldManager), .force = is_ours}, work.stop);
@@ -458,8 +467,7 @@ io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource&
 }
 
 io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
-  if (!kube::has_finalizer(work.value, kAirwayFinalizer)) co_return Outcome{};
-  if (work.memory.last_reason != kReasonTerminating) {
+  if (shell_.announced(work.key) != kReasonTerminating) {
     std::ignore = co_await write_status(work, {.reason = std::string(kReasonTerminating),
                                                .message = "removing the kind and its instances"});
   }
@@ -469,7 +477,7 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
     // Once: what we see of it may be from before.
     if (!crd->is_being_deleted() && work.memory.removed_crd_uid != crd->uid()) {
-      const Result<json::Value> removed = co_await platform_.client.remove(
+      const Result<json::Value> removed = co_await platform_.shared.client.remove(
           crd_resource(), {.name = work.key.name},
           {.propagation = kube::Propagation::Foreground, .uid = std::string(crd->uid())},
           work.stop);
@@ -480,20 +488,7 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
     }
     co_return Outcome{.requeue_after = kDeletionRecheck};
   }
-  const Result<json::Value> removed = co_await reconcile::remove_finalizer(
-      platform_.client, airway_resource(), work.value, std::string(kAirwayFinalizer),
-      std::string(kControllerFieldManager), work.stop);
-  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
-    co_return std::unexpected(removed.error());
-  }
   co_return Outcome{};
-}
-
-// The answer to our own write is newer than what the cache has.
-Result<> AirwayController::remember(Work& work, json::Value answer) {
-  work.memory.latest = HANGAR_TRY(kube::Object::make(std::move(answer), airway_resource().gvk()));
-  work.value = work.memory.latest->to_value();
-  return {};
 }
 
 // Which module runs, and once, as an Event too, that its source has changed.
@@ -505,24 +500,24 @@ void AirwayController::put_flight(const Work& work, json::Value& status) const {
   const json::Value* const present = find_condition(status, kFlightUpToDate);
   if (condition.reason == kReasonSourceChanged &&
       (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
-    platform_.events.record(work.value, {.type = reconcile::EventType::Warning,
-                                         .reason = "FlightChanged",
-                                         .message = condition.message});
+    platform_.shared.events.record(work.value, {.type = reconcile::EventType::Warning,
+                                                .reason = "FlightChanged",
+                                                .message = condition.message});
   }
   set_condition(status, condition, io::Loop::wall_now());
 }
 
 io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& verdict) {
-  const std::string before = std::exchange(work.memory.last_reason, verdict.reason);
-  if (before != verdict.reason &&
-      (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported ||
-       verdict.reason == kReasonModuleUnavailable)) {
-    platform_.events.record(work.value, {.type = reconcile::EventType::Warning,
-                                         .reason = "AirwayFailed",
-                                         .message = verdict.message});
+  std::optional<reconcile::EventText> event;
+  if (verdict.reason == kReasonError || verdict.reason == kReasonUnsupported ||
+      verdict.reason == kReasonModuleUnavailable) {
+    event = {.type = reconcile::EventType::Warning,
+             .reason = "AirwayFailed",
+             .message = verdict.message};
   }
-  const json::Value* const present = json::find(work.value, {"status"});
-  json::Value status = present == nullptr ? json::Value(json::Object{}) : *present;
+  shell_.announce(work.value, verdict.reason, std::move(event));
+  const json::Value before = reconcile::status_of(work.value);
+  json::Value status = before;
   const Condition condition{
       .status = verdict.status,
       .reason = verdict.reason,
@@ -531,18 +526,10 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
   set_condition(status, condition, io::Loop::wall_now());
   put_flight(work, status);
   if (!platform_.pod.empty()) status.as_object()["pod"] = platform_.pod;
-  if (present != nullptr && json::equal(status, *present)) co_return Result<>();
-  Result<json::Value> answer = co_await platform_.client.patch(
-      airway_resource(), work.key, kube::PatchType::Json,
-      status_patch(work.value, std::move(status)),
-      {.field_manager = std::string(kControllerFieldManager), .subresource = "status"}, work.stop);
-  if (!answer) {
-    // InvalidInput: the generation moved on, and its event is under way.
-    const ErrorKind kind = answer.error().kind();
-    if (kind == ErrorKind::NotFound || kind == ErrorKind::InvalidInput) co_return Result<>();
-    co_return std::unexpected(std::move(answer).error().in("update the status"));
-  }
-  co_return remember(work, *std::move(answer));
+  if (json::equal(status, before)) co_return Result<>();
+  work.value = HANGAR_CO_TRY(co_await shell_.write_status(work.value, std::move(status),
+                                                          reconcile::StatusOf::Spec, work.stop));
+  co_return Result<>();
 }
 
 }  // namespace hangar::airways

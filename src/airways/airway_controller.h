@@ -31,12 +31,15 @@
 #include "kube/object.h"
 #include "modules/pin.h"
 #include "reconcile/controller.h"
+#include "reconcile/custom_resource.h"
+#include "reconcile/dependents.h"
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -49,8 +52,7 @@ class AirwayController {
 
   void start();
   [[nodiscard]] io::Task<void> stop();
-  // The Airways are known: the first list is there.
-  [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
+  [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
 
   // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
@@ -58,9 +60,9 @@ class AirwayController {
  private:
   // What the host remembers of one Airway between reconciles.
   struct Memory {
-    std::unique_ptr<kube::Cache::Subscription> crd;  // That one object.
-    std::optional<Applied> applied;                  // Of the CRD.
-    std::string removed_crd_uid;                     // Which we asked to be deleted.
+    kube::Cache::Subscription* crd = nullptr;  // That one object; held in crds_.
+    std::optional<Applied> applied;            // Of the CRD.
+    std::string removed_crd_uid;               // Which we asked to be deleted.
     std::unique_ptr<InstanceController> instances;
     std::optional<Binding> bound;
     std::string uid;                     // Of the Airway that the following is about.
@@ -70,13 +72,15 @@ class AirwayController {
     std::string module_of;               // and about which Airway: its uid and generation.
     std::optional<FlightFacts> flight;   // For the status.
     std::string not_kept;                // Why there is no copy; an Event said so.
-    std::string last_reason;
-    kube::ObjectPtr latest;  // From the answer to our own write; the cache may lag behind it.
   };
   struct Work;
 
-  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr airway,
                                                                std::stop_token stop);
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> finalize(kube::ObjectPtr airway,
+                                                              std::stop_token stop);
+  [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
+  [[nodiscard]] io::Task<Result<Work>> begin(kube::ObjectPtr airway, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
   // The module to serve instances with; nothing while there is none.
   [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(Work& work,
@@ -92,21 +96,20 @@ class AirwayController {
   void put_flight(const Work& work, json::Value& status) const;
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
-  [[nodiscard]] static bool is_status_only(const kube::Delta& delta);
+  [[nodiscard]] static bool is_worth_a_run(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
   [[nodiscard]] io::Task<Result<>> write_status(Work& work, const Verdict& verdict);
-  [[nodiscard]] static Result<> remember(Work& work, json::Value answer);
   [[nodiscard]] io::Task<void> stop_instances(Memory& memory);
-  void watch_crd(const kube::ObjectKey& key, Memory& memory);
+  void on_crd(const kube::Delta& delta, const std::vector<kube::ObjectKey>& airways);
 
   const Platform& platform_;
   const Log log_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
   std::map<kube::GroupKind, InstanceController*> by_kind_;  // Those of airways_.
   archive::ModuleArchive archive_;
-  reconcile::Controller controller_;
+  reconcile::Dependents<kube::ObjectKey> crds_;
+  reconcile::CustomResource shell_;
   reconcile::Controller tidier_;  // Of archive_: by digest.
-  std::unique_ptr<kube::Cache::Subscription> subscription_;
 };
 
 }  // namespace hangar::airways

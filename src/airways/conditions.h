@@ -14,7 +14,6 @@ using reconcile::kReady;
 using reconcile::meets_condition;
 using reconcile::merge_conditions;
 using reconcile::set_condition;
-using reconcile::status_patch;
 
 // Reasons of the Ready condition; yoke's words, which people wait for.
 inline constexpr std::string_view kReasonReady = "Ready";

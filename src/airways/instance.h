@@ -29,9 +29,6 @@ enum class Waiting : std::uint8_t {
 };
 
 struct Instance {
-  // The newest state that an answer to our own write showed; the cache may lag behind it.
-  kube::ObjectPtr latest;
-
   // Why the flight is to run. A run that begins takes all of it.
   bool evaluate = true;           // The instance or its Airway changed, or a retry.
   std::set<ResourceRef> changed;  // Children and looked-up objects that changed since the last run.

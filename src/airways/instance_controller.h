@@ -11,12 +11,11 @@
 #include "airways/instance_work.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "io/task.h"
-#include "kube/cache/cache.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
+#include "reconcile/custom_resource.h"
 
 #include <map>
 #include <memory>
@@ -46,7 +45,7 @@ class InstanceController {
   // known: then nothing is done as anybody.
   void act_as(const Result<Acting>& acting);
 
-  [[nodiscard]] const kube::Resource& kind() const { return kind_; }
+  [[nodiscard]] const kube::Resource& kind() const { return shell_.kind(); }
 
   // A child of `instance` changed.
   void on_child(const kube::ObjectKey& instance, const ResourceRef& child,
@@ -55,24 +54,18 @@ class InstanceController {
   void on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource);
 
  private:
-  void on_instance(const kube::Delta& delta);
   void forget_output();
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
-  [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key, const Instance& memory) const;
-  [[nodiscard]] ResourceRef ref_of_key(const kube::ObjectKey& key) const;
-  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
-                                                               std::stop_token stop);
-  void forget(const kube::ObjectKey& key);
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> work_on(kube::ObjectPtr instance,
+                                                             std::stop_token stop);
+  [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
 
   const Platform& platform_;
   const std::string airway_name_;
-  const kube::Resource kind_;
-  const Log log_;
   std::shared_ptr<const Binding> binding_;  // Null: none yet.
   std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
   std::map<kube::ObjectKey, std::unique_ptr<Instance>> instances_;
-  reconcile::Controller controller_;
-  std::unique_ptr<kube::Cache::Subscription> subscription_;
+  reconcile::CustomResource shell_;
 };
 
 }  // namespace hangar::airways

@@ -31,7 +31,6 @@
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
-#include "reconcile/finalizer.h"
 #include "wasm/module.h"
 
 #include <fmt/format.h>
@@ -104,16 +103,16 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       stop_(std::move(stop)),
       value_(object.to_value()),
       release_(release_of(value_)),
-      client_(platform_.client) {}
+      client_(platform_.shared.client) {}
 
 InstanceWork::~InstanceWork() = default;
 
 // Whether the spec has changed since: what we would say of it now is of no use, and would be
 // refused. That change will have brought this instance into the queue again.
 bool InstanceWork::is_overtaken() const {
-  const kube::ObjectPtr cached = subject_.cached();
-  return cached && cached->uid() == json::string_at(value_, {"metadata", "uid"}) &&
-         cached->generation() > json::int_at(value_, {"metadata", "generation"});
+  const kube::ObjectPtr newest = subject_.shell.newest(key_);
+  return newest && newest->uid() == json::string_at(value_, {"metadata", "uid"}) &&
+         newest->generation() > json::int_at(value_, {"metadata", "generation"});
 }
 
 // Whether a child, or something looked up, is another than our last apply left it.
@@ -138,16 +137,15 @@ io::Task<Result<Outcome>> InstanceWork::run() {
 }
 
 io::Task<Result<Outcome>> InstanceWork::carry_out() {
-  if (!memory_.history) memory_.history.emplace(platform_.workers, platform_.client, release_);
+  if (!memory_.history)
+    memory_.history.emplace(platform_.shared.workers, platform_.shared.client, release_);
 
   const bool waited_for_release = memory_.waiting == Waiting::Release;
   // A change that arrives while this reconcile runs must bring it back; the real answer is set at
   // the end.
   memory_.waiting = Waiting::Release;
-  if (is_being_deleted_ && kube::has_finalizer(value_, kInstanceFinalizer)) {
-    co_return co_await tear_down();
-  }
-  if (is_being_deleted_ || !subject_.binding) {
+  if (is_being_deleted_) co_return co_await tear_down();
+  if (!subject_.binding) {
     memory_.waiting = Waiting::Nothing;
     co_return Outcome{};
   }
@@ -178,18 +176,13 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
 io::Task<Result<>> InstanceWork::claim() {
   std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway);
   if (!patch) co_return Result<>();
-  Result<json::Value> answer = co_await platform_.client.patch(
-      subject_.kind, key_, kube::PatchType::Merge, *std::move(patch),
+  Result<json::Value> answer = co_await platform_.shared.client.patch(
+      subject_.shell.kind(), key_, kube::PatchType::Merge, *std::move(patch),
       {.field_manager = std::string(kControllerFieldManager)}, stop_);
   if (!answer) co_return std::unexpected(std::move(answer).error().in("claim the instance"));
-  co_return remember(*std::move(answer));
-}
-
-// The answer to our own write is newer than what the cache has.
-Result<> InstanceWork::remember(json::Value answer) {
-  memory_.latest = HANGAR_TRY(kube::Object::make(std::move(answer), subject_.kind.gvk()));
-  value_ = memory_.latest->to_value();
-  return {};
+  value_ = *std::move(answer);
+  subject_.shell.remember(value_);
+  co_return Result<>();
 }
 
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
@@ -239,8 +232,8 @@ io::Task<Result<>> InstanceWork::choose_account() {
   const Acting acting = HANGAR_CO_TRY(subject_.acting);
   account_ = HANGAR_CO_TRY(account_for(acting, release_));
   if (!account_) co_return Result<>();
-  client_ = platform_.client.as(account_->identity());
-  co_return co_await platform_.acting.check(account_->namespace_, account_->name, stop_);
+  client_ = platform_.shared.client.as(account_->identity());
+  co_return co_await platform_.shared.acting.check(account_->namespace_, account_->name, stop_);
 }
 
 io::Task<Result<>> InstanceWork::load_history() {
@@ -366,7 +359,7 @@ void InstanceWork::keep_output(std::string_view printed) {
     platform_.output.begin(owner);
     memory_.printout = std::make_unique<output::Printout>(
         output::Printout::Sinks{
-            .loop = platform_.loop, .files = platform_.output, .log = platform_.log},
+            .loop = platform_.shared.loop, .files = platform_.output, .log = platform_.shared.log},
         owner, kOutputRateMax, "what a flight may print a second");
   }
   memory_.printout->keep(output::lines_of("stderr", printed), 0);
@@ -375,7 +368,8 @@ void InstanceWork::keep_output(std::string_view printed) {
 // YAML takes more than a second for each MiB. A small text is parsed sooner than handed over.
 io::Task<Result<Output>> InstanceWork::parse(std::string text) {
   if (text.size() <= kParsedAtOnceBytesMax) co_return parse_output(text);
-  co_return co_await platform_.workers.run([text = std::move(text)] { return parse_output(text); });
+  co_return co_await platform_.shared.workers.run(
+      [text = std::move(text)] { return parse_output(text); });
 }
 
 // What Ready is to say, when everything is applied.
@@ -425,9 +419,9 @@ io::Task<void> InstanceWork::say_stuck(Error error) {
       "from time to time",
       error.message());
   if (std::exchange(memory_.stuck, verdict.message) != verdict.message) {
-    platform_.events.record(value_, {.type = reconcile::EventType::Warning,
-                                     .reason = "RemovalFailed",
-                                     .message = verdict.message});
+    platform_.shared.events.record(value_, {.type = reconcile::EventType::Warning,
+                                            .reason = "RemovalFailed",
+                                            .message = verdict.message});
   }
   std::ignore = co_await write_status(std::move(verdict));  // For people only.
 }
@@ -441,12 +435,6 @@ io::Task<Result<Outcome>> InstanceWork::remove_release() {
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));
 
-  const Result<json::Value> removed = co_await reconcile::remove_finalizer(
-      platform_.client, subject_.kind, value_, std::string(kInstanceFinalizer),
-      std::string(kControllerFieldManager), stop_);
-  if (!removed && removed.error().kind() != ErrorKind::NotFound) {
-    co_return std::unexpected(removed.error());
-  }
   memory_.waiting = Waiting::Nothing;
   co_return Outcome{};
 }
@@ -463,36 +451,24 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
   memory_.flight_owned_ready = update.flight_owns_ready;
   if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
 
-  json::Value patch = status_patch(value_, std::move(update.status));
-  Result<json::Value> answer = co_await platform_.client.patch(
-      subject_.kind, key_, kube::PatchType::Json, std::move(patch),
-      {.field_manager = std::string(kControllerFieldManager), .subresource = "status"}, stop_);
+  Result<json::Value> answer = co_await subject_.shell.write_status(
+      value_, std::move(update.status), reconcile::StatusOf::Spec, stop_);
   if (answer) {
     if (without_status(*answer) != without_status(value_)) {
-      // Somebody wrote to its metadata meanwhile; that event will look like news we know.
+      // Somebody wrote to its metadata meanwhile; that event may look like news we know.
       memory_.evaluate = true;
-      subject_.enqueue();
+      subject_.shell.enqueue(key_);
     }
-    co_return remember(*std::move(answer));
+    value_ = *std::move(answer);
+    co_return Result<>();
   }
-  if (answer.error().kind() == ErrorKind::NotFound) co_return Result<>();
-  if (answer.error().kind() == ErrorKind::InvalidInput) {
-    // Either the generation moved on, and its event is under way, or the flight's status is not
-    // what the schema allows.
-    const json::Value live =
-        HANGAR_CO_TRY(co_await platform_.client.get(subject_.kind, key_, stop_));
-    if (json::int_at(live, {"metadata", "generation"}) !=
-        json::int_at(value_, {"metadata", "generation"})) {
-      co_return Result<>();
-    }
-    if (identity_) {
-      identity_.reset();
-      value_ = live;
-      const std::string why = "the flight's status is not accepted: " + answer.error().message();
-      HANGAR_CO_TRY(co_await write_status(failed(why)));
-    }
+  // The flight's status is not what the schema allows.
+  if (answer.error().kind() == ErrorKind::InvalidInput && identity_) {
+    identity_.reset();
+    const std::string why = "the flight's status is not accepted: " + answer.error().message();
+    HANGAR_CO_TRY(co_await write_status(failed(why)));
   }
-  co_return std::unexpected(std::move(answer).error().in("update the status"));
+  co_return std::unexpected(std::move(answer).error());
 }
 
 // An Event when what we say of Ready changes: for `kubectl describe`.
@@ -502,12 +478,12 @@ void InstanceWork::announce(const Verdict& verdict) {
   const bool is_error = verdict.reason == kReasonError;
   if (!is_error && verdict.reason != kReasonReady) return;
   if (is_error) {
-    platform_.events.record(
+    platform_.shared.events.record(
         value_, {.type = reconcile::EventType::Warning,
                  .reason = "FlightFailed",
                  .message = fmt::format("airway {}: {}", subject_.airway_name, verdict.message)});
   } else {
-    platform_.events.record(value_, {.reason = "Deployed", .message = verdict.message});
+    platform_.shared.events.record(value_, {.reason = "Deployed", .message = verdict.message});
   }
 }
 
@@ -516,7 +492,7 @@ void InstanceWork::warn_of_unsupported() {
   std::vector<std::string> sentences = unsupported_of_instance(value_);
   if (sentences == memory_.unsupported) return;
   for (const std::string& sentence : sentences) {
-    platform_.events.record(
+    platform_.shared.events.record(
         value_,
         {.type = reconcile::EventType::Warning, .reason = "Unsupported", .message = sentence});
   }

@@ -30,8 +30,8 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
+#include "reconcile/custom_resource.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -55,14 +55,10 @@ class InstanceWork {
   struct Subject {
     const Platform& platform;
     std::string_view airway_name;
-    const kube::Resource& kind;
+    reconcile::CustomResource& shell;  // Of the instances.
     Instance& memory;
     std::shared_ptr<const Binding> binding;  // Null: it can only be taken down.
     Result<Acting> acting;                   // An error: nobody knows as whom.
-    // The instance as the cache has it now; null when it has none.
-    std::function<kube::ObjectPtr()> cached;
-    // Brings the instance back into the queue.
-    std::function<void()> enqueue;
   };
   // `object`: the newest state of the instance that is known.
   InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop);
@@ -96,7 +92,6 @@ class InstanceWork {
   // Why it cannot be taken down yet, for people.
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
-  [[nodiscard]] Result<> remember(json::Value answer);
   void announce(const Verdict& verdict);
   void warn_of_unsupported();
 

@@ -6,10 +6,8 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
-#include "kube/discovery.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 
@@ -17,11 +15,10 @@
 
 #include <algorithm>
 #include <expected>
-#include <iterator>
-#include <memory>
 #include <span>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -39,41 +36,48 @@ Change change_of(kube::Delta::Type type) {
   return Change::Modified;
 }
 
-kube::GroupKind group_kind_of(const kube::Resource& resource) {
-  return {.group = resource.group, .kind = resource.kind};
+ResourceRef ref_of(const kube::GroupKind& kind, const kube::ObjectKey& key) {
+  return {.kind = kind, .namespace_ = key.namespace_, .name = key.name};
+}
+ResourceRef ref_of(const reconcile::SingleObject& object) {
+  return ref_of(object.resource.gvk().group_kind(), object.key);
 }
 
 }  // namespace
 
-LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
-                   Handlers handlers)
-    : cache_(cache), discovery_(discovery), client_(client), handlers_(std::move(handlers)) {}
+LiveView::LiveView(const reconcile::Platform& platform, Handlers handlers)
+    : discovery_(platform.discovery),
+      client_(platform.client),
+      handlers_(std::move(handlers)),
+      dependents_(platform.cache,
+                  {.detail = kube::Detail::Whole,
+                   .child_selector = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
+                  {.on_object =
+                       [this](const reconcile::SingleObject& object, const kube::Delta* delta,
+                              const std::vector<ResourceRef>&) {
+                         if (delta == nullptr) return;  // Who asks for it is told.
+                         handlers_.on_external(ref_of(object), change_of(delta->type));
+                       },
+                   .on_child =
+                       [this](const kube::GroupKind& kind, const kube::Delta& delta) {
+                         handlers_.on_child(ref_of(kind, delta.object->key()),
+                                            change_of(delta.type), *delta.object);
+                       }}) {}
 
 LiveView::~LiveView() = default;
 
 io::Task<Result<>> LiveView::watch_children(kube::Resource resource, std::stop_token stop) {
-  const kube::GroupKind kind = group_kind_of(resource);
-  auto& subscription = children_[kind];
-  if (!subscription) {
-    const kube::Scope scope{.resource = resource,
-                            .label_selector = fmt::format("{}={}", kManagedByLabel, kManagedBy)};
-    subscription = cache_.subscribe(
-        scope, {.on_delta = [this, kind](const kube::Delta& delta) {
-          const kube::ObjectKey& key = delta.object->key();
-          handlers_.on_child({.kind = kind, .namespace_ = key.namespace_, .name = key.name},
-                             change_of(delta.type), *delta.object);
-        }});
-  }
-  Result<> synced = co_await subscription->wait_synced(std::move(stop));
+  Result<> synced = co_await dependents_.children(resource).wait_synced(std::move(stop));
   if (!synced) {
-    co_return std::unexpected(std::move(synced).error().in("watch " + kind.to_string()));
+    co_return std::unexpected(
+        std::move(synced).error().in("watch " + resource.gvk().group_kind().to_string()));
   }
   co_return Result<>();
 }
 
 kube::ObjectPtr LiveView::child(const ResourceRef& ref) const {
-  const auto found = children_.find(ref.kind);
-  return found == children_.end() ? nullptr : found->second->get(ref.key());
+  const kube::Cache::Subscription* const children = dependents_.children(ref.kind);
+  return children == nullptr ? nullptr : children->get(ref.key());
 }
 
 io::Task<Result<kube::ObjectPtr>> LiveView::read(kube::Resource resource, kube::ObjectKey key,
@@ -83,10 +87,7 @@ io::Task<Result<kube::ObjectPtr>> LiveView::read(kube::Resource resource, kube::
 
 io::Task<Result<kube::ObjectPtr>> LiveView::read_as(kube::Client client, kube::Resource resource,
                                                     kube::ObjectKey key, std::stop_token stop) {
-  if (kube::ObjectPtr known = child(
-          {.kind = group_kind_of(resource), .namespace_ = key.namespace_, .name = key.name})) {
-    co_return known;
-  }
+  if (kube::ObjectPtr known = child(ref_of(resource.gvk().group_kind(), key))) co_return known;
   const kube::GroupVersionKind gvk = resource.gvk();
   Result<json::Value> live =
       co_await client.get(std::move(resource), std::move(key), std::move(stop));
@@ -99,31 +100,17 @@ io::Task<Result<kube::ObjectPtr>> LiveView::read_as(kube::Client client, kube::R
 
 io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube::Resource resource,
                                                      kube::ObjectKey key, std::stop_token stop) {
-  const ResourceRef ref{
-      .kind = group_kind_of(resource), .namespace_ = key.namespace_, .name = key.name};
-  Watched& watched = external_[ref];
-  watched.holders.insert(std::move(instance));
-  if (!watched.subscription) {
-    const kube::Scope scope{.resource = std::move(resource),
-                            .namespace_ = key.namespace_,
-                            .field_selector = "metadata.name=" + key.name};
-    watched.subscription =
-        cache_.subscribe(scope, {.on_delta = [this, ref](const kube::Delta& delta) {
-                           handlers_.on_external(ref, change_of(delta.type));
-                         }});
-  }
   // Held by its instance, which is being worked on: it cannot go while we wait.
-  kube::Cache::Subscription& subscription = *watched.subscription;
+  kube::Cache::Subscription& subscription =
+      dependents_.hold(instance, {.resource = std::move(resource), .key = key});
   HANGAR_CO_TRY(co_await subscription.wait_synced(std::move(stop)));
   co_return subscription.get(key);
 }
 
 void LiveView::keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources) {
-  for (auto entry = external_.begin(); entry != external_.end();) {
-    if (std::ranges::find(resources, entry->first) == resources.end())
-      entry->second.holders.erase(instance);
-    entry = entry->second.holders.empty() ? external_.erase(entry) : std::next(entry);
-  }
+  dependents_.keep(instance, [&](const reconcile::SingleObject& object, bool) {
+    return std::ranges::find(resources, ref_of(object)) != resources.end();
+  });
 }
 
 }  // namespace hangar::airways

@@ -13,18 +13,15 @@
 
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "io/task.h"
-#include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "reconcile/dependents.h"
+#include "reconcile/platform.h"
 
 #include <functional>
-#include <map>
-#include <memory>
-#include <set>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -40,8 +37,7 @@ class LiveView {
     // Something that was looked up changed.
     std::function<void(const ResourceRef& resource, Change change)> on_external;
   };
-  LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
-           Handlers handlers);
+  LiveView(const reconcile::Platform& platform, Handlers handlers);
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
   ~LiveView();
@@ -73,18 +69,10 @@ class LiveView {
   void forget(const ResourceRef& instance) { keep_external(instance, {}); }
 
  private:
-  struct Watched {
-    std::unique_ptr<kube::Cache::Subscription> subscription;
-    std::set<ResourceRef> holders;  // Instances.
-  };
-
-  kube::Cache& cache_;
   kube::Discovery& discovery_;
-  kube::Client client_;
-  Handlers handlers_;
-  // By kind without version: the first version that is asked for is watched.
-  std::map<kube::GroupKind, std::unique_ptr<kube::Cache::Subscription>> children_;
-  std::map<ResourceRef, Watched> external_;
+  const kube::Client client_;
+  const Handlers handlers_;
+  reconcile::Dependents<ResourceRef> dependents_;  // Holders are instances.
 };
 
 }  // namespace hangar::airways

@@ -110,7 +110,7 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
   for (const json::Value& resource : stage)
     looks.push_back(look_at(&resource));
   std::vector<LiveFact> facts;
-  for (Result<LiveFact>& fact : co_await io::all(platform_.loop, std::move(looks))) {
+  for (Result<LiveFact>& fact : co_await io::all(platform_.shared.loop, std::move(looks))) {
     facts.push_back(HANGAR_CO_TRY(std::move(fact)));
   }
   const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, Adoption::Unowned));
@@ -169,7 +169,8 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
       if (!dry_run) memory_.pruned.erase(ref_of(desired));
       sends.push_back(send(&desired, dry_run));
     }
-    std::vector<Result<json::Value>> answers = co_await io::all(platform_.loop, std::move(sends));
+    std::vector<Result<json::Value>> answers =
+        co_await io::all(platform_.shared.loop, std::move(sends));
     for (std::size_t index = first; index < end; ++index) {
       Result<json::Value>& answer = answers[index - first];
       const json::Value& desired = stage[steps[index].index];
@@ -195,7 +196,7 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
       if (!is_done) steps.push_back(prune_one(step));
     }
     Progress all;
-    for (Result<Progress>& one : co_await io::all(platform_.loop, std::move(steps))) {
+    for (Result<Progress>& one : co_await io::all(platform_.shared.loop, std::move(steps))) {
       Progress progress = HANGAR_CO_TRY(std::move(one));
       if (!progress.done) all = std::move(progress);
     }
@@ -250,7 +251,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness() {
   for (const auto& [ref, gvk] : memory_.released)
     looks.push_back(readiness_of_one(ref));
   Readiness worst;
-  for (Result<Readiness>& one : co_await io::all(platform_.loop, std::move(looks))) {
+  for (Result<Readiness>& one : co_await io::all(platform_.shared.loop, std::move(looks))) {
     Readiness readiness = HANGAR_CO_TRY(std::move(one));
     if (readiness.state > worst.state) worst = std::move(readiness);
   }
@@ -279,8 +280,8 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(ResourceRef ref) {
                               .label_selector = "kubernetes.io/service-name=" + ref.name,
                               // From the server's cache: what it lacks is looked for again soon.
                               .resource_version = "0"};
-    const kube::List slices = HANGAR_CO_TRY(
-        co_await platform_.client.list(endpoint_slice_resource(), std::move(options), stop_));
+    const kube::List slices = HANGAR_CO_TRY(co_await platform_.shared.client.list(
+        endpoint_slice_resource(), std::move(options), stop_));
     facts.has_endpoint_slice = !slices.items.empty();
     // Asked once for each Service: slices come and go with its pods, which is not its readiness.
     if (facts.has_endpoint_slice) memory_.services_with_endpoints.emplace(live->uid());

@@ -159,12 +159,4 @@ bool meets_condition(const json::Value& object, std::string_view type) {
   return json::string_at(*condition, {"status"}) == "True";
 }
 
-json::Value status_patch(const json::Value& object, json::Value status) {
-  return json::Array{
-      json::Object{{"op", "test"},
-                   {"path", "/metadata/generation"},
-                   {"value", json::int_at(object, {"metadata", "generation"})}},
-      json::Object{{"op", "add"}, {"path", "/status"}, {"value", std::move(status)}}};
-}
-
 }  // namespace hangar::reconcile

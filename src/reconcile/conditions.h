@@ -39,9 +39,4 @@ bool merge_conditions(json::Value& status, const json::Value& from, WallTime now
 // Of a whole object: the condition is True, and is not about another generation.
 [[nodiscard]] bool meets_condition(const json::Value& object, std::string_view type);
 
-// A JSON patch that replaces the status of the generation we looked at. Guarded by the generation
-// and not by the version: a status computed for this spec is right whoever touched labels
-// meanwhile.
-[[nodiscard]] json::Value status_patch(const json::Value& object, json::Value status);
-
 }  // namespace hangar::reconcile

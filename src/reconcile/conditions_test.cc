@@ -208,13 +208,5 @@ TEST(MeetsCondition, WantsTrueAboutThisGeneration) {
   }
 }
 
-TEST(StatusPatch, HoldsOnlyForTheGenerationThatWasLookedAt) {
-  const json::Value patch =
-      status_patch(yaml(R"({"metadata": {"generation": 3}})"), yaml(R"({"phase": "a"})"));
-
-  EXPECT_EQ(patch, yaml(R"([{"op": "test", "path": "/metadata/generation", "value": 3},
-                             {"op": "add", "path": "/status", "value": {"phase": "a"}}])"));
-}
-
 }  // namespace
 }  // namespace hangar::reconcile
