@@ -20,7 +20,7 @@ namespace hangar::airways {
 
 AirTrafficController::AirTrafficController(const Parts& parts)
     : authorizer_(parts.platform.client),
-      view_(parts.platform,
+      view_(parts.platform.cache, parts.platform.discovery, parts.platform.client,
             {.on_child = [this](const ResourceRef& child, Change change,
                                 const kube::Object& object) { on_child(child, change, object); },
              .on_external = [this](const ResourceRef& resource,

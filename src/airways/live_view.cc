@@ -45,11 +45,12 @@ ResourceRef ref_of(const reconcile::SingleObject& object) {
 
 }  // namespace
 
-LiveView::LiveView(const reconcile::Platform& platform, Handlers handlers)
-    : discovery_(platform.discovery),
-      client_(platform.client),
+LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
+                   Handlers handlers)
+    : discovery_(discovery),
+      client_(client),
       handlers_(std::move(handlers)),
-      dependents_(platform.cache,
+      dependents_(cache,
                   {.detail = kube::Detail::Whole,
                    .child_selector = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
                   {.on_object =

@@ -19,7 +19,6 @@
 #include "kube/discovery.h"
 #include "kube/object.h"
 #include "reconcile/dependents.h"
-#include "reconcile/platform.h"
 
 #include <functional>
 #include <span>
@@ -37,7 +36,8 @@ class LiveView {
     // Something that was looked up changed.
     std::function<void(const ResourceRef& resource, Change change)> on_external;
   };
-  LiveView(const reconcile::Platform& platform, Handlers handlers);
+  LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
+           Handlers handlers);
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
   ~LiveView();
