@@ -1,6 +1,7 @@
 #include "airways/airway.h"
 
 #include "airways/matcher.h"
+#include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -38,10 +39,6 @@ constexpr std::array<std::pair<Mode, std::string_view>, 4> kModes = {{
 
 // 65536 pages of 64 KiB: all that a 32-bit guest can address.
 constexpr std::int64_t kMemoryMibMax = 4096;
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 Result<Mode> parse_mode(const Fields& spec) {
   const std::string text = HANGAR_TRY(spec.text("mode"));

@@ -2,6 +2,7 @@
 
 #include "airways/airway.h"
 #include "airways/ownership.h"
+#include "base/invalid.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -18,10 +19,6 @@
 namespace hangar::airways {
 
 namespace {
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 // []metav1.Condition as the Airway's own schema has it.
 json::Object conditions_schema() {

@@ -36,11 +36,11 @@ Change change_of(kube::Delta::Type type) {
   return Change::Modified;
 }
 
-ResourceRef ref_of(const kube::GroupKind& kind, const kube::ObjectKey& key) {
+ResourceRef to_ref(const kube::GroupKind& kind, const kube::ObjectKey& key) {
   return {.kind = kind, .namespace_ = key.namespace_, .name = key.name};
 }
-ResourceRef ref_of(const reconcile::SingleObject& object) {
-  return ref_of(object.resource.gvk().group_kind(), object.key);
+ResourceRef to_ref(const reconcile::SingleObject& object) {
+  return to_ref(object.resource.gvk().group_kind(), object.key);
 }
 
 }  // namespace
@@ -57,11 +57,11 @@ LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::C
                        [this](const reconcile::SingleObject& object, const kube::Delta* delta,
                               const std::vector<ResourceRef>&) {
                          if (delta == nullptr) return;  // Who asks for it is told.
-                         handlers_.on_external(ref_of(object), change_of(delta->type));
+                         handlers_.on_external(to_ref(object), change_of(delta->type));
                        },
                    .on_child =
                        [this](const kube::GroupKind& kind, const kube::Delta& delta) {
-                         handlers_.on_child(ref_of(kind, delta.object->key()),
+                         handlers_.on_child(to_ref(kind, delta.object->key()),
                                             change_of(delta.type), *delta.object);
                        }}) {}
 
@@ -88,7 +88,7 @@ io::Task<Result<kube::ObjectPtr>> LiveView::read(kube::Resource resource, kube::
 
 io::Task<Result<kube::ObjectPtr>> LiveView::read_as(kube::Client client, kube::Resource resource,
                                                     kube::ObjectKey key, std::stop_token stop) {
-  if (kube::ObjectPtr known = child(ref_of(resource.gvk().group_kind(), key))) co_return known;
+  if (kube::ObjectPtr known = child(to_ref(resource.gvk().group_kind(), key))) co_return known;
   const kube::GroupVersionKind gvk = resource.gvk();
   Result<json::Value> live =
       co_await client.get(std::move(resource), std::move(key), std::move(stop));
@@ -110,7 +110,7 @@ io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube:
 
 void LiveView::keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources) {
   dependents_.keep(instance, [&](const reconcile::SingleObject& object, bool) {
-    return std::ranges::find(resources, ref_of(object)) != resources.end();
+    return std::ranges::find(resources, to_ref(object)) != resources.end();
   });
 }
 

@@ -1,6 +1,7 @@
 #include "airways/output.h"
 
 #include "airways/resource_ref.h"
+#include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
@@ -26,10 +27,6 @@ constexpr std::string_view kGrammar =
     "input must be resource, list of resources, or list of list of resources";
 
 constexpr std::string_view kBlanks = " \t\r\n";
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 std::unexpected<Error> not_the_grammar(std::string_view where) {
   return invalid(where.empty() ? std::string(kGrammar) : fmt::format("{}: {}", kGrammar, where));

@@ -1,10 +1,10 @@
 #include "airways/resource_ref.h"
 
 #include "base/result.h"
+#include "base/text.h"
 #include "json/value.h"
 #include "kube/object.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -61,10 +61,7 @@ std::string canonical_name(const json::Value& object) {
     text += '/';
     text += part;
   }
-  std::ranges::transform(text, text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
+  return to_lower(text);
 }
 
 std::size_t resource_count(const Stages& stages) {

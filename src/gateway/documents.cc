@@ -1,6 +1,7 @@
 #include "gateway/documents.h"
 
 #include "base/result.h"
+#include "base/text.h"
 #include "gateway/gateway.h"
 #include "http/client.h"
 #include "json/value.h"
@@ -42,15 +43,6 @@ std::string_view trimmed(std::string_view text) {
   while (text.ends_with(' ') || text.ends_with('\t'))
     text.remove_suffix(1);
   return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char character) {
-    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a')
-                                                : character;
-  });
-  return out;
 }
 
 }  // namespace
@@ -136,7 +128,7 @@ Accepts read_accept(std::string_view header) {
   if (trimmed(header).empty()) return {.json = true, .json_only = "application/json"};
   while (!header.empty()) {
     const std::size_t end = std::min(header.find(','), header.size());
-    const std::string range = lower(trimmed(header.substr(0, end)));
+    const std::string range = to_lower(trimmed(header.substr(0, end)));
     const std::string_view original = trimmed(header.substr(0, end));
     header.remove_prefix(std::min(end + 1, header.size()));
 

@@ -43,9 +43,9 @@
 
 namespace hangar::gateway {
 
-namespace {
-
 using Source = Reply::Source;
+
+namespace {
 
 // A guest that asks for more than this means "for ever".
 constexpr std::chrono::hours kTimeoutMax{24};

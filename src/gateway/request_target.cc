@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -135,11 +136,7 @@ Result<> read_query(std::string_view query, RequestTarget& out) {
 
 // The API server's own way: only these two words are no.
 bool is_true(std::string_view text) {
-  const bool is_false_word =
-      std::ranges::equal(text, std::string_view("false"), [](char a, char b) {
-        return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-      });
-  return text != "0" && !is_false_word;
+  return text != "0" && !equals_ignoring_case(text, "false");
 }
 
 std::optional<std::int64_t> parse_number(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "gateway/documents.h"
 #include "gateway/reply.h"
 #include "http/client.h"
@@ -20,9 +21,9 @@
 
 namespace hangar::gateway {
 
-namespace {
-
 using Source = Reply::Source;
+
+namespace {
 
 // What says something about the answer; the rest is between the server and us.
 http::Headers worth_passing_on(const http::Headers& headers) {
@@ -30,11 +31,7 @@ http::Headers worth_passing_on(const http::Headers& headers) {
                                                       "audit-id"};
   http::Headers out;
   for (const auto& [name, value] : headers) {
-    std::string lower = name;
-    std::ranges::transform(lower, lower.begin(), [](char character) {
-      return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a')
-                                                  : character;
-    });
+    std::string lower = to_lower(name);
     if (std::ranges::find(kNames, lower) != kNames.end()) out.emplace_back(std::move(lower), value);
   }
   return out;

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "http/client.h"
 #include "http/internal/network.h"
@@ -66,18 +67,10 @@ curl_blob to_blob(const std::string& bytes) {
   return {.data = const_cast<char*>(bytes.data()), .len = bytes.size(), .flags = CURL_BLOB_NOCOPY};
 }
 
-char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool equals_ignoring_case(std::string_view left, std::string_view right) {
-  return std::ranges::equal(left, right, {}, to_lower, to_lower);
-}
-
 // `host` as curl_url_get() has it: an IPv6 address is in brackets.
 Transfer::Peer to_peer(std::string host, std::string port) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-  std::ranges::transform(host, host.begin(), to_lower);
+  host = to_lower(host);
   const bool is_address = parse_address(host).has_value();
   return {.host = std::move(host), .port = std::move(port), .is_address = is_address};
 }

@@ -48,12 +48,6 @@ struct internal::Detached {
   };
 };
 
-namespace {
-
-using Descriptor = boost::asio::posix::stream_descriptor;
-
-}  // namespace
-
 // What is known of the turns of a loop.
 struct Loop::Turns {
   Observer observer;
@@ -120,7 +114,7 @@ struct Loop::Watched {
   ~Watched() { loop.watched_.erase(descriptor.release()); }  // Its owner closes it.
 
   Loop& loop;
-  Descriptor descriptor;
+  boost::asio::posix::stream_descriptor descriptor;
 };
 
 namespace {
@@ -151,8 +145,9 @@ class DescriptorWatch final : public Loop::Watch {
   };
 
   static void wait(const std::shared_ptr<State>& state) {
-    const auto type =
-        state->direction == Loop::Direction::Read ? Descriptor::wait_read : Descriptor::wait_write;
+    const auto type = state->direction == Loop::Direction::Read
+                          ? boost::asio::posix::stream_descriptor::wait_read
+                          : boost::asio::posix::stream_descriptor::wait_write;
     state->watched->descriptor.async_wait(type, [state](const boost::system::error_code& error) {
       if (!state->watched) return;
       // Copied: the callee may destroy this watch.
@@ -210,7 +205,7 @@ struct Loop::Inbox {
 
   Loop& loop;
   boost::asio::io_context& context;
-  Descriptor wake;  // An eventfd.
+  boost::asio::posix::stream_descriptor wake;  // An eventfd.
   std::uint64_t count = 0;
   std::mutex mutex;
   std::vector<std::move_only_function<void()>> waiting;

@@ -82,9 +82,9 @@ std::optional<Failure> find_forbidden(std::string_view text) {
 
 // Turns yaml-cpp's events into values. It cannot stop the parser (that would take an exception), so
 // after its first failure it ignores what still comes.
-class Builder final : public YAML::EventHandler {
+class EventReader final : public YAML::EventHandler {
  public:
-  explicit Builder(std::string_view text) : text_(text) { find_lines(); }
+  explicit EventReader(std::string_view text) : text_(text) { find_lines(); }
 
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
   [[nodiscard]] std::vector<Value> take() { return std::move(documents_); }
@@ -351,7 +351,7 @@ class Builder final : public YAML::EventHandler {
 };
 
 std::variant<std::vector<Value>, Failure> read_yaml(std::string_view text) {
-  Builder builder(text);
+  EventReader builder(text);
   try {
     std::ispanstream stream(std::span<const char>(text.data(), text.size()));
     YAML::Parser parser(stream);

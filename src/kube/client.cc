@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/seconds.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
 #include "http/client.h"
@@ -103,13 +104,6 @@ std::string delete_body(const DeleteOptions& options) {
   set({"preconditions", "resourceVersion"}, options.resource_version);
   if (options.dry_run) json::set_at(body, {"dryRun"}, json::Array{"All"});
   return json::dump(body);
-}
-
-bool has_control_character(std::string_view text) {
-  return std::ranges::any_of(text, [](char character) {
-    const auto byte = static_cast<unsigned char>(character);
-    return byte < 0x20 || byte == 0x7f;
-  });
 }
 
 std::string host_of(std::string_view url) {

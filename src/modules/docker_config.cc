@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "json/value.h"
 
@@ -28,10 +29,7 @@ struct HostAndPath {
 };
 
 std::string canonical_host(std::string_view host) {
-  std::string lower(host);
-  for (char& letter : lower) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
+  std::string lower = to_lower(host);
   if (lower == "index.docker.io" || lower == "registry-1.docker.io") return "docker.io";
   return lower;
 }

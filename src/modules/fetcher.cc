@@ -7,6 +7,7 @@
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "http/client.h"
+#include "http/status.h"
 #include "io/event.h"
 #include "io/file.h"
 #include "io/task.h"
@@ -47,8 +48,6 @@ namespace {
 // Fetches at the same time. Each may hold limits::kModuleBytesMax twice: compressed and not.
 constexpr std::size_t kFetchesMax = 8;
 
-constexpr int kOk = 200;
-constexpr int kNotModified = 304;
 // Browsers follow 20; a module behind more than a few is misconfigured.
 constexpr int kRedirectsMax = 5;
 
@@ -377,8 +376,8 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, 
   http::Response response = HANGAR_CO_TRY(co_await modules::download(
       &client_, std::move(request), limits::kModuleBytesMax, std::move(on_bytes), std::move(stop)));
   Download download;
-  download.is_unchanged = response.status == kNotModified && known;
-  if (response.status != kOk && !download.is_unchanged) {
+  download.is_unchanged = response.status == http::kNotModified && known;
+  if (response.status != http::kOk && !download.is_unchanged) {
     co_return fail(kind_of_status(response.status), describe_status(response.status));
   }
   download.bytes = std::move(response.body);

@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/dns_name.h"
 #include "base/result.h"
+#include "base/text.h"
 
 #include <fmt/core.h>
 
@@ -32,14 +33,6 @@ bool is_lower_or_digit(char letter) {
 }
 bool is_letter_or_digit(char letter) {
   return is_lower_or_digit(letter) || (letter >= 'A' && letter <= 'Z');
-}
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return lower;
 }
 
 bool is_hex(std::string_view text) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -96,12 +97,11 @@ Result<Distribution> find_distribution(const Files& files) {
 
 // Of what the file says, without our own part.
 Result<Toml> read_others(const Files& files, std::string_view path) {
-  const std::string text = HANGAR_TRY(files.read(path, limits::kConfigBytesMax));
-  return Toml::parse(HANGAR_TRY(text_of_others(text, Dialect::Toml)));
-}
-
-Result<Toml> read_others_named(const Files& files, std::string_view path) {
-  Result<Toml> document = read_others(files, path);
+  const auto read = [&]() -> Result<Toml> {
+    const std::string text = HANGAR_TRY(files.read(path, limits::kConfigBytesMax));
+    return Toml::parse(HANGAR_TRY(text_of_others(text, Dialect::Toml)));
+  };
+  Result<Toml> document = read();
   if (!document) return std::unexpected(std::move(document).error().in(path));
   return document;
 }
@@ -114,16 +114,13 @@ Result<std::string> plugin_in(const Toml& config, std::string_view path) {
   return plugin;
 }
 
-std::string directory_of(std::string_view path) {
-  return std::string(path.substr(0, path.rfind('/')));
-}
-
 // The files that one import stands for, as containerd finds them: no slash matches a star.
 std::vector<std::string> resolve_import(const Files& files, std::string_view importer,
                                         std::string import) {
-  if (!import.starts_with('/')) import = directory_of(importer) + "/" + import;
+  if (!import.starts_with('/'))
+    import = (std::filesystem::path(importer).parent_path() / import).string();
   if (!import.contains('*')) return {import};
-  const std::string directory = directory_of(import);
+  const std::string directory = std::filesystem::path(import).parent_path().string();
   if (directory.contains('*')) return {};
   std::vector<std::string> found;
   for (const std::string& name : files.list(directory)) {
@@ -146,9 +143,11 @@ std::vector<std::string> imports_of(const Files& files, std::string_view importe
 
 // A directory whose every *.toml is imported, in which a drop-in is loaded.
 std::optional<std::string> import_directory(std::string_view importer, std::string import) {
-  if (!import.starts_with('/')) import = directory_of(importer) + "/" + import;
-  if (!import.ends_with("/*.toml") || directory_of(import).contains('*')) return std::nullopt;
-  return directory_of(import);
+  if (!import.starts_with('/'))
+    import = (std::filesystem::path(importer).parent_path() / import).string();
+  const std::string directory = std::filesystem::path(import).parent_path().string();
+  if (!import.ends_with("/*.toml") || directory.contains('*')) return std::nullopt;
+  return directory;
 }
 
 // Where the part goes when containerd reads `main` and what it imports.
@@ -157,7 +156,7 @@ std::optional<std::string> import_directory(std::string_view importer, std::stri
 // table wins, and nothing of that table in other files counts (only the newest releases merge). So
 // the part belongs into the file that has the table last. If none has it, a drop-in is possible.
 Result<> choose_file(const Files& files, std::string_view main, Node& node) {
-  const Toml config = HANGAR_TRY(read_others_named(files, main));
+  const Toml config = HANGAR_TRY(read_others(files, main));
   node.plugin = HANGAR_TRY(plugin_in(config, main));
   node.config = main;
   const std::int64_t version = config.integer({"version"}).value_or(0);
@@ -182,7 +181,7 @@ Result<> choose_file(const Files& files, std::string_view main, Node& node) {
       drop_in_directory = import_directory(importer, import);
     for (const std::string& path : resolve_import(files, importer, import)) {
       if (path.ends_with(kDropIn) || !loaded.insert(path).second || !files.exists(path)) continue;
-      const Toml imported = HANGAR_TRY(read_others_named(files, path));
+      const Toml imported = HANGAR_TRY(read_others(files, path));
       const std::string plugin = HANGAR_TRY(plugin_in(imported, path));
       if (imported.has({"plugins", plugin})) {
         is_configured = true;
@@ -239,7 +238,7 @@ Result<> survey_rancher(const Files& files, Node& node) {
   if (!is_server) std::ranges::reverse(node.services);
   std::int64_t version = 2;
   if (files.exists(node.effective)) {
-    const Toml rendered = HANGAR_TRY(read_others_named(files, node.effective));
+    const Toml rendered = HANGAR_TRY(read_others(files, node.effective));
     version = rendered.integer({"version"}).value_or(2);
     node.beside = imports_of(files, node.effective, rendered);
   }
@@ -283,7 +282,7 @@ Result<> survey_microk8s(const Files& files, Node& node) {
     return refuse(ErrorKind::NotFound, reason::kUnknownDistribution,
                   fmt::format("this is a microk8s without {}", kMicrok8sTemplate));
   }
-  const Toml config = HANGAR_TRY(read_others_named(files, kMicrok8sTemplate));
+  const Toml config = HANGAR_TRY(read_others(files, kMicrok8sTemplate));
   node.config = kMicrok8sTemplate;
   node.effective = kMicrok8sTemplate;
   node.plugin = HANGAR_TRY(plugin_in(config, kMicrok8sTemplate));

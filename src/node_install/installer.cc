@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -30,10 +31,6 @@ namespace hangar::node_install {
 
 namespace {
 
-std::string directory_of(std::string_view path) {
-  return std::string(path.substr(0, path.rfind('/')));
-}
-
 std::string program_directory(const Node& node) {
   return node.install_directory + "/bin";
 }
@@ -44,7 +41,7 @@ TomlPath runtimes_path(const Node& node) {
 
 // Of a file that says how containerd runs, without our part. Nothing if there is none, or if it is
 // a template that only its owner can read.
-Result<std::optional<Toml>> read_others(const Files& files, std::string_view path) {
+Result<std::optional<Toml>> read_others_if_there(const Files& files, std::string_view path) {
   Result<std::string> text = files.read(path, limits::kConfigBytesMax);
   if (!text && text.error().kind() == ErrorKind::NotFound) return std::optional<Toml>();
   if (!text) return std::unexpected(std::move(text).error());
@@ -65,7 +62,7 @@ Result<std::map<std::string, Taken>> handlers_of_others(const Files& files, cons
   paths.insert(paths.end(), node.beside.begin(), node.beside.end());
   std::map<std::string, Taken> taken;
   for (const std::string& path : paths) {
-    const std::optional<Toml> others = HANGAR_TRY(read_others(files, path));
+    const std::optional<Toml> others = HANGAR_TRY(read_others_if_there(files, path));
     if (!others) continue;
     for (const std::string& name : others->names_below(runtimes_path(node))) {
       TomlPath type = runtimes_path(node);
@@ -171,7 +168,7 @@ Result<Installer::Change> Installer::plan_put(const Node& node,
   if (handlers.empty()) return plan_take(node.config, node.dialect);
   Change change{.path = node.config, .dialect = node.dialect};
   change.before = HANGAR_TRY(read_if_there(node.config));
-  const std::optional<Toml> others = HANGAR_TRY(read_others(files_, node.effective));
+  const std::optional<Toml> others = HANGAR_TRY(read_others_if_there(files_, node.effective));
   TomlPath driver = runtimes_path(node);
   driver.insert(driver.end(), {"runc", "options", "SystemdCgroup"});
   const bool is_systemd = others && others->boolean(driver).value_or(false);
@@ -305,7 +302,8 @@ Result<> Installer::install(
 
   std::vector<std::string> made = HANGAR_TRY(files_.make_directories(program_directory(node)));
   const Descriptor held = HANGAR_TRY(files_.lock(node.install_directory));
-  for (std::string& directory : HANGAR_TRY(files_.make_directories(directory_of(node.config))))
+  for (std::string& directory : HANGAR_TRY(
+           files_.make_directories(std::filesystem::path(node.config).parent_path().string())))
     made.push_back(std::move(directory));
   Lock lock{.version = HANGAR_VERSION,
             .distribution = std::string(name_of(node.distribution)),

@@ -33,9 +33,6 @@ kube::ObjectKey runtime_classes_key() {
 // Against somebody who writes a Node as fast as we do, each attempt wins every other time.
 constexpr int kWriteAttemptsMax = 10;
 
-constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
-                                Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
-
 kube::WriteOptions written_by_us(std::string subresource = {}) {
   return {.field_manager = std::string(kFieldManager), .subresource = std::move(subresource)};
 }

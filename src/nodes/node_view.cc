@@ -17,9 +17,6 @@ namespace hangar::nodes {
 
 namespace {
 
-constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
-                                Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
-
 // A container's last words in an annotation and a condition: a line or two.
 constexpr std::size_t kProblemBytesMax = 512;
 

@@ -10,6 +10,7 @@
 #include "kube/object.h"
 #include "nodes/names.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ enum class Phase : std::uint8_t {
   Uninstalling,  // The uninstall Job is at work, or the node not Ready again yet.
   Failed,        // `action` failed; it is tried again.
 };
+inline constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
+                                       Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
 [[nodiscard]] std::string_view name_of(Phase phase);
 
 // Something is being done to the node that may make it unavailable.

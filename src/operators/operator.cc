@@ -1,5 +1,6 @@
 #include "operators/operator.h"
 
+#include "base/invalid.h"
 #include "base/quantity.h"
 #include "json/fields.h"
 #include "json/yaml.h"
@@ -19,10 +20,6 @@ namespace hangar::operators {
 namespace {
 
 using json::Fields;
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 // exec's environment: a name without '=', and no null byte anywhere (the guest reads C strings).
 Result<> check_environment_name(const std::string& name, const std::string& where) {

@@ -1,5 +1,6 @@
 #include "wasm/module_header.h"
 
+#include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "wasm/internal/byte_cursor.h"
@@ -27,10 +28,6 @@ namespace {
 using namespace internal::section;  // NOLINT(google-build-using-namespace): ids only.
 
 constexpr std::uint64_t kWasmPageBytes = 64 * limits::kKiB;
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 // What reads a header: each failure with its place.
 class Reader {

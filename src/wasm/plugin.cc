@@ -1,5 +1,6 @@
 #include "wasm/plugin.h"
 
+#include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "wasm/internal/byte_cursor.h"
@@ -48,9 +49,6 @@ constexpr std::uint8_t kEnd = 0x0b;
 // A namespace is quoted in messages.
 constexpr std::size_t kNamespaceBytesMax = 200;
 
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 std::unexpected<Error> not_understood(std::string_view what, std::uint64_t offset) {
   return invalid(fmt::format("has {} at offset {} that is not understood", what, offset));
 }

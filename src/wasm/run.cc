@@ -94,10 +94,10 @@ class Run final : public Execution {
   }
 
   Result<> call_entry() {
-    constexpr std::string_view kMemoryName = "memory";
+    constexpr std::string_view kMemoryExport = "memory";
     wasmtime_extern_t item;
-    if (wasmtime_instance_export_get(context(), &instance_, kMemoryName.data(), kMemoryName.size(),
-                                     &item)) {
+    if (wasmtime_instance_export_get(context(), &instance_, kMemoryExport.data(),
+                                     kMemoryExport.size(), &item)) {
       if (item.kind == WASMTIME_EXTERN_MEMORY) {
         set_memory(item.of.memory);
         module().usual_pages().make_ready(memory_view().bytes());

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 
 #include <fmt/format.h>
 
@@ -118,15 +119,6 @@ bool is_uri(std::string_view text) {
            const auto byte = static_cast<unsigned char>(character);
            return byte > 0x20 && byte < 0x7f;
          });
-}
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& character : lower) {
-    if (character >= 'A' && character <= 'Z')
-      character = static_cast<char>(character + ('a' - 'A'));
-  }
-  return lower;
 }
 
 // http-serde's form of a header map: for each name the list of its values.

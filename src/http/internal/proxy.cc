@@ -1,5 +1,6 @@
 #include "http/internal/proxy.h"
 
+#include "base/text.h"
 #include "http/internal/network.h"
 
 #include <algorithm>
@@ -14,14 +15,6 @@ namespace hangar::http::internal {
 
 namespace {
 
-char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool equals(std::string_view left, std::string_view right) {
-  return std::ranges::equal(left, right, {}, to_lower, to_lower);
-}
-
 // "example.com" and ".example.com" are that host and all below it.
 bool is_within(std::string_view host, std::string_view domain) {
   if (domain.starts_with('.')) domain.remove_prefix(1);
@@ -29,7 +22,8 @@ bool is_within(std::string_view host, std::string_view domain) {
   if (host.ends_with('.')) host.remove_suffix(1);
   if (domain.empty() || host.size() < domain.size()) return false;
   const std::string_view rest = host.substr(0, host.size() - domain.size());
-  return equals(host.substr(rest.size()), domain) && (rest.empty() || rest.ends_with('.'));
+  return equals_ignoring_case(host.substr(rest.size()), domain) &&
+         (rest.empty() || rest.ends_with('.'));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "json/value.h"
 #include "json/yaml.h"
 
@@ -227,13 +228,6 @@ Result<std::map<std::string, Kubeconfig::From<T>>> read_named(
     }
   }
   return out;
-}
-
-bool has_control_character(std::string_view text) {
-  for (const char character : text) {
-    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
-  }
-  return false;
 }
 
 // client-go's DefaultServerURL: https when something about TLS is given, else http.

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "http/client.h"
 #include "json/value.h"
 #include "kube/client.h"
@@ -138,10 +139,7 @@ std::optional<std::chrono::seconds> retry_after(const http::Response& response) 
 std::vector<std::string> warnings(const http::Headers& headers) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : headers) {
-    const bool is_warning = std::ranges::equal(name, std::string_view("warning"), {}, [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    if (!is_warning) continue;
+    if (!equals_ignoring_case(name, "warning")) continue;
     // code agent "text", possibly more of them, with backslashes before quotes in the text.
     std::string text;
     bool in_text = false;

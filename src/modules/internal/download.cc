@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
+#include "http/status.h"
 #include "io/task.h"
 
 #include <fmt/core.h>
@@ -25,7 +26,6 @@ namespace hangar::modules {
 namespace {
 
 constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
-constexpr int kOk = 200;
 
 // A server that trickles is given up: it would hold a place of its tenant for as long as
 // a download may take. The usual module, of 4 MB, comes within that time at this rate.
@@ -44,7 +44,7 @@ class Body {
       : bytes_max_(bytes_max), on_bytes_(std::move(on_bytes)) {}
 
   Result<> on_headers(int status, const http::Headers& headers) {
-    is_wanted_ = status == kOk;
+    is_wanted_ = status == http::kOk;
     bytes_.clear();
     if (!is_wanted_) return {};
     const std::optional<std::string_view> text = http::find_header(headers, "Content-Length");

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
+#include "http/status.h"
 #include "io/task.h"
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
@@ -24,8 +25,6 @@ namespace hangar::modules {
 
 namespace {
 
-constexpr int kOk = 200;
-constexpr int kUnauthorized = 401;
 // Registries send blobs' readers to their object store, sometimes by way of a second one.
 constexpr int kBlobRedirectsMax = 5;
 
@@ -77,11 +76,11 @@ io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, OnBytes on_b
 
 io::Task<Result<std::string>> Registry::get(Get what, std::stop_token stop) {
   http::Response response = HANGAR_CO_TRY(co_await send(what, stop));
-  if (response.status == kUnauthorized && authorization_.empty()) {
+  if (response.status == http::kUnauthorized && authorization_.empty()) {
     HANGAR_CO_TRY(co_await authenticate(std::move(response.headers), stop));
     response = HANGAR_CO_TRY(co_await send(what, stop));
   }
-  if (response.status == kOk) co_return std::move(response.body);
+  if (response.status == http::kOk) co_return std::move(response.body);
   Error error = registry_error(response.status, response.body);
   if (error.kind() == ErrorKind::Denied) {
     const std::string_view why = credential_.is_anonymous()

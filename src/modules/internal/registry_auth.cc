@@ -2,7 +2,9 @@
 
 #include "base/base64.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "http/client.h"
+#include "http/status.h"
 #include "json/value.h"
 #include "modules/docker_config.h"
 #include "modules/internal/http_status.h"
@@ -21,12 +23,6 @@
 namespace hangar::modules {
 
 namespace {
-
-bool equals_ignoring_case(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, [](char left, char right) {
-    return (left >= 'A' && left <= 'Z' ? left - 'A' + 'a' : left) == right;
-  });
-}
 
 // Reads "Bearer realm="...",service="...", Basic realm=..." from left to right.
 class ChallengeReader {
@@ -182,8 +178,7 @@ Result<http::Request> token_request(const Challenge& challenge, const Credential
 }
 
 Result<std::string> read_token(const http::Response& response) {
-  constexpr int kOk = 200;
-  if (response.status != kOk) {
+  if (response.status != http::kOk) {
     return std::unexpected(registry_error(response.status, response.body).in("token server"));
   }
   const Result<json::Value> parsed = json::parse(response.body);

@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "modules/config_map.h"
 #include "modules/internal/gzip.h"
 
@@ -33,10 +34,7 @@ bool is_text(std::string_view bytes) {
 }
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
-  return text.size() >= lower.size() &&
-         std::ranges::equal(text.substr(0, lower.size()), lower, [](char left, char right) {
-           return (left >= 'A' && left <= 'Z' ? left - 'A' + 'a' : left) == right;
-         });
+  return text.size() >= lower.size() && equals_ignoring_case(text.substr(0, lower.size()), lower);
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// What a check says of input that it refuses.
+#pragma once
+
+#include "base/result.h"
+
+#include <expected>
+#include <string>
+#include <utility>
+
+namespace hangar {
+
+// `message` says what is wrong and what would be right.
+[[nodiscard]] inline std::unexpected<Error> invalid(std::string message) {
+  return fail(ErrorKind::InvalidInput, std::move(message));
+}
+
+}  // namespace hangar

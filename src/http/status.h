@@ -1,0 +1,10 @@
+// Status codes by name (RFC 9110), where code asks for one.
+#pragma once
+
+namespace hangar::http {
+
+inline constexpr int kOk = 200;
+inline constexpr int kNotModified = 304;
+inline constexpr int kUnauthorized = 401;
+
+}  // namespace hangar::http
