@@ -9,6 +9,9 @@ function(hangar_library folder)
   list(REMOVE_ITEM sources ${tests} "${CMAKE_SOURCE_DIR}/src/${folder}/main.cc")
   if(sources)
     add_library(hangar_${name} STATIC ${sources})
+    # Most of a file's compilation is its headers: together, files take two thirds of the time. Tests stay
+    # apart: their helpers have names that mean something in one file only.
+    set_target_properties(hangar_${name} PROPERTIES UNITY_BUILD ${HANGAR_UNITY} UNITY_BUILD_BATCH_SIZE 16)
     set(scope PUBLIC)
   else()
     add_library(hangar_${name} INTERFACE)

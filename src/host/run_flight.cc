@@ -95,9 +95,9 @@ json::Value without_server_fields(json::Value object) {
   return object;
 }
 
-class Session {
+class FlightSession {
  public:
-  Session(const Config& config, RunFlightOptions options, const Log& log)
+  FlightSession(const Config& config, RunFlightOptions options, const Log& log)
       : config_(config),
         options_(std::move(options)),
         log_(log),
@@ -247,7 +247,7 @@ class Session {
 
 Result<RunFlightOutput> run_flight(const Config& config, RunFlightOptions options, const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
-  return Session(resolved, std::move(options), log).run();
+  return FlightSession(resolved, std::move(options), log).run();
 }
 
 }  // namespace hangar::host

@@ -167,12 +167,12 @@ Result<std::string> as_json(const Step& step) {
   return json::dump(object) + "\n";
 }
 
-class Session {
+class MachineSession {
  public:
-  Session(const Config& config, const Log& log)
+  MachineSession(const Config& config, const Log& log)
       : config_(config), log_(log), workers_(loop_, 2), http_(loop_) {}
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  MachineSession(const MachineSession&) = delete;
+  MachineSession& operator=(const MachineSession&) = delete;
 
   // `plugin`: a reference; empty when there is none.
   Result<> open(const std::string& module, std::string plugin = {}) {
@@ -261,7 +261,7 @@ void keep_timers(const Step& step, std::map<std::string, Timer>& timers) {
 }
 
 // The same life again and again, without a word.
-Result<std::string> timed(Session& session, const std::string& input,
+Result<std::string> timed(MachineSession& session, const std::string& input,
                           const std::vector<std::string>& events, std::size_t lives) {
   const Instant began = io::Loop::now();
   for (std::size_t life = 0; life < lives; ++life) {
@@ -281,7 +281,7 @@ Result<> run_machine(const Config& config, const RunMachineOptions& options, con
                      const PrintMachine& print, const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
   const std::string input = json::dump(HANGAR_TRY(json::parse_yaml(options.input)));
-  Session session(resolved, log);
+  MachineSession session(resolved, log);
   HANGAR_TRY(session.open(options.module, options.plugin));
   if (options.output == MachineOutput::Mermaid || options.output == MachineOutput::Tree) {
     const std::string definition = HANGAR_TRY(session.definition());
@@ -327,7 +327,7 @@ Result<> run_machine(const Config& config, const RunMachineOptions& options, con
 
 Result<> check_machine(const Config& config, const std::string& module, const Log& log) {
   const Config resolved = HANGAR_TRY(resolve(config));
-  return Session(resolved, log).open(module);
+  return MachineSession(resolved, log).open(module);
 }
 
 }  // namespace hangar::host
