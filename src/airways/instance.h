@@ -2,14 +2,13 @@
 // reconcile finds out again from the cluster.
 #pragma once
 
+#include "airways/life.h"
 #include "airways/plan.h"
 #include "airways/release_history.h"
 #include "airways/resource_ref.h"
-#include "base/time.h"
 #include "kube/object.h"
 #include "output/printout.h"
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,21 +20,8 @@
 
 namespace hangar::airways {
 
-// What the next change of a child means for the instance.
-enum class Waiting : std::uint8_t {
-  Nothing,    // Settled, or failed (then `evaluate` is set).
-  Readiness,  // Everything is applied; Ready depends on the children.
-  Release,    // A stage is not ready, or a pruned child not gone: the release goes on after that.
-};
-
 struct Instance {
-  // Why the flight is to run. A run that begins takes all of it.
-  bool evaluate = true;           // The instance or its Airway changed, or a retry.
-  std::set<ResourceRef> changed;  // Children and looked-up objects that changed since the last run.
-  std::optional<Instant> drift_due;
-
-  Waiting waiting = Waiting::Nothing;
-  std::optional<Instant> waiting_until;  // Release: then it has failed.
+  Life life;  // When its flight is to run, and what it waits for.
 
   std::optional<ReleaseHistory> history;
   std::map<ResourceRef, Applied> applied;
@@ -47,7 +33,6 @@ struct Instance {
   std::set<std::string, std::less<>>
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 
-  bool flight_owned_ready = false;
   std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
   std::unique_ptr<output::Printout> printout;  // Null: as if its flight had never printed.
   std::string stuck;                           // Why it cannot be taken down; an Event said so.

@@ -27,33 +27,34 @@ InstanceController::InstanceController(const Platform& platform, std::string air
                                        kube::Resource kind)
     : platform_(platform),
       airway_name_(std::move(airway_name)),
-      shell_(
-          platform.shared,
-          {.kind = std::move(kind),
-           .name = airway_name_,
-           .field_manager = std::string(kControllerFieldManager),
-           .log = platform.shared.log.named("airways"),
-           .concurrency = platform.shared.concurrency,
-           .finalizer = std::string(kInstanceFinalizer),
-           // With the owner reference, and only once there can be a history.
-           .finalizer_by = reconcile::FinalizerBy::Feature,
-           .reconcile =
-               [this](kube::ObjectPtr instance, std::stop_token stop) {
-                 return work_on(std::move(instance), std::move(stop));
-               },
-           .finalize =
-               [this](kube::ObjectPtr instance, std::stop_token stop) {
-                 return work_on(std::move(instance), std::move(stop));
-               },
-           .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
-           .predicate =
-               [](const kube::Delta& delta) {
-                 return without_status(delta.previous->to_value()) !=
-                        without_status(delta.object->to_value());
-               },
-           .on_change =
-               [this](const kube::Delta& delta) { memory_of(delta.object->key()).evaluate = true; },
-           .on_synced = [this] { forget_output(); }}) {}
+      shell_(platform.shared,
+             {.kind = std::move(kind),
+              .name = airway_name_,
+              .field_manager = std::string(kControllerFieldManager),
+              .log = platform.shared.log.named("airways"),
+              .concurrency = platform.shared.concurrency,
+              .finalizer = std::string(kInstanceFinalizer),
+              // With the owner reference, and only once there can be a history.
+              .finalizer_by = reconcile::FinalizerBy::Feature,
+              .reconcile =
+                  [this](kube::ObjectPtr instance, std::stop_token stop) {
+                    return work_on(std::move(instance), std::move(stop));
+                  },
+              .finalize =
+                  [this](kube::ObjectPtr instance, std::stop_token stop) {
+                    return work_on(std::move(instance), std::move(stop));
+                  },
+              .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
+              .predicate =
+                  [](const kube::Delta& delta) {
+                    return without_status(delta.previous->to_value()) !=
+                           without_status(delta.object->to_value());
+                  },
+              .on_change =
+                  [this](const kube::Delta& delta) {
+                    memory_of(delta.object->key()).life.on_changed();
+                  },
+              .on_synced = [this] { forget_output(); }}) {}
 
 InstanceController::~InstanceController() = default;
 
@@ -76,7 +77,7 @@ io::Task<void> InstanceController::stop() {
 void InstanceController::bind(std::shared_ptr<const Binding> binding) {
   binding_ = std::move(binding);
   for (const auto& [key, memory] : instances_) {
-    memory->evaluate = true;
+    memory->life.on_changed();
     shell_.enqueue(key);
   }
 }
@@ -87,7 +88,7 @@ void InstanceController::act_as(const Result<Acting>& acting) {
   acting_ = acting;
   if (is_first) return;
   for (const auto& [key, memory] : instances_) {
-    memory->evaluate = true;
+    memory->life.on_changed();
     shell_.enqueue(key);
   }
 }
@@ -103,21 +104,16 @@ void InstanceController::on_child(const kube::ObjectKey& instance, const Resourc
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
   const Instance& memory = *found->second;
-  if (memory.waiting == Waiting::Nothing) {
-    const auto applied = memory.applied.find(child);
-    const bool is_ours = applied != memory.applied.end() &&
-                         applied->second.resource_version == object.resource_version();
-    // Ready says how things are now, so it follows them. Not after a failure, whose retry comes in
-    // its own time, and not where Ready is the flight's to say.
-    if (is_ours || memory.evaluate || memory.flight_owned_ready) return;
-  }
-  shell_.enqueue(instance);
+  const auto applied = memory.applied.find(child);
+  const bool is_our_own_write = applied != memory.applied.end() &&
+                                applied->second.resource_version == object.resource_version();
+  if (memory.life.on_child(is_our_own_write)) shell_.enqueue(instance);
 }
 
 void InstanceController::on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  found->second->changed.insert(resource);
+  found->second->life.on_tracked(resource);
   shell_.enqueue(instance);
 }
 

@@ -5,6 +5,7 @@
 #include "airways/conditions.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
+#include "airways/life.h"
 #include "airways/lookups.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
@@ -65,17 +66,6 @@ constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
 
 // Of what a flight printed; some 20 ms of YAML.
 constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
-
-// When to come back if nothing happens: for what is asked for, or for the next look at drift.
-Outcome outcome_until_drift(const Instance& memory, Instant now,
-                            std::optional<Duration> look_again_after) {
-  Outcome outcome{.requeue_after = look_again_after};
-  if (memory.drift_due) {
-    const Duration until = std::max(Duration::zero(), Duration(*memory.drift_due - now));
-    outcome.requeue_after = std::min(outcome.requeue_after.value_or(Duration::max()), until);
-  }
-  return outcome;
-}
 
 std::string evaluation_failure(const abi::flight::Output& output) {
   const std::string_view text = output.stderr_bytes.empty()
@@ -140,36 +130,25 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
   if (!memory_.history)
     memory_.history.emplace(platform_.shared.workers, platform_.shared.client, release_);
 
-  const bool waited_for_release = memory_.waiting == Waiting::Release;
-  // A change that arrives while this reconcile runs must bring it back; the real answer is set at
-  // the end.
-  memory_.waiting = Waiting::Release;
-  if (is_being_deleted_) co_return co_await tear_down();
-  if (!subject_.binding) {
-    memory_.waiting = Waiting::Nothing;
-    co_return Outcome{};
-  }
-
-  const bool is_changed = std::ranges::any_of(
-      memory_.changed, [this](const ResourceRef& ref) { return has_news(ref); });
   const Instant now = io::Loop::now();
-  const bool is_drift_due = memory_.drift_due && *memory_.drift_due <= now;
-  const bool is_to_evaluate = memory_.evaluate || is_changed || is_drift_due || waited_for_release;
-  memory_.changed.clear();
-  if (is_to_evaluate) {
-    memory_.evaluate = false;
-    co_return co_await evaluate();
-  }
-  if (memory_.flight_owned_ready) {
-    // Ready is the flight's to say, and it has nothing new to say before it runs again.
-    memory_.waiting = Waiting::Nothing;
-    co_return outcome_until_drift(memory_, now, {});
+  const Life::Act act = memory_.life.begin(
+      {.is_being_deleted = is_being_deleted_, .has_flight = subject_.binding != nullptr},
+      [this](const ResourceRef& ref) { return has_news(ref); }, now);
+  switch (act) {
+    case Life::Act::TakeDown:
+      co_return co_await tear_down();
+    case Life::Act::Evaluate:
+      co_return co_await evaluate();
+    case Life::Act::Nothing:
+      co_return Outcome{.requeue_after = memory_.life.next_look({}, now)};
+    case Life::Act::Settle:
+      break;
   }
   // Only how ready the release is can have changed.
   HANGAR_CO_TRY(co_await load_history());
   HANGAR_CO_TRY(co_await settle());
   HANGAR_CO_TRY(co_await write_status(verdict_));
-  co_return outcome_until_drift(memory_, now, look_again_after_);
+  co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
 }
 
 // Finalizer and owner reference, in one write, before anything is made.
@@ -205,27 +184,21 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
 
   std::optional<Error> error;
   if (!done) {
-    memory_.waiting = Waiting::Nothing;
+    memory_.life.on_failed();
     error = account_ ? account_->advise(done.error()) : std::move(done).error();
     if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
   Result<> written = co_await write_status(verdict_);
-  if (error) {
-    memory_.evaluate = true;  // A retry runs the flight again.
-    co_return std::unexpected(*std::move(error));
-  }
+  if (error) co_return std::unexpected(*std::move(error));
   if (!written) {
-    memory_.evaluate = true;
+    memory_.life.on_changed();
     co_return std::unexpected(std::move(written).error());
   }
 
   const Instant now = io::Loop::now();
-  memory_.drift_due.reset();
-  if (airway.fix_drift_interval > Duration::zero()) {
-    memory_.drift_due = now + airway.fix_drift_interval;
-  }
-  co_return outcome_until_drift(memory_, now, look_again_after_);
+  memory_.life.on_evaluated(airway.fix_drift_interval, now);
+  co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
 }
 
 io::Task<Result<>> InstanceWork::choose_account() {
@@ -248,12 +221,17 @@ io::Task<Result<>> InstanceWork::prepare() {
     verdict_ = failed(ready.error().message());
     std::ignore = co_await write_status(verdict_);  // For people only: it is tried again.
   }
-  if (!ready) memory_.evaluate = true;
+  if (!ready) memory_.life.on_changed();
   co_return ready;
 }
 
-ReleaseWork InstanceWork::carrying(PruneOptions prune) {
-  return {platform_, client_, release_, memory_, prune, stop_};
+// Once it is known as whom.
+ReleaseWork& InstanceWork::carrying() {
+  if (!carrying_) {
+    const PruneOptions prune = subject_.binding ? subject_.binding->airway.prune : PruneOptions{};
+    carrying_.emplace(platform_, client_, release_, memory_, prune, stop_);
+  }
+  return *carrying_;
 }
 
 // Runs the flight and carries out what it printed.
@@ -262,7 +240,7 @@ io::Task<Result<>> InstanceWork::release() {
   Stages stages = HANGAR_CO_TRY(co_await run_flight());
 
   const Source source{.url = airway.flight_url, .checksum = subject_.binding->module.sha1};
-  ReleaseWork work = carrying(airway.prune);
+  ReleaseWork& work = carrying();
   HANGAR_CO_TRY(co_await work.prepare(stages));
   if (subject_.binding->is_first_use) {
     HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
@@ -283,20 +261,16 @@ io::Task<Result<>> InstanceWork::release() {
     patience = limits::kPruneMax;
   }
   if (progress.done) {
-    memory_.waiting_until.reset();
-    memory_.waiting = Waiting::Readiness;  // settle() finds out.
+    memory_.life.on_released();  // settle() finds out how ready it is.
     co_return co_await memory_.history->activate(io::Loop::wall_now(), airway.history_max, stop_);
   }
 
   const Instant now = io::Loop::now();
-  if (!memory_.waiting_until) memory_.waiting_until = now + patience;
-  if (*memory_.waiting_until <= now) {
-    memory_.waiting_until.reset();
+  if (!memory_.life.on_release_waits(patience, now)) {
     co_return fail(ErrorKind::Unavailable,
                    "release did not become ready within wait period: " + progress.waiting_for);
   }
-  memory_.waiting = Waiting::Release;
-  look_again_after_ = std::min<Duration>(*memory_.waiting_until - now, kReadinessRecheck);
+  look_again_after_ = std::min<Duration>(memory_.life.patience_left(now), kReadinessRecheck);
   verdict_ = waiting_for_ready();
   co_return Result<>();
 }
@@ -374,21 +348,18 @@ io::Task<Result<Output>> InstanceWork::parse(std::string text) {
 
 // What Ready is to say, when everything is applied.
 io::Task<Result<>> InstanceWork::settle() {
-  if (memory_.waiting == Waiting::Release && verdict_) co_return Result<>();
-  ReleaseWork work = carrying(subject_.binding->airway.prune);
-  const Readiness readiness = HANGAR_CO_TRY(co_await work.readiness());
+  if (memory_.life.waits_for_release() && verdict_) co_return Result<>();
+  const Readiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
+  memory_.life.on_settled(readiness.is_ready());
   switch (readiness.state) {
     case Readiness::State::Ready:
-      memory_.waiting = Waiting::Nothing;
       verdict_ = deployed();
       break;
     case Readiness::State::NotReady:
-      memory_.waiting = Waiting::Readiness;
       verdict_ = waiting_for_ready();
       look_again_after_ = kReadinessRecheck;
       break;
     case Readiness::State::Failed:
-      memory_.waiting = Waiting::Readiness;
       verdict_ = failed("failed to check release readiness: " + readiness.why);
       look_again_after_ = kReadinessRecheck;  // A rule may be mended.
       break;
@@ -430,12 +401,11 @@ io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
   // Nothing was made: nobody has to be anybody for that.
   if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_account());
-  ReleaseWork work = carrying(subject_.binding ? subject_.binding->airway.prune : PruneOptions{});
-  const Progress progress = HANGAR_CO_TRY(co_await work.prune({}));
+  const Progress progress = HANGAR_CO_TRY(co_await carrying().prune({}));
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));
 
-  memory_.waiting = Waiting::Nothing;
+  memory_.life.on_ended();
   co_return Outcome{};
 }
 
@@ -446,9 +416,9 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
                                      .evaluated = evaluated,
                                      .identity = identity_ ? &*identity_ : nullptr,
                                      .verdict = verdict,
-                                     .flight_owned_ready = memory_.flight_owned_ready},
+                                     .flight_owned_ready = memory_.life.is_ready_flights()},
                                     io::Loop::wall_now());
-  memory_.flight_owned_ready = update.flight_owns_ready;
+  memory_.life.on_ready_owned(update.flight_owns_ready);
   if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
 
   Result<json::Value> answer = co_await subject_.shell.write_status(
@@ -456,7 +426,7 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
   if (answer) {
     if (without_status(*answer) != without_status(value_)) {
       // Somebody wrote to its metadata meanwhile; that event may look like news we know.
-      memory_.evaluate = true;
+      memory_.life.on_changed();
       subject_.shell.enqueue(key_);
     }
     value_ = *std::move(answer);

@@ -79,7 +79,7 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> load_history();
   // Says in the status what keeps it from being evaluated at all.
   [[nodiscard]] io::Task<Result<>> prepare();
-  [[nodiscard]] ReleaseWork carrying(PruneOptions prune);
+  [[nodiscard]] ReleaseWork& carrying();
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
   [[nodiscard]] io::Task<Result<>> release();
@@ -105,6 +105,7 @@ class InstanceWork {
   const Release release_;
   std::optional<Account> account_;  // Nothing: the host itself.
   kube::Client client_;             // As that.
+  std::optional<ReleaseWork> carrying_;
 
   json::Value evaluated_;                // What the flight was given.
   std::optional<json::Value> identity_;  // Itself, if the flight printed that.
