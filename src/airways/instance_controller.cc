@@ -10,6 +10,7 @@
 #include "io/task.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
+#include "kube/status_only.h"
 #include "reconcile/controller.h"
 
 #include <expected>
@@ -47,8 +48,7 @@ InstanceController::InstanceController(const Platform& platform, std::string air
               .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
               .predicate =
                   [](const kube::Delta& delta) {
-                    return without_status(delta.previous->to_value()) !=
-                           without_status(delta.object->to_value());
+                    return !kube::differs_in_status_only(*delta.previous, *delta.object);
                   },
               .on_change =
                   [this](const kube::Delta& delta) {

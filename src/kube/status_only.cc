@@ -1,0 +1,44 @@
+#include "kube/status_only.h"
+
+#include "kube/internal/skim.h"
+#include "kube/object.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+// The keys and values of the object and of its metadata, without those that do not count.
+std::vector<std::string_view> parts_of(const Object& object) {
+  std::vector<std::string_view> parts;
+  internal::Skim skim(object.bytes());
+  auto members = skim.object();
+  while (const std::optional<std::string_view> key = skim.next_key(members)) {
+    if (*key == "metadata") {
+      auto fields = skim.object();
+      while (const std::optional<std::string_view> field = skim.next_key(fields)) {
+        const std::string_view value = skim.value();
+        if (*field == "resourceVersion" || *field == "generation") continue;
+        parts.push_back(*field);
+        parts.push_back(value);
+      }
+      continue;
+    }
+    const std::string_view value = skim.value();
+    if (*key == "status") continue;
+    parts.push_back(*key);
+    parts.push_back(value);
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool differs_in_status_only(const Object& before, const Object& after) {
+  return parts_of(before) == parts_of(after);
+}
+
+}  // namespace hangar::kube
