@@ -155,12 +155,10 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
 io::Task<Result<>> InstanceWork::claim() {
   std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway);
   if (!patch) co_return Result<>();
-  Result<json::Value> answer = co_await platform_.shared.client.patch(
-      subject_.shell.kind(), key_, kube::PatchType::Merge, *std::move(patch),
-      {.field_manager = std::string(kControllerFieldManager)}, stop_);
+  Result<json::Value> answer =
+      co_await subject_.shell.patch(key_, kube::PatchType::Merge, *std::move(patch), stop_);
   if (!answer) co_return std::unexpected(std::move(answer).error().in("claim the instance"));
   value_ = *std::move(answer);
-  subject_.shell.remember(value_);
   co_return Result<>();
 }
 

@@ -1,5 +1,6 @@
 #include "reconcile/custom_resource.h"
 
+#include "base/assert.h"
 #include "kube/client.h"
 #include "reconcile/finalizer.h"
 
@@ -46,6 +47,10 @@ io::Task<void> CustomResource::stop() {
 }
 
 void CustomResource::on_delta(const kube::Delta& delta) {
+  if (const auto held = held_.find(delta.object->key()); held != held_.end()) {
+    held->second.push_back(delta);
+    return;
+  }
   if (newest_.on_delta(delta) == Newest::News::Echo) return;
   if (delta.type == kube::Delta::Type::Modified && !options_.predicate(delta)) return;
   if (options_.on_change) options_.on_change(delta);
@@ -101,6 +106,26 @@ CustomResource::OutcomeTask CustomResource::run_finalize(kube::ObjectPtr object,
     co_return std::unexpected(removed.error());
   }
   co_return Outcome{};
+}
+
+io::Task<Result<json::Value>> CustomResource::patch(kube::ObjectKey key, kube::PatchType type,
+                                                    json::Value patch, std::stop_token stop) {
+  const bool is_only_one = held_.try_emplace(key).second;
+  HANGAR_ASSERT(is_only_one, "two patches of one object at a time");
+  Result<json::Value> answer =
+      co_await platform_.client.patch(options_.kind, key, type, std::move(patch),
+                                      {.field_manager = options_.field_manager}, std::move(stop));
+  const std::vector<kube::Delta> held = std::move(held_.extract(key).mapped());
+  if (answer) remember(*answer);
+  // What came up to the answer is in it, and the run goes on with that.
+  const std::string_view told =
+      answer ? json::string_at(*answer, {"metadata", "resourceVersion"}) : std::string_view();
+  for (const kube::Delta& delta : held) {
+    const std::string_view version = delta.object->resource_version();
+    const bool is_in_answer = version == told || (answer && is_older(version, told));
+    if (delta.type != kube::Delta::Type::Modified || !is_in_answer) on_delta(delta);
+  }
+  co_return answer;
 }
 
 void CustomResource::remember(const json::Value& answer) {

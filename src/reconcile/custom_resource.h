@@ -25,6 +25,8 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/store.h"
+#include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
@@ -116,8 +118,10 @@ class CustomResource {
   // Asks what a write would be answered with.
   [[nodiscard]] io::Task<Result<json::Value>> try_status(json::Value object, json::Value status,
                                                          std::stop_token stop);
-  // `answer`: the object after another write of ours.
-  void remember(const json::Value& answer);
+  // Changes the object as the feature, outside of its status. The run goes on with the answer: what
+  // is in it starts no other one, even if the watch tells it first. One at a time for each object.
+  [[nodiscard]] io::Task<Result<json::Value>> patch(kube::ObjectKey key, kube::PatchType type,
+                                                    json::Value patch, std::stop_token stop);
 
   // About an object whose state is `state` now: `text` becomes an Event if that was another one
   // before. An empty state says that all is well, and has no text.
@@ -131,6 +135,7 @@ class CustomResource {
   [[nodiscard]] OutcomeTask run(kube::ObjectKey key, std::stop_token stop);
   [[nodiscard]] OutcomeTask run_finalize(kube::ObjectPtr object, std::stop_token stop);
   void on_delta(const kube::Delta& delta);
+  void remember(const json::Value& answer);
   void remember(kube::ObjectPtr object, Newest::Origin origin);
   // Null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::ObjectKey key,
@@ -143,6 +148,8 @@ class CustomResource {
   const Options options_;
   Newest newest_;
   std::map<kube::ObjectKey, std::string> announced_;
+  // Of objects that patch() is changing: what came meanwhile, until it is known which is the echo.
+  std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
   Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };

@@ -277,14 +277,12 @@ io::Task<Result<>> Reconciliation::remove_signals() {
   }
   if (taken.empty()) co_return Result<>();
   pass(CrashPoint::SignalsWritten);
-  Result<json::Value> answer = co_await parts_.platform.client.patch(
-      workflow_resource(), key_, kube::PatchType::Merge, removal_of_signals(taken),
-      {.field_manager = std::string(kFieldManager)}, stop_);
+  Result<json::Value> answer =
+      co_await parts_.shell.patch(key_, kube::PatchType::Merge, removal_of_signals(taken), stop_);
   if (!answer) {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
   manifest_ = *std::move(answer);
-  parts_.shell.remember(manifest_);
   take_signals();
   co_return Result<>();
 }

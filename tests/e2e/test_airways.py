@@ -111,6 +111,19 @@ def test_an_edited_crd_is_put_back(cluster, kind):
     eventually(lambda: cluster.get(*CRD, name)["spec"]["names"]["singular"] == made.kind.lower(), "the CRD is as the Airway says")
 
 
+def test_a_new_instance_is_evaluated_once(cluster, kind, namespace, host):
+    made = kind()
+    settle(host)
+    before = host.metrics()["hangar_evaluations_total"]
+    for number in range(20):
+        made.create(f"once-{number}", "basic", namespace, data={"a": "b"})
+    for number in range(20):
+        made.ready(f"once-{number}", namespace)
+    settle(host)
+
+    assert host.metrics()["hangar_evaluations_total"] == before + 20, "the finalizer that the host put on it is no news"
+
+
 def test_deleting_an_airway_deletes_its_kind_its_instances_and_what_they_made(cluster, kind, namespace):
     made = kind()
     made.create("one", "basic", namespace, data={"a": "b"})

@@ -8,6 +8,7 @@
 #include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
@@ -265,6 +266,25 @@ TEST_F(CustomResourceTest, TellsAStatusThatTheSchemaRefusesFromAConflict) {
 
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().kind(), ErrorKind::InvalidInput) << written.error().message();
+}
+
+TEST_F(CustomResourceTest, StartsNoRunForAChangeOfItsOwnWhicheverComesFirst) {
+  CustomResource& shell = start({.predicate = [](const kube::Delta&) { return true; }});
+  json::Value object = create("a");
+  ASSERT_TRUE(wait(loop(), [&] { return !runs_.empty(); }));
+
+  for (int count = 0; count < 30; ++count) {
+    json::Value labels = json::Object{{"count", std::to_string(count)}};
+    object = host_->session.must(
+        shell.patch(key("a"), kube::PatchType::Merge,
+                    json::Object{{"metadata", json::Object{{"labels", std::move(labels)}}}},
+                    std::stop_token()));
+  }
+  ASSERT_TRUE(has_seen(object));
+  EXPECT_EQ(runs_.size(), 1U);
+
+  const json::Value others = merge("a", json::Object{{"spec", json::Object{{"size", 2}}}});
+  EXPECT_TRUE(wait(loop(), [&] { return runs_.back() == version_of(others); }));
 }
 
 TEST_F(CustomResourceTest, HasNothingToSayOfAnObjectThatIsGone) {
