@@ -150,8 +150,7 @@ Result<Stages> parse_stages(std::vector<json::Value> documents) {
 // Others in the stage may live in them.
 bool comes_first(const json::Value& resource) {
   const kube::GroupKind kind = ref_of(resource).kind;
-  return kind == kube::GroupKind{"", "Namespace"} ||
-         kind == kube::GroupKind{"apiextensions.k8s.io", "CustomResourceDefinition"};
+  return is_namespace(kind) || is_crd(kind);
 }
 
 Stages split_stages(Stages stages) {

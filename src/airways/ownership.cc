@@ -30,8 +30,6 @@ constexpr std::array<std::string_view, 7> kServerFields = {
     "resourceVersion", "creationTimestamp", "uid",     "managedFields",
     "generation",      "deletionTimestamp", "selfLink"};
 
-const kube::GroupKind kCrd = {"apiextensions.k8s.io", "CustomResourceDefinition"};
-
 void for_each_resource(Stages& stages, auto&& visit) {
   for (Stage& stage : stages) {
     for (json::Value& resource : stage)
@@ -126,7 +124,7 @@ Result<> may_take_over(const json::Value& live, const Release& release, Adoption
 Scopes scopes_defined_in(const Stages& stages) {
   Scopes scopes;
   for_each_resource(stages, [&](const json::Value& resource) {
-    if (ref_of(resource).kind != kCrd) return;
+    if (!is_crd(ref_of(resource).kind)) return;
     const std::string_view kind = json::string_at(resource, {"spec", "names", "kind"});
     if (kind.empty()) return;
     scopes[{std::string(json::string_at(resource, {"spec", "group"})), std::string(kind)}] =

@@ -13,9 +13,6 @@ namespace hangar::airways {
 
 namespace {
 
-const kube::GroupKind kNamespace = {"", "Namespace"};
-const kube::GroupKind kCrd = {"apiextensions.k8s.io", "CustomResourceDefinition"};
-
 // Go prints the status of every typed object, `{}`, `{"loadBalancer":{}}` or, of a CRD,
 // `{"acceptedNames":{"plural":"","kind":""},"conditions":null}`: that applies nothing.
 bool is_blank(const json::Value& value) {
@@ -174,7 +171,7 @@ std::vector<std::vector<PruneStep>> plan_prune(const Stages& previous, const Sta
       ResourceRef ref = ref_of(resource);
       if (!settled.insert(ref).second) continue;
       const bool orphan =
-          (ref.kind == kCrd && !options.crds) || (ref.kind == kNamespace && !options.namespaces);
+          (is_crd(ref.kind) && !options.crds) || (is_namespace(ref.kind) && !options.namespaces);
       steps.push_back({.ref = std::move(ref),
                        .gvk = kube::make_gvk(json::string_at(resource, {"apiVersion"}),
                                              json::string_at(resource, {"kind"})),

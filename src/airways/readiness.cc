@@ -129,7 +129,7 @@ Readiness readiness_of(const json::Value& live, const ReadinessFacts& facts) {
     return workload_readiness(kind.kind, live);
   }
   if (kind == kube::GroupKind{"batch", "Job"}) return job_readiness(live);
-  if (kind == kube::GroupKind{"apiextensions.k8s.io", "CustomResourceDefinition"}) {
+  if (is_crd(kind)) {
     return meets(live, {"Established"});
   }
   const bool is_yoke = kind.group == "yoke.cd" && (kind.kind == "Airway" || kind.kind == "Flight" ||

@@ -16,6 +16,14 @@ std::string ResourceRef::to_string() const {
   return namespace_ + "/" + kind.to_string() + ":" + name;
 }
 
+bool is_namespace(const kube::GroupKind& kind) {
+  return kind.group.empty() && kind.kind == "Namespace";
+}
+
+bool is_crd(const kube::GroupKind& kind) {
+  return kind.group == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition";
+}
+
 ResourceRef ref_of(const json::Value& object) {
   const kube::GroupVersionKind gvk =
       kube::make_gvk(json::string_at(object, {"apiVersion"}), json::string_at(object, {"kind"}));

@@ -30,6 +30,10 @@ struct ResourceRef {
   auto operator<=>(const ResourceRef&) const = default;
 };
 
+// Kinds that others in a release may live in or be made of.
+[[nodiscard]] bool is_namespace(const kube::GroupKind& kind);
+[[nodiscard]] bool is_crd(const kube::GroupKind& kind);
+
 // Of a document that has a kind and a name; parts that are missing are empty.
 [[nodiscard]] ResourceRef ref_of(const json::Value& object);
 
