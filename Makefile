@@ -1,19 +1,19 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants build guests bench fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants build install image guests bench fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: ## the examples on a real control plane (on your cluster if KUBECONFIG is set)
+demo: ## the four ways of working on a real control plane (on your cluster if KUBECONFIG is set)
 	@dev/demo.sh
 
 test: ## every check, as CI runs them; ends in one line: N passed, N failed, N skipped
 	@tools/ci.sh
 
-build: deps ## the programs, optimised, in build/bin
+build: ## the programs, optimised, in build/bin
 	@tools/build.sh
 
 test-node: build guests ## pods on a real kubelet and containerd on this machine; needs root and cgroups
@@ -22,10 +22,21 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
+# hangar finds hangar-compile beside itself.
+PREFIX ?= /usr/local
+install: build ## the programs into $(DESTDIR)$(PREFIX)/bin
+	@install -D -t "$(DESTDIR)$(PREFIX)/bin" build/release/bin/hangar build/release/bin/hangar-compile build/release/bin/hangar-node \
+	  build/release/bin/hangar-node-fetch
+
+IMAGE ?= hangar:latest
+image: build ## the host's container image as build/hangar.tar: make image IMAGE=registry.example.com/hangar:1.0
+	@deploy/images/build.py host build/hangar.tar --bin build/bin --name "$(IMAGE)"
+	@echo "build/hangar.tar is $(IMAGE)"
+
 guests: ## the Wasm modules of examples and tests, in build/guests
 	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests
 
-bench: build ## a benchmark against its peers: make bench NAME=flights
+bench: deps build ## a benchmark against its peers: make bench NAME=flights
 	@tools/bench.sh $(NAME)
 
 fmt: ## format C++ and Go

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# make demo: builds hangar, then shows two operators that are Wasm modules at work on a real control
-# plane, in a namespace of their own. With KUBECONFIG set it uses that cluster, otherwise it starts a
+# make demo: builds hangar, then shows its four ways of working on a real control plane: a hundred operators
+# that sleep, an Airway, a workflow, and nodes. With KUBECONFIG set it uses that cluster, otherwise it starts a
 # local control plane and ends it again.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
 
 namespace=hangar-demo
+operators=100
 state=build/demo
 log=$PWD/$state/host.log
 
@@ -26,6 +27,23 @@ show() {
   k "$@" 2>&1 | sed 's/^/    /'
 }
 k() { "$kubectl" --namespace "$namespace" "$@"; }
+# show_hangar ARGS...: the same of hangar's own commands.
+show_hangar() {
+  printf '\n  %s$ hangar %s%s\n' "$bold" "$*" "$plain"
+  build/bin/hangar "$@" 2>&1 | sed 's/^/    /'
+}
+try() { printf '\n  Try: %s%s%s\n' "$bold" "$*" "$plain"; }
+
+# until_true WHAT COMMAND...: repeats the command until it succeeds.
+until_true() {
+  local what=$1 attempt
+  shift
+  for attempt in {1..900}; do
+    if "$@" >/dev/null 2>&1; then return 0; fi
+    sleep 0.2
+  done
+  give_up "$what: not within three minutes"
+}
 
 # until_status KIND NAME TEXT: shows what the object says of itself as it changes, until it says TEXT.
 until_status() {
@@ -50,30 +68,68 @@ give_up() {
 
 # ---------------------------------------------------------------- what has to be there
 
+tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
+modules=(pipeline ring)
+
+# What a step takes from nothing on two quiet cores, in seconds; how often steps were, and are still to come.
+steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "the control plane:control_plane:230" "hangar:program:190"
+  "the modules:guests:60")
+setup() { dev/setup.sh; }
+engine() { third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null; }
+control_plane() { dev/build-tools.sh "${tools[@]}" >/dev/null; }
+program() { tools/build.sh; }
+guests() { examples/build.sh build/guests "${modules[@]}" >&2; }
+
+# is_there STEP: whether it takes seconds. The others ask make and its like what is to be done.
+is_there() {
+  case $1 in
+    engine) [ -d "$(third_party/wasmtime/build.sh --print-dir)" ] && [ -d "$(third_party/quickjs/build.sh --print-dir)" ] ;;
+    control_plane) [ -z "$(dev/build-tools.sh --missing "${tools[@]}")" ] ;;
+    program) [ -x build/release/bin/hangar ] ;;
+    guests) [ -s build/guests/ring.wasm ] ;;
+    setup) command -v clang++-19 >/dev/null ;;
+  esac
+}
+
 prepare() {
   heading "Preparing"
-  if [ ! -d "$(dev/build-tools.sh --print-dir)" ] || [ ! -d "$(third_party/wasmtime/build.sh --print-dir)" ]; then
-    tell "This is the first time: a Wasm runtime and a control plane are built from source, which takes about" \
-      "half an hour on two cores. Both are kept; the next time takes seconds."
+  local step what run seconds left=0 number=0
+  for step in "${steps[@]}"; do
+    IFS=: read -r what run seconds <<<"$step"
+    is_there "$run" || left=$((left + seconds))
+  done
+  if [ $left -gt 100 ]; then
+    tell "What is missing is built from source. It is kept; the next time takes seconds."
   fi
-  make -s build
-  . dev/env.sh
-  examples/build.sh build/guests examples >&2
+  for step in "${steps[@]}"; do
+    IFS=: read -r what run seconds <<<"$step"
+    number=$((number + 1))
+    if is_there "$run"; then seconds=0; fi
+    if [ $left -ge 60 ]; then
+      tell "$number of ${#steps[@]}: $what; about $(((left + 30) / 60)) minutes left on two cores"
+    else
+      tell "$number of ${#steps[@]}: $what"
+    fi
+    "$run"
+    . dev/env.sh
+    left=$((left - seconds))
+  done
   kubectl=$(dev/build-tools.sh --print-dir)/kubectl
   mkdir -p "$state"
 }
 
-control_plane='' host='' made=()
+cluster='' host='' made=() rings=0
 clean_up() {
-  if [ -z "$control_plane" ] && [ ${#made[@]} -gt 0 ] && kill -0 "$host" 2>/dev/null; then
+  if [ -z "$cluster" ] && [ ${#made[@]} -gt 0 ] && kill -0 "$host" 2>/dev/null; then
     say "removing what the demo made: ${made[*]}"
+    if [ $rings = 1 ]; then "$kubectl" delete namespace --selector=hangar-demo=ring --timeout=180s >&2 || true; fi
     k delete --ignore-not-found --timeout=60s "${made[@]}" >&2 || true
   fi
   if [ -n "$host" ]; then
     kill "$host" 2>/dev/null || true
     wait "$host" 2>/dev/null || true
   fi
-  if [ -n "$control_plane" ]; then dev/control-plane.sh down --dir "$control_plane"; fi
+  if [ -n "$cluster" ]; then dev/control-plane.sh down --dir "$cluster"; fi
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
@@ -86,8 +142,8 @@ connect() {
     heading "A control plane"
     tell "etcd, kube-apiserver, kube-controller-manager and kube-scheduler, the real ones, on this machine." \
       "The nodes are simulated: pods run in name only, and those of Jobs end by themselves."
-    control_plane=$(dev/control-plane.sh up --with-kcm --with-scheduler --with-kwok=2 --watch-pid=$$)
-    eval "$(dev/control-plane.sh env --dir "$control_plane")"
+    cluster=$(dev/control-plane.sh up --with-kcm --with-scheduler --with-kwok=3 --watch-pid=$$)
+    eval "$(dev/control-plane.sh env --dir "$cluster")"
   fi
   "$kubectl" create namespace "$namespace" --dry-run=client -o yaml | "$kubectl" apply -f - >/dev/null
   made+=("namespace/$namespace")
@@ -95,12 +151,18 @@ connect() {
 
 start_host() {
   heading "hangar"
-  tell "One process runs every operator of this demo. Its log: $state/host.log"
+  tell "One process runs all operators of this demo. Its log: $state/host.log"
   "$kubectl" apply --server-side -f deploy/crds/ >/dev/null
+  "$kubectl" wait --for=condition=Established --timeout=60s -f deploy/crds/ >/dev/null
+  # Nodes of others are not touched; the image is simulated as the nodes are.
+  local -a nodes=(--features=airways,operators,workflows)
+  if [ -n "$cluster" ]; then nodes=(--installer-image=registry.example.com/hangar-node:v1 --node-ready-delay=2s); fi
   build/bin/hangar host --allow-file-modules --module-cache-dir="$state/modules" --bind-address="127.0.0.1:${HANGAR_DEMO_PORT:-8089}" \
-    >"$log" 2>&1 </dev/null &
+    --namespace="$namespace" "${nodes[@]}" >"$log" 2>&1 </dev/null &
   host=$!
 }
+# In MiB: RssAnon is the host's own, RssFile are pages of files, which the system takes back when it needs them.
+memory_of_host() { awk -v name="$1:" '$1 == name {printf "%.0f", $2 / 1024}' "/proc/$host/status"; }
 
 # An Airway is cluster-wide: one that is there already is not the demo's to remove.
 apply_airway() { # EXAMPLE NAME
@@ -111,16 +173,84 @@ apply_airway() { # EXAMPLE NAME
   fi
 }
 
-# ---------------------------------------------------------------- the two stories
+# ---------------------------------------------------------------- the four stories
 
 # The examples are written for the namespace `default`.
+here() { sed -e "s/^  namespace: default$/  namespace: $namespace/" -e "s/namespace: default}/namespace: $namespace}/" "$1"; }
 apply_here() { # FILE
   printf '\n  %s$ kubectl apply -f %s%s\n' "$bold" "$1" "$plain"
-  sed "s/^  namespace: default$/  namespace: $namespace/" "$1" | k apply -f - | sed 's/^/    /'
+  here "$1" | k apply -f - | sed 's/^/    /'
+}
+
+# ring NUMBER: the namespace, the operator in it, and its right to write to the next one.
+ring() {
+  local mine=hangar-demo-ring-$1 next=hangar-demo-ring-$((($1 + 1) % operators))
+  cat <<YAML
+{apiVersion: v1, kind: Namespace, metadata: {name: $mine, labels: {hangar-demo: ring}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: read, namespace: $mine}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ring-read}
+subjects: [{kind: ServiceAccount, name: default, namespace: $mine}]
+---
+YAML
+  # The next namespace may be made by a later part of the same list.
+  cat >&3 <<YAML
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: write, namespace: $next}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ring-write}
+subjects: [{kind: ServiceAccount, name: default, namespace: $mine}]
+---
+apiVersion: hangar.dev/v1alpha1
+kind: Operator
+metadata: {name: ring, namespace: $mine}
+spec:
+  module: {url: build/guests/ring.wasm}
+  sleep: {after: 1s}
+  env: [{name: IN_NAMESPACE, value: $mine}, {name: OUT_NAMESPACE, value: $next}]
+---
+YAML
+}
+all_sleep() {
+  [ "$("$kubectl" get operators --all-namespaces -o 'jsonpath={range .items[*]}{.status.phase}{"\n"}{end}' | grep -c '^Asleep$')" = "$operators" ]
+}
+came_round() { # NUMBER
+  [ "$("$kubectl" --namespace "hangar-demo-ring-$((operators - 1))" get testresource number -o 'jsonpath={.spec.nonce}')" = "$1" ]
+}
+
+sleepers() {
+  heading "1. $operators operators, asleep"
+  tell "Each is a controller that somebody wrote in Rust (examples/ring): it watches its own namespace, and copies a" \
+    "number to the next one. As containers they would be $operators pods, each with its own process and cache."
+  local number first=$state/ring-namespaces.yaml then=$state/ring-operators.yaml
+  for ((number = 0; number < operators; number++)); do ring "$number"; done >"$first" 3>"$then"
+  rings=1
+  made=("crd/testresources.amurant.io" "clusterrole/ring-read" "clusterrole/ring-write" "${made[@]}")
+  "$kubectl" apply --server-side -f examples/ring/testresources.yaml >/dev/null
+  "$kubectl" wait --for=condition=Established --timeout=60s -f examples/ring/testresources.yaml >/dev/null
+  awk 'BEGIN {RS = "---\n"; ORS = "---\n"} /kind: ClusterRole\n/' examples/ring/ring.yaml | "$kubectl" apply -f - >/dev/null
+  "$kubectl" apply -f "$first" >/dev/null
+  "$kubectl" apply -f "$then" >/dev/null
+  tell '' "They start, list what they watch, and go to sleep: their memory is written to disk and given back."
+  until_true "all $operators operators sleep" all_sleep
+  printf '\n  %s$ kubectl get operators --all-namespaces | head -4%s\n' "$bold" "$plain"
+  "$kubectl" get operators --all-namespaces 2>&1 | head -4 | sed 's/^/    /' || true
+  tell '' "The host with all $operators of them: $(memory_of_host RssAnon) MiB of memory of its own, and $(memory_of_host RssFile) MiB of files that the system can take back."
+
+  tell '' "A number goes into the first namespace, and comes out at the last: each operator wakes, copies, and sleeps again."
+  local began ended
+  began=$(date +%s%N)
+  "$kubectl" --namespace hangar-demo-ring-0 apply -f examples/ring/number.yaml >/dev/null
+  until_true "the number came through" came_round 1
+  ended=$(date +%s%N)
+  tell "It took $(((ended - began) / 1000000)) ms for $((operators - 1)) operators one after the other."
+  try kubectl get operators --all-namespaces
 }
 
 pipelines() {
-  heading "1. Pipeline: three Jobs, one after the other"
+  heading "2. An Airway: three Jobs, one after the other"
   tell "An Airway makes a kind of its own, Pipeline, and binds it to a Wasm module (a \"flight\"). The module" \
     "reads a Pipeline on stdin and prints the Jobs that should exist by now; hangar applies them, and runs" \
     "the module again whenever one of them changes. The order is the module's, in plain Go:" \
@@ -132,45 +262,55 @@ pipelines() {
   show get jobs --sort-by=.status.startTime -o 'custom-columns=NAME:.metadata.name,STARTED:.status.startTime,COMPLETED:.status.completionTime'
   show get pipelines
 
-  tell '' "The same kind with a second step that fails: the third is never started, and the status says why."
-  apply_here examples/pipeline/failing.yaml
-  until_status pipeline doomed 'job doomed-two failed'
-  show get pipelines
-  show get jobs
+  try kubectl -n "$namespace" apply -f examples/pipeline/failing.yaml
 }
 
-apps() {
-  heading "2. App: waits for what somebody else makes"
-  tell "An App wants a database, which a cloud provider's controller would make, and a Deployment that reads" \
-    "the connection secret. The secret does not exist yet when the flight first asks for it."
-  if ! "$kubectl" get crd cloudsqlinstances.database.gcp.crossplane.io >/dev/null 2>&1; then
-    made=("crd/cloudsqlinstances.database.gcp.crossplane.io" "${made[@]}")
-    show apply -f examples/app/cloudsqlinstances.yaml
-    "$kubectl" wait --for=condition=Established crd/cloudsqlinstances.database.gcp.crossplane.io --timeout=60s >/dev/null
-  fi
-  apply_airway app apps.examples.com
-  apply_here examples/app/app.yaml
-  until_status app shop 'Waiting for connection secret to be created'
-  show get apps
-  tell '' "Now we do what the provider's controller would do. hangar remembers that the flight looked for this" \
-    "secret and runs it again as soon as it is there."
-  apply_here examples/app/secret.yaml
-  until_status app shop 'application deployed and ready'
-  show get apps,deployments
-  show get app shop -o 'jsonpath={.status}'
-  printf '\n'
+# has_value NAME STATE: of a workflow.
+has_value() { [ "$(k get statefulworkflow "$1" -o 'jsonpath={.status.value}')" = "$2" ]; }
+
+workflow() {
+  heading "3. A workflow: a database for a team"
+  tell "A StatefulWorkflow is run by a state machine in TypeScript (XState): the machine decides, hangar carries out its" \
+    "actions as the ServiceAccount provisioner, waits, and keeps the state in the workflow's status. The machine is" \
+    "examples/database-provisioner, as it was published, bundled into a ConfigMap."
+  local example=examples/database-provisioner
+  NODE_PATH=$(dev/npm-package.sh xstate@4.38.3) build/bin/hangar machine build "$example" --name=database-provisioner >"$state/machine.yaml"
+  k apply --server-side -f "$state/machine.yaml" >/dev/null
+  here $example/rights.yaml | k apply -f - >/dev/null
+  show apply -f $example/workflow.yaml
+  until_true "the database is ready" has_value orders ready
+  show get statefulworkflows,persistentvolumeclaims,deployments
+  show_hangar workflow show orders -n "$namespace"
+  try kubectl -n "$namespace" describe statefulworkflow orders
+}
+
+is_provisioned() { [ "$("$kubectl" get node "$1" -o 'jsonpath={.metadata.labels.kwasm\.sh/kwasm-provisioned}')" != '' ]; }
+
+nodes() {
+  [ -n "$cluster" ] || return 0
+  heading "4. A node that learns to run WebAssembly"
+  tell "Annotate a node, and hangar runs a privileged Job on it that installs runtimes for Wasm containers, waits until the" \
+    "node is Ready again, and labels it. The nodes of this control plane are simulated, so nothing is installed here."
+  local node
+  node=$("$kubectl" get nodes -o 'jsonpath={.items[0].metadata.name}')
+  show annotate node "$node" kwasm.sh/kwasm-node=true
+  until_true "the node is provisioned" is_provisioned "$node"
+  show_hangar nodes --namespace="$namespace"
+  try kubectl annotate node "$node" kwasm.sh/kwasm-node-
 }
 
 prepare
 connect
 start_host
+sleepers
 pipelines
-apps
+workflow
+nodes
 
 heading "That is it"
-awk '/^VmRSS/ {printf "  Both operators run in one process of %d MiB (pid %d).\n", $2 / 1024, pid}' pid="$host" "/proc/$host/status"
+tell "$operators operators, an Airway, a workflow and node provisioning run in one process (pid $host): $(memory_of_host RssAnon) MiB of memory of its own."
 if [ -t 0 ] && [ -t 1 ]; then
   tell "Everything is still running. In another terminal:" '' \
-    "  export KUBECONFIG=$KUBECONFIG" "  $kubectl -n $namespace get pipelines,apps,jobs,deployments" ''
+    "  export KUBECONFIG=$KUBECONFIG PATH=$(dirname "$kubectl"):$PWD/build/bin:\$PATH" "  kubectl get operators --all-namespaces" ''
   read -r -p '  Press Enter to end it. ' || true
 fi

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds the modules of this tree: the examples, the guests of the tests, and those of the SDKs.
 #
-#   examples/build.sh OUT [GROUP...]
+#   examples/build.sh OUT [GROUP|MODULE...]
 #
-# Groups: examples tests cpp rust operators go_operators machines bench; all but bench unless told. Each module ends up
+# A MODULE is the name of one, such as ring. Groups: examples tests cpp rust operators go_operators machines bench; all but bench unless told. Each module ends up
 # in OUT/<name>.wasm. The group operators has the long-running ones, machines the state machines (as
 # JavaScript bundles OUT/<name>.js too); bench makes OUT/bench/heavy-00.wasm to heavy-19.wasm, equal in size
 # and cost and different in digest. A module whose sources and compiler are those of the last build is not
@@ -12,14 +12,21 @@
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
-  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|go_operators|machines|bench]..." >&2
+  echo "usage: $0 OUT [examples|tests|cpp|rust|operators|go_operators|machines|bench|MODULE]..." >&2
   exit 2
 fi
 mkdir -p "$1/.stamps"
 out=$(cd "$1" && pwd)
 shift
-groups=("$@")
-[ ${#groups[@]} -gt 0 ] || groups=(examples tests cpp rust operators go_operators machines)
+usual=(examples tests cpp rust operators go_operators machines)
+groups=() only=()
+for argument in "$@"; do
+  case " ${usual[*]} bench " in
+    *" $argument "*) groups+=("$argument") ;;
+    *) only+=("$argument") ;;
+  esac
+done
+[ ${#groups[@]} -gt 0 ] || groups=("${usual[@]}")
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dev/env.sh"
 
@@ -38,6 +45,7 @@ fingerprint() {
 unless_current() {
   local name=$1 now=$2 stamp="$out/.stamps/${1//\//-}" file=$1
   shift 2
+  if [ ${#only[@]} -gt 0 ] && [[ " ${only[*]} " != *" $name "* ]]; then return; fi
   [[ $file == *.* ]] || file=$file.wasm
   if [ -s "$out/$file" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then
     return 0
@@ -201,12 +209,7 @@ build_machines() {
   unless_current approval "$now" cpp_machine "$out/approval.wasm" "$root/examples/approval/approval.cc"
 }
 
-for group in "${groups[@]}"; do
-  case $group in
-    examples | tests | cpp | rust | operators | go_operators | machines | bench) "build_$group" ;;
-    *)
-      echo "$0: no group $group" >&2
-      exit 2
-      ;;
-  esac
+for group in "${groups[@]}"; do "build_$group"; done
+for name in ${only[@]+"${only[@]}"}; do
+  [ -s "$out/$name.wasm" ] || [ -s "$out/$name" ] || { echo "$0: no group and no module $name" >&2; exit 2; }
 done

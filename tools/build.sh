@@ -4,6 +4,11 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
 
+dev/setup.sh
+. dev/env.sh
+third_party/wasmtime/build.sh >/dev/null
+third_party/quickjs/build.sh >/dev/null
+
 programs=(hangar hangar-compile hangar-node hangar-node-fetch)
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"

@@ -1,4 +1,4 @@
-"""The two examples of the article, on real controllers: what `make demo` shows."""
+"""The two examples of the article, on real controllers."""
 import json
 import pathlib
 
