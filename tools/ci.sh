@@ -97,6 +97,7 @@ if step build build dev; then
   step conformance run_ctest dev conformance || true
   # They wait more than they compute.
   step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 1))" --dist loadgroup || true
+  step tenants run_pytest tests/tenants -n "$((HANGAR_JOBS + 1))" || true
 fi
 [ "${SANITIZERS:-0}" = 1 ] || exit 0
 # The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.

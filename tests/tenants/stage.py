@@ -117,7 +117,7 @@ class Stage:
         self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry")
         charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
                     stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
-        self.kubeconfig = kubeconfig_of(self.cluster, NAMESPACE, "hangar", directory / "kubeconfig")
+        self.kubeconfig = charts.kubeconfig_of(self.cluster, NAMESPACE, "hangar", directory / "kubeconfig")
         self.name_server = SilentNameServer()
         deployment = charts.render(self.values, namespace=NAMESPACE)[("Deployment", "hangar")]
         container = deployment["spec"]["template"]["spec"]["containers"][0]
@@ -182,15 +182,6 @@ class Stage:
         self._end()
         self.name_server.close()
         self.cluster.close()
-
-
-def kubeconfig_of(cluster, namespace, account, path):
-    """Writes a kubeconfig for a service account: with the rights that it was given, and no others."""
-    token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()
-    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
-    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
-    path.write_text(yaml.safe_dump(config))
-    return path
 
 
 def config_map(name, namespace, binary=None, **data):

@@ -14,13 +14,16 @@ import hashlib
 import http.server
 import itertools
 import json
+import pathlib
 import threading
 import typing
 
 import hostile
 import operators
 import workflows
+from airways import flight
 from cluster import ApiError, condition, eventually
+from stage import config_map
 from tenant import assembled, wat
 
 KIB = 1 << 10
@@ -81,6 +84,14 @@ def code_of(line):
     """The status in `GET /path: 403 message`. The path may have colons."""
     words = line.split(": ")
     return next(int(word.split()[0]) for word in words[1:] if word.split()[0].isdigit())
+
+
+def answered(attacker):
+    """How far: the requests that its guests have had answers to, as the host counts them."""
+    def count():
+        return sum(attacker.get(one["metadata"]["name"]).get("status", {}).get("requests", 0)
+                   for one in attacker.cluster.list(*operators.OPERATOR, attacker.namespace))
+    return count
 
 
 def large_config_maps(attacker, count, kib=300):
@@ -295,10 +306,160 @@ def deep_modules(attacker):
     names = [f"deep-{index}" for index in range(3)]
     for index, name in enumerate(names):
         attacker.operator(name, module=attacker.module(name, hostile.deep_control_flow(900, 20, salt=index)))
-    yield listed(attacker, names)
+    yield noticed(attacker, *names)
 
 
-# Turns, requests, watches, output -----------------------------------------------------------------------
+@way("compilation", "thirty modules that nobody has had before, each of four megabytes", "compilations are fair by namespace, small modules first",
+     "seen", stops_newcomers=True)
+def many_modules(attacker):
+    puppet = pathlib.Path(flight(operators.BEHAVE)).read_bytes()
+    names = [f"new-{index}" for index in range(30)]
+    for index, name in enumerate(names):
+        attacker.operator(name, "wait", module=attacker.module(name, puppet + hostile.salted(index)))
+    yield noticed(attacker, *names)
+
+
+@way("compilation", "a module in a ConfigMap that is another one several times a second", "one look at a time; the last one wins", "guard", enough=20)
+def module_that_changes_all_the_time(attacker):
+    puppet = pathlib.Path(flight(operators.BEHAVE)).read_bytes()
+    packed = [gzip.compress(puppet + hostile.salted(index), compresslevel=1) for index in range(8)]
+    for index in range(4):
+        attacker.operator(f"changes-{index}", "wait", module=attacker.module(f"changes-{index}", packed=packed[0]))
+    numbers = itertools.count(1)
+
+    def change():
+        number = next(numbers)
+        attacker.module(f"changes-{number % 4}", packed=packed[number % len(packed)])
+    yield attacker.meanwhile(change)
+
+
+@way("compilation", "bytes that are gzip of gigabytes of zeros, and gzip within gzip", "unpacking has a bound", "guard")
+def compression_bombs(attacker):
+    zeros = gzip.compress(bytes(600 << 20), compresslevel=9)
+    for index, packed in enumerate((zeros, gzip.compress(zeros), zeros[:-8], gzip.compress(b"\0asm\1\0\0\0") + zeros)):
+        attacker.operator(f"bomb-{index}", module=attacker.module(f"bomb-{index}", packed=packed))
+    names = [f"bomb-{index}" for index in range(4)]
+    yield noticed(attacker, *names)
+    for name in names:
+        stalled(attacker, name, seconds=120)
+
+
+# Memory and disk ------------------------------------------------------------------------------------------
+
+
+@way("the memory of all guests", "twelve operators that each take what one may have", "who does not fit waits, and says for what", "seen", enough=12)
+def memory_of_all_guests(attacker):
+    names = [f"takes-{index}" for index in range(12)]
+    for name in names:
+        attacker.operator(name, "heap=180000", "print=took", "wait", limits={"memory": "256Mi"}, sleep={"policy": "Never"})
+    yield noticed(attacker, *names)
+
+
+@way("the memory of all guests", "modules of two kilobytes whose tables grow to millions of elements", "tables count as memory", "seen")
+def tables_that_grow(attacker):
+    for name in ("tables_grow", "many_tables", "large_table", "table_bomb"):
+        module = attacker.module(name.replace("_", "-"), wat(name))
+        for index in range(3):
+            attacker.operator(f"{name.replace('_', '-')}-{index}", module=module, limits={"memory": "1Mi"})
+    yield noticed(attacker, "tables-grow-0", "many-tables-0", "large-table-0", "table-bomb-0")
+
+
+@way("the disk of sleepers", "operators whose memory differs in each page, woken and sent to sleep all the time", "what sleeps has a bound, and gives its place back",
+     "guard", enough=20)
+def images_that_differ(attacker):
+    names = [f"differs-{index}" for index in range(8)]
+    for name in names:
+        attacker.operator(name, f"watch={attacker.namespace}", "--", "grow=4000,200,48000", "wait", sleep={"after": "1s"})
+    numbers = itertools.count()
+    yield attacker.meanwhile(lambda: attacker.cluster.apply(config_map("wakes", attacker.namespace, number=str(next(numbers)))))
+
+
+# The loop and the cache ------------------------------------------------------------------------------------
+
+
+@way("the loop", "lists sixty objects of 300 KB by a selector that fits none, again and again", "labels are read without a document, in slices", "seen", enough=200)
+def lists_by_selector(attacker):
+    large_config_maps(attacker, 60)
+    path = f"/api/v1/namespaces/{attacker.namespace}/configmaps?resourceVersion=0&labelSelector=none%3D{{n}}"
+    for index in range(5):
+        attacker.operator(f"selects-{index}", f"flood={path}", limits={"requestsPerSecond": 1000})
+    yield answered(attacker)
+
+
+@way("the loop", "lists sixty objects of 300 KB whole, ten operators at once", "answers are made in slices, and what waits for a guest has a bound", "guard", enough=20)
+def lists_of_everything(attacker):
+    large_config_maps(attacker, 60)
+    path = f"/api/v1/namespaces/{attacker.namespace}/configmaps?resourceVersion=0"
+    for index in range(10):
+        attacker.operator(f"lists-{index}", f"flood={path}", limits={"requestsPerSecond": 1000})
+    yield answered(attacker)
+
+
+@way("watches", "watches by a field selector that nobody has had, hundreds of times", "a namespace has so many watches of its own, and no more", "seen", enough=5)
+def watches_by_field(attacker):
+    for index in range(5):
+        lists = [word for number in range(60) for word in
+                 (f"stream=/api/v1/namespaces/{attacker.namespace}/configmaps?watch=true&fieldSelector=metadata.name%3Dx{index}-{number}", "wait", "--")]
+        attacker.operator(f"watches-{index}", *lists[:-1], limits={"requestsPerSecond": 1000})
+    yield noticed(attacker, *(f"watches-{index}" for index in range(5)))
+
+
+@way("watches", "asks for kinds that there are not, and for those that it may not see, without end", "what failed counts for who asked, and is not repeated for ever",
+     "seen", enough=200)
+def watches_of_nothing(attacker):
+    attacker.operator("nothing", "flood=/apis/none{n}.example.com/v1/nothings?watch=true", limits={"requestsPerSecond": 1000})
+    attacker.operator("forbidden", "flood=/api/v1/namespaces/victim/secrets?resourceVersion=0&labelSelector=a%3D{n}", limits={"requestsPerSecond": 1000})
+    yield answered(attacker)
+
+
+@way("reviews of rights", "as forty service accounts, each asks for something else each time", "reviews under way and kept have a bound for a namespace", "guard", enough=200)
+def reviews_without_end(attacker):
+    for index in range(40):
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"account-{index}", "namespace": attacker.namespace}}
+        attacker.cluster.create(account)
+        path = f"/api/v1/namespaces/{attacker.namespace}/configmaps/name-{{n}}?resourceVersion=0"
+        attacker.operator(f"asks-{index}", f"flood={path}", serviceAccountName=f"account-{index}", limits={"requestsPerSecond": 1000})
+    yield answered(attacker)
+
+
+# Turns, requests, output ------------------------------------------------------------------------------------
+
+
+@way("turns", "seventy operators that compute and ask to be woken at once", "turns are fair by namespace", "seen", enough=70)
+def burners(attacker):
+    names = [f"burns-{index}" for index in range(70)]
+    for name in names:
+        attacker.operator(name, "burn=200", sleep={"policy": "Never"})
+    yield noticed(attacker, *names)
+
+
+@way("turns", "operators that never come back from a turn", "the turn ends at its limit; they wait longer each time", "guard")
+def turns_without_end(attacker):
+    names = [f"spins-{index}" for index in range(20)]
+    for name in names:
+        attacker.operator(name, "loop")
+    yield noticed(attacker, *names)
+
+
+@way("output", "prints without end, ten operators at once", "so many bytes a second are kept, the rest is counted", "guard", enough=10)
+def output_without_end(attacker):
+    names = [f"prints-{index}" for index in range(10)]
+    for name in names:
+        attacker.operator(name, "log=0")
+    yield noticed(attacker, *names)
+
+
+@way("output", "prints terminal control sequences, half characters and lines that look like the host's own", "the log has one object a line, of that operator",
+     "guard")
+def output_that_lies(attacker):
+    lie = '{"level":"error","logger":"hangar","msg":"lost the Lease"}'
+    texts = ["\x1b[2J\x1b]0;owned\x07", "\r" + lie, lie, "\x00\x08\x7f", "\u202e\u2066"]
+    seen = answers(attacker, [f"print={text}" for text in texts if "\x00" not in text])
+    yield lambda: len(seen)
+    lines = [json.loads(line) for line in attacker.stage.host.log.read_text(errors="replace").splitlines() if line.startswith("{")]
+    assert not [line for line in lines if line.get("msg") == "lost the Lease"]
+
+
 
 
 @way("turns", "operators that ask to be woken at once, again and again", "wakes are fair by namespace", "guard", enough=2000)
@@ -337,6 +498,59 @@ def large_objects_that_change(attacker):
         number = next(numbers)
         attacker.cluster.patch("v1", "ConfigMap", f"large-{number % 4:03}", {"data": {"number": str(number)}}, attacker.namespace)
     yield attacker.meanwhile(change)
+
+
+# What is the host's in a tenant's namespace -----------------------------------------------------------------
+
+
+@way("identity", "names service accounts of other namespaces, of the host and of the system", "it acts as an account of its own namespace or not at all", "guard")
+def accounts_of_others(attacker):
+    accounts = ("victim:default", "victim/default", "system:serviceaccount:victim:default", "../victim/default", "hangar", "system:masters")
+    names = []
+    for index, account in enumerate(accounts):
+        try:
+            attacker.operator(f"acts-{index}", "get=/api/v1/namespaces/victim/configmaps/private", "wait", serviceAccountName=account)
+            names.append(f"acts-{index}")
+        except ApiError as error:
+            assert error.status == 422
+        try:
+            attacker.workflow(f"acts-{index}", "puppet", serviceAccountName=account)
+        except ApiError as error:
+            assert error.status == 422
+    yield noticed(attacker, *names)
+    assert not [line for name in names for line in attacker.printed(name) if ": 200" in line]
+
+
+@way("copies of modules", "makes ControllerRevisions that look like the host's copies, with other bytes", "a copy is believed by its digest only", "guard", enough=5)
+def forged_copies(attacker):
+    attacker.machine("responder", workflows.bundle("responder"))
+    attacker.workflow("copied", "responder", input={"answer": "copied"})
+    revisions = ("apps/v1", "ControllerRevision")
+    eventually(lambda: attacker.cluster.list(*revisions, attacker.namespace), "the host keeps a copy", 60)
+    numbers = itertools.count()
+
+    def forge():
+        for copy in attacker.cluster.list(*revisions, attacker.namespace):
+            forged = {**copy, "apiVersion": revisions[0], "kind": revisions[1], "data": {"text": "eA==", "number": next(numbers)}}
+            attacker.cluster.delete(*revisions, copy["metadata"]["name"], attacker.namespace)
+            forged["metadata"] = {key: value for key, value in copy["metadata"].items() if key in ("name", "namespace", "labels", "annotations")}
+            attacker.cluster.create(forged)
+            workflows.signal(attacker.cluster, attacker.namespace, "copied", f"ask-{next(numbers)}", {"type": "ASK", "number": 1})
+    yield attacker.meanwhile(forge)
+
+
+@way("what is told of use", "writes and deletes the TenantUsage of its namespace", "the host's figures come back, and count nobody else", "guard", enough=20)
+def usage_by_hand(attacker):
+    usages = "/apis/hangar.dev/v1alpha1/namespaces/{}/tenantusages".format(attacker.namespace)
+    attacker.operator("waits", "wait")
+
+    def forge():
+        for one in attacker.cluster.request("GET", usages)["items"]:
+            name = one["metadata"]["name"]
+            status = {"status": {"guestMemory": {"reserved": "-1", "limit": "9999Ti"}, "operators": {"count": -1}}}
+            attacker.cluster.request("PATCH", f"{usages}/{name}/status", status, "application/merge-patch+json")
+            attacker.cluster.request("DELETE", f"{usages}/{name}")
+    yield attacker.meanwhile(forge)
 
 
 # Definitions ---------------------------------------------------------------------------------------------
