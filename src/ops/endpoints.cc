@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/listen_address.h"
 #include "http/server.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -14,14 +15,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -43,26 +42,6 @@ http::Response text(int status, std::string body,
           .body = std::move(body)};
 }
 
-Result<http::ServerOptions> options_for(std::string_view address) {
-  const auto invalid = [address] {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no address to listen at: write for example 127.0.0.1:8080 "
-                            "or :8080",
-                            address));
-  };
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos) return invalid();
-  std::string_view host = address.substr(0, colon);
-  const std::string_view digits = address.substr(colon + 1);
-  http::ServerOptions options;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), options.port);
-  if (error != std::errc() || end != digits.data() + digits.size()) return invalid();
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  options.address = host.empty() ? "0.0.0.0" : std::string(host);
-  return options;
-}
-
 }  // namespace
 
 Endpoints::Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log)
@@ -77,9 +56,9 @@ void Endpoints::add_liveness_check(std::string name, std::function<Result<>()> c
 }
 
 Result<> Endpoints::listen(std::string_view address) {
-  http::ServerOptions options = HANGAR_TRY(options_for(address));
+  http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
   server_ = std::make_unique<http::Server>(
-      loop_, std::move(options),
+      loop_, http::ServerOptions{.address = std::move(where.address), .port = where.port},
       [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
   return server_->start();
 }
