@@ -25,7 +25,7 @@ DOORS = {
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
-    "openssl": {"base", "http"},
+    "openssl": {"admission", "base", "http"},
 }
 
 

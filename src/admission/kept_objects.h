@@ -1,0 +1,81 @@
+// Objects of the cluster that this host keeps as it wants them: webhook configurations, policies
+// and their bindings. What somebody edits or deletes is put back; what an earlier host wanted, and
+// nobody wants any more, goes.
+//
+// They are recognised by a label whose value is the host's namespace, so that two installations do
+// not remove each other's.
+// Loop thread only.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "reconcile/controller.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace hangar::admission {
+
+inline constexpr std::string_view kKeptByLabel = "hangar.dev/kept-by";
+inline constexpr std::string_view kKeptFieldManager = "hangar-admission";
+
+class KeptObjects {
+ public:
+  struct Parts {
+    io::Loop& loop;
+    const kube::Client& client;  // Writes only while this host leads.
+    kube::Cache& cache;
+    Metrics& metrics;
+    Log log;
+  };
+  // `kind`: cluster-scoped. `keeper`: the label's value.
+  KeptObjects(Parts parts, kube::Resource kind, std::string keeper);
+  KeptObjects(const KeptObjects&) = delete;
+  KeptObjects& operator=(const KeptObjects&) = delete;
+  // Stop it before.
+  ~KeptObjects();
+
+  // `object` has a name; kind, version and label are put in. Nothing is sent before start().
+  void want(json::Value object);
+  void drop(const std::string& name);
+  // From here on objects with the label go that are not wanted.
+  void keep_no_others();
+
+  // Why the object is not as it is wanted; nothing once it is. Unavailable while it is not known.
+  [[nodiscard]] Result<> check(const std::string& name) const;
+
+  void start();
+  [[nodiscard]] io::Task<void> stop();
+
+ private:
+  struct Wanted {
+    json::Value object;
+    std::string applied_version;   // resourceVersion after our last apply of it; empty: none.
+    std::optional<Error> problem;  // Of the last try.
+  };
+
+  [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
+                                                               std::stop_token stop);
+  void look_at_all();
+
+  const Parts parts_;
+  const kube::Resource kind_;
+  const std::string keeper_;
+  std::map<std::string, Wanted> wanted_;
+  bool is_complete_ = false;  // keep_no_others() was called.
+  reconcile::Controller controller_;
+  std::unique_ptr<kube::Cache::Subscription> present_;
+};
+
+}  // namespace hangar::admission

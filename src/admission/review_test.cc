@@ -1,0 +1,84 @@
+#include "admission/review.h"
+
+#include "base/result.h"
+#include "json/value.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace hangar::admission {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kUpdate = R"({
+  "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+  "request": {"uid": "u1", "operation": "UPDATE", "namespace": "ns", "name": "one", "dryRun": true,
+    "kind": {"group": "g", "version": "v1", "kind": "K"},
+    "userInfo": {"username": "alice", "groups": ["a", "b"]},
+    "object": {"spec": 2}, "oldObject": {"spec": 1}}})";
+
+TEST(Review, HasWhatTheRequestSays) {
+  const Result<Review> review = parse_review(kUpdate);
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_EQ(review->uid, "u1");
+  EXPECT_EQ(review->operation, Operation::Update);
+  EXPECT_EQ(review->kind.kind, "K");
+  EXPECT_EQ(review->key.to_string(), "ns/one");
+  EXPECT_EQ(review->user, "alice");
+  EXPECT_EQ(review->groups.size(), 2U);
+  EXPECT_TRUE(review->is_dry_run);
+  EXPECT_EQ(json::int_at(review->object, {"spec"}), 2);
+  EXPECT_EQ(json::int_at(review->old_object, {"spec"}), 1);
+}
+
+TEST(Review, IsRefusedWithWordsWhenItIsMalformed) {
+  const auto error_of = [](std::string_view from, std::string_view to) {
+    std::string text(kUpdate);
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const Result<Review> review = parse_review(text);
+    EXPECT_FALSE(review) << to;
+    return review ? std::string() : review.error().message();
+  };
+
+  EXPECT_THAT(error_of("admission.k8s.io/v1", "admission.k8s.io/v1beta1"), HasSubstr("v1beta1"));
+  EXPECT_THAT(error_of("\"request\"", "\"other\""), HasSubstr("request: is required"));
+  EXPECT_THAT(error_of("\"u1\"", "\"\""), HasSubstr("request.uid"));
+  EXPECT_THAT(error_of("UPDATE", "UPSET"), HasSubstr("UPSET"));
+  EXPECT_THAT(error_of("\"object\"", "\"objekt\""), HasSubstr("request.object"));
+  EXPECT_THAT(error_of("\"oldObject\"", "\"older\""), HasSubstr("request.oldObject"));
+  EXPECT_FALSE(parse_review("{"));
+  EXPECT_FALSE(parse_review("[]"));
+}
+
+TEST(Review, AnswerNamesTheReviewAndCutsLongTexts) {
+  Decision decision = refusal(Error(ErrorKind::InvalidInput, std::string(10000, 'x')));
+  decision.warnings.assign(100, std::string(1000, 'w'));
+
+  const json::Value answer = json::parse(answer_to("u1", decision)).value();
+
+  EXPECT_EQ(json::string_at(answer, {"response", "uid"}), "u1");
+  EXPECT_FALSE(json::bool_at(answer, {"response", "allowed"}, true));
+  EXPECT_EQ(json::int_at(answer, {"response", "status", "code"}), 422);
+  EXPECT_LE(json::string_at(answer, {"response", "status", "message"}).size(), 4096U);
+  EXPECT_EQ(json::array_at(answer, {"response", "warnings"})->size(), 16U);
+}
+
+TEST(Review, IsCutBetweenCharacters) {
+  std::string message = "x";
+  while (message.size() < 5000)
+    message += "é";
+
+  const std::string answer = answer_to("u", refusal(Error(ErrorKind::Denied, message)));
+
+  EXPECT_TRUE(json::parse(answer));  // Which refuses what is not UTF-8.
+}
+
+}  // namespace
+}  // namespace hangar::admission

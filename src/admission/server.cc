@@ -1,0 +1,175 @@
+#include "admission/server.h"
+
+#include "admission/review.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/seconds.h"
+#include "base/time.h"
+#include "http/client.h"
+#include "http/listen_address.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::admission {
+
+namespace {
+
+// A review holds the object as it is and as it was, each at most as large as a request to the API
+// server may be.
+constexpr std::uint64_t kReviewBytesMax = 2 * 3 * limits::kMiB + 64 * limits::kKiB;
+// The API server's own default, and what it accepts at most.
+constexpr std::chrono::seconds kTimeoutDefault{10};
+constexpr std::chrono::seconds kTimeoutMax{30};
+// For the way there and back.
+constexpr std::chrono::milliseconds kOnTheWay{1000};
+constexpr std::chrono::seconds kStopGrace{10};
+
+http::Response text(int status, std::string body) {
+  return {.status = status,
+          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+          .body = std::move(body) + "\n"};
+}
+
+// The entry whose path is `path`, or the longest prefix of it that ends with '/'.
+template <class Entry>
+const Entry* entry_for(const std::map<std::string, Entry, std::less<>>& entries,
+                       std::string_view path, std::string& rest) {
+  if (const auto exact = entries.find(path); exact != entries.end() && !path.ends_with('/')) {
+    rest.clear();
+    return &exact->second;
+  }
+  const Entry* best = nullptr;
+  std::size_t length = 0;
+  for (const auto& [prefix, entry] : entries) {
+    const bool fits =
+        prefix.ends_with('/') && path.starts_with(prefix) && path.size() > prefix.size();
+    if (!fits || prefix.size() < length) continue;
+    best = &entry;
+    length = prefix.size();
+  }
+  rest = path.substr(std::min(length, path.size()));
+  return best;
+}
+
+}  // namespace
+
+Duration time_for(std::string_view query) {
+  constexpr std::string_view kName = "timeout=";
+  Duration timeout = kTimeoutDefault;
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (!pair.starts_with(kName)) continue;
+    const Result<Duration> asked = parse_go_duration(pair.substr(kName.size()));
+    if (asked && *asked > Duration::zero()) timeout = std::min<Duration>(*asked, kTimeoutMax);
+  }
+  return timeout > 2 * kOnTheWay ? timeout - kOnTheWay : timeout / 2;
+}
+
+Server::Server(io::Loop& loop, Metrics& metrics, Log log)
+    : loop_(loop),
+      metrics_(metrics),
+      seconds_(metrics.histogram("hangar_admission_review_seconds",
+                                 "Time of one review by an admission webhook, in seconds.",
+                                 latency_buckets())),
+      log_(std::move(log)) {}
+
+Server::~Server() = default;
+
+void Server::review_at(std::string path, Reviewer reviewer) {
+  reviewers_[std::move(path)] = std::move(reviewer);
+}
+
+void Server::answer_at(std::string path, http::Server::Handler handler) {
+  handlers_[std::move(path)] = std::move(handler);
+}
+
+Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
+  if (server_) return server_->set_certificate(std::move(certificate));
+  http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
+  auto server = std::make_unique<http::Server>(
+      loop_,
+      http::ServerOptions{.address = std::move(where.address),
+                          .port = where.port,
+                          .tls = std::move(certificate),
+                          .body_bytes_max = kReviewBytesMax},
+      [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
+  HANGAR_TRY(server->start());
+  server_ = std::move(server);
+  return {};
+}
+
+io::Task<void> Server::stop() {
+  leave();
+  if (server_) co_await server_->stop(kStopGrace);
+}
+
+io::Task<http::Response> Server::answer(http::ServerRequest request) {
+  if (request.path == "/live") co_return text(200, "ok");
+  if (request.path == "/ready") {
+    if (is_leaving_) co_return text(503, "this host is ending");
+    co_return text(200, "ok");
+  }
+  std::string rest;
+  if (const Reviewer* const reviewer = entry_for(reviewers_, request.path, rest)) {
+    if (request.method != "POST") co_return text(405, "send an AdmissionReview by POST");
+    co_return co_await review(*reviewer, std::move(rest), std::move(request));
+  }
+  if (const http::Server::Handler* const handler = entry_for(handlers_, request.path, rest)) {
+    co_return co_await (*handler)(std::move(request));
+  }
+  co_return text(404, "there is no webhook at this path");
+}
+
+io::Task<http::Response> Server::review(Reviewer reviewer, std::string name,
+                                        http::ServerRequest request) {
+  const Instant begin = io::Loop::now();
+  const auto count = [this](const char* result) {
+    metrics_
+        .counter("hangar_admission_reviews_total", "Reviews by admission webhooks, by result.",
+                 {{"result", result}})
+        .add();
+  };
+  Result<Review> parsed = parse_review(request.body);
+  if (!parsed) {
+    count("malformed");
+    co_return text(400, parsed.error().message());
+  }
+  request.body = {};
+  const std::string uid = parsed->uid;
+  const Duration time = time_for(request.query);
+  std::stop_source stop;
+  const io::Loop::Timer limit = loop_.after(time, [stop]() mutable { stop.request_stop(); });
+  Result<Decision> decision =
+      co_await reviewer(*std::move(parsed), std::move(name), stop.get_token());
+  if (!decision && stop.stop_requested()) {
+    decision = refusal(Error(ErrorKind::Unavailable,
+                             fmt::format("the review was not done within {}: {}",
+                                         to_go_duration(time), decision.error().message())));
+  } else if (!decision) {
+    decision = refusal(decision.error());
+  }
+  seconds_.observe(in_seconds(io::Loop::now() - begin));
+  count(decision->is_allowed ? "allowed" : "denied");
+  co_return http::Response{.status = 200,
+                           .headers = {{"Content-Type", "application/json"}},
+                           .body = answer_to(uid, *decision)};
+}
+
+}  // namespace hangar::admission

@@ -1,0 +1,75 @@
+// The HTTPS server that the API server asks: who answers at which path, and what every answer has
+// in common: its deadline, its form, its metrics.
+//
+// Guarantees: an answer comes before the API server gives up (it says when in `?timeout=`), if need
+// be a refusal that says so; a review that is malformed is 400 with words; other paths are 404; a
+// slow client holds up nobody (http/server.h).
+// Loop thread only.
+#pragma once
+
+#include "admission/review.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "io/task.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace hangar::admission {
+
+// `name`: what of the path follows the prefix that the reviewer answers for. An error is a refusal
+// with its message. Ends soon once `stop` is requested: what it says then is not heard.
+using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::string name,
+                                                          std::stop_token stop)>;
+
+class Server {
+ public:
+  Server(io::Loop& loop, Metrics& metrics, Log log);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // A path that ends with '/' is for all below it; the longest that fits counts. Before listen().
+  void review_at(std::string path, Reviewer reviewer);
+  // The same for what is not a review: a request as it is.
+  void answer_at(std::string path, http::Server::Handler handler);
+
+  // Listens, from the first call on, and shows this certificate. Errors as of http::Server.
+  [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
+  [[nodiscard]] bool is_listening() const { return server_ != nullptr; }
+
+  // For /ready: not any more. Requests are answered as before.
+  void leave() { is_leaving_ = true; }
+  [[nodiscard]] bool is_leaving() const { return is_leaving_; }
+  // Lets requests under way finish.
+  [[nodiscard]] io::Task<void> stop();
+
+ private:
+  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
+  [[nodiscard]] io::Task<http::Response> review(Reviewer reviewer, std::string name,
+                                                http::ServerRequest request);
+
+  io::Loop& loop_;
+  Metrics& metrics_;
+  Histogram& seconds_;
+  const Log log_;
+  std::map<std::string, Reviewer, std::less<>> reviewers_;
+  std::map<std::string, http::Server::Handler, std::less<>> handlers_;
+  std::unique_ptr<http::Server> server_;  // Null until listen().
+  bool is_leaving_ = false;
+};
+
+// How long a reviewer may take, from the query of the API server's request: a little less than the
+// API server waits.
+[[nodiscard]] Duration time_for(std::string_view query);
+
+}  // namespace hangar::admission

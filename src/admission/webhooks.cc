@@ -1,0 +1,304 @@
+#include "admission/webhooks.h"
+
+#include "admission/certificate_keeper.h"
+#include "admission/kept_objects.h"
+#include "admission/server.h"
+#include "base/base64.h"
+#include "base/result.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hangar::admission {
+
+namespace {
+
+constexpr std::string_view kInjectAnnotation = "cert-manager.io/inject-ca-from";
+constexpr std::chrono::seconds kOwnerAgain{10};
+
+kube::Resource configuration_resource() {
+  return {.group = "admissionregistration.k8s.io",
+          .version = "v1",
+          .plural = "validatingwebhookconfigurations",
+          .kind = "ValidatingWebhookConfiguration"};
+}
+
+kube::Resource policy_resource() {
+  return {.group = "admissionregistration.k8s.io",
+          .version = "v1",
+          .plural = "validatingadmissionpolicies",
+          .kind = "ValidatingAdmissionPolicy"};
+}
+
+kube::Resource binding_resource() {
+  return {.group = "admissionregistration.k8s.io",
+          .version = "v1",
+          .plural = "validatingadmissionpolicybindings",
+          .kind = "ValidatingAdmissionPolicyBinding"};
+}
+
+kube::Resource cluster_role_resource() {
+  return {.group = "rbac.authorization.k8s.io",
+          .version = "v1",
+          .plural = "clusterroles",
+          .kind = "ClusterRole"};
+}
+
+Result<std::uint16_t> port_in(std::string_view digits, std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size() || port == 0) {
+    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\": the port is not a number", text));
+  }
+  return port;
+}
+
+KeptObjects::Parts keeping(const Webhooks::Parts& parts) {
+  return {.loop = parts.loop,
+          .client = parts.leader,
+          .cache = parts.cache,
+          .metrics = parts.metrics,
+          .log = parts.log};
+}
+
+// Where the port begins, if there is one: behind an IPv6 address in brackets.
+std::size_t colon_in(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  return colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos
+             ? host.size()
+             : colon;
+}
+
+}  // namespace
+
+Result<Reach> parse_url(std::string_view text) {
+  constexpr std::string_view kScheme = "https://";
+  std::string_view host = text;
+  const bool is_https = host.starts_with(kScheme);
+  if (is_https) host.remove_prefix(kScheme.size());
+  if (host.ends_with('/')) host.remove_suffix(1);
+  if (!is_https || host.empty() || host.find_first_of("/?#@") != std::string_view::npos) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is not a URL such as https://host:9443, without a path", text));
+  }
+  const std::size_t colon = colon_in(host);
+  if (colon < host.size()) std::ignore = HANGAR_TRY(port_in(host.substr(colon + 1), text));
+  return Reach{.url = fmt::format("{}{}", kScheme, host)};
+}
+
+Result<Reach> parse_service(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::size_t colon = std::min(text.rfind(':'), text.size());
+  const bool is_named = slash != std::string_view::npos && slash > 0 && slash + 1 < colon;
+  if (!is_named) {
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("\"{}\" is not a Service as namespace/name or namespace/name:port", text));
+  }
+  Reach reach{.service_namespace = std::string(text.substr(0, slash)),
+              .service_name = std::string(text.substr(slash + 1, colon - slash - 1))};
+  if (colon < text.size()) reach.service_port = HANGAR_TRY(port_in(text.substr(colon + 1), text));
+  return reach;
+}
+
+std::vector<std::string> Reach::server_names() const {
+  if (url.empty()) return {fmt::format("{}.{}.svc", service_name, service_namespace)};
+  std::string_view host = std::string_view(url).substr(std::string_view("https://").size());
+  host = host.substr(0, colon_in(host));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {std::string(host)};
+}
+
+json::Value Reach::client_config(std::string_view path, std::string_view authorities_pem) const {
+  json::Object config;
+  if (!url.empty()) {
+    config["url"] = url + std::string(path);
+  } else {
+    config["service"] = json::Object{{"namespace", service_namespace},
+                                     {"name", service_name},
+                                     {"port", service_port},
+                                     {"path", path}};
+  }
+  if (!authorities_pem.empty()) config["caBundle"] = base64_encode(authorities_pem);
+  return config;
+}
+
+Webhooks::Webhooks(Parts parts, Options options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      server_(parts_.loop, parts_.metrics, parts_.log),
+      certificate_(parts_.loop, parts_.client, parts_.log,
+                   {.directory = options_.certificate_directory,
+                    .namespace_ = options_.namespace_,
+                    .secret = options_.secret,
+                    .names = options_.reach.is_set() ? options_.reach.server_names()
+                                                     : std::vector<std::string>()},
+                   [this](const ServerCertificate& one) { on_certificate(one); }),
+      kept_(keeping(parts_), configuration_resource(), options_.namespace_),
+      policies_(keeping(parts_), policy_resource(), options_.namespace_),
+      bindings_(keeping(parts_), binding_resource(), options_.namespace_) {}
+
+Webhooks::~Webhooks() = default;
+
+void Webhooks::want(Registration registration) {
+  if (!is_on()) return;
+  std::string name = registration.name;
+  Registration& kept = registrations_[std::move(name)];
+  kept = std::move(registration);
+  put(kept);
+}
+
+void Webhooks::drop(const std::string& name) {
+  registrations_.erase(name);
+  kept_.drop(name);
+}
+
+void Webhooks::want_policy(json::Value policy, json::Value binding) {
+  if (!is_on()) return;
+  policy_ = std::move(policy);
+  binding_ = std::move(binding);
+  put_all();
+}
+
+Result<> Webhooks::check_policy(const std::string& name) const {
+  HANGAR_TRY(policies_.check(name));
+  return bindings_.check(name);
+}
+
+void Webhooks::start() {
+  if (!is_on() || std::exchange(has_started_, true)) return;
+  certificate_.start();
+}
+
+void Webhooks::lead() {
+  if (!is_on()) return;
+  is_leading_ = true;
+  parts_.loop.spawn(find_owner());
+  kept_.start();
+  policies_.start();
+  bindings_.start();
+}
+
+Result<> Webhooks::check() const {
+  if (server_.is_leaving()) return fail(ErrorKind::Unavailable, "this host is ending");
+  HANGAR_TRY(certificate_.check());
+  if (not_listening_) return std::unexpected(*not_listening_);
+  return {};
+}
+
+io::Task<void> Webhooks::stop() {
+  if (has_started_) {
+    server_.leave();
+    // Until endpoints and proxies have heard of it, requests go on coming.
+    std::ignore = co_await parts_.loop.sleep(options_.drain, {});
+    co_await server_.stop();
+    co_await certificate_.stop();
+  }
+  stop_.request_stop();
+  if (!is_leading_) co_return;
+  co_await kept_.stop();
+  co_await policies_.stop();
+  co_await bindings_.stop();
+}
+
+void Webhooks::on_certificate(const ServerCertificate& certificate) {
+  const Result<> listening = server_.listen(options_.bind_address, certificate.tls);
+  not_listening_.reset();
+  if (!listening) {
+    not_listening_ = listening.error();
+    parts_.log.error("the webhooks are not served", {{"error", listening.error().message()}});
+  }
+  authorities_pem_ = certificate.authorities_pem;
+  put_all();
+}
+
+void Webhooks::keep_no_others() {
+  is_complete_ = true;
+  put_all();
+}
+
+void Webhooks::put_all() {
+  for (const auto& [name, registration] : registrations_)
+    put(registration);
+  if (is_owner_known_ && !policy_.is_null()) {
+    put_owned(policies_, policy_);
+    put_owned(bindings_, binding_);
+  }
+  // What cannot be wanted yet is not to go meanwhile.
+  if (is_complete_ && authorities_pem_ && is_owner_known_) kept_.keep_no_others();
+}
+
+// Not before the API server could reach it, and trust it.
+void Webhooks::put(const Registration& registration) {
+  if (!authorities_pem_ || !is_owner_known_) return;
+  const bool is_injected = !options_.authorities_from.empty();
+  json::Object metadata{{"name", registration.name}};
+  const json::Value& owner = owner_.is_null() ? registration.owner : owner_;
+  if (!owner.is_null()) metadata["ownerReferences"] = json::Array{owner};
+  if (is_injected) {
+    metadata["annotations"] = json::Object{{kInjectAnnotation, options_.authorities_from}};
+  }
+  const json::Object webhook{
+      {"name", registration.webhook},
+      {"clientConfig", options_.reach.client_config(
+                           registration.path, is_injected ? std::string() : *authorities_pem_)},
+      {"rules", registration.rules},
+      {"matchConditions", registration.match_conditions},
+      // A request in another version of the same kind is converted for it.
+      {"matchPolicy", "Equivalent"},
+      {"failurePolicy", "Fail"},
+      {"sideEffects", "None"},
+      {"timeoutSeconds", registration.timeout.count()},
+      {"admissionReviewVersions", json::Array{"v1"}}};
+  kept_.want(json::Object{{"metadata", std::move(metadata)}, {"webhooks", json::Array{webhook}}});
+}
+
+void Webhooks::put_owned(KeptObjects& kept, json::Value object) const {
+  if (!owner_.is_null()) {
+    json::set_at(object, {"metadata", "ownerReferences"}, json::Array{owner_});
+  }
+  kept.want(std::move(object));
+}
+
+io::Task<void> Webhooks::find_owner() {
+  while (!options_.owner.empty() && !stop_.stop_requested()) {
+    const Result<json::Value> role = co_await parts_.client.get(
+        cluster_role_resource(), {.name = options_.owner}, stop_.get_token());
+    if (role) {
+      owner_ = json::Object{{"apiVersion", "rbac.authorization.k8s.io/v1"},
+                            {"kind", "ClusterRole"},
+                            {"name", options_.owner},
+                            {"uid", json::string_at(*role, {"metadata", "uid"})}};
+      break;
+    }
+    if (role.error().kind() == ErrorKind::NotFound || role.error().kind() == ErrorKind::Denied) {
+      parts_.log.warning(
+          "the owner of webhook configurations cannot be read: they stay when the "
+          "chart is removed",
+          {{"error", role.error().message()}});
+      break;
+    }
+    if (!co_await parts_.loop.sleep(kOwnerAgain, stop_.get_token())) co_return;
+  }
+  if (stop_.stop_requested()) co_return;
+  is_owner_known_ = true;
+  put_all();
+}
+
+}  // namespace hangar::admission

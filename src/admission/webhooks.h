@@ -1,0 +1,147 @@
+// hangar's webhooks as a whole: the server, its certificate, and what the API server is told of
+// them. A feature says what it answers for (reviews()) and which configuration the cluster is to
+// have for that (want()).
+//
+// Guarantees:
+//   - Every replica answers, whether or not it leads; the one that leads keeps the configurations.
+//   - No configuration covers more than a feature asks for: none is for all resources.
+//   - Configurations go with what they are for; those that nobody wants any more go when a host
+//     leads; with an owner, they go with it, whether or not a host runs.
+// Loop thread only.
+#pragma once
+
+#include "admission/certificate_keeper.h"
+#include "admission/kept_objects.h"
+#include "admission/server.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::admission {
+
+// How the API server reaches the webhooks: a URL or a Service.
+struct Reach {
+  std::string url = {};  // "https://host:port"
+  std::string service_namespace = {};
+  std::string service_name = {};
+  std::uint16_t service_port = 443;
+
+  [[nodiscard]] bool is_set() const { return !url.empty() || !service_name.empty(); }
+  // The names that the certificate must be for.
+  [[nodiscard]] std::vector<std::string> server_names() const;
+  // `clientConfig` of a configuration. Without authorities: what injects them puts them in.
+  [[nodiscard]] json::Value client_config(std::string_view path,
+                                          std::string_view authorities_pem) const;
+};
+// "https://host[:port]" without a path. InvalidInput otherwise.
+[[nodiscard]] Result<Reach> parse_url(std::string_view text);
+// "namespace/name[:port]". InvalidInput otherwise.
+[[nodiscard]] Result<Reach> parse_service(std::string_view text);
+
+// One ValidatingWebhookConfiguration with one webhook.
+struct Registration {
+  std::string name;     // Of the configuration.
+  std::string webhook;  // Its webhook, as refusals name it: "airways.yoke.cd".
+  std::string path;
+  json::Array rules;
+  json::Array match_conditions;  // {"name", "expression"}
+  std::chrono::seconds timeout{10};
+  json::Value owner;  // An owner reference where the host has none for all of them; null: none.
+};
+
+class Webhooks {
+ public:
+  struct Options {
+    std::string bind_address = {};  // Empty: there are no webhooks.
+    Reach reach = {};
+    std::filesystem::path certificate_directory = {};  // Empty: the Secret.
+    std::string namespace_ = {};                       // Of the host: of the Secret.
+    std::string secret = "hangar-webhook";
+    // The Certificate (namespace/name) of cert-manager whose authority is put into the
+    // configurations by its injector; empty: hangar does it.
+    std::string authorities_from = {};
+    // The ClusterRole that owns the configurations, so that they go with the chart; empty: none.
+    std::string owner = {};
+    Duration drain = std::chrono::seconds(5);
+  };
+  struct Parts {
+    io::Loop& loop;
+    kube::Client client;         // Writes whether or not this host leads.
+    const kube::Client& leader;  // Writes only while it does.
+    kube::Cache& cache;
+    Metrics& metrics;
+    Log log;
+  };
+  Webhooks(Parts parts, Options options);
+  Webhooks(const Webhooks&) = delete;
+  Webhooks& operator=(const Webhooks&) = delete;
+  // Stop it before.
+  ~Webhooks();
+
+  [[nodiscard]] bool is_on() const { return !options_.bind_address.empty(); }
+  [[nodiscard]] Server& server() { return server_; }
+
+  // Where webhooks are off, nothing happens.
+  void want(Registration registration);
+  void drop(const std::string& name);
+  // A ValidatingAdmissionPolicy and its binding, which the API server decides about by itself.
+  void want_policy(json::Value policy, json::Value binding);
+  [[nodiscard]] Result<> check_policy(const std::string& name) const;
+  // All that is wanted has been said: other configurations of ours go.
+  void keep_no_others();
+  // Whether the API server has been told.
+  [[nodiscard]] Result<> check(const std::string& name) const { return kept_.check(name); }
+
+  // Answers from here on, once there is a certificate.
+  void start();
+  // Keeps the configurations from here on.
+  void lead();
+  // For /readyz.
+  [[nodiscard]] Result<> check() const;
+  // Leaves the Service, goes on answering for a while, then stops.
+  [[nodiscard]] io::Task<void> stop();
+
+ private:
+  void on_certificate(const ServerCertificate& certificate);
+  void put(const Registration& registration);
+  void put_all();
+  void put_owned(KeptObjects& kept, json::Value object) const;
+  [[nodiscard]] io::Task<void> find_owner();
+
+  Parts parts_;
+  const Options options_;
+  Server server_;
+  CertificateKeeper certificate_;
+  KeptObjects kept_;
+  KeptObjects policies_;
+  KeptObjects bindings_;
+  std::map<std::string, Registration> registrations_;
+  json::Value policy_;                          // Null: none is wanted.
+  json::Value binding_;                         // The same.
+  std::optional<std::string> authorities_pem_;  // Nothing: no certificate yet.
+  std::optional<Error> not_listening_;
+  json::Value owner_;            // Reference; null: none, or not known yet.
+  bool is_owner_known_ = false;  // Or there is none to be known.
+  bool is_complete_ = false;     // keep_no_others() was called.
+  bool is_leading_ = false;
+  bool has_started_ = false;
+  std::stop_source stop_;
+};
+
+}  // namespace hangar::admission
