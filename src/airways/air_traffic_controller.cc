@@ -42,8 +42,11 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                 .host_version = parts.host_version,
                 .namespace_ = parts.namespace_,
                 .output = parts.output,
-                .pod = parts.pod},
-      airways_(platform_) {}
+                .pod = parts.pod,
+                .means = {.protects_children = parts.webhooks.is_on()},
+                .check_protection = [this] { return admission_.check_protection(); }},
+      airways_(platform_),
+      admission_(platform_, parts.reviewing, parts.webhooks) {}
 
 AirTrafficController::~AirTrafficController() = default;
 
@@ -53,10 +56,12 @@ void AirTrafficController::start() {
        .label_selector = std::string(CustomReadiness::kLabelSelector)},
       {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
        .on_synced = [this] { read_custom_readiness(); }});
+  admission_.lead();
   airways_.start();
 }
 
 io::Task<void> AirTrafficController::stop() {
+  co_await admission_.stop();
   readiness_rules_.reset();
   co_await airways_.stop();
 }

@@ -1,10 +1,13 @@
 // The feature as a whole: every Airway of the cluster and every instance of their kinds.
 //
-// Loop thread only. start() once this host leads; stop() ends all work of it and waits for it.
+// Loop thread only. Every host answers reviews from start_reviews() on; start() once it leads;
+// stop() ends all work of it and waits for it.
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "admission/webhooks.h"
 #include "airways/acting.h"
+#include "airways/admission.h"
 #include "airways/airway_controller.h"
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
@@ -29,6 +32,9 @@ class AirTrafficController {
   // Outlives this.
   struct Parts {
     const reconcile::Platform& platform;
+    // The same, but its requests are made whether or not this host leads: for reviews.
+    const reconcile::Platform& reviewing;
+    admission::Webhooks& webhooks;
     FlightModules& modules;
     modules::ModuleStore& store;  // Theirs.
     const abi::flight::Runtime& runtime;
@@ -43,6 +49,7 @@ class AirTrafficController {
   AirTrafficController& operator=(const AirTrafficController&) = delete;
   ~AirTrafficController();
 
+  void start_reviews() { admission_.start(); }
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return airways_.is_synced(); }
@@ -58,6 +65,7 @@ class AirTrafficController {
   LiveView view_;
   Platform platform_;
   AirwayController airways_;
+  Admission admission_;
   std::unique_ptr<kube::Cache::Subscription> readiness_rules_;
 };
 

@@ -198,19 +198,16 @@ Result<Airway> parse_airway(const json::Value& object) {
   return airway;
 }
 
-std::vector<std::string> unsupported_of(const Airway& airway) {
+std::vector<std::string> unsupported_of(const Airway& airway, Means means) {
   std::vector<std::string> sentences;
-  if (airway.mode == Mode::Static) {
+  if (airway.mode == Mode::Static && !means.protects_children) {
     sentences.emplace_back(
-        "spec.mode static needs an admission webhook, which this version does not have");
+        "spec.mode static needs admission webhooks, which are off: --webhook-bind-address, or "
+        "webhooks.enabled of the chart");
   }
   if (!airway.converter_url.empty()) {
     sentences.emplace_back(
         "spec.wasmUrls.converter needs a conversion webhook, which this version does not have");
-  }
-  if (!airway.timeout) {
-    sentences.emplace_back(
-        "spec.timeout without an end is not supported; set how long a flight may run");
   }
   return sentences;
 }

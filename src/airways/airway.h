@@ -68,8 +68,12 @@ struct Airway {
 // ("spec.mode: ..."). An Airway that is being deleted needs none of this: its CRD has its name.
 [[nodiscard]] Result<Airway> parse_airway(const json::Value& object);
 
-// What the Airway asks for and this version cannot do: one sentence each, for its status.
-[[nodiscard]] std::vector<std::string> unsupported_of(const Airway& airway);
+// What this host has, beside what every host can.
+struct Means {
+  bool protects_children = false;  // child_protection.h
+};
+// What the Airway asks for and this host cannot do: one sentence each, for its status.
+[[nodiscard]] std::vector<std::string> unsupported_of(const Airway& airway, Means means);
 // The same for one instance: override annotations need an admission webhook that checks who sets
 // them, and are ignored without.
 [[nodiscard]] std::vector<std::string> unsupported_of_instance(const json::Value& instance);

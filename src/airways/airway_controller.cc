@@ -61,13 +61,6 @@ constexpr std::chrono::hours kTidying{1};
 constexpr std::string_view kReasonUnsupported = "Unsupported";
 constexpr std::string_view kReasonModuleUnavailable = "ModuleUnavailable";
 
-kube::Resource crd_resource() {
-  return {.group = "apiextensions.k8s.io",
-          .version = "v1",
-          .plural = "customresourcedefinitions",
-          .kind = "CustomResourceDefinition"};
-}
-
 // Without what may be secret in it.
 std::string display_of(const std::string& reference) {
   const Result<modules::Reference> parsed = modules::Reference::parse(reference);
@@ -290,11 +283,13 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
     work.memory.pin = pin_in(work.value);
     work.memory.flight.reset();
   }
-  if (const std::vector<std::string> reasons = unsupported_of(airway); !reasons.empty()) {
+  if (const std::vector<std::string> reasons = unsupported_of(airway, platform_.means);
+      !reasons.empty()) {
     work.memory.asking = {};
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
+  if (airway.mode == Mode::Static) HANGAR_CO_TRY(platform_.check_protection());
   std::optional<FlightModule> module = HANGAR_CO_TRY(co_await ask_for_module(work, airway));
   if (!module) co_return initializing("the flight: " + work.memory.asking.waits_for());
 

@@ -65,7 +65,7 @@ TEST(Airway, HasYokesDefaults) {
   EXPECT_EQ(airway->prune, PruneOptions{});
   EXPECT_EQ(airway->memory_mib_max, 0U);
   EXPECT_THAT(airway->object_path, IsEmpty());
-  EXPECT_THAT(unsupported_of(*airway), IsEmpty());
+  EXPECT_THAT(unsupported_of(*airway, {}), IsEmpty());
 }
 
 TEST(Airway, KnowsItsInstancesInTheStoredVersion) {
@@ -211,14 +211,14 @@ TEST(Airway, ErrorsOfPartsNameTheFieldToo) {
 TEST(Airway, SaysWhatIsNotSupported) {
   json::Value manifest = with({"spec", "mode"}, "static");
   json::set_at(manifest, {"spec", "wasmUrls", "converter"}, json::Value("oci://registry/c:v1"));
-  json::set_at(manifest, {"spec", "timeout"}, json::Value("-1s"));
 
   const Result<Airway> airway = parse_airway(manifest);
 
   ASSERT_TRUE(airway) << airway.error().message();
-  EXPECT_THAT(unsupported_of(*airway),
-              ElementsAre(HasSubstr("spec.mode static"), HasSubstr("spec.wasmUrls.converter"),
-                          HasSubstr("spec.timeout")));
+  EXPECT_THAT(unsupported_of(*airway, {}),
+              ElementsAre(HasSubstr("spec.mode static"), HasSubstr("spec.wasmUrls.converter")));
+  EXPECT_THAT(unsupported_of(*airway, {.protects_children = true}),
+              ElementsAre(HasSubstr("spec.wasmUrls.converter")));
 }
 
 TEST(Airway, SaysWhichOverridesOfAnInstanceAreIgnored) {

@@ -142,6 +142,13 @@ Result<> prepare_version(json::Object& version, const std::string& path) {
 
 }  // namespace
 
+kube::Resource crd_resource() {
+  return {.group = "apiextensions.k8s.io",
+          .version = "v1",
+          .plural = "customresourcedefinitions",
+          .kind = "CustomResourceDefinition"};
+}
+
 Result<json::Value> crd_of(const Airway& airway) {
   json::Value spec = airway.template_;
   json::Array& versions = spec.get_object()["versions"].get_array();

@@ -4,8 +4,12 @@
 #include "airways/airway.h"
 #include "base/result.h"
 #include "json/value.h"
+#include "kube/object.h"
 
 namespace hangar::airways {
+
+// The collection that they are in.
+[[nodiscard]] kube::Resource crd_resource();
 
 // The document to apply (without force): named as the Airway, owned by it; every version has the
 // status subresource, a schema, and status.conditions in it. Conversion is None unless the template

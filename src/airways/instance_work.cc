@@ -3,10 +3,10 @@
 #include "abi/flight/evaluation.h"
 #include "airways/airway.h"
 #include "airways/conditions.h"
+#include "airways/flight_run.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
 #include "airways/life.h"
-#include "airways/lookups.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/patches.h"
@@ -19,7 +19,6 @@
 #include "airways/tracker.h"
 #include "base/limits.h"
 #include "base/result.h"
-#include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -32,13 +31,11 @@
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
-#include "wasm/module.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -63,16 +60,6 @@ constexpr std::chrono::seconds kReadinessRecheck{5};
 // What the flight of one instance may print on stderr a second over time; four times that, which is
 // all that one run may, at once.
 constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
-
-// Of what a flight printed; some 20 ms of YAML.
-constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
-
-std::string evaluation_failure(const abi::flight::Output& output) {
-  const std::string_view text = output.stderr_bytes.empty()
-                                    ? std::string_view("(no output captured on stderr)")
-                                    : std::string_view(output.stderr_bytes);
-  return fmt::format("failed to evaluate flight: failed to instantiate module: {}", text);
-}
 
 }  // namespace
 
@@ -274,47 +261,27 @@ io::Task<Result<>> InstanceWork::release() {
 }
 
 io::Task<Result<Stages>> InstanceWork::run_flight() {
-  const Airway& airway = subject_.binding->airway;
   evaluated_ = value_;
-  const json::Value input = HANGAR_CO_TRY(flight_input(airway, evaluated_));
-  std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await platform_.modules.load(subject_.binding->module, stop_));
-
-  abi::flight::Evaluation evaluation{
-      .release = release_.name,
-      .namespace_ = release_.namespace_,
-      .stdin_bytes = json::dump(input),
-      .host_version = platform_.host_version,
-      .timeout = airway.timeout.value_or(Duration(-1)),
-      .consumer = {.tenant = budget::Tenant::of_namespace(key_.namespace_),
-                   .name = "instance/" + release_.name},
-  };
-  if (airway.memory_mib_max > 0) {
-    evaluation.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
-  }
-  std::optional<LookupRights> rights;
-  if (account_) {
-    rights.emplace(
-        LookupRights{.authorizer = platform_.authorizer, .identity = account_->identity()});
-  }
-  ReleaseLookups lookups(std::shared_ptr<const Airway>(subject_.binding, &airway), release_,
-                         platform_.view, platform_.tracker, std::move(rights), stop_);
-  Result<abi::flight::Output> output = co_await abi::flight::evaluate(
-      platform_.runtime, std::move(code), std::move(evaluation), lookups, stop_);
-  platform_.evaluations.add();
-  if (!output) {
-    co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));
-  }
-  platform_.evaluation_cpu_seconds.observe(in_seconds(output->cpu_time));
+  Result<abi::flight::Output> output =
+      co_await airways::run_flight({.platform = platform_,
+                                    .binding = subject_.binding,
+                                    .release = release_,
+                                    .lookups_for = release_,
+                                    .tracker = platform_.tracker,
+                                    .account = account_,
+                                    .consumer = "instance/" + release_.name},
+                                   evaluated_, stop_);
+  if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
     // What it printed is not a release, but it may still say something about itself.
-    if (Result<Output> parsed = co_await parse(std::move(output->stdout_bytes))) {
+    if (Result<Output> parsed =
+            co_await parse_printed(platform_, std::move(output->stdout_bytes))) {
       identity_ = take_identity(parsed->stages, release_.instance);
     }
     co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
   }
-  Output parsed = HANGAR_CO_TRY(co_await parse(std::move(output->stdout_bytes)));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
 }
@@ -335,13 +302,6 @@ void InstanceWork::keep_output(std::string_view printed) {
         owner, kOutputRateMax, "what a flight may print a second");
   }
   memory_.printout->keep(output::lines_of("stderr", printed), 0);
-}
-
-// YAML takes more than a second for each MiB. A small text is parsed sooner than handed over.
-io::Task<Result<Output>> InstanceWork::parse(std::string text) {
-  if (text.size() <= kParsedAtOnceBytesMax) co_return parse_output(text);
-  co_return co_await platform_.shared.workers.run(
-      [text = std::move(text)] { return parse_output(text); });
 }
 
 // What Ready is to say, when everything is applied.

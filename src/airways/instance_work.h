@@ -85,7 +85,6 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
   void keep_output(std::string_view printed);
-  [[nodiscard]] io::Task<Result<Output>> parse(std::string text);
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();

@@ -3,16 +3,19 @@
 
 #include "abi/flight/evaluation.h"
 #include "airways/acting.h"
+#include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
 #include "airways/readiness.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
+#include "base/result.h"
 #include "gateway/authorizer.h"
 #include "modules/module_store.h"
 #include "output/log_writer.h"
 #include "reconcile/platform.h"
 
+#include <functional>
 #include <string>
 
 namespace hangar::airways {
@@ -34,6 +37,9 @@ struct Platform {
   std::string namespace_;                   // The host's own, for copies of pinned flights.
   output::LogWriter& output;
   std::string pod;  // Where to look for output. Empty: nowhere.
+  Means means;
+  // Whether the API server has been told to protect the children of Airways of mode static.
+  std::function<Result<>()> check_protection;
 };
 
 }  // namespace hangar::airways

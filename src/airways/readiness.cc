@@ -66,12 +66,12 @@ kube::GroupKind parse_group_kind(std::string_view text) {
 }
 
 std::vector<std::string> split_words(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
+  constexpr std::string_view kSpaces = " \t\r\n";
   std::vector<std::string> words;
-  for (std::size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
-    const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+  for (std::size_t begin = text.find_first_not_of(kSpaces); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kSpaces, begin), text.size());
     words.emplace_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(kBlanks, end);
+    begin = text.find_first_not_of(kSpaces, end);
   }
   return words;
 }

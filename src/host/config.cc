@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "host/node_settings.h"
+#include "host/webhook_settings.h"
 #include "http/address_policy.h"
 #include "json/value.h"
 #include "json/yaml.h"
@@ -316,6 +317,7 @@ const std::vector<Setting>& table() {
   static const std::vector<Setting> rows = [] {
     std::vector<Setting> all = general_settings();
     std::ranges::move(node_settings(), std::back_inserter(all));
+    std::ranges::move(webhook_settings(), std::back_inserter(all));
     return all;
   }();
   return rows;
@@ -477,6 +479,7 @@ Result<Config> resolve(Config config) {
   }
   HANGAR_TRY(check_lease(config));
   HANGAR_TRY(check(config.nodes));
+  HANGAR_TRY(check(config.webhooks));
   return config;
 }
 

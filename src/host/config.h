@@ -5,6 +5,7 @@
 // and its key in the file (logLevel) are all made from its name, so that none can be forgotten.
 #pragma once
 
+#include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -83,6 +84,7 @@ struct Config {
   std::uint32_t kube_api_qps = 0;    // Zero: not limited here; the API server has its own limits.
   std::uint32_t kube_api_burst = 0;  // Zero: twice kube_api_qps.
   NodeSettings nodes = {};
+  admission::Webhooks::Options webhooks = {};  // Its namespace is found at the start.
   LogFormat log_format = LogFormat::Json;
   LogLevel log_level = LogLevel::Info;
 
@@ -104,6 +106,7 @@ enum class Part : std::uint8_t {
   Leadership,
   Reconciles,
   Nodes,
+  Webhooks,
 };
 
 struct Setting {

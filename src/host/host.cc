@@ -1,6 +1,7 @@
 #include "host/host.h"
 
 #include "abi/flight/evaluation.h"
+#include "admission/webhooks.h"
 #include "airways/air_traffic_controller.h"
 #include "airways/flight_modules.h"
 #include "base/log.h"
@@ -83,6 +84,13 @@ std::optional<reconcile::LeaderElector::Options> lease_options(const Config& con
                    .retry_period = config.lease_retry_period}};
 }
 
+admission::Webhooks::Options webhook_options(const Config& config, std::string namespace_) {
+  admission::Webhooks::Options options = config.webhooks;
+  if (!config.has(Feature::Airways)) options.bind_address.clear();  // Nobody would be asked.
+  options.namespace_ = std::move(namespace_);
+  return options;
+}
+
 kube::ClientOptions fenced(kube::ClientOptions options, std::shared_ptr<const kube::Fence> fence) {
   options.fence = std::move(fence);
   return options;
@@ -126,6 +134,8 @@ struct Host::Parts {
   const std::shared_ptr<kube::Fence> fence;
   std::shared_ptr<kube::Credentials> credentials;
   kube::Client client;
+  // The same without the fence: for what every replica does.
+  kube::Client replica_client;
   kube::Discovery discovery;
   kube::Cache cache;
   tenants::Policies policies;
@@ -139,10 +149,13 @@ struct Host::Parts {
   output::LogWriter output;
 
   reconcile::ActingRights acting;
+  reconcile::ActingRights replica_acting;
   reconcile::EventRecorder events;
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   const reconcile::Platform platform;
+  const reconcile::Platform replica_platform;  // Of replica_client.
+  admission::Webhooks webhooks;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
   workflows::WorkflowController workflows;
@@ -169,6 +182,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       credentials(std::make_shared<kube::Credentials>(loop, opened.login, log.named("kube"))),
       client(loop, http, credentials, metrics, log.named("kube"),
              fenced(client_options(config), fence)),
+      replica_client(loop, http, credentials, metrics, log.named("kube"), client_options(config)),
       discovery(client),
       cache(loop, client, metrics, log.named("kube")),
       policies({.loop = loop, .cache = cache, .metrics = metrics, .log = log.named("tenants")}),
@@ -186,6 +200,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       machine_parts(config, supply),
       output(loop, output::LogFiles(log_directory(config)), log.named("output")),
       acting(client),
+      replica_acting(replica_client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
@@ -200,7 +215,27 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .metrics = metrics,
                .log = log,
                .concurrency = config.max_concurrent_reconciles},
+      replica_platform{.loop = loop,
+                       .workers = workers,
+                       .client = replica_client,
+                       .cache = cache,
+                       .discovery = discovery,
+                       .acting = replica_acting,
+                       .events = events,
+                       .turnstile = turnstile,
+                       .metrics = metrics,
+                       .log = log,
+                       .concurrency = config.max_concurrent_reconciles},
+      webhooks({.loop = loop,
+                .client = replica_client,
+                .leader = client,
+                .cache = cache,
+                .metrics = metrics,
+                .log = log.named("webhooks")},
+               webhook_options(config, lease_namespace(config, credentials->namespace_()))),
       airways({.platform = platform,
+               .reviewing = replica_platform,
+               .webhooks = webhooks,
                .modules = flight_modules,
                .store = *supply.store,
                .runtime = flights,
@@ -251,7 +286,10 @@ void Host::Parts::on_leading() {
   if (is_ending || has_started) return;
   has_started = true;
   log.info("leading");
-  if (config.has(Feature::Airways)) airways.start();
+  if (config.has(Feature::Airways)) {
+    airways.start();
+    webhooks.lead();
+  }
   if (has_tenants()) policies.start();
   if (config.has(Feature::Operators)) operators.start();
   if (config.has(Feature::Workflows)) workflows.start();
@@ -285,6 +323,9 @@ void Host::Parts::add_checks() {
       return fail(ErrorKind::Unavailable, "the TenantPolicies have not been listed yet");
     });
   }
+  if (webhooks.is_on()) {
+    supervisor.add_check("webhooks", [this] { return webhooks.check(); });
+  }
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
@@ -295,6 +336,8 @@ void Host::Parts::end() {
 }
 
 io::Task<void> Host::Parts::end_all() {
+  // First, while everything that answers is there: others take over meanwhile.
+  co_await webhooks.stop();
   if (has_started) {
     co_await usage.stop();
     co_await nodes.stop();
@@ -335,6 +378,10 @@ Result<> Host::run() {
   HANGAR_TRY(parts_->supervisor.listen(parts_->config.bind_address));
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});
+  if (parts_->webhooks.is_on()) {
+    parts_->webhooks.start();
+    parts_->airways.start_reviews();
+  }
   parts_->supervisor.start([parts = parts_.get()] { parts->on_leading(); });
   parts_->loop.run();
   log_.info("stopped");

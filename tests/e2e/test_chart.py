@@ -14,9 +14,13 @@ from airways import flight, instance
 from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, rules_of, urls_of, with_repository
 from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
-from host import Host
+from host import Host, free_port
 from module_server import Modules
 
+for _kind, _plural in (("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+                      ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+                      ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")):
+    KINDS[("admissionregistration.k8s.io/v1", _kind)] = ("/apis/admissionregistration.k8s.io/v1", _plural, False)
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("hangar.dev/v1alpha1", "TenantUsage")] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
@@ -108,6 +112,8 @@ def test_the_published_values_mean_what_they_meant():
     ({"nodes": {"runtimes": [{**SHIM, "architecture": "riscv64"}]}}, "runtimes/0/architecture"),
     ({"settings": {"nodeRuntimes": "x"}}, "settings.nodeRuntimes"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
+    ({"settings": {"webhookUrl": "https://x"}}, "settings.webhookUrl"),
+    ({"webhooks": {"injectCaFrom": "name"}}, "injectCaFrom"),
     ({"rbac": {"flightResources": [{"resources": ["jobs"]}]}}, "apiGroups"),
     ({"tenants": "team"}, "tenants"),
     ({"tenants": ["Team"]}, "tenants/0"),
@@ -183,6 +189,24 @@ def test_the_container_that_downloads_reaches_its_servers_as_the_values_say():
     assert argument(manifests, "node-fetch-ca-config-map") == "--node-fetch-ca-config-map=our-ca"
     plain = pod_of(render({**values, "nodes": {"runtimes": [SHIM]}}))["spec"]["containers"][0]["args"]
     assert not [one for one in plain if one.startswith(("--node-fetch-proxy", "--node-fetch-no-proxy", "--node-fetch-ca"))]
+
+
+def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
+    off, on = render(), render({"webhooks": {"enabled": True}, "networkPolicy": {"enabled": True}})
+    container = pod_of(on)["spec"]["containers"][0]
+
+    assert not [one for one in off if "webhooks" in one[1]]
+    assert on[("Service", "hangar-webhooks")]["spec"]["ports"][0]["targetPort"] == "webhooks"
+    assert {"name": "webhooks", "containerPort": 9443} in container["ports"]
+    assert {"--webhook-bind-address=:9443", "--webhook-service=hangar-system/hangar-webhooks", "--webhook-secret=hangar-webhooks",
+            "--webhook-owner=hangar-webhooks"} <= set(container["args"])
+    assert {"port": "webhooks", "protocol": "TCP"} in on[("NetworkPolicy", "hangar")]["spec"]["ingress"][1]["ports"]
+    added = rules(on) - rules(off)
+    assert (NAMESPACE, "", "secrets", "get") in added and not {rule for rule in added if rule[2] in ("*", "*/*")}
+    others = render({"webhooks": {"enabled": True, "existingSecret": "ours", "injectCaFrom": "hangar-system/ours"}})
+    assert {"--webhook-certificate-dir=/etc/hangar-webhooks", "--webhook-ca-from=hangar-system/ours"} <= set(pod_of(others)["spec"]["containers"][0]["args"])
+    assert not {rule for rule in rules(others) if rule[2] == "secrets"}
+    assert not [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False}}) if "webhooks" in one[1]]
 
 
 def test_helm_test_asks_the_service_whether_a_host_is_ready():
@@ -304,7 +328,7 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                                          {"apiGroups": ["apps"], "resources": ["deployments"]}]},
           # By labels, so that the host reads those of namespaces; it selects none.
           "tenantPolicy": {"spec": {"namespaceSelector": {"matchLabels": {"nobody": "has-it"}}, "serviceAccounts": []}},
-          "tenants": list(TENANTS), "replicaCount": 0}
+          "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}}
 # What the chart makes of its values for nodes.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
          "--node-ready-delay=100ms", "--node-retry-delay=100ms")
@@ -327,8 +351,10 @@ def installed():
 def account_host(installed, tmp_path):
     """A host with the identity that the chart gives to its pods."""
     path = kubeconfig_of(installed, NAMESPACE, "hangar", tmp_path / "kubeconfig")
-    host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}", argument(render(RIGHTS), "features"),
-                *NODES)
+    manifests, port = render(RIGHTS), free_port()
+    host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}", argument(manifests, "features"),
+                argument(manifests, "webhook-secret"), argument(manifests, "webhook-owner"), "--webhook-drain=0s",
+                f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", *NODES)
     yield host
     host.stop()
 
@@ -474,6 +500,8 @@ def node_flow(cluster):
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
 UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
           (None, "e2e.hangar.dev", "*", "delete"),
+          # Asked when a policy is made whose parameters are Airways.
+          (None, "yoke.cd", "airways", "get"),
           # Of what is applied and was not there: the request is a patch.
           (None, "hangar.dev", "tenantusages", "create")}
 
@@ -485,6 +513,23 @@ TRIED = {("", "apps", "controllerrevisions", "list")}
 def lists_before_watching(rule, all_rules):
     """An API server that cannot send the list as the beginning of a watch is asked for it, which this one need not be."""
     return rule[3] == "list" and (*rule[:3], "watch") in all_rules
+
+
+def webhook_flow(cluster):
+    """Configurations are registered, put back when they are gone, and belong to the chart's ClusterRole."""
+    def configuration(name):
+        return cluster.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name, None)
+    made = eventually(lambda: configuration("hangar-airways"), "the configuration is there", 60)
+    assert [owner["name"] for owner in made["metadata"]["ownerReferences"]] == ["hangar-webhooks"]
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        eventually(lambda kind=kind: cluster.get("admissionregistration.k8s.io/v1", kind, "hangar-airway-children", None), f"the {kind} is there", 60)
+    cluster.delete("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "hangar-airways", None)
+    eventually(lambda: configuration("hangar-airways"), "the configuration is there again", 60)
+    cluster.apply(airways.airway("balloons", "Balloon", flight("behave")))
+    name = "balloons.e2e.hangar.dev"
+    eventually(lambda: configuration(name), "the kind has a configuration", 60)
+    cluster.delete("yoke.cd/v1alpha1", "Airway", name)
+    eventually(lambda: configuration(name) is None, "the configuration is gone", 60)
 
 
 def usage_flow(cluster):
@@ -518,6 +563,7 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
 
 
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
+    webhook_flow(installed)
     airway_flow(installed)
     modules = Modules()
     pinned_airway_flow(installed, account_host, modules)
@@ -554,5 +600,7 @@ def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):
     helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env=env)
 
     assert installed.get("v1", "ServiceAccount", "hangar", NAMESPACE) is None
+    for kind in ("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        eventually(lambda kind=kind: not installed.list("admissionregistration.k8s.io/v1", kind, selector="hangar.dev/kept-by"), f"no {kind} is left", 60)
     for kind in ("airways.yoke.cd", "operators.hangar.dev"):
         assert installed.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind)

@@ -95,3 +95,8 @@ subjects:
 {{- end }}
 {{- toYaml (merge (deepCopy .Values.settings) $defaults) }}
 {{- end }}
+
+{{- /* Whether webhooks are served: for Airways only, so far. */}}
+{{- define "hangar.webhooks" -}}
+{{- if and .Values.webhooks.enabled .Values.features.airways }}true{{ end }}
+{{- end }}

@@ -1,0 +1,365 @@
+#include "airways/admission.h"
+
+#include "abi/flight/evaluation.h"
+#include "admission/review.h"
+#include "admission/webhooks.h"
+#include "airways/acting.h"
+#include "airways/airway.h"
+#include "airways/child_protection.h"
+#include "airways/conditions.h"
+#include "airways/crd_template.h"
+#include "airways/flight_modules.h"
+#include "airways/flight_run.h"
+#include "airways/flight_status.h"
+#include "airways/identity.h"
+#include "airways/instance_work.h"
+#include "airways/output.h"
+#include "airways/ownership.h"
+#include "airways/platform.h"
+#include "airways/rehearsal.h"
+#include "airways/tracker.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "modules/pin.h"
+#include "modules/supply.h"
+#include "reconcile/acting_rights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <expected>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+using admission::Decision;
+using admission::Operation;
+using admission::Review;
+
+constexpr std::string_view kAirwaysConfiguration = "hangar-airways";
+// As yoke names its webhook, which refusals show.
+constexpr std::string_view kAirwaysWebhook = "airways.yoke.cd";
+constexpr std::string_view kAirwaysPath = "/validations/airways.yoke.cd";
+constexpr std::string_view kInstancesPath = "/validations/";
+// A module may have to be fetched and compiled.
+constexpr std::chrono::seconds kAirwayTimeout{30};
+constexpr std::chrono::seconds kInstanceTimeout{10};
+// Of those: what is left is for rehearsing what the flight printed.
+constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
+
+constexpr std::chrono::seconds kSelfAgain{10};
+
+bool is_being_deleted(const json::Value& object) {
+  return json::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+
+// So that what goes never waits for a host that is not there.
+json::Array unless_being_deleted() {
+  return {json::Object{{"name", "unless-being-deleted"},
+                       {"expression", "!has(object.metadata.deletionTimestamp)"}}};
+}
+
+json::Array rules_for(std::string_view group, std::string_view version, std::string_view plural) {
+  return {json::Object{{"apiGroups", json::Array{group}},
+                       {"apiVersions", json::Array{version}},
+                       {"resources", json::Array{plural}},
+                       {"operations", json::Array{"CREATE", "UPDATE"}},
+                       {"scope", "*"}}};
+}
+
+modules::Source source_of(const Airway& airway) {
+  return {.reference = airway.flight_url,
+          .sha256 = airway.flight_checksum,
+          .insecure = airway.insecure};
+}
+
+json::Value without_bookkeeping(json::Value object) {
+  object = without_status(std::move(object));
+  for (const std::string_view member : {"finalizers", "ownerReferences"})
+    json::erase_at(object, {"metadata", member});
+  return object;
+}
+
+}  // namespace
+
+bool changes_bookkeeping_only(const json::Value& before, const json::Value& after) {
+  return without_bookkeeping(before) == without_bookkeeping(after);
+}
+
+std::optional<admission::Registration> registration_of(const json::Value& value) {
+  if (is_being_deleted(value)) return std::nullopt;
+  const Result<Airway> airway = parse_airway(value);
+  if (!airway) return std::nullopt;
+  const kube::Resource& kind = airway->instances;
+  return admission::Registration{.name = airway->name,
+                                 .webhook = airway->name,
+                                 .path = fmt::format("{}{}", kInstancesPath, airway->name),
+                                 .rules = rules_for(kind.group, kind.version, kind.plural),
+                                 .match_conditions = unless_being_deleted(),
+                                 .timeout = kInstanceTimeout,
+                                 .owner = json::Object{{"apiVersion", kAirwayApiVersion},
+                                                       {"kind", kAirwayKind},
+                                                       {"name", airway->name},
+                                                       {"uid", airway->uid}}};
+}
+
+Admission::Admission(const Platform& platform, const reconcile::Platform& shared,
+                     admission::Webhooks& webhooks)
+    : authorizer_(shared.client),
+      platform_{.shared = shared,
+                .view = platform.view,
+                .tracker = platform.tracker,
+                .modules = platform.modules,
+                .store = platform.store,
+                .runtime = platform.runtime,
+                .custom_readiness = platform.custom_readiness,
+                .authorizer = authorizer_,
+                .acting_by_default = platform.acting_by_default,
+                .evaluations = platform.evaluations,
+                .evaluation_cpu_seconds = platform.evaluation_cpu_seconds,
+                .host_version = platform.host_version,
+                .namespace_ = platform.namespace_,
+                .output = platform.output,
+                .pod = platform.pod,
+                .means = platform.means,
+                .check_protection = platform.check_protection},
+      webhooks_(webhooks) {}
+
+Admission::~Admission() = default;
+
+void Admission::start() {
+  if (!webhooks_.is_on()) return;
+  webhooks_.server().review_at(std::string(kAirwaysPath),
+                               [this](Review review, std::string, std::stop_token stop) {
+                                 return review_airway(std::move(review), std::move(stop));
+                               });
+  webhooks_.server().review_at(
+      std::string(kInstancesPath), [this](Review review, std::string airway, std::stop_token stop) {
+        return review_instance(std::move(review), std::move(airway), std::move(stop));
+      });
+  const kube::Resource airways = airway_resource();
+  webhooks_.want({.name = std::string(kAirwaysConfiguration),
+                  .webhook = std::string(kAirwaysWebhook),
+                  .path = std::string(kAirwaysPath),
+                  .rules = rules_for(airways.group, airways.version, airways.plural),
+                  .match_conditions = unless_being_deleted(),
+                  .timeout = kAirwayTimeout});
+  airways_ = platform_.shared.cache.subscribe(
+      {.resource = airways}, {.on_delta = [this](const kube::Delta& delta) { on_airway(delta); },
+                              .on_synced = [this] { webhooks_.keep_no_others(); }});
+}
+
+void Admission::lead() {
+  if (!webhooks_.is_on()) return;
+  protected_.emplace(platform_.shared.loop);
+  platform_.shared.loop.spawn(protect_children());
+}
+
+Result<> Admission::check_protection() const {
+  return webhooks_.check_policy(std::string(kChildProtection));
+}
+
+io::Task<void> Admission::stop() {
+  airways_.reset();
+  stop_.request_stop();
+  if (protected_) co_await protected_->wait();
+}
+
+io::Task<void> Admission::protect_children() {
+  constexpr std::string_view kPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+  while (!stop_.stop_requested()) {
+    const Result<json::Value> self = co_await platform_.shared.client.post_path(
+        std::string(kPath),
+        json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}},
+        stop_.get_token());
+    if (self) {
+      ChildProtection protection = child_protection(
+          json::string_at(*self, {"status", "userInfo", "username"}), platform_.acting_by_default);
+      webhooks_.want_policy(std::move(protection.policy), std::move(protection.binding));
+      break;
+    }
+    platform_.shared.log.warning("the API server does not say who this host is",
+                                 {{"error", self.error().message()}});
+    if (!co_await platform_.shared.loop.sleep(kSelfAgain, stop_.get_token())) break;
+  }
+  protected_->set(true);
+}
+
+void Admission::on_airway(const kube::Delta& delta) {
+  std::optional<admission::Registration> registration;
+  if (delta.type != kube::Delta::Type::Deleted) {
+    const json::Value airway = delta.object->to_value();
+    registration = registration_of(airway);
+    // One that became wrong is served as it was, and so are its instances.
+    if (!registration && !delta.object->is_being_deleted()) return;
+  }
+  if (registration) {
+    webhooks_.want(*std::move(registration));
+  } else {
+    webhooks_.drop(delta.object->key().name);
+  }
+}
+
+Admission::DecisionTask Admission::review_airway(Review review, std::stop_token stop) {
+  if (review.operation != Operation::Create && review.operation != Operation::Update) {
+    co_return Decision{};
+  }
+  if (is_being_deleted(review.object)) co_return Decision{};
+  const bool is_update = review.operation == Operation::Update;
+  if (is_update && changes_bookkeeping_only(review.old_object, review.object)) {
+    co_return Decision{};
+  }
+  HANGAR_CO_TRY(acting_of(review.object, platform_.acting_by_default));
+  const Airway airway = HANGAR_CO_TRY(parse_airway(review.object));
+
+  const Result<Airway> before =
+      is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
+  const modules::Source source = source_of(airway);
+  // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
+  // something else.
+  if (!before || source_of(*before) != source) {
+    HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
+    HANGAR_CO_TRY(co_await platform_.modules.prepare(source, stop));
+  }
+  HANGAR_CO_TRY(co_await rehearse_crd(airway, stop));
+  co_return Decision{.warnings = unsupported_of(airway, platform_.means)};
+}
+
+io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {
+  constexpr std::string_view kDoing = "invalid crd template";
+  Result<json::Value> desired = crd_of(airway);
+  if (!desired) co_return std::unexpected(std::move(desired).error().in(kDoing));
+  const kube::Client& client = platform_.shared.client;
+  const Result<json::Value> live = co_await client.get(crd_resource(), {.name = airway.name}, stop);
+  if (!live && live.error().kind() != ErrorKind::NotFound) {
+    co_return std::unexpected(live.error());
+  }
+  bool is_ours = false;
+  if (live) {
+    // One that goes with an Airway of the same name: the reconcile waits for that.
+    if (is_being_deleted(*live)) co_return Result<>();
+    HANGAR_CO_TRY(may_take_over_crd(*live, airway));
+    is_ours = std::ranges::any_of(kube::owners_of(*live), [&](const kube::OwnerReference& owner) {
+      return owner.uid == airway.uid;
+    });
+  }
+  const Result<json::Value> answer = co_await client.apply(
+      crd_resource(), *std::move(desired),
+      {.field_manager = std::string(kFieldManager), .force = is_ours, .dry_run = true}, stop);
+  if (!answer) co_return std::unexpected(Error(answer.error()).in(kDoing));
+  co_return Result<>();
+}
+
+Admission::DecisionTask Admission::review_instance(Review review, std::string airway_name,
+                                                   std::stop_token stop) {
+  if (review.operation != Operation::Create && review.operation != Operation::Update) {
+    co_return Decision{};
+  }
+  if (is_being_deleted(review.object)) co_return Decision{};
+  const bool is_update = review.operation == Operation::Update;
+  if (is_update && changes_bookkeeping_only(review.old_object, review.object)) {
+    co_return Decision{};
+  }
+  const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
+  if (!object || object->is_being_deleted()) {
+    co_return admission::allowed_with(
+        fmt::format("not validated: there is no Airway {} any more", airway_name));
+  }
+  const json::Value value = object->to_value();
+  auto binding = std::make_shared<Binding>();
+  binding->airway = HANGAR_CO_TRY(parse_airway(value));
+  const Airway& airway = binding->airway;
+  if (airway.skip_admission_webhook) {
+    co_return admission::allowed_with(
+        fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
+  }
+  const Release release = release_of(review.object);
+  const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
+  const std::optional<Account> account = HANGAR_CO_TRY(account_for(acting, release));
+  kube::Client client = platform_.shared.client;
+  if (account) {
+    client = platform_.shared.client.as(account->identity());
+    HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
+  }
+  binding->module = HANGAR_CO_TRY(co_await module_for(value, airway, stop));
+
+  // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
+  Tracker tracker;
+  Release lookups = release;
+  lookups.instance.name = fmt::format("{} at admission {}", release.instance.name, review.uid);
+  const std::shared_ptr<void> watches(
+      nullptr, [this, holder = lookups.instance](void*) { platform_.view.forget(holder); });
+  tracker.begin(lookups.instance, airway.mode);
+  Result<abi::flight::Output> output = co_await run_flight({.platform = platform_,
+                                                            .binding = binding,
+                                                            .release = release,
+                                                            .lookups_for = lookups,
+                                                            .tracker = tracker,
+                                                            .account = account,
+                                                            .consumer = "admission/" + airway_name,
+                                                            .time_max = kFlightTimeAtAdmissionMax},
+                                                           review.object, stop);
+  if (!output) co_return std::unexpected(std::move(output).error());
+  if (output->exit_code != 0) {
+    co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
+  }
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
+  std::ignore = take_identity(parsed.stages, release.instance);
+  Result<Rehearsed> rehearsed =
+      co_await rehearse(platform_, std::move(client), release, parsed.stages, stop);
+  if (!rehearsed) {
+    co_return std::unexpected(account ? account->advise(rehearsed.error()) : rehearsed.error());
+  }
+  Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
+  std::ranges::move(unsupported_of_instance(review.object), std::back_inserter(decision.warnings));
+  co_return decision;
+}
+
+io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::stop_token stop) {
+  if (airways_ && airways_->is_synced()) {
+    if (kube::ObjectPtr known = airways_->get({.name = name})) co_return known;
+  }
+  // One that was made a moment ago, or before this host had listed them.
+  const kube::List read = HANGAR_CO_TRY(co_await platform_.shared.client.list(
+      airway_resource(), {.field_selector = "metadata.name=" + name}, std::move(stop)));
+  co_return read.items.empty() ? nullptr : read.items.front();
+}
+
+// What instances are reconciled with: the module that the status names, which may be another one
+// than its source serves by now.
+io::Task<Result<FlightModule>> Admission::module_for(const json::Value& value, const Airway& airway,
+                                                     std::stop_token stop) {
+  const modules::Source source = source_of(airway);
+  HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
+  const std::optional<modules::Pin> pin = pin_in(value);
+  modules::Wish wish = FlightModules::wish_for(source);
+  std::string sha256;
+  if (pin && pin->definition == modules::definition_of(source)) {
+    sha256 = wish.pinned_sha256 = pin->sha256;
+  } else if (meets_condition(value, kReady)) {
+    sha256 = json::string_at(value, {"status", "flight", "sha256"});
+  }
+  if (const modules::Product made = platform_.modules.find(sha256)) {
+    co_return FlightModules::module_of({.product = made, .sha256 = sha256, .resolved = {}});
+  }
+  const modules::Supplied supplied =
+      HANGAR_CO_TRY(co_await platform_.modules.supply().get(std::move(wish), std::move(stop)));
+  co_return FlightModules::module_of(supplied);
+}
+
+}  // namespace hangar::airways

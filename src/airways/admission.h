@@ -1,0 +1,83 @@
+// What the API server asks about Airways and their instances before it accepts them.
+//
+// Guarantees:
+//   - A review of an instance evaluates its flight on the proposed object, as the identity that
+//     reconciles it, and rehearses what it printed: what is accepted could be carried out at that
+//     moment. Nothing is changed by it, and nothing of the instance's reconciles.
+//   - What is being deleted, and what only finalizers and owners change, passes without a module.
+//   - Webhooks are registered for Airways and for the kind of each Airway, and for nothing else.
+// Every replica answers, whether or not it leads. Loop thread only.
+#pragma once
+
+#include "admission/review.h"
+#include "admission/webhooks.h"
+#include "airways/airway.h"
+#include "airways/flight_modules.h"
+#include "airways/platform.h"
+#include "airways/tracker.h"
+#include "base/result.h"
+#include "gateway/authorizer.h"
+#include "io/event.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/store.h"
+#include "kube/object.h"
+#include "reconcile/platform.h"
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::airways {
+
+class Admission {
+ public:
+  // `platform`: as the controllers' but for `shared`, whose requests are made whether or not this
+  // host leads.
+  Admission(const Platform& platform, const reconcile::Platform& shared,
+            admission::Webhooks& webhooks);
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+  ~Admission();
+
+  // Does nothing where there are no webhooks.
+  void start();
+  // From here on children are protected, too (child_protection.h).
+  void lead();
+  [[nodiscard]] Result<> check_protection() const;
+  [[nodiscard]] io::Task<void> stop();
+  [[nodiscard]] bool is_synced() const { return !webhooks_.is_on() || airways_->is_synced(); }
+
+ private:
+  using DecisionTask = io::Task<Result<admission::Decision>>;
+  [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
+  [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
+                                             std::stop_token stop);
+  // The newest that is known; null when there is none.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
+                                                              std::stop_token stop);
+  [[nodiscard]] io::Task<Result<FlightModule>> module_for(const json::Value& value,
+                                                          const Airway& airway,
+                                                          std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
+  [[nodiscard]] io::Task<void> protect_children();
+  void on_airway(const kube::Delta& delta);
+
+  gateway::Authorizer authorizer_;
+  const Platform platform_;
+  admission::Webhooks& webhooks_;
+  std::unique_ptr<kube::Cache::Subscription> airways_;
+  std::stop_source stop_;
+  std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
+};
+
+// Whether an update changes nothing but finalizers and owners (and what only the server sets).
+[[nodiscard]] bool changes_bookkeeping_only(const json::Value& before, const json::Value& after);
+
+// The configuration for the instances of one Airway; nothing for an Airway that has none, because
+// it is being deleted or wrong.
+[[nodiscard]] std::optional<admission::Registration> registration_of(const json::Value& airway);
+
+}  // namespace hangar::airways

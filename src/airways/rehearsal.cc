@@ -1,0 +1,127 @@
+#include "airways/rehearsal.h"
+
+#include "airways/ownership.h"
+#include "airways/plan.h"
+#include "airways/platform.h"
+#include "airways/resource_ref.h"
+#include "airways/revision.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "io/all.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <expected>
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+// One resource of the release: whether it may be taken over, and what the API server says to it.
+struct Rehearsal {
+  const Platform& platform;
+  const kube::Client& client;
+  const Release& release;
+  std::stop_token stop;
+
+  [[nodiscard]] io::Task<Result<>> operator()(const json::Value* resource, kube::Resource kind) {
+    const ResourceRef ref = ref_of(*resource);
+    LiveFact fact{.live = platform.view.child(ref)};
+    if (!fact.live) {
+      fact.live = HANGAR_CO_TRY(co_await platform.view.read_as(client, kind, ref.key(), stop));
+    }
+    HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, Adoption::Unowned));
+    Result<json::Value> answer = co_await client.apply(
+        std::move(kind), *resource,
+        {.field_manager = std::string(kFieldManager), .force = true, .dry_run = true}, stop);
+    if (!answer) {
+      co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
+    }
+    co_return Result<>();
+  }
+};
+
+std::set<std::string> namespaces_made_by(const Stages& stages) {
+  std::set<std::string> names;
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage) {
+      const ResourceRef ref = ref_of(resource);
+      if (is_namespace(ref.kind)) names.insert(ref.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client client,
+                                     const Release& release, Stages& stages, std::stop_token stop) {
+  Scopes scopes = scopes_defined_in(stages);
+  for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
+    const kube::Resource resource =
+        HANGAR_CO_TRY(co_await platform.view.discovery().find(gvk, stop));
+    scopes[gvk.group_kind()] = resource.namespaced;
+  }
+  HANGAR_CO_TRY(prepare_release(stages, release, scopes));
+
+  const std::set<std::string> made = namespaces_made_by(stages);
+  std::map<std::string, bool> exists;  // Of those.
+  for (const std::string& name : made) {
+    const kube::Resource kind{.version = "v1", .plural = "namespaces", .kind = "Namespace"};
+    const kube::ObjectPtr live =
+        HANGAR_CO_TRY(co_await platform.view.read_as(client, kind, {.name = name}, stop));
+    exists[name] = live != nullptr;
+  }
+
+  Rehearsed rehearsed;
+  std::optional<Error> error;
+  Rehearsal one{.platform = platform, .client = client, .release = release, .stop = stop};
+  for (const Stage& stage : stages) {
+    std::vector<std::pair<const json::Value*, kube::Resource>> sends;
+    for (const json::Value& resource : stage) {
+      const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(resource));
+      Result<kube::Resource> kind = co_await platform.view.discovery().find(gvk, stop);
+      if (!kind && kind.error().kind() != ErrorKind::NotFound) {
+        co_return std::unexpected(std::move(kind).error());
+      }
+      const auto its_namespace = exists.find(ref_of(resource).namespace_);
+      const bool waits_for_namespace = its_namespace != exists.end() && !its_namespace->second;
+      if (!kind || waits_for_namespace) {
+        rehearsed.not_rehearsed.push_back(
+            fmt::format("{} is not rehearsed: the release makes its {} first",
+                        canonical_name(resource), kind ? "namespace" : "kind"));
+        continue;
+      }
+      sends.emplace_back(&resource, *std::move(kind));
+    }
+    for (std::size_t first = 0; first < sends.size(); first += limits::kParallelAppliesMax) {
+      const std::size_t end = std::min(first + limits::kParallelAppliesMax, sends.size());
+      std::vector<io::Task<Result<>>> tasks;
+      for (std::size_t index = first; index < end; ++index)
+        tasks.push_back(one(sends[index].first, sends[index].second));
+      for (Result<>& done : co_await io::all(platform.shared.loop, std::move(tasks))) {
+        if (done) continue;
+        // Every message is wanted: the user fixes all of them at once.
+        error = error ? Error(error->kind(), error->message() + "; " + done.error().message())
+                      : std::move(done).error();
+      }
+    }
+  }
+  if (error) co_return std::unexpected(std::move(*error).in("failed to apply resources"));
+  co_return rehearsed;
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,32 @@
+// What a release would be answered with: every document is sent as a dry run, nothing is changed
+// and nothing is remembered.
+#pragma once
+
+#include "airways/ownership.h"
+#include "airways/platform.h"
+#include "airways/revision.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/client.h"
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hangar::airways {
+
+struct Rehearsed {
+  std::vector<std::string> not_rehearsed;  // One sentence for each resource that could not be.
+};
+
+// `stages`: as the flight printed them; they are made the release's. `client`: who would carry it
+// out.
+// What depends on a Namespace or a kind that the release itself makes first cannot be rehearsed: it
+// is listed, not refused.
+// Errors: InvalidInput (namespaces, ownership, what the API server finds wrong), each naming its
+// resource; Denied; and the server's. Everything that it is given outlives the task.
+[[nodiscard]] io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client client,
+                                                   const Release& release, Stages& stages,
+                                                   std::stop_token stop);
+
+}  // namespace hangar::airways

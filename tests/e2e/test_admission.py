@@ -1,0 +1,525 @@
+"""Webhooks: what is refused before it is accepted, by a host that the API server reaches by URL."""
+import base64
+import http.client
+import json
+import pathlib
+import signal
+import ssl
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import airways
+from airways import flight, instance
+from cluster import KINDS, ApiError, condition, eventually, is_ready, never
+from host import Host, free_port, to_its_end
+
+AIRWAY = ("yoke.cd/v1alpha1", "Airway")
+CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
+GROUP = "admission.hangar.dev"
+KINDS[CONFIGURATION] = ("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", False)
+
+
+def webhook_flags(port, namespace, *more):
+    return (f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", f"--namespace={namespace}",
+            "--webhook-drain=0s", "--features=airways", *more)
+
+
+def configurations(cluster, namespace):
+    return {one["metadata"]["name"]: one for one in cluster.list(*CONFIGURATION, selector=f"hangar.dev/kept-by={namespace}")}
+
+
+def wait_registered(cluster, namespace, name="hangar-airways"):
+    return eventually(lambda: configurations(cluster, namespace).get(name), f"the configuration {name} is there", 60)
+
+
+def remove_configurations(cluster, namespace):
+    for name in configurations(cluster, namespace):
+        cluster.delete(*CONFIGURATION, name)
+
+
+@pytest.fixture(scope="module")
+def webhook_host(cluster, tmp_path_factory):
+    """The only host with webhooks, and the only one with Airways, while these tests run."""
+    namespace = "webhooks"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    port = free_port()
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("webhooks"), *webhook_flags(port, namespace))
+    host.webhook_port, host.namespace = port, namespace
+    wait_registered(cluster, namespace)
+    yield from to_its_end(host)
+    remove_configurations(cluster, namespace)
+
+
+@pytest.fixture
+def kind(cluster, webhook_host, airway, unique):
+    """Makes an Airway with the flight `behave`, and waits until its webhook is registered."""
+    def make(scope="Namespaced", suffix="", wasm="behave", schema=None, **spec):
+        name = f"A{unique}{suffix}"
+        manifest = airway(airways.airway(f"{name.lower()}s", name, flight(wasm), group=GROUP, scope=scope, schema=schema, **spec))
+        wait_registered(cluster, webhook_host.namespace, manifest["metadata"]["name"])
+        return name
+    return make
+
+
+def create(cluster, kind, name, behaviour, namespace, **spec):
+    return cluster.create(instance(kind, name, {"behaviour": behaviour, **spec}, namespace, group=GROUP))
+
+
+def refused(cluster, kind, name, behaviour, namespace, **spec):
+    """The words of the refusal. Waits until the webhook is in force: what is accepted before is deleted."""
+    def attempt():
+        try:
+            create(cluster, kind, name, behaviour, namespace, **spec)
+        except ApiError as error:
+            if "denied the request" in str(error):
+                return str(error)
+            raise
+        cluster.delete(f"{GROUP}/v1", kind, name, namespace)
+        eventually(lambda: cluster.get(f"{GROUP}/v1", kind, name, namespace) is None, "the instance is gone", 60)
+        return None
+    return eventually(attempt, f"{name} is refused", 30)
+
+
+def ask(host, path, body, method="POST", authorities=None):
+    """Asks the server as the API server does."""
+    context = ssl.create_default_context(cadata=authorities) if authorities else ssl._create_unverified_context()
+    connection = http.client.HTTPSConnection("127.0.0.1", host.webhook_port, context=context, timeout=30)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def authorities_of(cluster, namespace):
+    secret = cluster.get("v1", "Secret", "hangar-webhook", namespace)
+    return base64.b64decode(secret["data"]["ca.crt"]).decode()
+
+
+# The server --------------------------------------------------------------------------------------
+
+
+def test_a_host_makes_its_own_certificate_and_tells_the_api_server_whom_to_trust(cluster, webhook_host):
+    authorities = authorities_of(cluster, webhook_host.namespace)
+    (webhook,) = wait_registered(cluster, webhook_host.namespace)["webhooks"]
+
+    assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == authorities
+    assert ask(webhook_host, "/ready", None, "GET", authorities) == (200, "ok\n")
+    assert ask(webhook_host, "/live", None, "GET", authorities)[0] == 200
+    with pytest.raises(ssl.SSLError):
+        ask(webhook_host, "/live", None, "GET", cluster.get("v1", "ConfigMap", "kube-root-ca.crt")["data"]["ca.crt"])
+
+
+def review(**request):
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "x"}}, **request}})
+
+
+@pytest.mark.parametrize("path, body, method, status, words", [
+    ("/nowhere", "{}", "POST", 404, "no webhook"),
+    ("/validations/", review(), "POST", 404, "no webhook"),
+    ("/validations/airways.yoke.cd", None, "GET", 405, "POST"),
+    ("/validations/airways.yoke.cd", "{", "POST", 400, ""),
+    ("/validations/airways.yoke.cd", "[]", "POST", 400, "must be an object"),
+    ("/validations/airways.yoke.cd", review().replace("k8s.io/v1", "k8s.io/v1beta1"), "POST", 400, "v1beta1"),
+    ("/validations/airways.yoke.cd", review(object=None), "POST", 400, "request.object"),
+    ("/validations/airways.yoke.cd", review(uid=""), "POST", 400, "request.uid"),
+    ("/validations/airways.yoke.cd", "x" * (7 << 20), "POST", 413, "too large"),
+], ids=lambda value: value[:40] if isinstance(value, str) else "")
+def test_a_request_that_is_no_review_is_refused_with_words(webhook_host, path, body, method, status, words):
+    try:
+        answer = ask(webhook_host, path, body, method)
+    except OSError:
+        assert status == 413  # The body was not read to its end.
+        return
+
+    assert answer[0] == status and words in answer[1]
+
+
+def test_a_review_of_three_megabytes_is_answered(webhook_host):
+    status, text = ask(webhook_host, "/validations/airways.yoke.cd", review(object={"metadata": {"name": "x"}, "spec": {"text": "x" * (3 << 20)}}))
+
+    response = json.loads(text)["response"]
+    assert status == 200 and response["uid"] == "u" and not response["allowed"]
+
+
+def test_slow_clients_hold_up_nobody(webhook_host):
+    context = ssl._create_unverified_context()
+    slow = [http.client.HTTPSConnection("127.0.0.1", webhook_host.webhook_port, context=context, timeout=30) for _ in range(100)]
+    for one in slow:
+        one.connect()
+        one.sock.sendall(b"POST /validations/airways.yoke.cd HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{")
+
+    assert ask(webhook_host, "/ready", None, "GET")[0] == 200
+    for one in slow:
+        one.close()
+
+
+def test_a_deleted_certificate_is_made_anew_and_used(cluster, webhook_host, kind, namespace):
+    before = authorities_of(cluster, webhook_host.namespace)
+    name = kind()
+
+    cluster.delete("v1", "Secret", "hangar-webhook", webhook_host.namespace)
+
+    eventually(lambda: cluster.get("v1", "Secret", "hangar-webhook", webhook_host.namespace), "the Secret is there again", 60)
+    after = authorities_of(cluster, webhook_host.namespace)
+    assert after != before
+
+    def bundle():
+        return base64.b64decode(configurations(cluster, webhook_host.namespace)["hangar-airways"]["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+    eventually(lambda: bundle() == after, "the configuration has the new authority")
+    assert "panic" in refused(cluster, name, "one", "panic", namespace)
+
+
+def test_an_edited_configuration_is_put_back(cluster, webhook_host):
+    cluster.patch(*CONFIGURATION, "hangar-airways", {"webhooks": []}, None)
+    eventually(lambda: configurations(cluster, webhook_host.namespace)["hangar-airways"].get("webhooks"), "the webhook is there again")
+
+    cluster.delete(*CONFIGURATION, "hangar-airways")
+    wait_registered(cluster, webhook_host.namespace)
+
+
+def test_configurations_cover_only_the_kinds_of_airways(cluster, webhook_host, kind):
+    kind()
+
+    for configuration in configurations(cluster, webhook_host.namespace).values():
+        for webhook in configuration["webhooks"]:
+            for rule in webhook["rules"]:
+                assert "*" not in rule["apiGroups"] + rule["resources"], configuration["metadata"]["name"]
+            assert webhook["sideEffects"] == "None"
+
+
+# Airways -----------------------------------------------------------------------------------------
+
+
+def refused_airway(cluster, manifest):
+    with pytest.raises(ApiError) as refusal:
+        cluster.create(manifest)
+    assert 'admission webhook "airways.yoke.cd" denied the request' in str(refusal.value)
+    return str(refusal.value)
+
+
+def test_an_airway_whose_module_cannot_be_had_is_refused(cluster, webhook_host, unique):
+    missing = airways.airway(f"{unique}s", "Missing", "/nowhere/flight.wasm", group=GROUP)
+    wrong = airways.airway(f"{unique}s", "Wrong", flight("basic"), group=GROUP)
+    wrong["spec"]["wasmUrls"]["flightChecksum"] = "0" * 64
+
+    assert "flight.wasm" in refused_airway(cluster, missing)
+    assert "0" * 64 in refused_airway(cluster, wrong)
+
+
+def test_an_airway_without_a_storage_version_is_refused(cluster, webhook_host, unique):
+    manifest = airways.airway(f"{unique}s", "Stored", flight("basic"), group=GROUP)
+    manifest["spec"]["template"]["versions"][0]["storage"] = False
+
+    assert "storage" in refused_airway(cluster, manifest)
+
+
+def test_an_airway_whose_crd_the_api_server_would_refuse_is_refused_with_its_words(cluster, webhook_host, unique):
+    manifest = airways.airway(f"{unique}s", "Lower", flight("basic"), group=GROUP)
+    manifest["spec"]["template"]["names"]["shortNames"] = ["Not A Name"]
+
+    text = refused_airway(cluster, manifest)
+
+    assert "invalid crd template" in text and "Not A Name" in text
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", manifest["metadata"]["name"], None) is None
+
+
+def test_an_airway_whose_module_is_gone_can_be_changed_and_deleted(cluster, webhook_host, airway, unique, tmp_path):
+    copy = tmp_path / "flight.wasm"
+    copy.write_bytes(pathlib.Path(flight("basic")).read_bytes())
+    name = airway(airways.airway(f"{unique}s", unique.capitalize(), str(copy), group=GROUP))["metadata"]["name"]
+
+    copy.unlink()
+    cluster.patch(*AIRWAY, name, {"spec": {"fixDriftInterval": "1h"}}, None)
+    cluster.patch(*AIRWAY, name, {"metadata": {"finalizers": ["example.com/held", "yoke.cd/strip.airway"]}}, None)
+    cluster.delete(*AIRWAY, name)
+    cluster.patch(*AIRWAY, name, {"metadata": {"finalizers": ["yoke.cd/strip.airway"]}}, None)
+
+    eventually(lambda: cluster.get(*AIRWAY, name) is None, "the Airway is gone", 60)
+    eventually(lambda: name not in configurations(cluster, webhook_host.namespace), "its configuration is gone")
+
+
+# Instances ---------------------------------------------------------------------------------------
+
+
+def test_an_instance_is_refused_with_what_its_flight_says(cluster, webhook_host, kind, namespace):
+    name = kind()
+
+    text = refused(cluster, name, "one", "basic", namespace, stderr="replicas must be odd", exitCode=1)
+
+    assert f'admission webhook "{name.lower()}s.{GROUP}" denied the request' in text
+    assert "failed to evaluate flight: failed to instantiate module: replicas must be odd" in text
+
+
+def test_an_instance_is_refused_with_what_the_api_server_says_of_its_resources(cluster, webhook_host, kind, namespace):
+    name = kind()
+    bad = json.dumps([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "bad"}, "spec": {
+        "replicas": -5, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad", "labels": {"a": "not a label"}}}])
+
+    text = refused(cluster, name, "one", "raw", namespace, stdout=bad)
+
+    assert "deployment/bad" in text and "spec.replicas" in text and "configmap/bad" in text and "not a label" in text
+    assert cluster.get("v1", "ConfigMap", "bad", namespace) is None
+
+
+def test_an_instance_that_takes_what_is_not_its_own_is_refused(cluster, webhook_host, kind, namespace):
+    name = kind()
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken", "namespace": namespace, "annotations": {
+        "instance.atc.yoke.cd/release": "other", "instance.atc.yoke.cd/namespace": namespace}}})
+
+    assert 'already owned by' in refused(cluster, name, "taken", "basic", namespace)
+    assert "Multiple namespaces detected" in refused(cluster, name, "two", "crossns", namespace, namespaces=["default", "kube-system"])
+
+
+def test_a_good_instance_is_accepted_and_made(cluster, webhook_host, kind, namespace):
+    name = kind()
+    refused(cluster, name, "probe", "panic", namespace)
+
+    create(cluster, name, "one", "basic", namespace, data={"a": "b"})
+
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", name, "one", namespace)), "the instance is ready")
+    assert cluster.get("v1", "ConfigMap", "one", namespace)["data"] == {"a": "b"}
+    with pytest.raises(ApiError, match="panic"):
+        cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"behaviour": "panic"}}, namespace)
+    assert is_ready(cluster.get(f"{GROUP}/v1", name, "one", namespace))
+
+
+def test_what_is_made_in_stages_is_rehearsed_as_far_as_it_can_be(cluster, webhook_host, kind, namespace, unique):
+    name = kind(scope="Cluster")
+    made = json.dumps([[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"made-{unique}"}},
+                        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inside", "namespace": f"made-{unique}"}}]])
+    refused(cluster, name, "probe", "panic", None)
+
+    create(cluster, name, "one", "raw", None, stdout=made)
+
+    eventually(lambda: cluster.get("v1", "ConfigMap", "inside", f"made-{unique}"), "the ConfigMap is made")
+
+
+def test_a_flight_that_takes_too_long_is_a_refusal_with_words(cluster, webhook_host, kind, namespace):
+    short = kind(suffix="s", timeout="30ms")
+    endless = kind(suffix="e", timeout="-1s")
+
+    assert "execution timeout (30ms) exceeded" in refused(cluster, short, "one", "endless", namespace)
+    assert "execution timeout (7s) exceeded" in refused(cluster, endless, "one", "endless", namespace)
+
+
+def test_a_review_remembers_nothing_of_an_instance(cluster, webhook_host, kind, namespace):
+    name = kind(mode="dynamic", clusterAccess=True, resourceAccessMatchers=["*"])
+    refused(cluster, name, "probe", "panic", namespace)
+    create(cluster, name, "one", "basic", namespace, data={"a": "b"})
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", name, "one", namespace)), "the instance is ready")
+    resource = {"apiVersion": "v1", "kind": "Secret", "name": "watched", "namespace": namespace}
+
+    with pytest.raises(ApiError, match="denied"):
+        cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"behaviour": "lookup", "lookup": resource, "exitCode": 1}}, namespace)
+
+    before = webhook_host.metrics()["hangar_evaluations_total"]
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "watched", "namespace": namespace}})
+    never(lambda: webhook_host.metrics()["hangar_evaluations_total"] != before, "the instance is evaluated again")
+
+
+def test_skip_admission_webhook_accepts_and_says_so(cluster, webhook_host, kind, namespace):
+    name = kind(skipAdmissionWebhook=True)
+    manifest = instance(name, "one", {"behaviour": "basic", "exitCode": 1}, namespace, group=GROUP)
+    path = pathlib.Path(webhook_host.directory) / "one.json"
+    path.write_text(json.dumps(manifest))
+
+    def warned():
+        done = subprocess.run([cluster.env["HANGAR_CP_KUBECTL"], "--kubeconfig", cluster.kubeconfig, "apply", "--dry-run=server", "-f", str(path)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return done.returncode == 0 and "has skipAdmissionWebhook" in done.stderr
+    eventually(warned, "kubectl shows the warning")
+
+
+def test_an_instance_goes_with_its_namespace(cluster, webhook_host, kind, unique):
+    name = kind()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"gone-{unique}"}})
+    refused(cluster, name, "probe", "panic", f"gone-{unique}")
+    create(cluster, name, "one", "basic", f"gone-{unique}")
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", name, "one", f"gone-{unique}")), "the instance is ready")
+
+    cluster.delete("v1", "Namespace", f"gone-{unique}")
+
+    eventually(lambda: cluster.get("v1", "Namespace", f"gone-{unique}", None) is None, "the namespace is gone", 90)
+
+
+def test_many_admissions_and_reconciles_at_once_all_end(cluster, webhook_host, kind, namespace):
+    name = kind()
+    refused(cluster, name, "probe", "panic", namespace)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda index: create(cluster, name, f"i{index}", "basic", namespace), range(60)))
+
+    eventually(lambda: sum(is_ready(one) for one in cluster.list(f"{GROUP}/v1", name, namespace)) == 60, "all are ready", 60)
+
+
+# Replicas ----------------------------------------------------------------------------------------
+
+
+def test_a_host_that_does_not_lead_answers_too(cluster, webhook_host, kind, namespace, tmp_path):
+    name = kind()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "standby"}})
+    cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "hangar", "namespace": "standby"}, "spec": {
+        "holderIdentity": "somebody", "leaseDurationSeconds": 3600, "leaseTransitions": 0, "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())}})
+    port = free_port()
+    other = Host(cluster.kubeconfig, tmp_path / "standby", *webhook_flags(port, "standby", "--leader-elect"), wait=False)
+    try:
+        other.wait_ready()
+        other.webhook_port = port
+        body = review(kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one", object={
+            **instance(name, "one", {"behaviour": "basic", "stderr": "from the standby", "exitCode": 1}, namespace, group=GROUP, uid="u")})
+
+        status, text = ask(other, f"/validations/{name.lower()}s.{GROUP}?timeout=10s", body)
+
+        assert status == 200 and "from the standby" in json.loads(text)["response"]["status"]["message"]
+        assert not configurations(cluster, "standby"), "it does not lead, and registers nothing"
+    finally:
+        other.stop()
+        cluster.delete("v1", "Namespace", "standby")
+
+
+def test_configurations_of_airways_that_went_meanwhile_go_at_the_start(cluster, webhook_host, kind):
+    name = f"{kind().lower()}s.{GROUP}"
+    orphan = {"apiVersion": CONFIGURATION[0], "kind": CONFIGURATION[1], "webhooks": configurations(cluster, webhook_host.namespace)[name]["webhooks"]}
+    orphan["metadata"] = {"name": f"orphan.{GROUP}", "labels": {"hangar.dev/kept-by": webhook_host.namespace}}
+    webhook_host.process.send_signal(signal.SIGKILL)
+    webhook_host.process.wait()
+    cluster.create(orphan)
+
+    webhook_host.start()
+
+    eventually(lambda: f"orphan.{GROUP}" not in configurations(cluster, webhook_host.namespace), "the orphan is gone")
+    assert name in configurations(cluster, webhook_host.namespace)
+
+
+# Mode static -------------------------------------------------------------------------------------
+
+
+def as_user(user):
+    """Somebody who may do everything, and is not the host."""
+    return {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
+
+
+def write(cluster, method, path, body=None, user="alice", content_type="application/merge-patch+json"):
+    return cluster.request(method, path, body, content_type, as_user(user))
+
+
+@pytest.fixture
+def children(cluster, webhook_host, kind, namespace):
+    """A ConfigMap and a Deployment of an instance whose Airway is static; their paths."""
+    name = kind(mode="static")
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one"}, "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b"}}
+    create(cluster, name, "one", "raw", namespace, stdout=json.dumps([settings, deployment]))
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", name, "one", namespace)), "the instance is ready", 60)
+    paths = cluster.path("v1", "ConfigMap", namespace, "one"), cluster.path("apps/v1", "Deployment", namespace, "one")
+
+    def is_protected():
+        try:
+            write(cluster, "PATCH", paths[0] + "?dryRun=All", {"data": {"a": "changed"}})
+        except ApiError as error:
+            return "cannot modify" in str(error)
+    eventually(is_protected, "the policy is in force", 60)
+    return name, *paths
+
+
+@pytest.mark.parametrize("patch", [{"data": {"a": "changed"}}, {"data": {"a": None}}, {"data": None}, {"metadata": {"ownerReferences": None}},
+                                   {"metadata": {"managedFields": [{}]}, "data": {"a": "changed"}}], ids=json.dumps)
+def test_static_children_cannot_be_changed(cluster, children, patch):
+    with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
+        write(cluster, "PATCH", children[1], patch)
+
+
+def test_static_children_cannot_be_changed_under_the_releases_own_name(cluster, children, namespace):
+    live = cluster.get("v1", "ConfigMap", "one", namespace)["metadata"]
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "changed"}, "metadata": {
+        member: live[member] for member in ("name", "namespace", "labels", "annotations", "ownerReferences")}}
+
+    with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
+        write(cluster, "PATCH", children[1] + "?fieldManager=yoke&force=true", applied, content_type="application/apply-patch+yaml")
+    with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
+        write(cluster, "PATCH", children[1] + "?fieldManager=me&force=true", applied, content_type="application/apply-patch+yaml")
+
+
+def test_static_children_cannot_be_deleted(cluster, children):
+    for path in children[1:]:
+        with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
+            write(cluster, "DELETE", path)
+
+
+@pytest.mark.parametrize("mode", ["static", "standard"])
+def test_nobody_moves_a_child_to_another_release(cluster, webhook_host, children, kind, namespace, mode):
+    path = children[1]
+    if mode == "standard":
+        cluster.patch(*AIRWAY, f"{children[0].lower()}s.{GROUP}", {"spec": {"mode": "standard"}}, None)
+        eventually(lambda: write(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}}) if can(cluster, path) else None, "the mode is another")
+
+    with pytest.raises(ApiError, match="cannot modify yoke annotations"):
+        write(cluster, "PATCH", path, {"metadata": {"annotations": {"instance.atc.yoke.cd/release": "other"}}})
+
+
+def can(cluster, path):
+    try:
+        return write(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}})
+    except ApiError:
+        return None
+
+
+def test_what_the_release_does_not_say_is_anybodys(cluster, children):
+    _, settings, deployment = children
+
+    write(cluster, "PATCH", settings, {"data": {"more": "x"}, "metadata": {"labels": {"mine": "x"}, "annotations": {"mine": "x"}}})
+    write(cluster, "PATCH", settings, {"data": {"more": None}})
+    write(cluster, "PATCH", deployment + "/status", {"status": {"observedGeneration": 1}})
+
+
+def test_static_children_follow_their_instance_and_go_with_it(cluster, webhook_host, children, namespace):
+    name, settings, _ = children
+    changed = json.dumps([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "c"}}])
+
+    cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"stdout": changed}}, namespace)
+
+    eventually(lambda: cluster.request("GET", settings)["data"] == {"a": "c"}, "the ConfigMap follows")
+    eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace) is None, "the Deployment is pruned", 60)
+    cluster.delete(f"{GROUP}/v1", name, "one", namespace)
+    eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace) is None, "the ConfigMap is gone", 60)
+
+
+def test_static_children_are_collected_with_their_namespace_and_without_a_host(cluster, webhook_host, kind, unique):
+    name = kind(mode="static")
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"gone-{unique}"}})
+    create(cluster, name, "one", "basic", f"gone-{unique}")
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", name, "one", f"gone-{unique}")), "the instance is ready", 60)
+
+    webhook_host.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
+            write(cluster, "DELETE", cluster.path("v1", "ConfigMap", f"gone-{unique}", "one"))
+    finally:
+        webhook_host.process.send_signal(signal.SIGCONT)
+    cluster.delete("v1", "Namespace", f"gone-{unique}")
+    eventually(lambda: cluster.get("v1", "Namespace", f"gone-{unique}", None) is None, "the namespace is gone", 90)
+
+
+def test_unrelated_writes_do_not_wait_for_a_host_that_hangs(cluster, webhook_host, kind, namespace):
+    kind()
+    webhook_host.process.send_signal(signal.SIGSTOP)
+    try:
+        # With a webhook on it each of these would take the webhook's timeout.
+        for index in range(20):
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"unrelated-{index}", "namespace": namespace}})
+            cluster.patch("v1", "ConfigMap", f"unrelated-{index}", {"data": {"a": "b"}}, namespace)
+        audited = [one for configuration in configurations(cluster, webhook_host.namespace).values() for one in configuration["webhooks"]]
+        assert audited and all(rule["resources"] != ["*"] for one in audited for rule in one["rules"])
+    finally:
+        webhook_host.process.send_signal(signal.SIGCONT)
