@@ -1,5 +1,6 @@
 #include "admission/review.h"
 
+#include "base/invalid.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -31,10 +32,6 @@ constexpr std::array kOperations = {
     std::pair{Operation::Delete, std::string_view("DELETE")},
     std::pair{Operation::Connect, std::string_view("CONNECT")},
 };
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(ErrorKind::InvalidInput, std::move(message));
-}
 
 int code_for(ErrorKind kind) {
   switch (kind) {
