@@ -25,7 +25,7 @@ namespace {
 using reconcile::Outcome;
 
 // Without the right to write them: it may be given at any time.
-constexpr std::chrono::seconds kDeniedRecheck{30};
+constexpr std::chrono::seconds kDeniedRecheck{5};
 
 }  // namespace
 
@@ -122,7 +122,10 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
     const Error error =
         std::move(answer).error().in(fmt::format("apply {} {}", kind_.kind, key.name));
     if (error.kind() != ErrorKind::Cancelled) found->second.problem = error;
-    if (error.kind() == ErrorKind::Denied) co_return Outcome{.requeue_after = kDeniedRecheck};
+    // A binding is not valid before its policy is known.
+    const bool may_pass =
+        error.kind() == ErrorKind::Denied || error.kind() == ErrorKind::InvalidInput;
+    if (may_pass) co_return Outcome{.requeue_after = kDeniedRecheck};
     co_return std::unexpected(error);
   }
   found->second.problem.reset();
