@@ -33,6 +33,9 @@ KINDS = {
     ("coordination.k8s.io/v1", "Lease"): ("/apis/coordination.k8s.io/v1", "leases", True),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
         "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    **{("admissionregistration.k8s.io/v1", kind): ("/apis/admissionregistration.k8s.io/v1", plural, False) for kind, plural in (
+        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"), ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"))},
     ("yoke.cd/v1alpha1", "Airway"): ("/apis/yoke.cd/v1alpha1", "airways", False),
     ("hangar.dev/v1alpha1", "Operator"): ("/apis/hangar.dev/v1alpha1", "operators", True),
 }

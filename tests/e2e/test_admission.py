@@ -13,13 +13,12 @@ import pytest
 
 import airways
 from airways import flight, instance
-from cluster import KINDS, ApiError, condition, eventually, is_ready, never
+from cluster import ApiError, condition, eventually, is_ready, never
 from host import Host, free_port, to_its_end
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 GROUP = "admission.hangar.dev"
-KINDS[CONFIGURATION] = ("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", False)
 
 
 def webhook_flags(port, namespace, *more):

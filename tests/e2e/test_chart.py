@@ -17,10 +17,6 @@ from conftest import COMPILED
 from host import Host, free_port
 from module_server import Modules
 
-for _kind, _plural in (("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-                      ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-                      ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")):
-    KINDS[("admissionregistration.k8s.io/v1", _kind)] = ("/apis/admissionregistration.k8s.io/v1", _plural, False)
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("hangar.dev/v1alpha1", "TenantUsage")] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
