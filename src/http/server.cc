@@ -129,6 +129,9 @@ Response refuse(int status, std::string why) {
 Response refuse(const error_code& error) {
   if (error == bhttp::error::body_limit) return refuse(413, "the body is too large");
   if (error == bhttp::error::header_limit) return refuse(431, "the headers are too large");
+  if (error == asio::error::no_buffer_space) {
+    return refuse(503, "too much is being sent at once: try again");
+  }
   if (error.category() == bhttp::make_error_code(bhttp::error::bad_method).category() &&
       error != bhttp::error::end_of_stream && error != bhttp::error::partial_message) {
     return refuse(400, error.message());
@@ -172,6 +175,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     ~Connection() {
+      hold(0);
       server.connections_.erase(this);
       server.changed_.notify_all();
     }
@@ -180,8 +184,14 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       phase = next;
       since = io::Loop::now();
     }
+    // How much of a body it has.
+    void hold(std::uint64_t bytes) {
+      server.bodies_bytes_ += bytes - body_bytes;
+      body_bytes = bytes;
+    }
     void end() {
       phase = Phase::Leaving;
+      hold(0);  // Its task ends soon.
       error_code ignored;
       stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
     }
@@ -190,6 +200,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     PlainStream& stream;
     Phase phase = Phase::Idle;
     Instant since;  // When it entered its phase.
+    std::uint64_t body_bytes = 0;
   };
 
   static io::Task<> accept_all(std::shared_ptr<Impl> self);
@@ -198,10 +209,15 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   template <class Stream>
   static io::Task<> serve_requests(std::shared_ptr<Impl> self, Stream& stream,
                                    Connection& connection);
+  template <class Stream, class Parser>
+  io::Task<error_code> read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
+                            Connection& connection);
   template <class Stream>
   io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
   // Ends the connection that waits longest for its client. False: all of them wait for us.
   [[nodiscard]] bool make_room();
+  // Ends those whose bodies come slowest until all bodies fit. False: `reader` is among them.
+  [[nodiscard]] bool make_room_for_bodies(const Connection& reader);
 
   io::Loop& loop_;
   const ServerOptions options_;
@@ -212,7 +228,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::uint16_t port_ = 0;
   bool stopping_ = false;
   std::set<Connection*> connections_;
-  io::Event changed_;  // Of connections_.
+  std::uint64_t bodies_bytes_ = 0;  // Of them together.
+  io::Event changed_;               // Of connections_.
 };
 
 Result<> Server::Impl::start() {
@@ -282,6 +299,19 @@ bool Server::Impl::make_room() {
   return false;
 }
 
+bool Server::Impl::make_room_for_bodies(const Connection& reader) {
+  while (bodies_bytes_ > options_.bodies_bytes_max) {
+    Connection* oldest = nullptr;
+    for (Connection* connection : connections_) {
+      if (connection->phase != Phase::Reading || connection->body_bytes == 0) continue;
+      if (oldest == nullptr || connection->since < oldest->since) oldest = connection;
+    }
+    if (oldest == nullptr || oldest == &reader) return false;
+    oldest->end();
+  }
+  return true;
+}
+
 io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
   while (!self->stopping_) {
     tcp::socket socket(self->loop_.asio().context);
@@ -338,6 +368,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
   while (!self->stopping_) {
     // The first byte of a request ends idleness; from there on one deadline holds for all of it.
     connection.enter(Phase::Idle);
+    connection.hold(0);
     if (buffer.size() == 0) {
       plain.expires_after(self->options_.idle_max);
       std::size_t count = 0;
@@ -358,9 +389,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     parser.header_limit(static_cast<std::uint32_t>(limits::kServerHeaderBytesMax));
     parser.body_limit(self->options_.body_bytes_max);
     plain.expires_after(self->options_.read_max);
-    const error_code error = co_await run(self->loop_, [&](auto done) {
-      bhttp::async_read(stream, buffer, parser, std::move(done));
-    });
+    const error_code error = co_await self->read(stream, buffer, parser, connection);
     if (error) {
       const Response refusal = refuse(error);
       if (refusal.status == 0) co_return;
@@ -382,6 +411,23 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     message.keep_alive(keep_alive && !self->stopping_);
     if (co_await self->write(stream, message) || !message.keep_alive()) co_return;
   }
+}
+
+// One request, piece by piece, so that its body is counted as it comes: what a header announces
+// costs whoever announces it nothing.
+template <class Stream, class Parser>
+io::Task<error_code> Server::Impl::read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
+                                        Connection& connection) {
+  parser.eager(true);
+  while (!parser.is_done()) {
+    const error_code error = co_await run(
+        loop_, [&](auto done) { bhttp::async_read_some(stream, buffer, parser, std::move(done)); });
+    if (error) co_return error;
+    if (connection.phase == Phase::Leaving) co_return asio::error::operation_aborted;
+    connection.hold(parser.get().body().size());
+    if (!make_room_for_bodies(connection)) co_return asio::error::no_buffer_space;
+  }
+  co_return error_code();
 }
 
 template <class Stream>

@@ -41,6 +41,9 @@ struct ServerOptions {
   std::optional<Tls> tls = {};
 
   std::uint64_t body_bytes_max = limits::kObjectBytesMax;
+  // Of all bodies that have come, in part or whole, and have no response yet. Beyond it, whoever
+  // has sent for longest is closed, and 503 says so where that is the one that sends now.
+  std::uint64_t bodies_bytes_max = 64 * limits::kMiB;
   // A further one takes the place of the one that has waited longest for its client; where all wait
   // for the handler, it is closed at once.
   std::size_t connections_max = limits::kServerConnectionsMax;

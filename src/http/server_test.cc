@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -234,6 +235,63 @@ TEST_F(ServerTest, ServesTheNextClientHoweverManyConnectionsAreHeld) {
     EXPECT_THAT(talk("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 200 OK"));
     loop_.run_until([&] { return server_->connection_count() <= 3; });
   }
+}
+
+TEST_F(ServerTest, HoldsNoMoreOfAllBodiesThanItMay) {
+  serve(echo, {.body_bytes_max = 1000, .bodies_bytes_max = 1500});
+  std::string slow;
+  std::string quick;
+  with_thread([&, port = server_->port()] {
+    const std::string part(900, 'x');
+    const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ";
+    const Peer holds(port);
+    holds.send(head + "1000\r\n\r\n" + part);
+    const Peer also(port);
+    also.send(head + "900\r\n\r\n" + part);
+    quick = also.read_all();
+    slow = holds.read_all();
+  });
+  EXPECT_THAT(quick, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(slow, IsEmpty()) << "whoever has sent for longest makes room";
+  EXPECT_THAT(
+      talk("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" +
+           std::string(900, 'x')),
+      StartsWith("HTTP/1.1 200"))
+      << "what was held is given back";
+}
+
+TEST_F(ServerTest, RefusesABodyForWhichThereIsNoRoomWhileOthersAreHandled) {
+  io::Event changed(loop_);
+  bool is_over = false;
+  std::atomic<int> handled = 0;
+  serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        ++handled;
+        while (!is_over)
+          std::ignore = co_await changed.wait({});
+        co_return Response{.status = 200};
+      },
+      {.body_bytes_max = 1000, .bodies_bytes_max = 1500});
+  std::string refused;
+  with_thread([&, port = server_->port()] {
+    const std::string request =
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n" +
+        std::string(1000, 'x');
+    const Peer first(port);
+    first.send(request);
+    loop_.post([] {});
+    while (handled == 0)
+      std::this_thread::yield();
+    const Peer second(port);
+    second.send(request);
+    refused = second.read_all();
+    loop_.post([&] {
+      is_over = true;
+      changed.notify_all();
+    });
+    EXPECT_THAT(first.read_all(), StartsWith("HTTP/1.1 200"));
+  });
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
 }
 
 TEST_F(ServerTest, TakesNoConnectionFromARequestThatIsHandled) {
