@@ -301,6 +301,8 @@ def test_signals_come_in_order_and_once(cluster, host, namespace, flow, status):
     for _ in range(2):
         signal(cluster, namespace, "told", "003", {"type": "S3"})
         signal(cluster, namespace, "told", "zzz", "AGAIN")
+    # The command's signals have names that come before "zzz", and those that arrive together are sorted by name.
+    eventually(lambda: "AGAIN" in seen(status("told")), "the signal zzz has arrived")
     for text in ("BY_HAND", '{"type": "WITH_DATA", "resourceName": "x"}'):
         done = hangar(cluster, host, "workflow", "signal", "told", text, "-n", namespace)
         assert done.returncode == 0, done.stderr
