@@ -13,13 +13,25 @@
 #include <new>
 #include <string>
 
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#include <sanitizer/allocator_interface.h>
+#endif
+
 namespace {
 
 // Bytes that this thread took from the heap.
 thread_local std::size_t taken_bytes = 0;
 
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+// Their operators cannot be replaced, but they tell.
+const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void* /*memory*/, std::size_t size) { taken_bytes += size; },
+    [](const volatile void* /*memory*/) {});
+#endif
+
 }  // namespace
 
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 // All other forms of new come here; the library's delete gives back what malloc gave.
 void* operator new(std::size_t size) {
   taken_bytes += size;
@@ -32,6 +44,7 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t /*size*/) noexcept {
   std::free(memory);
 }
+#endif
 
 namespace hangar::gateway {
 namespace {
