@@ -13,6 +13,8 @@
 #include "kube/object.h"
 #include "reconcile/election_machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -109,16 +111,25 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     // A request that hangs must not cost the chance of the next one. A stop does not interrupt it:
     // whether the Lease is ours would be unknown then.
     std::stop_source too_long;
-    const io::Loop::Timer limit = loop.after(options.election.renew_deadline / 3,
-                                             [too_long]() mutable { too_long.request_stop(); });
+    const Duration answer_max = options.election.renew_deadline / 3;
+    const io::Loop::Timer limit =
+        loop.after(answer_max, [too_long]() mutable { too_long.request_stop(); });
+    const auto or_too_long = [&too_long, answer_max](Result<LeaseRecord> result) {
+      if (result || !too_long.stop_requested()) return result;
+      const std::chrono::duration<double> max = answer_max;
+      return Result<LeaseRecord>(
+          fail(ErrorKind::Unavailable,
+               fmt::format("the API server did not answer within {:.1f} s", max.count())));
+    };
     if (const auto* write = std::get_if<ElectionMachine::Write>(&next)) {
       const WallTime begun_at = io::Loop::wall_now();
-      Result<LeaseRecord> written = co_await this->write(write->record, too_long.get_token());
+      Result<LeaseRecord> written =
+          or_too_long(co_await this->write(write->record, too_long.get_token()));
       note(written);
       if (written) wall_until = begun_at + options.election.renew_deadline;
       co_return machine.on_written(std::move(written), io::Loop::now());
     }
-    Result<LeaseRecord> read = co_await this->read(too_long.get_token());
+    Result<LeaseRecord> read = or_too_long(co_await this->read(too_long.get_token()));
     note(read);
     co_return machine.on_read(std::move(read), io::Loop::now(), io::Loop::wall_now());
   }

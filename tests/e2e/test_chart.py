@@ -591,6 +591,16 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
         (name, "impersonate:serviceaccount") for name in ("team", "flows")}
 
 
+def test_requests_for_the_lease_have_the_seats_of_leaders(installed, account_host):
+    counted = 'apiserver_flowcontrol_dispatched_requests_total{flow_schema="hangar-leader-election",priority_level="leader-election"}'
+
+    def dispatched():
+        lines = installed.request("GET", "/metrics").splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(counted))
+    before = dispatched()
+    eventually(lambda: dispatched() > before, "the Lease is renewed by requests of its own flow", 60)
+
+
 def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):
     env = {"KUBECONFIG": installed.kubeconfig}
     helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env=env)
