@@ -6,6 +6,8 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/authorizer.h"
 #include "gateway/caller.h"
 #include "gateway/documents.h"
@@ -78,6 +80,11 @@ struct Work {
 // Handed on: a copy in the frame of every task on the way would be most of what a request takes.
 using WorkPtr = std::unique_ptr<Work>;
 
+// Takes as long as the server or the guest likes.
+bool is_stream(const RequestTarget& target) {
+  return target.verb == Verb::Watch || target.subresource == "log" || target.subresource == "proxy";
+}
+
 Forward forward_of(Work& work) {
   const std::string& method = work.request.method;
   Forward forward{.request = {.method = method,
@@ -93,7 +100,7 @@ Forward forward_of(Work& work) {
   if (work.target.verb == Verb::Watch) {
     forward.body = Forward::Body::Lines;
     forward.request.accept = work.accepts.json_only;
-  } else if (work.target.subresource == "log" || work.target.subresource == "proxy") {
+  } else if (is_stream(work.target)) {
     forward.body = Forward::Body::Pieces;
   }
   return forward;
@@ -208,6 +215,9 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   explicit State(Parts parts_in)
       : parts(std::move(parts_in)),
         tools(std::make_shared<Watching::Tools>(parts.client)),
+        upstream(parts.loop, {.slots = kUpstreamRequestsMax,
+                              .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
+                              .waiting_per_tenant_max = limits::kGuestRequestsWaitingMax}),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
@@ -221,6 +231,8 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   static io::Task<void> watch(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> read(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> forward(std::shared_ptr<State> self, WorkPtr work);
+  static io::Task<void> forward_stream(std::shared_ptr<State> self, WorkPtr work);
+  [[nodiscard]] io::Task<void> pass_on_as_guest(Work& work) const;
   // What a watch sees; an error when it must be a watch of its own.
   static io::Task<Result<Feed::Window>> open_feed(std::shared_ptr<State> self,
                                                   AuthorizedScope authorized, std::string tenant,
@@ -233,6 +245,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   const Parts parts;
   const std::shared_ptr<Watching::Tools> tools;
   OwnWatches own_watches;
+  budget::FairSlots upstream;
   Counter& refused_watches;
   Authorizer authorizer;
   Feeds feeds;
@@ -270,13 +283,19 @@ Gateway::~Gateway() {
 
 void Gateway::limit_tenants(BoundsOf bounds) {
   state_->bounds_of = bounds;
+  state_->upstream.limit_tenants([bounds](const budget::Tenant& tenant) {
+    return bounds(tenant.namespace_name()).upstream_requests;
+  });
   state_->feeds.limit_tenants(std::move(bounds));
 }
 
 Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
   // As tenant_of() counts them.
+  const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
   return {.feeds = state_->feeds.count(namespace_name),
-          .own_watches = state_->own_watches.count(namespace_name)};
+          .own_watches = state_->own_watches.count(namespace_name),
+          .upstream_requests = state_->upstream.held_count(tenant),
+          .upstream_requests_waiting = state_->upstream.waiting_count(tenant)};
 }
 
 std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request request,
@@ -330,14 +349,28 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
 }
 
 io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
-  const bool is_own_watch = work->target.verb == Verb::Watch && !work->identity.user.empty();
+  if (is_stream(work->target)) co_return co_await forward_stream(std::move(self), std::move(work));
+  const auto slot = co_await self->upstream.acquire(
+      {.tenant = budget::Tenant::of_namespace(tenant_of(work->identity)),
+       .name = work->identity.user},
+      {}, work->reply->stop_token());
+  if (!slot) {
+    // Cancelled, too, when nobody hears it.
+    co_return work->reply->refuse(
+        {429, "TooManyRequests",
+         fmt::format(
+             "{} requests of the namespace wait for the API server already; ask again later",
+             limits::kGuestRequestsWaitingMax)});
+  }
+  co_await self->pass_on_as_guest(*work);
+}
+
+io::Task<void> Gateway::State::forward_stream(std::shared_ptr<State> self, WorkPtr work) {
   const std::string tenant = tenant_of(work->identity);
-  const TenantBounds bounds =
-      is_own_watch && self->bounds_of ? self->bounds_of(tenant) : TenantBounds();
+  const TenantBounds bounds = self->bounds_of ? self->bounds_of(tenant) : TenantBounds();
   const std::size_t most = std::min(bounds.own_watches, kOwnWatchesPerTenantMax);
-  const auto place =
-      is_own_watch ? self->own_watches.take(tenant, most) : std::optional<OwnWatches::Place>();
-  if (is_own_watch && !place) {
+  const auto place = self->own_watches.take(tenant, most);
+  if (!place) {
     self->refused_watches.add();
     const std::string& set_by = bounds.own_watches_set_by;
     co_return work->reply->refuse(
@@ -346,11 +379,14 @@ io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work
                      "the most{}; end some of them, or watch without field selectors",
                      most, set_by.empty() ? "" : fmt::format(" ({})", set_by))});
   }
-  kube::Client client = work->identity.user.empty()
-                            ? self->parts.client
-                            : self->parts.client.as(std::move(work->identity));
-  Forward made = forward_of(*work);
-  co_await pass_on(std::move(client), std::move(made), std::move(work->reply));
+  co_await self->pass_on_as_guest(*work);
+}
+
+io::Task<void> Gateway::State::pass_on_as_guest(Work& work) const {
+  kube::Client client =
+      work.identity.user.empty() ? parts.client : parts.client.as(std::move(work.identity));
+  Forward made = forward_of(work);
+  return pass_on(std::move(client), std::move(made), std::move(work.reply));
 }
 
 io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) {

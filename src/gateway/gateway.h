@@ -100,6 +100,8 @@ class Gateway {
   struct Use {
     std::size_t feeds = 0;
     std::size_t own_watches = 0;
+    std::size_t upstream_requests = 0;          // At the API server.
+    std::size_t upstream_requests_waiting = 0;  // For their turn.
   };
   // Of a namespace's service accounts.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;

@@ -35,6 +35,7 @@ gateway::TenantBounds gateway_bounds(const tenants::Rules& rules) {
     bounds.own_watches = watches->value;
     bounds.own_watches_set_by = who(*watches);
   }
+  if (const auto requests = rules.upstream_requests()) bounds.upstream_requests = requests->value;
   return bounds;
 }
 

@@ -42,10 +42,14 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
       use_of(sources.memory.held_bytes(tenant),
              std::min(limits.host_bytes_max, limits.tenant_bytes_max), rules->guest_memory_bytes());
   usage.operators = use_of(usage.operators.used, {}, rules->operators());
-  const gateway::Gateway::Use watches = sources.gateway.use_of(namespace_name);
-  usage.feeds = use_of(watches.feeds, gateway::kFeedsPerTenantMax, rules->feeds());
+  const gateway::Gateway::Use gateway = sources.gateway.use_of(namespace_name);
+  usage.feeds = use_of(gateway.feeds, gateway::kFeedsPerTenantMax, rules->feeds());
   usage.own_watches =
-      use_of(watches.own_watches, gateway::kOwnWatchesPerTenantMax, rules->own_watches());
+      use_of(gateway.own_watches, gateway::kOwnWatchesPerTenantMax, rules->own_watches());
+  usage.upstream_requests =
+      use_of(gateway.upstream_requests, gateway::kUpstreamRequestsPerTenantMax,
+             rules->upstream_requests());
+  usage.upstream_requests_waiting = gateway.upstream_requests_waiting;
   const modules::Fetcher::Use fetches = sources.fetcher.use_of(tenant);
   usage.fetches = use_of(fetches.under_way, modules::kFetchesPerTenantMax, rules->fetches());
   usage.fetches_waiting = fetches.waiting;

@@ -129,6 +129,10 @@ std::optional<Bound> Rules::own_watches() const {
   return least(&Budgets::own_watches);
 }
 
+std::optional<Bound> Rules::upstream_requests() const {
+  return least(&Budgets::upstream_requests);
+}
+
 std::optional<Bound> Rules::fetches() const {
   return least(&Budgets::fetches);
 }

@@ -55,6 +55,7 @@ class Rules {
   [[nodiscard]] std::optional<Bound> operators() const;
   [[nodiscard]] std::optional<Bound> feeds() const;
   [[nodiscard]] std::optional<Bound> own_watches() const;
+  [[nodiscard]] std::optional<Bound> upstream_requests() const;
   [[nodiscard]] std::optional<Bound> fetches() const;
   // The policy that keeps modules' URLs to public addresses; empty: none does.
   [[nodiscard]] std::string public_addresses_because() const;

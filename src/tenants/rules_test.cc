@@ -64,7 +64,7 @@ TEST(TenantPolicy, IsReadWithAllItsFields) {
   const TenantPolicy read = policy("strangers", R"({
     "namespaceSelector": {"matchLabels": {"team": "a"}},
     "budgets": {"guestMemory": "256Mi", "operators": 5, "feeds": 0, "ownWatches": 7,
-                "fetches": 1},
+                "upstreamRequests": 4, "fetches": 1},
     "modules": {"urls": ["oci://registry.example.com/*/*"], "http": false, "insecure": false,
                 "privateAddresses": false},
     "serviceAccounts": ["mirror"]})");
@@ -76,6 +76,7 @@ TEST(TenantPolicy, IsReadWithAllItsFields) {
                                    .operators = 5,
                                    .feeds = 0,
                                    .own_watches = 7,
+                                   .upstream_requests = 4,
                                    .fetches = 1}));
   EXPECT_EQ(read.modules,
             (ModuleRules{.urls = std::vector<std::string>{"oci://registry.example.com/*/*"},
@@ -194,7 +195,7 @@ TEST(Rules, WithoutPoliciesNarrowNothing) {
   EXPECT_TRUE(none.check_module({.reference = "http://example.com/a.wasm", .insecure = true}));
   EXPECT_TRUE(none.check_operator_count(1'000'000));
   EXPECT_FALSE(none.guest_memory_bytes() || none.operators() || none.feeds() ||
-               none.own_watches() || none.fetches());
+               none.own_watches() || none.upstream_requests() || none.fetches());
   EXPECT_EQ(none.requester("n").public_because(), "");
 }
 

@@ -84,7 +84,8 @@ Result<Budgets> parse_budgets(const Fields& fields) {
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));
-  // A slot is what lets a namespace have any module.
+  // With none of these a namespace could do nothing at all.
+  budgets.upstream_requests = HANGAR_TRY(count_at(fields, "upstreamRequests", 1));
   budgets.fetches = HANGAR_TRY(count_at(fields, "fetches", 1));
   return budgets;
 }

@@ -22,6 +22,7 @@ struct Budgets {
   std::optional<std::uint64_t> operators = {};
   std::optional<std::uint64_t> feeds = {};
   std::optional<std::uint64_t> own_watches = {};
+  std::optional<std::uint64_t> upstream_requests = {};
   std::optional<std::uint64_t> fetches = {};
 
   bool operator==(const Budgets&) const = default;

@@ -43,6 +43,8 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
   json::Object operators = object_of(usage.operators);
   operators["awake"] = integer(usage.operators_awake);
   operators["asleep"] = integer(usage.operators_asleep);
+  json::Object upstream_requests = object_of(usage.upstream_requests);
+  upstream_requests["waiting"] = integer(usage.upstream_requests_waiting);
   json::Object fetches = object_of(usage.fetches);
   fetches["waiting"] = integer(usage.fetches_waiting);
   return json::Object{
@@ -55,6 +57,7 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
                               {"workflows", json::Object{{"used", integer(usage.workflows)}}},
                               {"feeds", object_of(usage.feeds)},
                               {"ownWatches", object_of(usage.own_watches)},
+                              {"upstreamRequests", std::move(upstream_requests)},
                               {"fetches", std::move(fetches)}}}};
 }
 

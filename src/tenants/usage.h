@@ -33,6 +33,8 @@ struct Usage {
   std::uint64_t workflows = 0;
   Use feeds = {};
   Use own_watches = {};
+  Use upstream_requests = {};
+  std::uint64_t upstream_requests_waiting = 0;
   Use fetches = {};
   std::uint64_t fetches_waiting = 0;
 };

@@ -269,7 +269,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec
 
 def test_kubectl_explains_every_field(cluster):
     for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
-                  "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
+                  "spec.budgets.upstreamRequests", "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
                   "spec.serviceAccounts"):
         text = cluster.kubectl("explain", f"tenantpolicies.{field}")
         assert "<empty>" not in text, text

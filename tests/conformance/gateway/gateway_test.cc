@@ -418,6 +418,34 @@ TEST_F(GatewayTest, ANamespaceWithBoundsOfItsOwnHasNoMoreWatches) {
   EXPECT_TRUE(wait([&] { return other.status == 200; }));
 }
 
+TEST_F(GatewayTest, RequestsAtTheServerAreBoundedForANamespace) {
+  connect(own_->proxied_kubeconfig());
+  gateway_->limit_tenants([this](const std::string& tenant) {
+    return tenant == other_ ? TenantBounds{.upstream_requests = 2} : TenantBounds();
+  });
+  ASSERT_TRUE(own_->delay_answers(seconds(20)).has_value());
+  std::vector<Guest*> guests;
+  for (std::size_t index = 0; index < kUpstreamRequestsPerTenantMax + 5; ++index)
+    guests.push_back(&begin(guest_of(mine_), config_maps(mine_)));
+  for (std::size_t index = 0; index < 3; ++index)
+    guests.push_back(&begin(guest_of(other_), config_maps(other_)));
+
+  ASSERT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 1; }));
+  EXPECT_EQ(gateway_->use_of(other_).upstream_requests, 2U);
+  const Gateway::Use mine = gateway_->use_of(mine_);
+  EXPECT_EQ(mine.upstream_requests, kUpstreamRequestsPerTenantMax);
+  EXPECT_EQ(mine.upstream_requests_waiting, 5U);
+  // One that is given up while it waits lets the others go on.
+  guests.back()->leave();
+  guests.pop_back();
+  EXPECT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 0; }));
+  ASSERT_TRUE(own_->heal().has_value());
+  EXPECT_TRUE(wait([&] {
+    return std::ranges::all_of(guests, [](const Guest* one) { return one->status == 200; });
+  }));
+  EXPECT_TRUE(wait([&] { return gateway_->use_of(mine_).upstream_requests == 0; }));
+}
+
 TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {
   for (const std::string selector : {"", "&labelSelector=l%3Dx"}) {
     const std::string start = version_now(mine_);
