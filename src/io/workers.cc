@@ -42,12 +42,18 @@ void Workers::work_until_stopped() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
+    std::exception_ptr exception;
     try {
       work();
     } catch (...) {
-      // The loop reports it; if it cannot even be told, the process ends.
-      loop_.post([exception = std::current_exception()] { std::rethrow_exception(exception); });
+      exception = std::current_exception();
     }
+    if (!exception) continue;
+    // The loop reports it; if it cannot even be told, the process ends. Handed over as a whole: a
+    // reference that this thread kept until the end of a catch would be released while it is read.
+    loop_.post([exception = std::move(exception)]() mutable {
+      std::rethrow_exception(std::move(exception));
+    });
   }
 }
 
