@@ -32,6 +32,19 @@ def free_port():
             return listener.getsockname()[1]
 
 
+def wait_until_free(port):
+    """A program that the host was just starting has its sockets until it begins."""
+    deadline = time.monotonic() + 30
+    while True:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                return listener.bind(("127.0.0.1", port))
+            except OSError:
+                assert time.monotonic() < deadline, f"port {port} is somebody else's"
+                time.sleep(0.02)
+
+
 def _link_all(source, target):
     for entry in source.glob("*.cwasm"):
         try:
@@ -104,6 +117,7 @@ class Host:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        wait_until_free(self.port)
 
     def stop(self):
         """Ends it as a Deployment would; returns the exit code."""

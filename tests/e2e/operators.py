@@ -5,7 +5,7 @@ import subprocess
 
 from airways import flight
 from cluster import eventually
-from host import BINARY, free_port
+from host import BINARY, free_port, wait_until_free
 
 OPERATOR = ("hangar.dev/v1alpha1", "Operator")
 TEST_RESOURCES = ("amurant.io/v1", "TestResource")
@@ -108,6 +108,7 @@ class Run:
     def kill(self):
         self.process.kill()
         self.process.wait()
+        wait_until_free(self.port)
 
     def stop(self):
         self.process.terminate()
