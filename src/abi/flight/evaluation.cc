@@ -137,10 +137,47 @@ Result<> check_strings(const Evaluation& evaluation) {
   return {};
 }
 
+Result<> check_entry(const wasm::Module& module) {
+  const wasm::Export* const entry = module.find_export(kEntry);
+  if (entry == nullptr || entry->signature != "() -> ()") {
+    return refuse(
+        "module exports no function _start: build it as a WASI command (a program with a main "
+        "function)",
+        ModuleKind::Flight, module.imports(), module.exports());
+  }
+  return {};
+}
+
+// `state` outlives the task.
+io::Task<Result<Output>> run_command(wasm::Engine& engine,
+                                     std::shared_ptr<const wasm::Module> module,
+                                     const wasm::HostFunctions& functions,
+                                     wasm::wasi::Command& state, wasm::RunLimits run_limits,
+                                     std::stop_token stop) {
+  wasm::RunReport report =
+      co_await wasm::run(engine, std::move(module), functions, state, std::string(kEntry),
+                         std::move(run_limits), std::move(stop));
+  if (!report.ended) {
+    Error error = std::move(report.ended).error();
+    // The words that the contract's tools and tests look for.
+    if (report.has_timed_out) {
+      error = std::move(error).in("module closed with context deadline exceeded");
+    }
+    co_return std::unexpected(std::move(error));
+  }
+  co_return Output{.exit_code = state.exit_code.value_or(0),
+                   .stdout_bytes = std::move(state.stdout_bytes),
+                   .stderr_bytes = state.stderr_text(),
+                   .cpu_time = report.cpu_time,
+                   .memory_bytes = report.memory_bytes};
+}
+
 }  // namespace
 
-Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
+Runtime::Runtime(wasm::Engine& engine)
+    : engine_(engine), functions_(engine), converter_functions_(engine) {
   wasm::wasi::add_preview1(functions_);
+  wasm::wasi::add_preview1(converter_functions_);
   functions_.add<&k8s_lookup>(kHostModule, "k8s_lookup");
   functions_.add<&k8s_rest_mapping>(kHostModule, "k8s_rest_mapping");
 }
@@ -153,14 +190,17 @@ Result<> Runtime::check(const wasm::Module& module) const {
                               wasm::names_of(missing), wasm::wasi::kModule),
                   ModuleKind::Flight, module.imports(), module.exports());
   }
-  const wasm::Export* const entry = module.find_export(kEntry);
-  if (entry == nullptr || entry->signature != "() -> ()") {
-    return refuse(
-        "module exports no function _start: build it as a WASI command (a program with a main "
-        "function)",
-        ModuleKind::Flight, module.imports(), module.exports());
+  return check_entry(module);
+}
+
+Result<> Runtime::check_converter(const wasm::Module& module) const {
+  const std::vector<wasm::Import> missing = converter_functions_.missing(module);
+  if (!missing.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("module imports {}, which a converter does not get; converters get {}",
+                            wasm::names_of(missing), wasm::wasi::kModule));
   }
-  return {};
+  return check_entry(module);
 }
 
 io::Task<Result<Output>> evaluate(const Runtime& runtime,
@@ -180,22 +220,21 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
   state.arguments = wasm::wasi::CStrings(evaluation.args);
   state.stdin_bytes = std::move(evaluation.stdin_bytes);
 
-  wasm::RunReport report =
-      co_await wasm::run(runtime.engine(), std::move(module), runtime.functions(), state,
-                         std::string(kEntry), run_limits, std::move(stop));
-  if (!report.ended) {
-    Error error = std::move(report.ended).error();
-    // The words that the contract's tools and tests look for.
-    if (report.has_timed_out) {
-      error = std::move(error).in("module closed with context deadline exceeded");
-    }
-    co_return std::unexpected(std::move(error));
-  }
-  co_return Output{.exit_code = state.exit_code.value_or(0),
-                   .stdout_bytes = std::move(state.stdout_bytes),
-                   .stderr_bytes = state.stderr_text(),
-                   .cpu_time = report.cpu_time,
-                   .memory_bytes = report.memory_bytes};
+  co_return co_await run_command(runtime.engine(), std::move(module), runtime.functions(), state,
+                                 run_limits, std::move(stop));
+}
+
+io::Task<Result<Output>> convert(const Runtime& runtime, std::shared_ptr<const wasm::Module> module,
+                                 Conversion conversion, std::stop_token stop) {
+  HANGAR_CO_TRY(runtime.check_converter(*module));
+  const wasm::RunLimits run_limits{.timeout = timeout_of(conversion.timeout),
+                                   .memory_bytes_max = conversion.memory_bytes_max,
+                                   .consumer = std::move(conversion.consumer)};
+  wasm::wasi::Command state;
+  state.arguments = wasm::wasi::CStrings({"converter"});
+  state.stdin_bytes = std::move(conversion.stdin_bytes);
+  co_return co_await run_command(runtime.engine(), std::move(module), runtime.converter_functions(),
+                                 state, run_limits, std::move(stop));
 }
 
 }  // namespace hangar::abi::flight

@@ -5,6 +5,10 @@
 // environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE, YOKE_VERSION and HANGAR_VERSION; it
 // reads its input from stdin, prints resources to stdout, and exits with zero when they are good.
 // What the output means is decided elsewhere.
+//
+// A converter belongs to the same contract: it translates instances between the versions of their
+// kind. Its only argument is "converter" and it has no environment; it reads a ConversionReview
+// (apiextensions.k8s.io/v1) from stdin and prints the same with a response.
 #pragma once
 
 #include "abi/flight/lookups.h"
@@ -46,6 +50,13 @@ struct Evaluation {
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
+struct Conversion {
+  std::string stdin_bytes;
+  std::chrono::nanoseconds timeout{0};  // As of Evaluation; as are the others.
+  std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
+  budget::Consumer consumer = budget::unnamed_consumer();
+};
+
 struct Output {
   std::uint32_t exit_code = 0;
   std::string stdout_bytes;
@@ -63,13 +74,19 @@ class Runtime {
   // InvalidInput, naming what is wrong, when `module` cannot be a flight: it imports what flights
   // do not get, or exports no _start. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
+  // The same for a converter, which gets WASI and nothing else.
+  [[nodiscard]] Result<> check_converter(const wasm::Module& module) const;
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
   [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
+  [[nodiscard]] const wasm::HostFunctions& converter_functions() const {
+    return converter_functions_;
+  }
 
  private:
   wasm::Engine& engine_;
   wasm::HostFunctions functions_;
+  wasm::HostFunctions converter_functions_;
 };
 
 // Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as
@@ -81,5 +98,10 @@ class Runtime {
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Evaluation evaluation, Lookups& lookups,
                                                 std::stop_token stop);
+
+// Runs a converter once. Results and errors as of evaluate().
+[[nodiscard]] io::Task<Result<Output>> convert(const Runtime& runtime,
+                                               std::shared_ptr<const wasm::Module> module,
+                                               Conversion conversion, std::stop_token stop);
 
 }  // namespace hangar::abi::flight
