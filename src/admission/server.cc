@@ -29,14 +29,17 @@ namespace hangar::admission {
 
 namespace {
 
-// A review holds the object as it is and as it was, each at most as large as a request to the API
-// server may be.
-constexpr std::uint64_t kReviewBytesMax = 2 * 3 * limits::kMiB + 64 * limits::kKiB;
+// A review of one object holds it as it is and as it was, each at most as large as a request to the
+// API server may be. A conversion is of all objects of a list, or a page of it: as many bytes as
+// the converter may print.
+constexpr std::uint64_t kReviewBytesMax = limits::kFlightOutputBytesMax;
 // The API server's own default, and what it accepts at most.
 constexpr std::chrono::seconds kTimeoutDefault{10};
 constexpr std::chrono::seconds kTimeoutMax{30};
 // For the way there and back.
 constexpr std::chrono::milliseconds kOnTheWay{1000};
+// For conversions the API server waits for half a minute and does not say so.
+constexpr std::chrono::seconds kConversionMax = kTimeoutMax - std::chrono::seconds(5);
 constexpr std::chrono::seconds kStopGrace{10};
 
 http::Response text(int status, std::string body) {
@@ -88,6 +91,10 @@ Server::Server(io::Loop& loop, Metrics& metrics, Log log)
       seconds_(metrics.histogram("hangar_admission_review_seconds",
                                  "Time of one review by an admission webhook, in seconds.",
                                  latency_buckets())),
+      conversion_seconds_(metrics.histogram(
+          "hangar_conversion_seconds",
+          "Time of one conversion of objects between versions of their kind, in seconds.",
+          latency_buckets())),
       log_(std::move(log)) {}
 
 Server::~Server() = default;
@@ -96,8 +103,8 @@ void Server::review_at(std::string path, Reviewer reviewer) {
   reviewers_[std::move(path)] = std::move(reviewer);
 }
 
-void Server::answer_at(std::string path, http::Server::Handler handler) {
-  handlers_[std::move(path)] = std::move(handler);
+void Server::convert_at(std::string path, Converter converter) {
+  converters_[std::move(path)] = std::move(converter);
 }
 
 Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
@@ -131,8 +138,9 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
     if (request.method != "POST") co_return text(405, "send an AdmissionReview by POST");
     co_return co_await review(*reviewer, std::move(rest), std::move(request));
   }
-  if (const http::Server::Handler* const handler = entry_for(handlers_, request.path, rest)) {
-    co_return co_await (*handler)(std::move(request));
+  if (const Converter* const converter = entry_for(converters_, request.path, rest)) {
+    if (request.method != "POST") co_return text(405, "send a ConversionReview by POST");
+    co_return co_await convert(*converter, std::move(rest), std::move(request));
   }
   co_return text(404, "there is no webhook at this path");
 }
@@ -170,6 +178,20 @@ io::Task<http::Response> Server::review(Reviewer reviewer, std::string name,
   co_return http::Response{.status = 200,
                            .headers = {{"Content-Type", "application/json"}},
                            .body = answer_to(uid, *decision)};
+}
+
+io::Task<http::Response> Server::convert(Converter converter, std::string name,
+                                         http::ServerRequest request) {
+  const Instant begin = io::Loop::now();
+  std::stop_source stop;
+  const io::Loop::Timer limit =
+      loop_.after(kConversionMax, [stop]() mutable { stop.request_stop(); });
+  Result<std::string> answer =
+      co_await converter(std::move(request.body), std::move(name), stop.get_token());
+  conversion_seconds_.observe(in_seconds(io::Loop::now() - begin));
+  if (!answer) co_return text(400, answer.error().message());
+  co_return http::Response{
+      .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = *std::move(answer)};
 }
 
 }  // namespace hangar::admission

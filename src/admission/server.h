@@ -30,6 +30,10 @@ namespace hangar::admission {
 // with its message. Ends soon once `stop` is requested: what it says then is not heard.
 using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::string name,
                                                           std::stop_token stop)>;
+// The same for conversions (conversion_review.h), of which it gets the body, since they may be
+// large, and gives the body of the answer. An error is one of the request: 400.
+using Converter = std::function<io::Task<Result<std::string>>(std::string body, std::string name,
+                                                              std::stop_token stop)>;
 
 class Server {
  public:
@@ -40,8 +44,7 @@ class Server {
 
   // A path that ends with '/' is for all below it; the longest that fits counts. Before listen().
   void review_at(std::string path, Reviewer reviewer);
-  // The same for what is not a review: a request as it is.
-  void answer_at(std::string path, http::Server::Handler handler);
+  void convert_at(std::string path, Converter converter);
 
   // Listens, from the first call on, and shows this certificate. Errors as of http::Server.
   [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
@@ -57,13 +60,16 @@ class Server {
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
   [[nodiscard]] io::Task<http::Response> review(Reviewer reviewer, std::string name,
                                                 http::ServerRequest request);
+  [[nodiscard]] io::Task<http::Response> convert(Converter converter, std::string name,
+                                                 http::ServerRequest request);
 
   io::Loop& loop_;
   Metrics& metrics_;
   Histogram& seconds_;
+  Histogram& conversion_seconds_;
   const Log log_;
   std::map<std::string, Reviewer, std::less<>> reviewers_;
-  std::map<std::string, http::Server::Handler, std::less<>> handlers_;
+  std::map<std::string, Converter, std::less<>> converters_;
   std::unique_ptr<http::Server> server_;  // Null until listen().
   bool is_leaving_ = false;
 };

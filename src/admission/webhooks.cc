@@ -224,8 +224,10 @@ void Webhooks::on_certificate(const ServerCertificate& certificate) {
     not_listening_ = listening.error();
     parts_.log.error("the webhooks are not served", {{"error", listening.error().message()}});
   }
+  const bool is_another = authorities_pem_ != certificate.authorities_pem;
   authorities_pem_ = certificate.authorities_pem;
   put_all();
+  if (is_another && address_changed_) address_changed_();
 }
 
 void Webhooks::keep_no_others() {
@@ -244,28 +246,34 @@ void Webhooks::put_all() {
   if (is_complete_ && authorities_pem_ && is_owner_known_) kept_.keep_no_others();
 }
 
+std::optional<Address> Webhooks::address_of(std::string_view path) const {
+  if (!authorities_pem_) return std::nullopt;
+  if (options_.authorities_from.empty()) {
+    return Address{.client_config = options_.reach.client_config(path, *authorities_pem_),
+                   .annotations = {}};
+  }
+  return Address{.client_config = options_.reach.client_config(path, {}),
+                 .annotations = {{kInjectAnnotation, options_.authorities_from}}};
+}
+
 // Not before the API server could reach it, and trust it.
 void Webhooks::put(const Registration& registration) {
-  if (!authorities_pem_ || !is_owner_known_) return;
-  const bool is_injected = !options_.authorities_from.empty();
+  std::optional<Address> address = address_of(registration.path);
+  if (!address || !is_owner_known_) return;
   json::Object metadata{{"name", registration.name}};
   const json::Value& owner = owner_.is_null() ? registration.owner : owner_;
   if (!owner.is_null()) metadata["ownerReferences"] = json::Array{owner};
-  if (is_injected) {
-    metadata["annotations"] = json::Object{{kInjectAnnotation, options_.authorities_from}};
-  }
-  const json::Object webhook{
-      {"name", registration.webhook},
-      {"clientConfig", options_.reach.client_config(
-                           registration.path, is_injected ? std::string() : *authorities_pem_)},
-      {"rules", registration.rules},
-      {"matchConditions", registration.match_conditions},
-      // A request in another version of the same kind is converted for it.
-      {"matchPolicy", "Equivalent"},
-      {"failurePolicy", "Fail"},
-      {"sideEffects", "None"},
-      {"timeoutSeconds", registration.timeout.count()},
-      {"admissionReviewVersions", json::Array{"v1"}}};
+  if (!address->annotations.empty()) metadata["annotations"] = std::move(address->annotations);
+  const json::Object webhook{{"name", registration.webhook},
+                             {"clientConfig", std::move(address->client_config)},
+                             {"rules", registration.rules},
+                             {"matchConditions", registration.match_conditions},
+                             // A request in another version of the same kind is converted for it.
+                             {"matchPolicy", "Equivalent"},
+                             {"failurePolicy", "Fail"},
+                             {"sideEffects", "None"},
+                             {"timeoutSeconds", registration.timeout.count()},
+                             {"admissionReviewVersions", json::Array{"v1"}}};
   kept_.want(json::Object{{"metadata", std::move(metadata)}, {"webhooks", json::Array{webhook}}});
 }
 

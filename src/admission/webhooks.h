@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -53,6 +54,12 @@ struct Reach {
 [[nodiscard]] Result<Reach> parse_url(std::string_view text);
 // "namespace/name[:port]". InvalidInput otherwise.
 [[nodiscard]] Result<Reach> parse_service(std::string_view text);
+
+// How an object that tells the API server of a path must name it.
+struct Address {
+  json::Value client_config;
+  json::Object annotations;  // For cert-manager's injector, on the object.
+};
 
 // One ValidatingWebhookConfiguration with one webhook.
 struct Registration {
@@ -108,6 +115,11 @@ class Webhooks {
   // Whether the API server has been told.
   [[nodiscard]] Result<> check(const std::string& name) const { return kept_.check(name); }
 
+  // For configurations that features keep themselves (a CRD's conversion). Nothing before there is
+  // a certificate. `changed` is called whenever it becomes another one.
+  [[nodiscard]] std::optional<Address> address_of(std::string_view path) const;
+  void on_address_change(std::function<void()> changed) { address_changed_ = std::move(changed); }
+
   // Answers from here on, once there is a certificate.
   void start();
   // Keeps the configurations from here on.
@@ -135,6 +147,7 @@ class Webhooks {
   json::Value policy_;                          // Null: none is wanted.
   json::Value binding_;                         // The same.
   std::optional<std::string> authorities_pem_;  // Nothing: no certificate yet.
+  std::function<void()> address_changed_;
   std::optional<Error> not_listening_;
   json::Value owner_;            // Reference; null: none, or not known yet.
   bool is_owner_known_ = false;  // Or there is none to be known.

@@ -1,0 +1,56 @@
+#include "admission/conversion_review.h"
+
+#include "base/invalid.h"
+#include "base/result.h"
+#include "json/value.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::admission {
+
+namespace {
+
+constexpr std::string_view kConversionApiVersion = "apiextensions.k8s.io/v1";
+constexpr std::string_view kConversionKind = "ConversionReview";
+
+}  // namespace
+
+Result<ConversionReview> parse_conversion_review(std::string_view body) {
+  json::Value document = HANGAR_TRY(json::parse(body));
+  if (json::string_at(document, {"apiVersion"}) != kConversionApiVersion ||
+      json::string_at(document, {"kind"}) != kConversionKind) {
+    return invalid(fmt::format("expected {} {}, not {} {}", kConversionApiVersion, kConversionKind,
+                               json::string_at(document, {"apiVersion"}),
+                               json::string_at(document, {"kind"})));
+  }
+  ConversionReview review{.uid = std::string(json::string_at(document, {"request", "uid"})),
+                          .desired_api_version = std::string(
+                              json::string_at(document, {"request", "desiredAPIVersion"}))};
+  if (review.uid.empty()) return invalid("request.uid: is required");
+  if (review.desired_api_version.empty()) {
+    return invalid("request.desiredAPIVersion: is required");
+  }
+  json::Value* const objects = json::find(document, {"request", "objects"});
+  if (objects == nullptr || !objects->is_array()) return invalid("request.objects: is required");
+  review.objects = std::move(objects->get_array());
+  return review;
+}
+
+std::string conversion_answer(json::Value response) {
+  return json::dump(json::Object{{"apiVersion", kConversionApiVersion},
+                                 {"kind", kConversionKind},
+                                 {"response", std::move(response)}});
+}
+
+std::string conversion_failure(std::string_view uid, std::string_view message) {
+  return conversion_answer(
+      json::Object{{"uid", uid},
+                   {"convertedObjects", json::Array()},
+                   {"result", json::Object{{"status", "Failure"}, {"message", message}}}});
+}
+
+}  // namespace hangar::admission
