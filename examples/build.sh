@@ -78,7 +78,7 @@ build_examples() {
 build_tests() {
   local now name
   now="$(go_version) $(fingerprint tests/guests/flights sdk/go)"
-  for name in basic backend backend_dev behave heavy; do
+  for name in basic backend backend_dev behave converter heavy; do
     unless_current "$name" "$now" go_flight "$name" tests/guests/flights "./$name"
   done
   unless_current greeting_go "$now" go_flight greeting_go sdk/go ./examples/greeting

@@ -1,12 +1,14 @@
 #include "airways/admission.h"
 
 #include "abi/flight/evaluation.h"
+#include "admission/conversion_review.h"
 #include "admission/review.h"
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/child_protection.h"
 #include "airways/conditions.h"
+#include "airways/conversion.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_run.h"
@@ -18,7 +20,10 @@
 #include "airways/platform.h"
 #include "airways/rehearsal.h"
 #include "airways/tracker.h"
+#include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
@@ -27,6 +32,7 @@
 #include "modules/pin.h"
 #include "modules/supply.h"
 #include "reconcile/acting_rights.h"
+#include "wasm/module.h"
 
 #include <fmt/format.h>
 
@@ -62,6 +68,9 @@ constexpr std::chrono::seconds kInstanceTimeout{10};
 // Of those: what is left is for rehearsing what the flight printed.
 constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
 
+// The API server waits for half a minute, which is not to be all of the converter's.
+constexpr std::chrono::seconds kConversionTimeMax{20};
+
 constexpr std::chrono::seconds kSelfAgain{10};
 
 bool is_being_deleted(const json::Value& object) {
@@ -80,12 +89,6 @@ json::Array rules_for(std::string_view group, std::string_view version, std::str
                        {"resources", json::Array{plural}},
                        {"operations", json::Array{"CREATE", "UPDATE"}},
                        {"scope", "*"}}};
-}
-
-modules::Source source_of(const Airway& airway) {
-  return {.reference = airway.flight_url,
-          .sha256 = airway.flight_checksum,
-          .insecure = airway.insecure};
 }
 
 json::Value without_bookkeeping(json::Value object) {
@@ -137,8 +140,12 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
                 .output = platform.output,
                 .pod = platform.pod,
                 .means = platform.means,
+                .webhook_address = platform.webhook_address,
                 .check_protection = platform.check_protection},
-      webhooks_(webhooks) {}
+      webhooks_(webhooks),
+      failed_conversions_(shared.metrics.counter(
+          "hangar_conversions_failed_total",
+          "Conversions of objects between versions of their kind that failed.")) {}
 
 Admission::~Admission() = default;
 
@@ -152,6 +159,11 @@ void Admission::start() {
       std::string(kInstancesPath), [this](Review review, std::string airway, std::stop_token stop) {
         return review_instance(std::move(review), std::move(airway), std::move(stop));
       });
+  webhooks_.server().convert_at(std::string(kConversionPath),
+                                [this](std::string body, std::string airway, std::stop_token stop) {
+                                  return convert(std::move(body), std::move(airway),
+                                                 std::move(stop));
+                                });
   const kube::Resource airways = airway_resource();
   webhooks_.want({.name = std::string(kAirwaysConfiguration),
                   .webhook = std::string(kAirwaysWebhook),
@@ -229,20 +241,31 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
 
   const Result<Airway> before =
       is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
-  const modules::Source source = source_of(airway);
   // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
   // something else.
-  if (!before || source_of(*before) != source) {
-    HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-    HANGAR_CO_TRY(co_await platform_.modules.prepare(source, stop));
+  if (!before || flight_of(*before) != flight_of(airway)) {
+    std::ignore = HANGAR_CO_TRY(co_await prepare(flight_of(airway), stop));
+  }
+  if (!airway.converter_url.empty() && (!before || converter_of(*before) != converter_of(airway))) {
+    FlightModule converter = HANGAR_CO_TRY(co_await prepare(converter_of(airway), stop));
+    const Result<> fits = co_await platform_.modules.check_converter(std::move(converter), stop);
+    if (!fits) co_return std::unexpected(Error(fits.error()).in("spec.wasmUrls.converter"));
   }
   HANGAR_CO_TRY(co_await rehearse_crd(airway, stop));
   co_return Decision{.warnings = unsupported_of(airway, platform_.means)};
 }
 
+io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::stop_token stop) {
+  HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
+  co_return co_await platform_.modules.prepare(std::move(source), std::move(stop));
+}
+
 io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {
   constexpr std::string_view kDoing = "invalid crd template";
-  Result<json::Value> desired = crd_of(airway);
+  std::optional<admission::Address> converter;
+  if (has_conversion(airway))
+    converter = webhooks_.address_of(fmt::format("{}{}", kConversionPath, airway.name));
+  Result<json::Value> desired = crd_of(airway, std::move(converter));
   if (!desired) co_return std::unexpected(std::move(desired).error().in(kDoing));
   const kube::Client& client = platform_.shared.client;
   const Result<json::Value> live = co_await client.get(crd_resource(), {.name = airway.name}, stop);
@@ -296,7 +319,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     client = platform_.shared.client.as(account->identity());
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }
-  binding->module = HANGAR_CO_TRY(co_await module_for(value, airway, stop));
+  binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, flight_of(airway), value, stop));
 
   // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
   Tracker tracker;
@@ -342,17 +365,16 @@ io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::
 
 // What instances are reconciled with: the module that the status names, which may be another one
 // than its source serves by now.
-io::Task<Result<FlightModule>> Admission::module_for(const json::Value& value, const Airway& airway,
-                                                     std::stop_token stop) {
-  const modules::Source source = source_of(airway);
+io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::Source source,
+                                                     json::Value airway, std::stop_token stop) {
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-  const std::optional<modules::Pin> pin = pin_in(value);
+  const std::optional<modules::Pin> pin = pin_in(airway, role);
   modules::Wish wish = FlightModules::wish_for(source);
   std::string sha256;
   if (pin && pin->definition == modules::definition_of(source)) {
     sha256 = wish.pinned_sha256 = pin->sha256;
-  } else if (meets_condition(value, kReady)) {
-    sha256 = json::string_at(value, {"status", "flight", "sha256"});
+  } else if (meets_condition(airway, kReady)) {
+    sha256 = json::string_at(airway, {"status", role.name, "sha256"});
   }
   if (const modules::Product made = platform_.modules.find(sha256)) {
     co_return FlightModules::module_of({.product = made, .sha256 = sha256, .resolved = {}});
@@ -360,6 +382,57 @@ io::Task<Result<FlightModule>> Admission::module_for(const json::Value& value, c
   const modules::Supplied supplied =
       HANGAR_CO_TRY(co_await platform_.modules.supply().get(std::move(wish), std::move(stop)));
   co_return FlightModules::module_of(supplied);
+}
+
+io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
+                                                 std::stop_token stop) {
+  // A list of instances may be large: it is read by a worker.
+  const auto text = std::make_shared<const std::string>(std::move(body));
+  auto parsed = HANGAR_CO_TRY(co_await platform_.shared.workers.run(
+      [text] { return admission::parse_conversion_review(*text); }));
+  const auto review = std::make_shared<const admission::ConversionReview>(std::move(parsed));
+  Result<abi::flight::Output> printed = co_await run_converter(text, std::move(airway_name), stop);
+  Result<std::string> answer = fail(ErrorKind::GuestFault, std::string());
+  if (!printed) {
+    answer = std::unexpected(std::move(printed).error());
+  } else if (printed->exit_code != 0) {
+    answer = fail(ErrorKind::GuestFault, fmt::format("the converter ended with exit code {}: {}",
+                                                     printed->exit_code, printed->stderr_bytes));
+  } else {
+    answer = co_await platform_.shared.workers.run(
+        [review, output = std::move(printed->stdout_bytes)] { return converted(*review, output); });
+  }
+  if (answer) co_return *std::move(answer);
+  failed_conversions_.add();
+  co_return admission::conversion_failure(review->uid, answer.error().message());
+}
+
+io::Task<Result<abi::flight::Output>> Admission::run_converter(
+    std::shared_ptr<const std::string> review, std::string airway_name, std::stop_token stop) {
+  const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
+  if (!object) {
+    co_return fail(ErrorKind::NotFound, fmt::format("there is no Airway {}", airway_name));
+  }
+  json::Value value = object->to_value();
+  const Airway airway = HANGAR_CO_TRY(parse_airway(value));
+  if (airway.converter_url.empty()) {
+    co_return fail(ErrorKind::NotFound,
+                   fmt::format("Airway {} has no converter any more", airway_name));
+  }
+  FlightModule module =
+      HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), std::move(value), stop));
+  std::shared_ptr<const wasm::Module> code =
+      HANGAR_CO_TRY(co_await platform_.modules.load(std::move(module), stop));
+  abi::flight::Conversion conversion{
+      .stdin_bytes = *review,
+      .timeout =
+          std::min<Duration>(airway.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
+      .consumer = {.tenant = budget::Tenant::of_namespace({}), .name = "converter/" + airway_name}};
+  if (airway.memory_mib_max > 0) {
+    conversion.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
+  }
+  co_return co_await abi::flight::convert(platform_.runtime, std::move(code), std::move(conversion),
+                                          stop);
 }
 
 }  // namespace hangar::airways

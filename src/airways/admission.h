@@ -1,20 +1,25 @@
-// What the API server asks about Airways and their instances before it accepts them.
+// What the API server asks about Airways and their instances: whether to accept them, and what they
+// are in another version of their kind.
 //
 // Guarantees:
 //   - A review of an instance evaluates its flight on the proposed object, as the identity that
 //     reconciles it, and rehearses what it printed: what is accepted could be carried out at that
 //     moment. Nothing is changed by it, and nothing of the instance's reconciles.
 //   - What is being deleted, and what only finalizers and owners change, passes without a module.
+//   - Instances are converted by the converter that the Airway is pinned to.
 //   - Webhooks are registered for Airways and for the kind of each Airway, and for nothing else.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 
+#include "abi/flight/evaluation.h"
 #include "admission/review.h"
 #include "admission/webhooks.h"
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
+#include "airways/flight_status.h"
 #include "airways/platform.h"
 #include "airways/tracker.h"
+#include "base/metrics.h"
 #include "base/result.h"
 #include "gateway/authorizer.h"
 #include "io/event.h"
@@ -23,6 +28,7 @@
 #include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
+#include "modules/supply.h"
 #include "reconcile/platform.h"
 
 #include <memory>
@@ -58,9 +64,15 @@ class Admission {
   // The newest that is known; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);
-  [[nodiscard]] io::Task<Result<FlightModule>> module_for(const json::Value& value,
-                                                          const Airway& airway,
-                                                          std::stop_token stop);
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
+                                                       std::stop_token stop);
+  [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,
+                                                          json::Value airway, std::stop_token stop);
+  // A conversion that fails is an answer, too. InvalidInput when the body is none.
+  [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
+                                                      std::stop_token stop);
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(
+      std::shared_ptr<const std::string> review, std::string airway_name, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
   [[nodiscard]] io::Task<void> protect_children();
   void on_airway(const kube::Delta& delta);
@@ -68,6 +80,7 @@ class Admission {
   gateway::Authorizer authorizer_;
   const Platform platform_;
   admission::Webhooks& webhooks_;
+  Counter& failed_conversions_;
   std::unique_ptr<kube::Cache::Subscription> airways_;
   std::stop_source stop_;
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.

@@ -14,6 +14,7 @@
 #include "kube/object.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::airways {
@@ -43,8 +44,11 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                 .namespace_ = parts.namespace_,
                 .output = parts.output,
                 .pod = parts.pod,
-                .means = {.protects_children = parts.webhooks.is_on()},
+                .means = {.has_webhooks = parts.webhooks.is_on()},
+                .webhook_address = [&webhooks = parts.webhooks](
+                                       std::string_view path) { return webhooks.address_of(path); },
                 .check_protection = [this] { return admission_.check_protection(); }},
+      webhooks_(parts.webhooks),
       airways_(platform_),
       admission_(platform_, parts.reviewing, parts.webhooks) {}
 
@@ -57,10 +61,12 @@ void AirTrafficController::start() {
       {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
        .on_synced = [this] { read_custom_readiness(); }});
   admission_.lead();
+  webhooks_.on_address_change([this] { airways_.on_webhook_address(); });
   airways_.start();
 }
 
 io::Task<void> AirTrafficController::stop() {
+  webhooks_.on_address_change({});
   co_await admission_.stop();
   readiness_rules_.reset();
   co_await airways_.stop();

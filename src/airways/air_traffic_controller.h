@@ -64,6 +64,7 @@ class AirTrafficController {
   gateway::Authorizer authorizer_;
   LiveView view_;
   Platform platform_;
+  admission::Webhooks& webhooks_;
   AirwayController airways_;
   Admission admission_;
   std::unique_ptr<kube::Cache::Subscription> readiness_rules_;

@@ -70,6 +70,7 @@ Result<> parse_wasm_urls(const Fields& spec, Airway& airway) {
   airway.flight_url = HANGAR_TRY(urls.required_text("flight"));
   airway.flight_checksum = HANGAR_TRY(urls.text("flightChecksum"));
   airway.converter_url = HANGAR_TRY(urls.text("converter"));
+  airway.converter_checksum = HANGAR_TRY(urls.text("converterChecksum"));
   return {};
 }
 
@@ -200,14 +201,12 @@ Result<Airway> parse_airway(const json::Value& object) {
 
 std::vector<std::string> unsupported_of(const Airway& airway, Means means) {
   std::vector<std::string> sentences;
-  if (airway.mode == Mode::Static && !means.protects_children) {
-    sentences.emplace_back(
-        "spec.mode static needs admission webhooks, which are off: --webhook-bind-address, or "
-        "webhooks.enabled of the chart");
-  }
+  if (means.has_webhooks) return sentences;
+  constexpr std::string_view kAreOff =
+      "needs webhooks, which are off: --webhook-bind-address, or webhooks.enabled of the chart";
+  if (airway.mode == Mode::Static) sentences.push_back(fmt::format("spec.mode static {}", kAreOff));
   if (!airway.converter_url.empty()) {
-    sentences.emplace_back(
-        "spec.wasmUrls.converter needs a conversion webhook, which this version does not have");
+    sentences.push_back(fmt::format("spec.wasmUrls.converter {}", kAreOff));
   }
   return sentences;
 }

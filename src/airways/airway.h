@@ -43,7 +43,8 @@ struct Airway {
 
   std::string flight_url;
   std::string flight_checksum;  // sha256 of the uncompressed module; empty: as the URL says.
-  std::string converter_url;
+  std::string converter_url;    // Empty: instances are not converted.
+  std::string converter_checksum;
   std::vector<std::string> object_path;  // Empty: the whole instance goes to stdin.
   Mode mode = Mode::Standard;
   bool cluster_access = false;
@@ -70,7 +71,7 @@ struct Airway {
 
 // What this host has, beside what every host can.
 struct Means {
-  bool protects_children = false;  // child_protection.h
+  bool has_webhooks = false;
 };
 // What the Airway asks for and this host cannot do: one sentence each, for its status.
 [[nodiscard]] std::vector<std::string> unsupported_of(const Airway& airway, Means means);

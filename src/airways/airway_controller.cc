@@ -1,8 +1,10 @@
 #include "airways/airway_controller.h"
 
+#include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/conditions.h"
+#include "airways/conversion.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
@@ -11,8 +13,10 @@
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
+#include "airways/storage_migration.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -31,6 +35,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <expected>
@@ -58,6 +63,9 @@ constexpr std::chrono::seconds kDeletionRecheck{5};
 // that are seen to go.
 constexpr std::chrono::hours kTidying{1};
 
+// Whether all instances are stored in the version that the template stores. Absent while that has
+// been one version only.
+constexpr std::string_view kStorageMigrated = "StorageMigrated";
 constexpr std::string_view kReasonUnsupported = "Unsupported";
 constexpr std::string_view kReasonModuleUnavailable = "ModuleUnavailable";
 
@@ -84,19 +92,36 @@ Verdict verdict_of(const Error& error) {
 }
 
 // What an Airway is pinned to cannot be had.
-Error module_unavailable(const Airway& airway, const std::string& sha256, const Error& error) {
-  return Error(
-             error.kind(),
-             fmt::format("the module sha256:{} that instances run cannot be had: the host's cache "
-                         "and its namespace have no copy, and {}. Let {} serve it again, or take "
-                         "over what it serves now: set spec.wasmUrls.flightChecksum to its sha256",
-                         sha256, error.message(), display_of(airway.flight_url)))
+Error module_unavailable(const ModuleRole& role, const modules::Source& source,
+                         const std::string& sha256, const Error& error) {
+  return Error(error.kind(),
+               fmt::format(
+                   "the {} sha256:{} that instances go on with cannot be had: the host's "
+                   "cache and its namespace have no copy, and {}. Let {} serve it again, or "
+                   "take over what it serves now: set spec.wasmUrls.{}Checksum to its sha256",
+                   role.name, sha256, error.message(), display_of(source.reference), role.name))
       .with_reason(std::string(kReasonModuleUnavailable));
 }
 
 bool is_owned_by(const json::Value& object, std::string_view uid) {
   return std::ranges::any_of(kube::owners_of(object),
                              [uid](const kube::OwnerReference& owner) { return owner.uid == uid; });
+}
+
+// As whom the supply is asked for it.
+std::string listener_of(const std::string& airway, const ModuleRole& role) {
+  return fmt::format("{}/{}", airway, role.name);
+}
+
+void remove_module(const ModuleRole& role, json::Value& status) {
+  status.as_object().erase(role.name);
+  json::Value* const conditions = json::find(status, {"conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return;
+  json::Array& all = conditions->get_array();
+  const auto [first, last] = std::ranges::remove_if(all, [&role](const json::Value& condition) {
+    return json::string_at(condition, {"type"}) == role.is_up_to_date;
+  });
+  all.erase(first, last);
 }
 
 // The instances in their storage version, as a live CRD serves them; nothing before it is
@@ -123,7 +148,16 @@ struct AirwayController::Work {
   Memory& memory;
   std::stop_token stop;
   json::Value value;
-  bool is_about_module = false;  // What keeps it from being Ready is.
+  OneModule* missing = nullptr;  // The module that keeps it from being Ready.
+  bool drops_converter = false;
+
+  [[nodiscard]] OneModule& module(const ModuleRole& role) const {
+    return role.name == kFlight.name ? memory.flight : memory.converter;
+  }
+  // When modules are looked at again.
+  [[nodiscard]] Duration again_in(Instant now) const {
+    return std::min(memory.flight.asking.again_in(now), memory.converter.asking.again_in(now));
+  }
 };
 
 AirwayController::AirwayController(const Platform& platform)
@@ -193,7 +227,7 @@ io::Task<void> AirwayController::stop() {
   co_await tidier_.stop();
   crds_.clear();
   for (const auto& [key, memory] : airways_) {
-    co_await stop_instances(*memory);
+    co_await end(*memory);
   }
   // What is under way there may still read it.
   co_await platform_.modules.supply().stop();
@@ -212,6 +246,11 @@ io::Task<void> AirwayController::stop_instances(Memory& memory) {
   memory.instances.reset();
 }
 
+io::Task<void> AirwayController::end(Memory& memory) {
+  if (memory.migration) co_await memory.migration->stop();
+  co_await stop_instances(memory);
+}
+
 void AirwayController::on_crd(const kube::Delta& delta,
                               const std::vector<kube::ObjectKey>& airways) {
   const std::string_view name = delta.object->key().name;
@@ -225,12 +264,22 @@ void AirwayController::on_crd(const kube::Delta& delta,
 }
 
 io::Task<void> AirwayController::forget(kube::ObjectKey key) {
-  modules::PinnedAsking::leave(platform_.modules.supply(), key.name);
+  leave_modules(key.name);
   const auto found = airways_.find(key);
   if (found == airways_.end()) co_return;
-  co_await stop_instances(*found->second);
+  co_await end(*found->second);
   airways_.erase(found);
   crds_.release(key);
+}
+
+void AirwayController::leave_modules(const std::string& airway) const {
+  for (const ModuleRole& role : {kFlight, kConverter})
+    modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(airway, role));
+}
+
+void AirwayController::on_webhook_address() {
+  for (const kube::ObjectPtr& airway : shell_.list())
+    shell_.enqueue(airway->key());
 }
 
 // Once its CRD is known, which has its name.
@@ -250,25 +299,24 @@ io::Task<Result<AirwayController::Work>> AirwayController::begin(kube::ObjectPtr
 
 io::Task<Result<Outcome>> AirwayController::finalize(kube::ObjectPtr airway, std::stop_token stop) {
   Work work = HANGAR_CO_TRY(co_await begin(std::move(airway), std::move(stop)));
-  modules::PinnedAsking::leave(platform_.modules.supply(), work.key.name);
+  leave_modules(work.key.name);
   co_return co_await tear_down(work);
 }
 
 io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectPtr airway,
                                                       std::stop_token stop) {
   Work work = HANGAR_CO_TRY(co_await begin(std::move(airway), std::move(stop)));
-  Memory& memory = work.memory;
   Result<Verdict> verdict = co_await establish(work);
   if (!verdict && verdict.error().kind() == ErrorKind::Cancelled) {
     co_return std::unexpected(std::move(verdict).error());
   }
   const Instant now = io::Loop::now();
-  if (verdict && work.is_about_module && memory.asking.is_quiet(now)) {
-    co_return Outcome{.requeue_after = memory.asking.again_in(now)};
+  if (verdict && work.missing != nullptr && work.missing->asking.is_quiet(now)) {
+    co_return Outcome{.requeue_after = work.again_in(now)};
   }
   HANGAR_CO_TRY(co_await write_status(work, verdict ? *verdict : verdict_of(verdict.error())));
-  if (!verdict && !work.is_about_module) co_return std::unexpected(std::move(verdict).error());
-  co_return Outcome{.requeue_after = memory.asking.again_in(now)};
+  if (!verdict && work.missing == nullptr) co_return std::unexpected(std::move(verdict).error());
+  co_return Outcome{.requeue_after = work.again_in(now)};
 }
 
 io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
@@ -280,27 +328,41 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
   Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
   if (work.memory.uid != airway.uid) {
     work.memory.uid = airway.uid;
-    work.memory.pin = pin_in(work.value);
-    work.memory.flight.reset();
+    for (const ModuleRole& role : {kFlight, kConverter}) {
+      work.module(role).pin = pin_in(work.value, role);
+      work.module(role).facts.reset();
+    }
   }
   if (const std::vector<std::string> reasons = unsupported_of(airway, platform_.means);
       !reasons.empty()) {
-    work.memory.asking = {};
+    for (const ModuleRole& role : {kFlight, kConverter})
+      work.module(role).asking = {};
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
   if (airway.mode == Mode::Static) HANGAR_CO_TRY(platform_.check_protection());
-  std::optional<FlightModule> module = HANGAR_CO_TRY(co_await ask_for_module(work, airway));
-  if (!module) co_return initializing("the flight: " + work.memory.asking.waits_for());
+  std::optional<FlightModule> module =
+      HANGAR_CO_TRY(co_await ask_for_module(work, airway, kFlight));
+  if (!module) co_return initializing("the flight: " + work.memory.flight.asking.waits_for());
+  std::optional<admission::Address> converter;
+  if (has_conversion(airway)) {
+    converter = HANGAR_CO_TRY(co_await ask_for_converter(work, airway));
+    if (!converter && work.missing != nullptr) {
+      co_return initializing("the converter: " + work.missing->asking.waits_for());
+    }
+    if (!converter) co_return initializing("waiting for the certificate of the webhooks");
+  } else {
+    drop_converter(work);
+  }
 
-  if (!HANGAR_CO_TRY(co_await apply_crd(work, airway))) {
+  if (!HANGAR_CO_TRY(co_await apply_crd(work, airway, std::move(converter)))) {
     co_return initializing("waiting for the custom resource definition to be established");
   }
   const bool is_bound = work.memory.bound && work.memory.bound->module.sha256 == module->sha256 &&
                         work.memory.bound->airway.generation == airway.generation &&
                         work.memory.bound->airway.uid == airway.uid;
   if (!is_bound) {
-    const FlightFacts& flight = *work.memory.flight;
+    const ModuleFacts& flight = *work.memory.flight.facts;
     work.memory.bound = Binding{.airway = std::move(airway),
                                 .module = *std::move(module),
                                 .is_first_use = flight.upgrade == modules::Upgrade::Deliberate &&
@@ -311,59 +373,79 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
 }
 
 io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
-    Work& work, const Airway& airway) {
-  Memory& memory = work.memory;
-  work.is_about_module = true;
-  HANGAR_CO_TRY(platform_.modules.check_allowed(airway.flight_url));
-  const modules::Source source{.reference = airway.flight_url,
-                               .sha256 = airway.flight_checksum,
-                               .insecure = airway.insecure};
+    Work& work, const Airway& airway, const ModuleRole& role) {
+  OneModule& one = work.module(role);
+  work.missing = &one;
+  const modules::Source source =
+      role.name == kFlight.name ? flight_of(airway) : converter_of(airway);
+  HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
   const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
   const modules::Upgrade upgrade = modules::upgrade_of(reference, source.sha256);
   const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
-  const std::optional<modules::Supplied> supplied = memory.asking.ask(
-      platform_.modules.supply(), FlightModules::wish_for(source), memory.pin, definition,
-      {.name = work.key.name, .changed = [this, key = work.key] { shell_.enqueue(key); }});
+  const std::optional<modules::Supplied> supplied = one.asking.ask(
+      platform_.modules.supply(), FlightModules::wish_for(source), one.pin, definition,
+      {.name = listener_of(work.key.name, role),
+       .changed = [this, key = work.key] { shell_.enqueue(key); }});
   if (supplied) {
-    memory.module = FlightModules::module_of(*supplied);
-    memory.module_of = definition;
-    const std::optional<modules::Pin> before = memory.pin;
+    one.module = FlightModules::module_of(*supplied);
+    one.module_of = definition;
+    const std::optional<modules::Pin> before = one.pin;
     if (upgrade == modules::Upgrade::Followed) {
-      memory.pin.reset();
-    } else if (!memory.asking.is_pinned()) {
-      memory.pin = modules::next_pin(memory.pin, source, *supplied);
+      one.pin.reset();
+    } else if (!one.asking.is_pinned()) {
+      one.pin = modules::next_pin(one.pin, source, *supplied);
     }
-    if (before && (!memory.pin || memory.pin->sha256 != before->sha256)) {
+    if (before && (!one.pin || one.pin->sha256 != before->sha256)) {
       tidier_.enqueue({.name = before->sha256});
     }
   }
-  if (const std::optional<Error> error = memory.asking.error()) {
-    if (memory.asking.is_pinned()) {
-      co_return std::unexpected(module_unavailable(airway, memory.pin->sha256, *error));
+  if (const std::optional<Error> error = one.asking.error()) {
+    if (one.asking.is_pinned()) {
+      co_return std::unexpected(module_unavailable(role, source, one.pin->sha256, *error));
     }
     co_return std::unexpected(*error);
   }
   // Asked whether there is something newer: what there was goes on meanwhile.
-  if (memory.module_of != definition) co_return std::nullopt;
-  work.is_about_module = false;
-  if (memory.pin) HANGAR_CO_TRY(co_await keep_copy(work, memory.pin->sha256));
-  memory.flight = FlightFacts{.reference = reference.display(),
-                              .upgrade = upgrade,
-                              .sha256 = memory.module->sha256,
-                              .resolved = memory.module->resolved,
-                              .pin = memory.pin,
-                              .offered_sha256 = memory.asking.offered_sha256(),
-                              .look_error = memory.asking.look_error()};
-  co_return memory.module;
+  if (one.module_of != definition) co_return std::nullopt;
+  work.missing = nullptr;
+  if (one.pin) HANGAR_CO_TRY(co_await keep_copy(work, one));
+  one.facts = ModuleFacts{.reference = reference.display(),
+                          .upgrade = upgrade,
+                          .sha256 = one.module->sha256,
+                          .resolved = one.module->resolved,
+                          .pin = one.pin,
+                          .offered_sha256 = one.asking.offered_sha256(),
+                          .look_error = one.asking.look_error()};
+  co_return one.module;
 }
 
-io::Task<Result<>> AirwayController::keep_copy(Work& work, std::string sha256) {
+io::Task<Result<std::optional<admission::Address>>> AirwayController::ask_for_converter(
+    Work& work, const Airway& airway) {
+  const std::optional<FlightModule> module =
+      HANGAR_CO_TRY(co_await ask_for_module(work, airway, kConverter));
+  if (!module) co_return std::nullopt;
+  const Result<> fits = co_await platform_.modules.check_converter(*module, work.stop);
+  if (!fits) co_return std::unexpected(Error(fits.error()).in("spec.wasmUrls.converter"));
+  co_return platform_.webhook_address(fmt::format("{}{}", kConversionPath, airway.name));
+}
+
+void AirwayController::drop_converter(Work& work) {
+  modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(work.key.name, kConverter));
+  if (const std::optional<modules::Pin>& pin = work.memory.converter.pin) {
+    tidier_.enqueue({.name = pin->sha256});
+  }
+  work.memory.converter = {};
+  work.drops_converter = true;
+}
+
+io::Task<Result<>> AirwayController::keep_copy(Work& work, OneModule& one) {
+  const std::string sha256 = one.pin->sha256;
   const Result<> kept =
       co_await archive_.keep({.namespace_ = platform_.namespace_, .sha256 = sha256}, work.stop);
   const ErrorKind kind = kept ? ErrorKind::NotFound : kept.error().kind();
   if (!kept && (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable)) co_return kept;
   const std::string problem = kept ? std::string() : kept.error().message();
-  if (std::exchange(work.memory.not_kept, problem) == problem || kept) co_return Result<>();
+  if (std::exchange(one.not_kept, problem) == problem || kept) co_return Result<>();
   // Better instances that depend on this host's cache, and on the source, than none.
   platform_.shared.events.record(
       work.value,
@@ -380,18 +462,27 @@ bool AirwayController::is_pinned(const std::string& sha256) const {
   return std::ranges::any_of(shell_.list(), [&](const kube::ObjectPtr& airway) {
     // What is remembered is newer than the status.
     const auto found = airways_.find(airway->key());
-    if (found != airways_.end() && found->second->uid == airway->uid()) {
-      return found->second->pin && found->second->pin->sha256 == sha256;
-    }
-    const std::optional<modules::Pin> pin = pin_in(airway->to_value());
-    return pin && pin->sha256 == sha256;
+    const bool is_remembered = found != airways_.end() && found->second->uid == airway->uid();
+    const json::Value value = is_remembered ? json::Value() : airway->to_value();
+    return std::ranges::any_of(std::array{kFlight, kConverter}, [&](const ModuleRole& role) {
+      std::optional<modules::Pin> pin;
+      if (is_remembered) {
+        pin = role.name == kFlight.name ? found->second->flight.pin : found->second->converter.pin;
+      } else {
+        pin = pin_in(value, role);
+      }
+      return pin && pin->sha256 == sha256;
+    });
   });
 }
 
 void AirwayController::tidy_after(const kube::Delta& delta) {
   if (delta.type != kube::Delta::Type::Deleted) return;
-  if (std::optional<modules::Pin> pin = pin_in(delta.object->to_value())) {
-    tidier_.enqueue({.name = std::move(pin->sha256)});
+  const json::Value airway = delta.object->to_value();
+  for (const ModuleRole& role : {kFlight, kConverter}) {
+    if (std::optional<modules::Pin> pin = pin_in(airway, role)) {
+      tidier_.enqueue({.name = std::move(pin->sha256)});
+    }
   }
 }
 
@@ -414,8 +505,9 @@ io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop
 }
 
 // False while the API server has not established it; its event brings us back.
-io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& airway) {
-  const json::Value desired = HANGAR_CO_TRY(crd_of(airway));
+io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& airway,
+                                                   std::optional<admission::Address> converter) {
+  const json::Value desired = HANGAR_CO_TRY(crd_of(airway, std::move(converter)));
   const kube::ObjectPtr live = work.memory.crd->get({.name = work.key.name});
   bool is_ours = false;
   if (live) {
@@ -443,7 +535,19 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
   const auto kind = served_by(crd);
   if (!kind) co_return false;
   co_await run_instances(work, *kind);
+  if (has_other_stored_versions(crd)) co_await migrate_instances(work, *kind);
   co_return true;
+}
+
+io::Task<void> AirwayController::migrate_instances(Work& work, const kube::Resource& kind) {
+  if (!work.memory.migration) {
+    work.memory.migration = std::make_unique<StorageMigration>(
+        StorageMigration::Parts{.loop = platform_.shared.loop,
+                                .client = platform_.shared.client,
+                                .log = log_,
+                                .changed = [this, key = work.key] { shell_.enqueue(key); }});
+  }
+  co_await work.memory.migration->begin(work.key.name, kind);
 }
 
 io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource& kind) {
@@ -487,17 +591,36 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
 }
 
 // Which module runs, and once, as an Event too, that its source has changed.
-void AirwayController::put_flight(const Work& work, json::Value& status) const {
-  if (!work.memory.flight) return;
-  status.as_object()["flight"] = flight_status(*work.memory.flight);
-  Condition condition = flight_condition(*work.memory.flight);
+void AirwayController::put_module(const Work& work, const ModuleRole& role, const OneModule& one,
+                                  json::Value& status) const {
+  if (!one.facts) return;
+  status.as_object()[role.name] = module_status(*one.facts);
+  Condition condition = module_condition(role, *one.facts);
   condition.observed_generation = json::int_at(work.value, {"metadata", "generation"});
-  const json::Value* const present = find_condition(status, kFlightUpToDate);
+  const json::Value* const present = find_condition(status, role.is_up_to_date);
   if (condition.reason == kReasonSourceChanged &&
       (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
     platform_.shared.events.record(work.value, {.type = reconcile::EventType::Warning,
-                                                .reason = "FlightChanged",
+                                                .reason = std::string(role.changed),
                                                 .message = condition.message});
+  }
+  set_condition(status, condition, io::Loop::wall_now());
+}
+
+void AirwayController::put_migration(const Work& work, json::Value& status) const {
+  if (!work.memory.migration) return;
+  const StorageMigration::Progress progress = work.memory.migration->progress();
+  Condition condition{.type = std::string(kStorageMigrated),
+                      .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
+  if (!work.memory.migration->is_under_way()) {
+    condition.status = ConditionStatus::True;
+    condition.reason = "Migrated";
+    condition.message = fmt::format("all instances are stored in version {}", progress.version);
+  } else {
+    condition.reason = progress.error.empty() ? kReasonInProgress : kReasonError;
+    condition.message = fmt::format("{} of {} instances were rewritten in version {}{}{}",
+                                    progress.done, progress.count, progress.version,
+                                    progress.error.empty() ? "" : ": ", progress.error);
   }
   set_condition(status, condition, io::Loop::wall_now());
 }
@@ -519,7 +642,10 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
       .message = verdict.message,
       .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
   set_condition(status, condition, io::Loop::wall_now());
-  put_flight(work, status);
+  put_module(work, kFlight, work.memory.flight, status);
+  put_module(work, kConverter, work.memory.converter, status);
+  if (work.drops_converter) remove_module(kConverter, status);
+  put_migration(work, status);
   if (!platform_.pod.empty()) status.as_object()["pod"] = platform_.pod;
   if (json::equal(status, before)) co_return Result<>();
   work.value = HANGAR_CO_TRY(co_await shell_.write_status(work.value, std::move(status),

@@ -4,9 +4,9 @@
 // Guarantees:
 //   - Deleting an Airway deletes its CRD, with it all instances, and what they made; it never needs
 //     the module.
-//   - An Airway's instances go on with the module that it is pinned to, whatever its source serves
-//     later and wherever this host starts: a copy of the module is in the host's namespace before
-//     the status names its digest.
+//   - An Airway's instances go on with the modules that it is pinned to, whatever its source serves
+//     later and wherever this host starts: a copy of each is in the host's namespace before the
+//     status names its digest.
 //   - While a changed Airway is wrong or its module cannot be had, its instances are evaluated as
 //     before, and the Airway's Ready condition says what is wrong.
 //   - No reconcile waits for a module: the Ready condition says what is awaited, and it is True
@@ -15,6 +15,7 @@
 // Loop thread only.
 #pragma once
 
+#include "admission/webhooks.h"
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
@@ -23,6 +24,7 @@
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
+#include "airways/storage_migration.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -53,25 +55,33 @@ class AirwayController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
+  // Where the API server finds the webhooks has changed.
+  void on_webhook_address();
 
   // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
 
  private:
+  // One of an Airway's modules.
+  struct OneModule {
+    std::optional<modules::Pin> pin;     // As the status says it, or is about to.
+    modules::PinnedAsking asking;        // For the module.
+    std::optional<FlightModule> module;  // The last answer,
+    std::string module_of;               // and about which Airway: its uid and generation.
+    std::optional<ModuleFacts> facts;    // For the status.
+    std::string not_kept;                // Why there is no copy; an Event said so.
+  };
   // What the host remembers of one Airway between reconciles.
   struct Memory {
     kube::Cache::Subscription* crd = nullptr;  // That one object; held in crds_.
     std::optional<Applied> applied;            // Of the CRD.
     std::string removed_crd_uid;               // Which we asked to be deleted.
     std::unique_ptr<InstanceController> instances;
+    std::unique_ptr<StorageMigration> migration;  // Once the stored version was another one.
     std::optional<Binding> bound;
-    std::string uid;                     // Of the Airway that the following is about.
-    std::optional<modules::Pin> pin;     // As its status says it, or is about to.
-    modules::PinnedAsking asking;        // For the module.
-    std::optional<FlightModule> module;  // The last answer,
-    std::string module_of;               // and about which Airway: its uid and generation.
-    std::optional<FlightFacts> flight;   // For the status.
-    std::string not_kept;                // Why there is no copy; an Event said so.
+    std::string uid;  // Of the Airway that the following is about.
+    OneModule flight;
+    OneModule converter;
   };
   struct Work;
 
@@ -82,24 +92,34 @@ class AirwayController {
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   [[nodiscard]] io::Task<Result<Work>> begin(kube::ObjectPtr airway, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
-  // The module to serve instances with; nothing while there is none.
-  [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(Work& work,
-                                                                             const Airway& airway);
+  // The module to go on with; nothing while there is none.
+  [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(
+      Work& work, const Airway& airway, const ModuleRole& role);
+  // Where the API server has instances converted, once it would be answered; nothing before.
+  [[nodiscard]] io::Task<Result<std::optional<admission::Address>>> ask_for_converter(
+      Work& work, const Airway& airway);
+  void drop_converter(Work& work);
+  void leave_modules(const std::string& airway) const;
   // Sees to it that what is pinned is in the cluster, too.
-  [[nodiscard]] io::Task<Result<>> keep_copy(Work& work, std::string sha256);
+  [[nodiscard]] io::Task<Result<>> keep_copy(Work& work, OneModule& one);
   // Removes a copy that nothing is pinned to; all such copies, for a key without a name.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tidy(kube::ObjectKey copy,
                                                           std::stop_token stop);
   [[nodiscard]] bool is_pinned(const std::string& sha256) const;
   void tidy_after(const kube::Delta& delta);
   void on_synced();
-  void put_flight(const Work& work, json::Value& status) const;
-  [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway);
+  void put_module(const Work& work, const ModuleRole& role, const OneModule& one,
+                  json::Value& status) const;
+  [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway,
+                                                 std::optional<admission::Address> converter);
+  void put_migration(const Work& work, json::Value& status) const;
+  [[nodiscard]] io::Task<void> migrate_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] static bool is_worth_a_run(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down(Work& work);
   [[nodiscard]] io::Task<Result<>> write_status(Work& work, const Verdict& verdict);
   [[nodiscard]] io::Task<void> stop_instances(Memory& memory);
+  [[nodiscard]] io::Task<void> end(Memory& memory);
   void on_crd(const kube::Delta& delta, const std::vector<kube::ObjectKey>& airways);
 
   const Platform& platform_;

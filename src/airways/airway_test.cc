@@ -217,8 +217,7 @@ TEST(Airway, SaysWhatIsNotSupported) {
   ASSERT_TRUE(airway) << airway.error().message();
   EXPECT_THAT(unsupported_of(*airway, {}),
               ElementsAre(HasSubstr("spec.mode static"), HasSubstr("spec.wasmUrls.converter")));
-  EXPECT_THAT(unsupported_of(*airway, {.protects_children = true}),
-              ElementsAre(HasSubstr("spec.wasmUrls.converter")));
+  EXPECT_THAT(unsupported_of(*airway, {.has_webhooks = true}), ::testing::IsEmpty());
 }
 
 TEST(Airway, SaysWhichOverridesOfAnInstanceAreIgnored) {

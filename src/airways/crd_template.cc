@@ -1,5 +1,6 @@
 #include "airways/crd_template.h"
 
+#include "admission/webhooks.h"
 #include "airways/airway.h"
 #include "airways/ownership.h"
 #include "base/invalid.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -149,7 +151,7 @@ kube::Resource crd_resource() {
           .kind = "CustomResourceDefinition"};
 }
 
-Result<json::Value> crd_of(const Airway& airway) {
+Result<json::Value> crd_of(const Airway& airway, std::optional<admission::Address> converter) {
   json::Value spec = airway.template_;
   json::Array& versions = spec.get_object()["versions"].get_array();
   for (std::size_t i = 0; i < versions.size(); ++i) {
@@ -157,18 +159,28 @@ Result<json::Value> crd_of(const Airway& airway) {
         prepare_version(versions[i].get_object(), fmt::format("spec.template.versions[{}]", i)));
   }
   json::Value& conversion = spec.get_object()["conversion"];
-  if (conversion.is_null()) conversion = json::Object{{"strategy", "None"}};
-
+  json::Object metadata{
+      {"name", airway.name},
+      {"ownerReferences", json::Array{json::Object{{"apiVersion", kAirwayApiVersion},
+                                                   {"kind", kAirwayKind},
+                                                   {"name", airway.name},
+                                                   {"uid", airway.uid},
+                                                   {"blockOwnerDeletion", true}}}}};
+  if (converter) {
+    conversion =
+        json::Object{{"strategy", "Webhook"},
+                     {"webhook", json::Object{{"clientConfig", std::move(converter->client_config)},
+                                              {"conversionReviewVersions", json::Array{"v1"}}}}};
+    if (!converter->annotations.empty()) {
+      metadata["annotations"] = std::move(converter->annotations);
+    }
+  } else if (conversion.is_null()) {
+    conversion = json::Object{{"strategy", "None"}};
+  }
   return json::Value(json::Object{
       {"apiVersion", "apiextensions.k8s.io/v1"},
       {"kind", "CustomResourceDefinition"},
-      {"metadata",
-       json::Object{{"name", airway.name},
-                    {"ownerReferences", json::Array{json::Object{{"apiVersion", kAirwayApiVersion},
-                                                                 {"kind", kAirwayKind},
-                                                                 {"name", airway.name},
-                                                                 {"uid", airway.uid},
-                                                                 {"blockOwnerDeletion", true}}}}}},
+      {"metadata", std::move(metadata)},
       {"spec", std::move(spec)},
   });
 }

@@ -1,6 +1,9 @@
 #include "airways/crd_template.h"
 
+#include "admission/webhooks.h"
+#include "json/value.h"
 #include "json/yaml.h"
+#include "kube/object.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -205,6 +208,21 @@ TEST(CrdOf, ConvertsNothingUnlessTheTemplateSaysSo) {
 
   json::set_at(airway.template_, {"conversion"}, yaml("{strategy: Webhook, webhook: {}}"));
   EXPECT_EQ(json::string_at(*crd_of(airway), {"spec", "conversion", "strategy"}), "Webhook");
+}
+
+TEST(CrdOf, HasInstancesConvertedByTheConverterWhateverTheTemplateSays) {
+  Airway airway = airway_with_version("");
+  json::set_at(airway.template_, {"conversion"}, yaml("{strategy: Webhook, webhook: {a: b}}"));
+
+  const Result<json::Value> crd =
+      crd_of(airway, admission::Address{.client_config = yaml("{url: 'https://h/p', caBundle: b}"),
+                                        .annotations = {{"inject", "ns/name"}}});
+
+  ASSERT_TRUE(crd) << crd.error().message();
+  EXPECT_EQ(*json::find(*crd, {"spec", "conversion"}),
+            yaml("{strategy: Webhook, webhook: {clientConfig: {url: 'https://h/p', caBundle: b}, "
+                 "conversionReviewVersions: [v1]}}"));
+  EXPECT_EQ(kube::annotation_of(*crd, "inject"), "ns/name");
 }
 
 TEST(MayTakeOverCrd, DependsOnWhoOwnsIt) {

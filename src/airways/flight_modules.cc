@@ -1,5 +1,6 @@
 #include "airways/flight_modules.h"
 
+#include "airways/airway.h"
 #include "airways/ownership.h"
 #include "archive/module_archive.h"
 #include "base/digest.h"
@@ -51,6 +52,18 @@ archive::CopyFormat flight_copies() {
           .name_prefix = "flight-",
           .field_manager = std::string(kControllerFieldManager),
           .parts_max = kPartsMax};
+}
+
+modules::Source flight_of(const Airway& airway) {
+  return {.reference = airway.flight_url,
+          .sha256 = airway.flight_checksum,
+          .insecure = airway.insecure};
+}
+
+modules::Source converter_of(const Airway& airway) {
+  return {.reference = airway.converter_url,
+          .sha256 = airway.converter_checksum,
+          .insecure = airway.insecure};
 }
 
 FlightModules::FlightModules(Parts parts)
@@ -112,6 +125,12 @@ io::Task<Result<FlightModule>> FlightModules::prepare(modules::Source source,
   const modules::Supplied supplied =
       HANGAR_CO_TRY(co_await supply_.get(wish_for(std::move(source)), std::move(stop)));
   co_return module_of(supplied);
+}
+
+io::Task<Result<>> FlightModules::check_converter(FlightModule module, std::stop_token stop) {
+  const std::shared_ptr<const wasm::Module> code =
+      HANGAR_CO_TRY(co_await load(std::move(module), std::move(stop)));
+  co_return parts_.runtime.check_converter(*code);
 }
 
 modules::Product FlightModules::find(const std::string& sha256) {

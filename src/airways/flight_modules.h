@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "airways/airway.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -26,6 +27,10 @@ namespace hangar::airways {
 // Copies of the flights that Airways are pinned to, in the host's namespace. A flight in Go is a
 // few MiB when it is packed.
 [[nodiscard]] archive::CopyFormat flight_copies();
+
+// What an Airway names.
+[[nodiscard]] modules::Source flight_of(const Airway& airway);
+[[nodiscard]] modules::Source converter_of(const Airway& airway);
 
 // A module whose code is in the cache on disk.
 struct FlightModule {
@@ -70,6 +75,9 @@ class FlightModules final : public modules::Maker {
   // For who has nothing else to do: waits until the source, asked anew, has given it.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
+
+  // InvalidInput when that module cannot be a converter: whatever is supplied may be a flight.
+  [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);
 
   // The code of a module that was supplied: mapped from the cache, shared. When nobody has run it
   // for some seconds its pages leave memory; after some minutes the module itself does.

@@ -11,7 +11,7 @@
 
 namespace hangar::airways {
 
-json::Value flight_status(const FlightFacts& facts) {
+json::Value module_status(const ModuleFacts& facts) {
   json::Object flight{{"sha256", facts.sha256}};
   if (!facts.resolved.empty()) flight["resolved"] = facts.resolved;
   if (facts.pin) {
@@ -21,9 +21,9 @@ json::Value flight_status(const FlightFacts& facts) {
   return flight;
 }
 
-std::optional<modules::Pin> pin_in(const json::Value& airway) {
-  const auto text = [&airway](std::string_view member) {
-    return std::string(json::string_at(airway, {"status", "flight", member}));
+std::optional<modules::Pin> pin_in(const json::Value& airway, const ModuleRole& role) {
+  const auto text = [&](std::string_view member) {
+    return std::string(json::string_at(airway, {"status", role.name, member}));
   };
   modules::Pin pin{.definition = text("definition"),
                    .sha256 = text("sha256"),
@@ -33,8 +33,8 @@ std::optional<modules::Pin> pin_in(const json::Value& airway) {
   return pin;
 }
 
-Condition flight_condition(const FlightFacts& facts) {
-  Condition condition{.type = std::string(kFlightUpToDate), .status = ConditionStatus::True};
+Condition module_condition(const ModuleRole& role, const ModuleFacts& facts) {
+  Condition condition{.type = std::string(role.is_up_to_date), .status = ConditionStatus::True};
   if (facts.upgrade == modules::Upgrade::Never) {
     condition.reason = "Fixed";
     condition.message =
@@ -48,8 +48,8 @@ Condition flight_condition(const FlightFacts& facts) {
     condition.reason = kReasonSourceChanged;
     condition.message = fmt::format(
         "the module behind {} has changed: sha256 {} -> {}; instances go on with the former. Set "
-        "spec.wasmUrls.flightChecksum to the latter, or name another URL or tag, to take it over",
-        facts.reference, facts.sha256, facts.offered_sha256);
+        "spec.wasmUrls.{}Checksum to the latter, or name another URL or tag, to take it over",
+        facts.reference, facts.sha256, facts.offered_sha256, role.name);
   } else if (facts.look_error) {
     condition.status = ConditionStatus::Unknown;
     condition.reason = "SourceUnavailable";

@@ -1,5 +1,5 @@
-// What an Airway's status says about its flight: which module instances are evaluated with, and
-// whether its source still serves that one.
+// What an Airway's status says about its modules: which flight instances are evaluated with, which
+// converter converts them, and whether their sources still serve those.
 #pragma once
 
 #include "airways/conditions.h"
@@ -16,10 +16,20 @@ namespace hangar::airways {
 // Whether the source serves the module that instances run. True for what cannot change and for
 // what is followed; False when an upgrade waits for the Airway's author; Unknown while the source
 // does not say.
-inline constexpr std::string_view kFlightUpToDate = "FlightUpToDate";
 inline constexpr std::string_view kReasonSourceChanged = "SourceChanged";
 
-struct FlightFacts {
+// What a module is to its Airway.
+struct ModuleRole {
+  std::string_view name;           // In spec.wasmUrls, and in the status.
+  std::string_view is_up_to_date;  // The condition.
+  std::string_view changed;        // The reason of the Event.
+};
+inline constexpr ModuleRole kFlight{
+    .name = "flight", .is_up_to_date = "FlightUpToDate", .changed = "FlightChanged"};
+inline constexpr ModuleRole kConverter{
+    .name = "converter", .is_up_to_date = "ConverterUpToDate", .changed = "ConverterChanged"};
+
+struct ModuleFacts {
   std::string reference;  // For people.
   modules::Upgrade upgrade = modules::Upgrade::Followed;
   std::string sha256;
@@ -29,12 +39,12 @@ struct FlightFacts {
   std::optional<Error> look_error;  // Why nobody knows.
 };
 
-// status.flight.
-[[nodiscard]] json::Value flight_status(const FlightFacts& facts);
+// status.flight, or status.converter.
+[[nodiscard]] json::Value module_status(const ModuleFacts& facts);
 // What an earlier host wrote there.
-[[nodiscard]] std::optional<modules::Pin> pin_in(const json::Value& airway);
+[[nodiscard]] std::optional<modules::Pin> pin_in(const json::Value& airway, const ModuleRole& role);
 
 // Without its generation.
-[[nodiscard]] Condition flight_condition(const FlightFacts& facts);
+[[nodiscard]] Condition module_condition(const ModuleRole& role, const ModuleFacts& facts);
 
 }  // namespace hangar::airways

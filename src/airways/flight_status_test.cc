@@ -17,7 +17,7 @@ namespace {
 using modules::Upgrade;
 using testing::HasSubstr;
 
-FlightFacts pinned() {
+ModuleFacts pinned() {
   return {.reference = "https://domain.io/f.wasm?...",
           .upgrade = Upgrade::Deliberate,
           .sha256 = "old",
@@ -30,28 +30,29 @@ FlightFacts pinned() {
 
 TEST(FlightStatus, IsReadAsItWasWritten) {
   const json::Value airway =
-      json::Object{{"status", json::Object{{"flight", flight_status(pinned())}}}};
-  EXPECT_EQ(pin_in(airway), pinned().pin);
+      json::Object{{"status", json::Object{{"flight", module_status(pinned())}}}};
+  EXPECT_EQ(pin_in(airway, kFlight), pinned().pin);
 }
 
 TEST(FlightStatus, HasNoPinWhereTheReferenceIsFollowed) {
-  FlightFacts facts = pinned();
+  ModuleFacts facts = pinned();
   facts.upgrade = Upgrade::Followed;
   facts.pin.reset();
-  const json::Value status = flight_status(facts);
+  const json::Value status = module_status(facts);
 
   EXPECT_EQ(json::string_at(status, {"sha256"}), "old");
-  EXPECT_EQ(pin_in(json::Object{{"status", json::Object{{"flight", status}}}}), std::nullopt);
-  EXPECT_EQ(pin_in(json::Object{}), std::nullopt);
+  EXPECT_EQ(pin_in(json::Object{{"status", json::Object{{"flight", status}}}}, kFlight),
+            std::nullopt);
+  EXPECT_EQ(pin_in(json::Object{}, kFlight), std::nullopt);
 }
 
 TEST(FlightCondition, SaysWhenAnUpgradeWaitsForTheAuthor) {
-  FlightFacts facts = pinned();
-  EXPECT_EQ(flight_condition(facts).status, ConditionStatus::True);
-  EXPECT_EQ(flight_condition(facts).reason, "Current");
+  ModuleFacts facts = pinned();
+  EXPECT_EQ(module_condition(kFlight, facts).status, ConditionStatus::True);
+  EXPECT_EQ(module_condition(kFlight, facts).reason, "Current");
 
   facts.offered_sha256 = "new";
-  const Condition changed = flight_condition(facts);
+  const Condition changed = module_condition(kFlight, facts);
   EXPECT_EQ(changed.type, "FlightUpToDate");
   EXPECT_EQ(changed.status, ConditionStatus::False);
   EXPECT_EQ(changed.reason, "SourceChanged");
@@ -61,22 +62,22 @@ TEST(FlightCondition, SaysWhenAnUpgradeWaitsForTheAuthor) {
 }
 
 TEST(FlightCondition, IsUnknownWhileTheSourceDoesNotSay) {
-  FlightFacts facts = pinned();
+  ModuleFacts facts = pinned();
   facts.look_error = Error(ErrorKind::NotFound, "404 not found");
 
-  EXPECT_EQ(flight_condition(facts).status, ConditionStatus::Unknown);
-  EXPECT_THAT(flight_condition(facts).message, HasSubstr("404 not found"));
+  EXPECT_EQ(module_condition(kFlight, facts).status, ConditionStatus::Unknown);
+  EXPECT_THAT(module_condition(kFlight, facts).message, HasSubstr("404 not found"));
   facts.offered_sha256 = "new";
-  EXPECT_EQ(flight_condition(facts).reason, "SourceChanged") << "what was seen was seen";
+  EXPECT_EQ(module_condition(kFlight, facts).reason, "SourceChanged") << "what was seen was seen";
 }
 
 TEST(FlightCondition, IsTrueForWhatCannotChangeAndForWhatIsFollowed) {
-  FlightFacts facts = pinned();
+  ModuleFacts facts = pinned();
   facts.upgrade = Upgrade::Never;
-  EXPECT_EQ(flight_condition(facts).reason, "Fixed");
+  EXPECT_EQ(module_condition(kFlight, facts).reason, "Fixed");
   facts.upgrade = Upgrade::Followed;
-  EXPECT_EQ(flight_condition(facts).reason, "Followed");
-  EXPECT_EQ(flight_condition(facts).status, ConditionStatus::True);
+  EXPECT_EQ(module_condition(kFlight, facts).reason, "Followed");
+  EXPECT_EQ(module_condition(kFlight, facts).status, ConditionStatus::True);
 }
 
 }  // namespace

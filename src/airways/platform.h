@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
@@ -16,7 +17,9 @@
 #include "reconcile/platform.h"
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace hangar::airways {
 
@@ -38,6 +41,8 @@ struct Platform {
   output::LogWriter& output;
   std::string pod;  // Where to look for output. Empty: nowhere.
   Means means;
+  // How the API server reaches a path of the webhooks; nothing yet, or where they are off.
+  std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;
   // Whether the API server has been told to protect the children of Airways of mode static.
   std::function<Result<>()> check_protection;
 };

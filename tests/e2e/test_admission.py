@@ -127,7 +127,7 @@ def review(**request):
     ("/validations/airways.yoke.cd", review().replace("k8s.io/v1", "k8s.io/v1beta1"), "POST", 400, "v1beta1"),
     ("/validations/airways.yoke.cd", review(object=None), "POST", 400, "request.object"),
     ("/validations/airways.yoke.cd", review(uid=""), "POST", 400, "request.uid"),
-    ("/validations/airways.yoke.cd", "x" * (7 << 20), "POST", 413, "too large"),
+    ("/validations/airways.yoke.cd", "x" * (17 << 20), "POST", 413, "too large"),
 ], ids=lambda value: value[:40] if isinstance(value, str) else "")
 def test_a_request_that_is_no_review_is_refused_with_words(webhook_host, path, body, method, status, words):
     try:

@@ -1,0 +1,189 @@
+#include "airways/storage_migration.h"
+
+#include "airways/crd_template.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+// After an instance that could not be rewritten, all are looked at again.
+constexpr std::chrono::seconds kAgain{30};
+// Between two reports of progress.
+constexpr std::chrono::seconds kReport{5};
+
+std::string_view stored_version(const json::Value& crd) {
+  const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
+  if (versions == nullptr) return {};
+  for (const json::Value& version : *versions) {
+    if (json::bool_at(version, {"storage"})) return json::string_at(version, {"name"});
+  }
+  return {};
+}
+
+}  // namespace
+
+bool has_other_stored_versions(const json::Value& crd) {
+  const json::Array* const stored = json::array_at(crd, {"status", "storedVersions"});
+  const std::string_view version = stored_version(crd);
+  return stored != nullptr && std::ranges::any_of(*stored, [version](const json::Value& one) {
+           return one.is_string() && std::string_view(one.get_string()) != version;
+         });
+}
+
+struct StorageMigration::State : std::enable_shared_from_this<StorageMigration::State> {
+  State(const Parts& parts_in, std::string name_in, kube::Resource instances_in)
+      : parts(parts_in),
+        name(std::move(name_in)),
+        instances(std::move(instances_in)),
+        ended(parts.loop) {
+    progress.version = instances.version;
+  }
+
+  static io::Task<void> run(std::shared_ptr<State> self) {
+    while (!self->stop.stop_requested()) {
+      const Result<> migrated = co_await self->migrate();
+      if (self->stop.stop_requested()) break;
+      if (migrated) break;
+      self->progress.error = migrated.error().message();
+      self->parts.log.warning("instances cannot be rewritten in the stored version",
+                              {{"crd", self->name}, {"error", self->progress.error}});
+      self->parts.changed();
+      if (!co_await self->parts.loop.sleep(kAgain, self->stop.get_token())) break;
+    }
+    self->is_over = true;
+    if (!self->stop.stop_requested()) self->parts.changed();
+    self->ended.set(true);
+  }
+
+  io::Task<Result<>> migrate() {
+    // What the definition says now is what has to hold at the end, too.
+    const json::Value crd = HANGAR_CO_TRY(co_await read_crd());
+    if (!has_other_stored_versions(crd)) co_return Result<>();
+    const kube::List list = HANGAR_CO_TRY(co_await list_instances(crd));
+    progress.done = 0;
+    progress.count = list.items.size();
+    Result<> failed;
+    Instant reported = io::Loop::now();
+    for (const kube::ObjectPtr& instance : list.items) {
+      Result<> rewritten = co_await rewrite(*instance);
+      if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+      if (rewritten) ++progress.done;
+      if (!rewritten && failed) failed = std::move(rewritten);
+      if (io::Loop::now() - reported < kReport) continue;
+      reported = io::Loop::now();
+      parts.changed();
+    }
+    if (!failed) co_return failed;
+    progress.error.clear();
+    const json::Value after = HANGAR_CO_TRY(co_await read_crd());
+    if (json::int_at(after, {"metadata", "generation"}) !=
+        json::int_at(crd, {"metadata", "generation"})) {
+      co_return fail(ErrorKind::Conflict, "the definition changed meanwhile");
+    }
+    const json::Value patch = json::Object{
+        {"metadata", json::Object{{"resourceVersion",
+                                   json::string_at(after, {"metadata", "resourceVersion"})}}},
+        {"status", json::Object{{"storedVersions", json::Array{instances.version}}}}};
+    (void)HANGAR_CO_TRY(co_await parts.client.patch(crd_resource(), {.name = name},
+                                                    kube::PatchType::Merge, patch,
+                                                    {.subresource = "status"}, stop.get_token()));
+    co_return Result<>();
+  }
+
+  io::Task<Result<json::Value>> read_crd() {
+    // As the cache: with the right to list, not to get.
+    const kube::List list = HANGAR_CO_TRY(co_await parts.client.list(
+        crd_resource(), {.field_selector = "metadata.name=" + name}, stop.get_token()));
+    if (list.items.empty()) co_return fail(ErrorKind::NotFound, "the definition is gone");
+    co_return list.items.front()->to_value();
+  }
+
+  // One that cannot be converted keeps all from being listed in the new version, and would not even
+  // be named: they can be listed in the one that it is stored in.
+  io::Task<Result<kube::List>> list_instances(const json::Value& crd) {
+    Result<kube::List> list = co_await list_in(instances.version);
+    for (const json::Value& version : *json::array_at(crd, {"spec", "versions"})) {
+      if (list) break;
+      if (!json::bool_at(version, {"served"})) continue;
+      Result<kube::List> other = co_await list_in(std::string(json::string_at(version, {"name"})));
+      if (other) list = std::move(other);
+    }
+    co_return list;
+  }
+
+  io::Task<Result<kube::List>> list_in(std::string version) {
+    kube::Resource resource = instances;
+    resource.version = std::move(version);
+    co_return co_await parts.client.list(std::move(resource), {.detail = kube::Detail::Metadata},
+                                         stop.get_token());
+  }
+
+  // Who writes it meanwhile, or deletes it, has done the same.
+  io::Task<Result<>> rewrite(const kube::Object& instance) {
+    const json::Value patch =
+        json::Object{{"metadata", json::Object{{"resourceVersion", instance.resource_version()}}}};
+    const kube::ObjectKey& key = instance.key();
+    const Result<json::Value> answer = co_await parts.client.patch(
+        instances, key, kube::PatchType::Merge, patch, {}, stop.get_token());
+    if (answer || answer.error().kind() == ErrorKind::NotFound ||
+        answer.error().kind() == ErrorKind::Conflict) {
+      co_return Result<>();
+    }
+    co_return std::unexpected(Error(answer.error()).in(key.to_string()));
+  }
+
+  const Parts parts;
+  const std::string name;
+  const kube::Resource instances;
+  Progress progress;
+  bool is_over = false;
+  std::stop_source stop;
+  io::OneShot<bool> ended;
+};
+
+StorageMigration::StorageMigration(Parts parts) : parts_(std::move(parts)) {}
+
+StorageMigration::~StorageMigration() = default;
+
+io::Task<void> StorageMigration::begin(std::string name, kube::Resource instances) {
+  if (is_under_way() && state_->instances == instances) co_return;
+  co_await stop();
+  state_ = std::make_shared<State>(parts_, std::move(name), std::move(instances));
+  parts_.loop.spawn(State::run(state_));
+}
+
+io::Task<void> StorageMigration::stop() {
+  if (!is_under_way()) co_return;
+  state_->stop.request_stop();
+  co_await state_->ended.wait();
+}
+
+StorageMigration::Progress StorageMigration::progress() const {
+  return state_ ? state_->progress : Progress();
+}
+
+bool StorageMigration::is_under_way() const {
+  return state_ != nullptr && !state_->is_over;
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,254 @@
+"""Converters: instances are read and written in every version of their kind, whichever is stored."""
+import json
+
+import pytest
+
+import airways
+from airways import OPEN_SCHEMA, flight
+from cluster import ApiError, condition, eventually, is_ready
+from conftest import COMPILED, control_plane
+from host import Host, free_port
+from test_admission import ask, refused_airway, wait_registered, webhook_flags
+
+GROUP = "conversion.hangar.dev"
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+AIRWAY = ("yoke.cd/v1alpha1", "Airway")
+CONFIG_MAP = ("v1", "ConfigMap")
+
+
+@pytest.fixture(scope="module")
+def rig():
+    made = control_plane("--with-kcm")
+    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "webhooks"}})
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def webhook_host(rig, tmp_path_factory):
+    port = free_port()
+    host = Host(rig.kubeconfig, tmp_path_factory.mktemp("host"), *webhook_flags(port, "webhooks"))
+    host.webhook_port, host.namespace = port, "webhooks"
+    wait_registered(rig, "webhooks")
+    yield host
+    host.stop()
+
+
+@pytest.fixture
+def namespace(rig, unique):
+    name = f"ns-{unique}"
+    rig.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
+
+
+def versions(*names, stored):
+    return [{"name": name, "served": True, "storage": name == stored, "schema": {"openAPIV3Schema": OPEN_SCHEMA}} for name in names]
+
+
+class Backends:
+    """A kind of its own, with the versions v1 {image, replicas, labels} and v2 {img, replicas, meta: {labels}}."""
+
+    def __init__(self, cluster, unique):
+        self.cluster, self.kind, self.plural = cluster, f"Backend{unique}", f"backend{unique}s"
+        self.name = f"{self.plural}.{GROUP}"
+        for version in ("v1", "v2"):
+            cluster.learn(f"{GROUP}/{version}", self.kind, self.plural)
+
+    def manifest(self, *names, stored, converter="converter", **spec):
+        made = airways.airway(self.plural, self.kind, flight("basic"), group=GROUP, **spec)
+        made["spec"]["template"]["versions"] = versions(*names, stored=stored)
+        if converter:
+            made["spec"]["wasmUrls"]["converter"] = flight(converter)
+        return made
+
+    def apply(self, *names, stored, **options):
+        """Waits until the API server acts upon it."""
+        manifest = self.manifest(*names, stored=stored, **options)
+        applied = self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", "-o", "json", stdin=json.dumps(manifest))
+        generation = json.loads(applied)["metadata"]["generation"]
+
+        def is_current():
+            airway = self.cluster.get(*AIRWAY, self.name)
+            return is_ready(airway) and condition(airway).get("observedGeneration") == generation and airway
+        return eventually(is_current, "the Airway is Ready as it is now", COMPILED)
+
+    def crd(self):
+        return self.cluster.get(*CRD, self.name)
+
+    def create(self, version, name, namespace, spec, **labels):
+        self.served(version)
+        return self.cluster.create({"apiVersion": f"{GROUP}/{version}", "kind": self.kind, "spec": spec,
+                                    "metadata": {"name": name, "namespace": namespace, "labels": labels}})
+
+    def get(self, version, name, namespace):
+        return self.cluster.get(f"{GROUP}/{version}", self.kind, name, namespace)
+
+    def served(self, version):
+        """A version is served a moment after its CRD says so."""
+        def answer():
+            try:
+                return self.cluster.request("GET", f"/apis/{GROUP}/{version}/{self.plural}?limit=1")
+            except ApiError:
+                return None
+        eventually(answer, f"{version} is served", 60)
+
+
+@pytest.fixture
+def backends(rig, webhook_host, unique):
+    made = Backends(rig, unique)
+    yield made
+    if webhook_host.process.poll() is None and rig.get(*AIRWAY, made.name):
+        rig.delete(*AIRWAY, made.name)
+        eventually(lambda: made.crd() is None, "the kind is gone", 60)
+
+
+@pytest.mark.parametrize("method, path, body, status, words", [
+    ("GET", "/crdconvert/x", None, 405, "POST"),
+    ("POST", "/crdconvert/x", "{", 400, ""),
+    ("POST", "/crdconvert/x", "{}", 400, "ConversionReview"),
+    ("POST", "/crdconvert/x", json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}), 400, "request.uid"),
+    ("POST", "/crdconvert/x", json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+        "uid": "u", "desiredAPIVersion": "g/v2", "objects": []}}), 200, "there is no Airway x"),
+    ("POST", "/crdconvert/", "{}", 404, "no webhook"),
+])
+def test_a_request_that_is_no_conversion_is_refused_with_words(webhook_host, method, path, body, status, words):
+    answer = ask(webhook_host, path, body, method)
+    assert answer[0] == status and words in answer[1], answer
+
+
+def test_what_was_made_before_is_read_in_the_new_version(rig, backends, namespace):
+    backends.apply("v1", stored="v1", converter=None)
+    made = backends.create("v1", "one", namespace, {"image": "c4ts", "replicas": 1, "labels": {"a": "b"}})
+    eventually(lambda: is_ready(backends.get("v1", "one", namespace)), "the instance is Ready", 60)
+    assert backends.crd()["spec"]["conversion"]["strategy"] == "None"
+
+    airway = backends.apply("v1", "v2", stored="v2")
+    assert airway["status"]["converter"]["sha256"] and airway["status"]["converter"]["sha256"] != airway["status"]["flight"]["sha256"]
+    backends.served("v2")
+    read = backends.get("v2", "one", namespace)
+    assert read["spec"] == {"img": "c4ts", "replicas": 1, "meta": {"labels": {"a": "b"}}}
+    assert read["metadata"]["uid"] == made["metadata"]["uid"]
+    # Its types have no status: whose conversion it is does not matter to it.
+    assert is_ready(read) and is_ready(backends.get("v1", "one", namespace))
+
+    # The flight sees the version that is stored.
+    eventually(lambda: rig.get(*CONFIG_MAP, "one", namespace)["data"].get("img") == "c4ts", "the flight has read v2", 60)
+    backends.create("v1", "two", namespace, {"image": "other", "replicas": 2})
+    eventually(lambda: is_ready(backends.get("v2", "two", namespace)), "an instance that is written as v1 is Ready", 60)
+    assert rig.get(*CONFIG_MAP, "two", namespace)["data"] == {"img": "other", "replicas": "2", "meta": "map[]"}
+    listed = rig.request("GET", f"/apis/{GROUP}/v1/namespaces/{namespace}/{backends.plural}")["items"]
+    assert {one["metadata"]["name"]: one["spec"]["image"] for one in listed} == {"one": "c4ts", "two": "other"}
+
+
+def test_instances_move_to_the_version_that_is_stored_now_and_the_old_one_can_go(rig, backends, namespace):
+    backends.apply("v1", stored="v1", converter=None)
+    for index in range(30):
+        backends.create("v1", f"b-{index}", namespace, {"image": f"i{index}", "replicas": index})
+    backends.apply("v1", "v2", stored="v2")
+
+    def migrated():
+        found = condition(rig.get(*AIRWAY, backends.name), "StorageMigrated")
+        return found.get("status") == "True" and found
+    assert eventually(migrated, "all instances are rewritten", 120)["message"] == "all instances are stored in version v2"
+    assert backends.crd()["status"]["storedVersions"] == ["v2"]
+    # What the API server refuses while it may be stored.
+    backends.apply("v2", stored="v2")
+
+    def images():
+        try:
+            return {one["spec"]["img"] for one in rig.list(f"{GROUP}/v2", backends.kind, namespace)}
+        except ApiError as error:
+            assert error.status == 429, error
+            return None
+    assert eventually(images, "the API server has taken the definition in", 60) == {f"i{index}" for index in range(30)}
+
+
+def test_an_instance_that_cannot_be_converted_is_named_and_tried_again(rig, backends, namespace):
+    backends.apply("v2", stored="v2")
+    backends.create("v2", "good", namespace, {"img": "x", "replicas": 1})
+    backends.create("v2", "slow", namespace, {"img": "x", "replicas": 1}, converter="slow")
+    backends.apply("v1", "v2", stored="v1", timeout="500ms")
+
+    def complaint():
+        found = condition(rig.get(*AIRWAY, backends.name), "StorageMigrated")
+        return found.get("reason") == "Error" and found["message"]
+    words = eventually(complaint, "the condition says which instance", 60)
+    assert words.startswith("1 of 2 instances were rewritten in version v1: ") and f"{namespace}/slow" in words and "execution timeout" in words
+    assert backends.crd()["status"]["storedVersions"] == ["v2", "v1"]
+    backends.apply("v1", "v2", stored="v1", timeout="15s")
+    eventually(lambda: backends.crd()["status"]["storedVersions"] == ["v1"], "it is rewritten", 120)
+
+
+@pytest.mark.parametrize("how, words", [
+    ("loop", "execution timeout (500ms)"),
+    ("exit", "the converter ended with exit code 3: the converter is out of order"),
+    ("garbage", "the converter printed no ConversionReview"),
+    ("lie", "conversion webhook"),
+    ("fewer", "0 objects"),
+    ("metadata", "must have the same name"),
+    ("refuse", "backends of this kind cannot be converted"),
+])
+def test_a_converter_that_fails_costs_that_read_alone(rig, backends, namespace, how, words):
+    backends.apply("v1", "v2", stored="v2", timeout="500ms")
+    backends.create("v2", "bad", namespace, {"img": "x", "replicas": 1}, converter=how)
+    backends.create("v2", "good", namespace, {"img": "x", "replicas": 1})
+
+    with pytest.raises(ApiError) as refusal:
+        backends.get("v1", "bad", namespace)
+    assert words in str(refusal.value)
+    assert backends.get("v1", "good", namespace)["spec"]["image"] == "x"
+    eventually(lambda: is_ready(backends.get("v2", "bad", namespace)), "the instance is carried out", 60)
+
+
+def test_a_module_that_asks_for_what_converters_do_not_get_is_refused(rig, backends):
+    words = refused_airway(rig, backends.manifest("v1", "v2", stored="v2", converter="behave"))
+    assert "spec.wasmUrls.converter: module imports" in words and "which a converter does not get" in words
+
+
+def test_what_has_one_version_depends_on_no_host(rig, backends):
+    airway = backends.apply("v2", stored="v2")
+
+    assert backends.crd()["spec"]["conversion"]["strategy"] == "None"
+    assert "converter" not in airway["status"]
+
+
+def test_the_converter_goes_with_the_last_other_version(rig, backends):
+    backends.apply("v1", "v2", stored="v2")
+    assert backends.crd()["spec"]["conversion"]["strategy"] == "Webhook"
+
+    airway = backends.apply("v2", stored="v2")
+    assert backends.crd()["spec"]["conversion"] == {"strategy": "None"}
+    assert "converter" not in airway["status"]
+    assert not [one for one in airway["status"]["conditions"] if one["type"] == "ConverterUpToDate"]
+
+
+def test_a_certificate_that_is_made_anew_reaches_the_kind(rig, webhook_host, backends, namespace):
+    backends.apply("v1", "v2", stored="v2")
+    backends.create("v2", "one", namespace, {"img": "x", "replicas": 1})
+    trusted = backends.crd()["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
+    rig.delete("v1", "Secret", "hangar-webhook", webhook_host.namespace)
+
+    def trusts_another():
+        return backends.crd()["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] != trusted
+    eventually(trusts_another, "the API server is told of the new authority", 60)
+
+    def is_converted():
+        try:
+            return backends.get("v1", "one", namespace)["spec"]["image"] == "x"
+        except ApiError:
+            return False
+    eventually(is_converted, "conversions go on", 60)
+
+
+def test_without_a_host_what_is_stored_can_still_be_read_and_collected(rig, webhook_host, backends, namespace):
+    backends.apply("v1", "v2", stored="v2")
+    backends.create("v2", "one", namespace, {"img": "x", "replicas": 1})
+    webhook_host.stop()
+    try:
+        assert backends.get("v2", "one", namespace)["spec"]["img"] == "x"
+        assert rig.kubectl("get", f"{backends.plural}.v2.{GROUP}", "-n", namespace, "-o", "jsonpath={.items[*].metadata.name}") == "one"
+        with pytest.raises(ApiError, match="conversion webhook"):
+            backends.get("v1", "one", namespace)
+    finally:
+        webhook_host.start()
+    assert backends.get("v1", "one", namespace)["spec"]["image"] == "x"
