@@ -406,6 +406,12 @@ def airway_flow(cluster):
     # A status that the API server does not take: the failure is told in the status and in Events.
     cluster.create(instance("Aircraft", "two", {"behaviour": "status", "status": {"phase": 5}}))
     eventually(lambda: condition(cluster.get("e2e.hangar.dev/v1", "Aircraft", "two")).get("reason") == "Error", "the instance fails", 60)
+    # Another version is stored: instances are rewritten in it, and the API server is told.
+    (version,) = manifest["spec"]["template"]["versions"]
+    manifest["spec"]["template"]["versions"] = [{**version, "storage": False}, {**version, "name": "v2"}]
+    cluster.apply(manifest)
+    definition = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "aircrafts.e2e.hangar.dev")
+    eventually(lambda: cluster.get(*definition)["status"]["storedVersions"] == ["v2"], "no instance is stored in v1", 60)
     cluster.delete("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev")
     eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev") is None, "the Airway is gone", 90)
 

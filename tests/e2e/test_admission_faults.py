@@ -1,0 +1,161 @@
+"""Webhooks while something breaks: hosts that are killed, certificates that expire, Airways that go."""
+import base64
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import airways
+from airways import flight
+from cluster import ApiError, eventually, is_ready
+from conftest import COMPILED, control_plane
+from host import Host, free_port
+from test_admission import GROUP, ask, authorities_of, configurations, create, wait_registered, webhook_flags
+
+AIRWAY = ("yoke.cd/v1alpha1", "Airway")
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+SECRET = ("v1", "Secret", "hangar-webhook")
+
+
+@pytest.fixture(scope="module")
+def rig():
+    made = control_plane("--with-kcm")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def home(rig, unique):
+    """The namespace of a test's hosts."""
+    rig.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"home-{unique}"}})
+    return f"home-{unique}"
+
+
+@pytest.fixture
+def hosts(rig, home, tmp_path):
+    """Starts hosts that the API server reaches by the first one's port."""
+    made = []
+
+    def start(*flags, wait=True):
+        port = free_port()
+        reached = made[0].webhook_port if made else port
+        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", f"--webhook-bind-address=127.0.0.1:{port}",
+                    f"--webhook-url=https://127.0.0.1:{reached}", f"--namespace={home}", "--webhook-drain=0s", "--features=airways", *flags, wait=False)
+        host.webhook_port, host.namespace = port, home
+        made.append(host)
+        if wait:
+            host.wait_ready()
+            wait_registered(rig, home)
+        return host
+    yield start
+    for host in made:
+        host.stop()
+    for name in configurations(rig, home):
+        rig.delete("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name)
+
+
+@pytest.fixture
+def kind(rig, unique, home):
+    """Makes an Airway with the flight `behave`, whose webhook is in force."""
+    def make():
+        name = f"F{unique}"
+        plural = f"{name.lower()}s"
+        rig.apply(airways.airway(plural, name, flight("behave"), group=GROUP))
+        rig.learn(f"{GROUP}/v1", name, plural)
+        eventually(lambda: is_ready(rig.get(*AIRWAY, f"{plural}.{GROUP}")), "the Airway is Ready", COMPILED)
+        wait_registered(rig, home, f"{plural}.{GROUP}")
+
+        def is_asked():
+            try:
+                create(rig, name, "probe", "basic", "default", exitCode=1)
+            except ApiError as error:
+                return "denied the request" in str(error)
+            rig.delete(f"{GROUP}/v1", name, "probe", "default")
+            return eventually(lambda: rig.get(f"{GROUP}/v1", name, "probe", "default") is None, "the probe is gone", 60) and False
+        eventually(is_asked, "the webhook is in force", 60)
+        return name
+    return make
+
+
+def cpu_seconds(host):
+    fields = pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_host_that_is_killed_in_the_middle_of_a_review_lets_nothing_through(rig, hosts, kind):
+    host = hosts()
+    name = kind()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        before = cpu_seconds(host)
+        creation = pool.submit(create, rig, name, "one", "endless", "default")
+        eventually(lambda: cpu_seconds(host) > before + 0.5, "the flight runs")
+        host.kill()
+        with pytest.raises(ApiError, match="failed calling webhook"):
+            creation.result()
+    assert rig.get(f"{GROUP}/v1", name, "one", "default") is None
+
+    host.start()
+    eventually(lambda: try_to(create, rig, name, "one", "basic", "default", data={"a": "b"}), "the host is asked again", 60)
+    eventually(lambda: is_ready(rig.get(f"{GROUP}/v1", name, "one", "default")), "the instance is carried out", 60)
+
+
+def try_to(what, *arguments, **options):
+    try:
+        return what(*arguments, **options)
+    except ApiError:
+        return None
+
+
+def test_an_airway_that_is_deleted_while_a_review_runs_goes_with_everything(rig, hosts, kind):
+    host = hosts()
+    name = kind()
+    plural = f"{name.lower()}s"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        creation = pool.submit(try_to, create, rig, name, "one", "sleep", "default", milliseconds=1500)
+        rig.delete(*AIRWAY, f"{plural}.{GROUP}")
+        creation.result()
+    eventually(lambda: rig.get(*AIRWAY, f"{plural}.{GROUP}") is None, "the Airway is gone", 90)
+    assert rig.get(*CRD, f"{plural}.{GROUP}") is None
+    eventually(lambda: f"{plural}.{GROUP}" not in configurations(rig, host.namespace), "its configuration is gone", 60)
+    assert host.process.poll() is None
+
+
+def test_two_hosts_that_begin_at_once_agree_on_one_certificate(rig, hosts):
+    both = [hosts("--leader-elect", wait=False) for _ in range(2)]
+    for host in both:
+        host.wait_ready()
+    authorities = authorities_of(rig, both[0].namespace)
+
+    for host in both:
+        eventually(lambda host=host: is_trusted(host, authorities), "each shows a certificate of the same authority", 60)
+    wait_registered(rig, both[0].namespace)
+    assert len(rig.list("v1", "Secret", both[0].namespace)) == 1
+
+
+def is_trusted(host, authorities):
+    try:
+        return ask(host, "/live", None, "GET", authorities)[0] == 200
+    except OSError:
+        return False
+
+
+def openssl(*arguments, stdin=None):
+    return subprocess.run(["openssl", *arguments], input=stdin, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+def test_a_certificate_that_has_expired_is_made_anew(rig, hosts, tmp_path):
+    host = hosts()
+    data = {key: base64.b64decode(value) for key, value in rig.get(*SECRET, host.namespace)["data"].items()}
+    for key, value in data.items():
+        (tmp_path / key).write_bytes(value)
+    request = openssl("req", "-new", "-key", str(tmp_path / "tls.key"), "-subj", "/CN=127.0.0.1")
+    expired = openssl("x509", "-req", "-CA", str(tmp_path / "ca.crt"), "-CAkey", str(tmp_path / "ca.key"), "-days", "-1", "-set_serial", "7", stdin=request)
+    rig.patch(*SECRET, {"data": {"tls.crt": base64.b64encode(expired).decode()}}, host.namespace)
+
+    def renewed():
+        now = rig.get(*SECRET, host.namespace)["data"]["tls.crt"]
+        return base64.b64decode(now) not in (expired, data["tls.crt"])
+    eventually(renewed, "the Secret has another certificate", 90)
+    eventually(lambda: is_trusted(host, authorities_of(rig, host.namespace)), "the host shows one that is valid", 60)
