@@ -441,6 +441,26 @@ std::string plain(json::Value object) {
   return json::dump(in_order(object));
 }
 
+// "42s", "3m12s": of a Table's Age. A second may pass between two answers.
+bool is_age(std::string_view cell) {
+  return !cell.empty() && cell.front() >= '0' && cell.front() <= '9' &&
+         std::string_view("smhdy").contains(cell.back()) &&
+         cell.find_first_not_of("0123456789smhdy") == std::string_view::npos;
+}
+
+void forget_ages(json::Value& table) {
+  if (json::string_at(table, {"kind"}) != "Table") return;
+  json::Value* const rows = json::find(table, {"rows"});
+  if (rows == nullptr || !rows->is_array()) return;
+  for (json::Value& row : rows->get_array()) {
+    json::Value* const cells = json::find(row, {"cells"});
+    if (cells == nullptr || !cells->is_array()) continue;
+    for (json::Value& cell : cells->get_array()) {
+      if (cell.is_string() && is_age(cell.get_string())) cell = "some time";
+    }
+  }
+}
+
 Answered answered(int status, const std::string& body) {
   Answered out{.status = status};
   std::string_view rest = body;
@@ -460,7 +480,8 @@ Answered answered(int status, const std::string& body) {
     } else if (has_lines) {
       // Where a watch stands is not where another stands.
       if (json::string_at(*document, {"type"}) == "BOOKMARK") continue;
-      const json::Value* object = json::find(*document, {"object"});
+      json::Value* const object = json::find(*document, {"object"});
+      if (object != nullptr) forget_ages(*object);
       out.content.insert(std::string(json::string_at(*document, {"type"})) + " " +
                          plain(object != nullptr ? *object : json::Value()));
     } else if (const json::Array* items = json::array_at(*document, {"items"})) {
@@ -469,6 +490,7 @@ Answered answered(int status, const std::string& body) {
       for (const json::Value& item : *items)
         out.content.insert(plain(item));
     } else {
+      forget_ages(*document);
       out.content.insert(plain(*std::move(document)));
     }
   }
