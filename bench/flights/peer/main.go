@@ -42,16 +42,22 @@ func run() error {
 	references := flag.String("references", "strong", "strong or weak")
 	workers := flag.Int("workers", 2, "evaluations at a time")
 	input := flag.String("input", "", "file with the custom resource")
-	lookup := flag.String("lookup", "", "file with the answer to every lookup")
+	lookup := flag.String("lookup", "", "file with the answer to every lookup; none without")
+	converter := flag.Bool("converter", false, "the modules are converters, and the input is a ConversionReview")
 	flag.Parse()
 
-	fleet := fleet{workers: *workers}
+	fleet := fleet{workers: *workers, program: flightProgram}
+	if *converter {
+		fleet.program = converterProgram
+	}
 	var err error
 	if fleet.input, err = os.ReadFile(*input); err != nil {
 		return err
 	}
-	if fleet.answer, err = os.ReadFile(*lookup); err != nil {
-		return err
+	if *lookup != "" {
+		if fleet.answer, err = os.ReadFile(*lookup); err != nil {
+			return err
+		}
 	}
 	for _, path := range flag.Args() {
 		fleet.flights = append(fleet.flights, newSource(path, *directory, *references == "weak"))
@@ -77,6 +83,7 @@ type fleet struct {
 	flights       []*source
 	workers       int
 	input, answer []byte
+	program       program
 }
 
 func (fleet *fleet) obey(words []string) (any, error) {
@@ -138,7 +145,7 @@ func (fleet *fleet) run(duration time.Duration) (result, error) {
 				started := time.Now()
 				module, err := flight.module(fleet.answer)
 				if err == nil {
-					last[worker], err = module.evaluate(fleet.input)
+					last[worker], err = module.evaluate(fleet.program, fleet.input)
 				}
 				if err != nil {
 					errs[worker] = err

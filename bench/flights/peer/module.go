@@ -69,17 +69,31 @@ func compile(wasm []byte, cache string, answer []byte) (*module, error) {
 	return &module{runtime: runtime, compiled: compiled}, nil
 }
 
-// evaluate runs the flight once in an instance of its own and returns what it printed.
-func (module *module) evaluate(input []byte) ([]byte, error) {
+// program is what a module is told of itself.
+type program struct {
+	name        string
+	environment map[string]string
+}
+
+var (
+	flightProgram = program{name: "bench.hangar.dev.Heavy.bench.one", environment: map[string]string{
+		"YOKE_RELEASE": "bench.hangar.dev.Heavy.bench.one", "YOKE_NAMESPACE": "bench", "NAMESPACE": "bench", "YOKE_VERSION": "(devel)",
+	}}
+	converterProgram = program{name: "converter"}
+)
+
+// evaluate runs the module once in an instance of its own and returns what it printed.
+func (module *module) evaluate(program program, input []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	config := wazero.NewModuleConfig().
 		WithStdin(bytes.NewReader(input)).WithStdout(&stdout).WithStderr(&stderr).
 		WithRandSource(rand.Reader).WithSysNanosleep().WithSysNanotime().WithSysWalltime().
-		WithArgs("bench.hangar.dev.Heavy.bench.one").
-		WithEnv("YOKE_RELEASE", "bench.hangar.dev.Heavy.bench.one").
-		WithEnv("YOKE_NAMESPACE", "bench").WithEnv("NAMESPACE", "bench").WithEnv("YOKE_VERSION", "(devel)")
+		WithArgs(program.name)
+	for name, value := range program.environment {
+		config = config.WithEnv(name, value)
+	}
 	instance, err := module.runtime.InstantiateModule(ctx, module.compiled, config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, stderr.String())

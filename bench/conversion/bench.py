@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""What it costs to convert instances between the versions of their kind, by an Airway's converter.
+
+The reviews are what the API server sends, sent by this program on a connection that stays open, so that what is
+measured is the host alone. The peer is bench/flights/peer: the same converter under wazero, an instance for each
+review, without HTTP, TLS or JSON of its own. Rounds of both alternate; a figure is the median of its rounds.
+
+    bench/conversion/run.sh [--quick]
+"""
+import argparse
+import http.client
+import json
+import pathlib
+import ssl
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import harness  # noqa: E402
+from harness import at_most, at_most_of_peer, progress  # noqa: E402
+import airways  # noqa: E402
+from cluster import Cluster, eventually, is_ready  # noqa: E402
+from host import free_port  # noqa: E402
+
+GROUP, NAME = "bench.hangar.dev", "backends.bench.hangar.dev"
+PEER = "wazero 1.6.0, an instance for each review, as yoke's ATC"
+OBJECT_BYTES = 2048
+
+
+def review(count):
+    """A ConversionReview of objects of 2 KB in v1."""
+    def backend(index):
+        made = {"apiVersion": f"{GROUP}/v1", "kind": "Backend", "metadata": {"name": f"b-{index}", "namespace": "bench", "uid": f"uid-{index}"},
+                "spec": {"image": "registry.k8s.io/pause:3.10", "replicas": index, "labels": {}}, "status": {"conditions": []}}
+        made["spec"]["labels"]["filler"] = "x" * (OBJECT_BYTES - len(json.dumps(made)))
+        return made
+    return json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+        "uid": "bench", "desiredAPIVersion": f"{GROUP}/v2", "objects": [backend(index) for index in range(count)]}})
+
+
+def airway():
+    made = airways.airway("backends", "Backend", airways.flight("basic"), group=GROUP)
+    made["spec"]["wasmUrls"]["converter"] = airways.flight("converter")
+    (version,) = made["spec"]["template"]["versions"]
+    made["spec"]["template"]["versions"] = [{**version, "storage": False}, {**version, "name": "v2"}]
+    return made
+
+
+class Asker:
+    """One connection to the host's webhooks."""
+
+    def __init__(self, port):
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=60)
+
+    def ask(self, body):
+        self._connection.request("POST", f"/crdconvert/{NAME}", body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        text = answer.read()
+        assert answer.status == 200, text
+        return text
+
+
+def run_host(host, asker, body, seconds):
+    """As the peer says it: {runs, median_ms, p99_ms, cpu_seconds}."""
+    took, before, end = [], harness.cpu_seconds(host.process.pid), time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        asker.ask(body)
+        took.append(1000 * (time.monotonic() - began))
+    return {"runs": len(took), "median_ms": harness.percentile(took, 50), "p99_ms": harness.percentile(took, 99),
+            "cpu_seconds": harness.cpu_seconds(host.process.pid) - before}
+
+
+def measure(report, host, asker, peer_binary, directory, count, rounds, seconds, p99_max):
+    body = review(count)
+    answer = json.loads(asker.ask(body))["response"]
+    assert answer["result"]["status"] == "Success" and len(answer["convertedObjects"]) == count
+    assert answer["convertedObjects"][-1]["spec"]["img"] and "conditions" in answer["convertedObjects"][-1]["status"]
+    (directory / "review.json").write_text(body)
+    peer = harness.Conversation([peer_binary, f"-cache={directory / 'wazero'}", "-converter", "-workers=1", f"-input={directory / 'review.json'}",
+                                 airways.flight("converter")])
+    peer.ask("load")
+    ours, theirs = [], []
+    for number in range(rounds):
+        progress(f"{count} objects, round {number + 1} of {rounds}")
+        theirs.append(peer.ask(f"run {seconds}"))
+        ours.append(run_host(host, asker, body, seconds))
+    assert len(json.loads(theirs[0]["output"])["response"]["convertedObjects"]) == count
+    peer.close()
+
+    def of(results, key):
+        return [one[key] for one in results]
+    what = f"{count} objects of 2 KB in a review"
+    report.add(f"{what}: p50", "ms", of(ours, "median_ms"), of(theirs, "median_ms"), PEER)
+    report.add(f"{what}: p99", "ms", of(ours, "p99_ms"), of(theirs, "p99_ms"), PEER, at_most(p99_max) if p99_max else None)
+    report.add(f"{what}: CPU", "ms", [1000 * one["cpu_seconds"] / one["runs"] for one in ours],
+               [1000 * one["cpu_seconds"] / one["runs"] for one in theirs], PEER, at_most_of_peer(0.25))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", required=True, type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    rounds, seconds = (1, 1) if options.quick else (5, 6)
+    report = harness.Report("conversion.quick" if options.quick else "conversion")
+
+    with tempfile.TemporaryDirectory(prefix="hangar-bench-") as name:
+        directory = pathlib.Path(name)
+        cluster = Cluster()
+        try:
+            for manifest in sorted((harness.ROOT / "deploy/crds").glob("*.yaml")):
+                cluster.kubectl("apply", "--server-side", "-f", str(manifest))
+            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/airways.yoke.cd")
+            port = free_port()
+            host = harness.hangar_host_class()(cluster.kubeconfig, directory / "host", f"--webhook-bind-address=127.0.0.1:{port}",
+                                               f"--webhook-url=https://127.0.0.1:{port}", "--features=airways", "--namespace=default")
+            try:
+                progress("the Airway (compiling flight and converter)")
+                eventually(lambda: cluster.apply(airway()), "the Airway is accepted", 60)
+                eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", NAME)), "the Airway is Ready", 300)
+                asker = Asker(port)
+                for count, p99_max in ((1, None), (100, 15)):
+                    measure(report, host, asker, options.peer, directory, count, rounds, seconds, p99_max)
+            finally:
+                host.stop()
+        finally:
+            cluster.close()
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
