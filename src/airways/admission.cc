@@ -145,7 +145,8 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
       webhooks_(webhooks),
       failed_conversions_(shared.metrics.counter(
           "hangar_conversions_failed_total",
-          "Conversions of objects between versions of their kind that failed.")) {}
+          "Conversions of objects between versions of their kind that failed.")),
+      prepared_(shared.loop) {}
 
 Admission::~Admission() = default;
 
@@ -190,6 +191,8 @@ io::Task<void> Admission::stop() {
   airways_.reset();
   stop_.request_stop();
   if (protected_) co_await protected_->wait();
+  while (preparing_ > 0)
+    (void)co_await prepared_.wait({});
 }
 
 io::Task<void> Admission::protect_children() {
@@ -257,7 +260,22 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
 
 io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::stop_token stop) {
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-  co_return co_await platform_.modules.prepare(std::move(source), std::move(stop));
+  const io::OneShot<Result<FlightModule>> done(platform_.shared.loop);
+  platform_.shared.loop.spawn(prepare_for(std::move(source), done));
+  const std::stop_callback on_stop(stop, [&done] {
+    done.set(
+        fail(ErrorKind::Unavailable,
+             "the module is being fetched and compiled, which goes on; try again in a moment"));
+  });
+  co_return co_await done.wait();
+}
+
+io::Task<void> Admission::prepare_for(modules::Source source,
+                                      io::OneShot<Result<FlightModule>> done) {
+  ++preparing_;
+  done.set(co_await platform_.modules.prepare(std::move(source), stop_.get_token()));
+  --preparing_;
+  prepared_.notify_all();
 }
 
 io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {

@@ -31,6 +31,7 @@
 #include "modules/supply.h"
 #include "reconcile/platform.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -64,8 +65,12 @@ class Admission {
   // The newest that is known; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);
+  // Goes on beyond `stop`, so that the next review of the same Airway finds the module: compiling a
+  // large one may take longer than the API server waits.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
+  [[nodiscard]] io::Task<void> prepare_for(modules::Source source,
+                                           io::OneShot<Result<FlightModule>> done);
   [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,
                                                           json::Value airway, std::stop_token stop);
   // A conversion that fails is an answer, too. InvalidInput when the body is none.
@@ -83,6 +88,8 @@ class Admission {
   Counter& failed_conversions_;
   std::unique_ptr<kube::Cache::Subscription> airways_;
   std::stop_source stop_;
+  std::size_t preparing_ = 0;
+  io::Event prepared_;                          // One of them has ended.
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
 };
 

@@ -190,6 +190,14 @@ def eventually(look, why, seconds=30.0):
         time.sleep(0.02)
 
 
+def try_to(act, *arguments, **options):
+    """What it returns, or None where the API server says no."""
+    try:
+        return act(*arguments, **options)
+    except ApiError:
+        return None
+
+
 def never(look, why, seconds=2.0):
     """Fails as soon as look() is true within the time."""
     deadline = time.monotonic() + seconds

@@ -1,6 +1,7 @@
 """Webhooks while something breaks: hosts that are killed, certificates that expire, Airways that go."""
 import base64
 import concurrent.futures
+import json
 import os
 import pathlib
 import subprocess
@@ -9,10 +10,10 @@ import pytest
 
 import airways
 from airways import flight
-from cluster import ApiError, eventually, is_ready
+from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED, control_plane
 from host import Host, free_port
-from test_admission import GROUP, ask, authorities_of, configurations, create, wait_registered, webhook_flags
+from test_admission import GROUP, ask, authorities_of, configurations, create, review, wait_registered
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -101,11 +102,26 @@ def test_a_host_that_is_killed_in_the_middle_of_a_review_lets_nothing_through(ri
     eventually(lambda: is_ready(rig.get(f"{GROUP}/v1", name, "one", "default")), "the instance is carried out", 60)
 
 
-def try_to(what, *arguments, **options):
-    try:
-        return what(*arguments, **options)
-    except ApiError:
-        return None
+def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hosts, tmp_path):
+    host = hosts()
+    # One that nobody has compiled: with a custom section of its own.
+    name = os.urandom(8).hex().encode()
+    module = tmp_path / "new.wasm"
+    module.write_bytes(pathlib.Path(flight("basic")).read_bytes() + bytes([0, len(name) + 2, len(name)]) + name + b"\0")
+    manifest = airways.airway("slows", "Slow", str(module), group=GROUP)
+    manifest["metadata"]["uid"] = "u"
+    body = review(kind={"group": "yoke.cd", "version": "v1alpha1", "kind": "Airway"}, name="slows", object=manifest)
+
+    def answer(timeout):
+        return json.loads(ask(host, f"/validations/airways.yoke.cd?timeout={timeout}", body)[1])["response"]
+
+    def compiled():
+        return set((host.directory / "cache/code").glob("*.cwasm"))
+    before = compiled()
+    assert "compiled, which goes on; try again" in answer("200ms")["status"]["message"]
+    eventually(lambda: compiled() > before, "it is compiled while nobody asks", COMPILED)
+    later = answer("30s")
+    assert later["allowed"], later
 
 
 def test_an_airway_that_is_deleted_while_a_review_runs_goes_with_everything(rig, hosts, kind):

@@ -10,12 +10,20 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+type typeMeta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+type status struct {
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
 type review struct {
-	metav1.TypeMeta
+	typeMeta
 	Request  *request  `json:"request,omitempty"`
 	Response *response `json:"response,omitempty"`
 }
@@ -27,13 +35,13 @@ type request struct {
 }
 
 type response struct {
-	UID              string        `json:"uid"`
-	ConvertedObjects []any         `json:"convertedObjects"`
-	Result           metav1.Status `json:"result"`
+	UID              string `json:"uid"`
+	ConvertedObjects []any  `json:"convertedObjects"`
+	Result           status `json:"result"`
 }
 
 type object struct {
-	metav1.TypeMeta
+	typeMeta
 	Metadata map[string]any `json:"metadata"`
 }
 
@@ -105,7 +113,7 @@ func misbehave(how string, answer *response) {
 		}
 	case "refuse":
 		answer.ConvertedObjects = nil
-		answer.Result = metav1.Status{Status: metav1.StatusFailure, Message: "backends of this kind cannot be converted"}
+		answer.Result = status{Status: "Failure", Message: "backends of this kind cannot be converted"}
 	}
 }
 
@@ -117,7 +125,7 @@ func run() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
 		return err
 	}
-	answer := response{UID: asked.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	answer := response{UID: asked.Request.UID, Result: status{Status: "Success"}}
 	how := ""
 	for _, raw := range asked.Request.Objects {
 		var known object
@@ -136,7 +144,7 @@ func run() error {
 		answer.ConvertedObjects = append(answer.ConvertedObjects, converted)
 	}
 	misbehave(how, &answer)
-	return json.NewEncoder(os.Stdout).Encode(review{TypeMeta: asked.TypeMeta, Response: &answer})
+	return json.NewEncoder(os.Stdout).Encode(review{typeMeta: asked.typeMeta, Response: &answer})
 }
 
 func main() {
