@@ -271,7 +271,7 @@ void Webhooks::put(const Registration& registration) {
                              // A request in another version of the same kind is converted for it.
                              {"matchPolicy", "Equivalent"},
                              {"failurePolicy", "Fail"},
-                             {"sideEffects", "None"},
+                             {"sideEffects", "NoneOnDryRun"},
                              {"timeoutSeconds", registration.timeout.count()},
                              {"admissionReviewVersions", json::Array{"v1"}}};
   kept_.want(json::Object{{"metadata", std::move(metadata)}, {"webhooks", json::Array{webhook}}});

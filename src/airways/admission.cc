@@ -16,6 +16,7 @@
 #include "airways/identity.h"
 #include "airways/instance_work.h"
 #include "airways/output.h"
+#include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/rehearsal.h"
@@ -24,6 +25,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "gateway/read_scope.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
@@ -324,11 +326,28 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   const json::Value value = object->to_value();
   auto binding = std::make_shared<Binding>();
   binding->airway = HANGAR_CO_TRY(parse_airway(value));
-  const Airway& airway = binding->airway;
-  if (airway.skip_admission_webhook) {
+  const Airway own = binding->airway;
+  const OverrideChange change{.airway = own,
+                              .instance = review.object,
+                              .before = is_update ? overrides_of(review.old_object) : Overrides{},
+                              .after = overrides_of(review.object)};
+  const bool sets_overrides = change.before != change.after;
+  if (sets_overrides) HANGAR_CO_TRY(co_await check_overrides(review, change, stop));
+  const bool leaves_trace = sets_overrides && !review.is_dry_run;
+  if (own.skip_admission_webhook) {
+    if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
     co_return admission::allowed_with(
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
   }
+  const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
+  bool is_overridden = sets_overrides && change.after.any();
+  if (!sets_overrides && change.after.any()) {
+    const std::optional<std::string> approval =
+        HANGAR_CO_TRY(co_await find_approval(platform_, airway_name, uid, change.after, stop));
+    is_overridden = approval.has_value();
+  }
+  if (is_overridden) binding->airway = overridden(own, change.after);
+  const Airway& airway = binding->airway;
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
   const std::optional<Account> account = HANGAR_CO_TRY(account_for(acting, release));
@@ -337,7 +356,11 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     client = platform_.shared.client.as(account->identity());
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }
-  binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, flight_of(airway), value, stop));
+  if (is_overridden && !change.after.flight.empty()) {
+    binding->module = HANGAR_CO_TRY(co_await prepare(flight_of(airway), stop));
+  } else {
+    binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, flight_of(airway), value, stop));
+  }
 
   // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
   Tracker tracker;
@@ -367,8 +390,34 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     co_return std::unexpected(account ? account->advise(rehearsed.error()) : rehearsed.error());
   }
   Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
-  std::ranges::move(unsupported_of_instance(review.object), std::back_inserter(decision.warnings));
+  if (is_overridden) {
+    std::ranges::move(limits_of(own, change.after), std::back_inserter(decision.warnings));
+  } else if (change.after.any()) {
+    decision.warnings.push_back(not_approved(own));
+  }
+  if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
   co_return decision;
+}
+
+io::Task<Result<>> Admission::check_overrides(const Review& review, const OverrideChange& change,
+                                              std::stop_token stop) {
+  const kube::Resource airways = airway_resource();
+  // An identity without a user would be the host.
+  if (review.user.empty()) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
+  gateway::Attributes update{.verb = "update",
+                             .group = airways.group,
+                             .version = airways.version,
+                             .resource = airways.plural,
+                             .namespace_ = {},
+                             .name = change.airway.name,
+                             .label_selector = {},
+                             .field_selector = {}};
+  const bool may = HANGAR_CO_TRY(co_await authorizer_.allows(
+      {.user = review.user, .groups = review.groups}, std::move(update), std::move(stop)));
+  if (!may) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
+  HANGAR_CO_TRY(check_mode(change.after));
+  if (change.after.flight.empty()) co_return Result<>();
+  co_return platform_.modules.check_allowed(change.after.flight);
 }
 
 io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::stop_token stop) {

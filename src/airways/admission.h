@@ -17,6 +17,7 @@
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
+#include "airways/overrides.h"
 #include "airways/platform.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
@@ -62,6 +63,10 @@ class Admission {
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
+  // Whether the user of the review may set these, and whether they could be followed.
+  [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
+                                                   const OverrideChange& change,
+                                                   std::stop_token stop);
   // The newest that is known; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);

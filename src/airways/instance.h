@@ -34,6 +34,7 @@ struct Instance {
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 
   std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
+  std::string approval;                  // Of its overrides (overrides.h); empty: none is known.
   std::unique_ptr<output::Printout> printout;  // Null: as if its flight had never printed.
   std::string stuck;                           // Why it cannot be taken down; an Event said so.
   std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.

@@ -3,6 +3,7 @@
 #include "airways/acting.h"
 #include "airways/instance.h"
 #include "airways/instance_work.h"
+#include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
@@ -17,6 +18,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -139,8 +141,14 @@ io::Task<void> InstanceController::forget(kube::ObjectKey key) {
   platform_.tracker.forget(self);
   platform_.view.forget(self);
   platform_.output.remove(key, airway_name_);
-  instances_.erase(key);
-  co_return;
+  const auto found = instances_.find(key);
+  if (found == instances_.end()) co_return;
+  std::string approval = std::move(found->second->approval);
+  instances_.erase(found);
+  // Nobody can use it any more: what is left of it goes with the Airway.
+  if (!approval.empty()) {
+    std::ignore = co_await remove_approval(platform_, std::move(approval), std::stop_token());
+  }
 }
 
 }  // namespace hangar::airways

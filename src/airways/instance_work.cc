@@ -3,11 +3,13 @@
 #include "abi/flight/evaluation.h"
 #include "airways/airway.h"
 #include "airways/conditions.h"
+#include "airways/flight_modules.h"
 #include "airways/flight_run.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
 #include "airways/life.h"
 #include "airways/output.h"
+#include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/patches.h"
 #include "airways/plan.h"
@@ -25,6 +27,7 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "modules/supply.h"
 #include "output/log_files.h"
 #include "output/printout.h"
 #include "reconcile/acting_rights.h"
@@ -80,6 +83,7 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       stop_(std::move(stop)),
       value_(object.to_value()),
       release_(release_of(value_)),
+      binding_(subject_.binding),
       client_(platform_.shared.client) {}
 
 InstanceWork::~InstanceWork() = default;
@@ -150,16 +154,16 @@ io::Task<Result<>> InstanceWork::claim() {
 }
 
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
-  const Airway& airway = subject_.binding->airway;
   // Before the finalizer: where there can be no history, nothing has to be taken down either.
   HANGAR_CO_TRY(co_await prepare());
   HANGAR_CO_TRY(co_await claim());
 
-  warn_of_unsupported();
+  Result<> done = co_await follow_overrides();
 
+  const Airway& airway = binding_->airway;
   const ResourceRef self = release_.instance;
   platform_.tracker.begin(self, airway.mode);
-  Result<> done = co_await release();
+  if (done) done = co_await release();
   if (done) done = co_await settle();
   platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
   if (done) {
@@ -219,15 +223,45 @@ ReleaseWork& InstanceWork::carrying() {
   return *carrying_;
 }
 
+// Its module is asked for at each evaluation. Whoever has set it may update Airways: it waits for
+// that source as a review does, and its instance alone.
+io::Task<Result<>> InstanceWork::follow_overrides() {
+  const Airway& own = subject_.binding->airway;
+  const Overrides overrides = overrides_of(value_);
+  if (!overrides.any() || !platform_.means.has_webhooks) {
+    warn_of(unsupported_of_instance(value_));
+    co_return Result<>();
+  }
+  std::optional<std::string> approval = HANGAR_CO_TRY(co_await find_approval(
+      platform_, own.name, std::string(json::string_at(value_, {"metadata", "uid"})), overrides,
+      stop_));
+  if (!approval) {
+    warn_of({not_approved(own)});
+    co_return Result<>();
+  }
+  memory_.approval = *std::move(approval);
+  warn_of(limits_of(own, overrides));
+  auto binding = std::make_shared<Binding>(*subject_.binding);
+  binding->airway = overridden(own, overrides);
+  if (!overrides.flight.empty()) {
+    modules::Source source = flight_of(binding->airway);
+    HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
+    binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(std::move(source), stop_));
+    binding->is_first_use = false;
+  }
+  binding_ = std::move(binding);
+  co_return Result<>();
+}
+
 // Runs the flight and carries out what it printed.
 io::Task<Result<>> InstanceWork::release() {
-  const Airway& airway = subject_.binding->airway;
+  const Airway& airway = binding_->airway;
   Stages stages = HANGAR_CO_TRY(co_await run_flight());
 
-  const Source source{.url = airway.flight_url, .checksum = subject_.binding->module.sha1};
+  const Source source{.url = airway.flight_url, .checksum = binding_->module.sha1};
   ReleaseWork& work = carrying();
   HANGAR_CO_TRY(co_await work.prepare(stages));
-  if (subject_.binding->is_first_use) {
+  if (binding_->is_first_use) {
     HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
   }
   std::vector<ResourceRef> refs;
@@ -264,7 +298,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   evaluated_ = value_;
   Result<abi::flight::Output> output =
       co_await airways::run_flight({.platform = platform_,
-                                    .binding = subject_.binding,
+                                    .binding = binding_,
                                     .release = release_,
                                     .lookups_for = release_,
                                     .tracker = platform_.tracker,
@@ -415,14 +449,13 @@ void InstanceWork::announce(const Verdict& verdict) {
   }
 }
 
-// Once for each set of wishes that cannot be met.
-void InstanceWork::warn_of_unsupported() {
-  std::vector<std::string> sentences = unsupported_of_instance(value_);
+// Once for each set of wishes that are not followed.
+void InstanceWork::warn_of(std::vector<std::string> sentences) {
   if (sentences == memory_.unsupported) return;
   for (const std::string& sentence : sentences) {
     platform_.shared.events.record(
         value_,
-        {.type = reconcile::EventType::Warning, .reason = "Unsupported", .message = sentence});
+        {.type = reconcile::EventType::Warning, .reason = "OverrideIgnored", .message = sentence});
   }
   memory_.unsupported = std::move(sentences);
 }

@@ -37,6 +37,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -82,6 +83,8 @@ class InstanceWork {
   [[nodiscard]] ReleaseWork& carrying();
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
+  // Another flight or mode than the Airway's, if somebody who may has set one.
+  [[nodiscard]] io::Task<Result<>> follow_overrides();
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
   void keep_output(std::string_view printed);
@@ -92,7 +95,7 @@ class InstanceWork {
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
   void announce(const Verdict& verdict);
-  void warn_of_unsupported();
+  void warn_of(std::vector<std::string> sentences);
 
   const Subject subject_;
   const Platform& platform_;
@@ -102,8 +105,9 @@ class InstanceWork {
   const std::stop_token stop_;
   json::Value value_;  // The newest state; replaced by the answer to each of our writes.
   const Release release_;
-  std::optional<Account> account_;  // Nothing: the host itself.
-  kube::Client client_;             // As that.
+  std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
+  std::optional<Account> account_;          // Nothing: the host itself.
+  kube::Client client_;                     // As that.
   std::optional<ReleaseWork> carrying_;
 
   json::Value evaluated_;                // What the flight was given.

@@ -189,7 +189,7 @@ def test_configurations_cover_only_the_kinds_of_airways(cluster, webhook_host, k
         for webhook in configuration["webhooks"]:
             for rule in webhook["rules"]:
                 assert "*" not in rule["apiGroups"] + rule["resources"], configuration["metadata"]["name"]
-            assert webhook["sideEffects"] == "None"
+            assert webhook["sideEffects"] == "NoneOnDryRun"
 
 
 # Airways -----------------------------------------------------------------------------------------

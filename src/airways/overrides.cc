@@ -1,0 +1,191 @@
+#include "airways/overrides.h"
+
+#include "airways/airway.h"
+#include "airways/ownership.h"
+#include "airways/platform.h"
+#include "base/digest.h"
+#include "base/invalid.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+
+#include <expected>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+constexpr std::string_view kApprovalLabel = "hangar.dev/override";
+
+kube::Resource approvals() {
+  return {.group = "apps",
+          .version = "v1",
+          .plural = "controllerrevisions",
+          .kind = "ControllerRevision",
+          .namespaced = true};
+}
+
+kube::Resource configurations() {
+  return {.group = "admissionregistration.k8s.io",
+          .version = "v1",
+          .plural = "validatingwebhookconfigurations",
+          .kind = "ValidatingWebhookConfiguration"};
+}
+
+// One object of that name; null: there is none. By a list, which is a right that the host has.
+io::Task<Result<kube::ObjectPtr>> read(const Platform& platform, kube::Resource kind,
+                                       kube::ObjectKey key, std::stop_token stop) {
+  const kube::List found = HANGAR_CO_TRY(co_await platform.shared.client.list(
+      std::move(kind),
+      {.namespace_ = key.namespace_, .field_selector = "metadata.name=" + key.name},
+      std::move(stop)));
+  co_return found.items.empty() ? nullptr : found.items.front();
+}
+
+// Of the configuration by which the API server asks about instances; empty: there is none.
+io::Task<Result<std::string>> configuration_uid(const Platform& platform, std::string airway_name,
+                                                std::stop_token stop) {
+  const kube::ObjectPtr configuration = HANGAR_CO_TRY(
+      co_await read(platform, configurations(), {.name = std::move(airway_name)}, std::move(stop)));
+  if (!configuration || configuration->is_being_deleted()) co_return std::string();
+  co_return std::string(configuration->uid());
+}
+
+json::Value approval(std::string_view name, const Platform& platform,
+                     const OverrideChange& change) {
+  const std::string_view uid = json::string_at(change.instance, {"metadata", "uid"});
+  return json::Object{
+      {"apiVersion", "apps/v1"},
+      {"kind", "ControllerRevision"},
+      {"metadata",
+       json::Object{{"name", name},
+                    {"namespace", platform.namespace_},
+                    {"labels", json::Object{{kApprovalLabel, uid}}},
+                    {"ownerReferences", json::Array{json::Object{{"apiVersion", kAirwayApiVersion},
+                                                                 {"kind", kAirwayKind},
+                                                                 {"name", change.airway.name},
+                                                                 {"uid", change.airway.uid}}}}}},
+      {"revision", 1},
+      // For people.
+      {"data",
+       json::Object{{"airway", change.airway.name},
+                    {"namespace", json::string_at(change.instance, {"metadata", "namespace"})},
+                    {"name", json::string_at(change.instance, {"metadata", "name"})}}}};
+}
+
+}  // namespace
+
+Overrides overrides_of(const json::Value& instance) {
+  return {.flight = std::string(kube::annotation_of(instance, kOverrideFlight)),
+          .mode = std::string(kube::annotation_of(instance, kOverrideMode))};
+}
+
+Result<> check_mode(const Overrides& overrides) {
+  if (overrides.mode.empty() || mode_of(overrides.mode)) return {};
+  return invalid(
+      fmt::format("annotation {}: \"{}\" is none of standard, static, dynamic, subscription",
+                  kOverrideMode, overrides.mode));
+}
+
+Airway overridden(Airway airway, const Overrides& overrides) {
+  if (!overrides.flight.empty()) {
+    airway.flight_url = overrides.flight;
+    airway.flight_checksum.clear();
+  }
+  airway.mode = mode_of(overrides.mode).value_or(airway.mode);
+  return airway;
+}
+
+std::string not_approved(const Airway& airway) {
+  return fmt::format(
+      "the annotations {} and {} are ignored: no admission webhook has seen them set by somebody "
+      "who may update the Airway {}. Let such a user remove them and set them again",
+      kOverrideFlight, kOverrideMode, airway.name);
+}
+
+std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides) {
+  std::vector<std::string> sentences;
+  if (mode_of(overrides.mode) == Mode::Static && airway.mode != Mode::Static) {
+    sentences.push_back(
+        fmt::format("annotation {}: children are protected only where spec.mode of the Airway {} "
+                    "is static",
+                    kOverrideMode, airway.name));
+  }
+  return sentences;
+}
+
+std::string approval_name(std::string_view configuration_uid, std::string_view instance_uid,
+                          const Overrides& overrides) {
+  // As JSON, so that no text runs into the next one.
+  return "override-" + sha256_hex(json::dump(json::Array{configuration_uid, instance_uid,
+                                                         overrides.flight, overrides.mode}));
+}
+
+io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platform,
+                                                           std::string airway_name,
+                                                           std::string instance_uid,
+                                                           Overrides overrides,
+                                                           std::stop_token stop) {
+  const std::string configuration =
+      HANGAR_CO_TRY(co_await configuration_uid(platform, std::move(airway_name), stop));
+  if (configuration.empty() || instance_uid.empty()) co_return std::nullopt;
+  std::string name = approval_name(configuration, instance_uid, overrides);
+  const Result<json::Value> found = co_await platform.shared.client.get(
+      approvals(), {.namespace_ = platform.namespace_, .name = name}, std::move(stop));
+  if (found) co_return name;
+  if (found.error().kind() == ErrorKind::NotFound) co_return std::nullopt;
+  co_return std::unexpected(Error(found.error()).in("look for the approval of overrides"));
+}
+
+io::Task<Result<>> remove_approval(const Platform& platform, std::string name,
+                                   std::stop_token stop) {
+  const Result<json::Value> removed = co_await platform.shared.client.remove(
+      approvals(), {.namespace_ = platform.namespace_, .name = std::move(name)}, {},
+      std::move(stop));
+  if (removed || removed.error().kind() == ErrorKind::NotFound) co_return Result<>();
+  co_return std::unexpected(Error(removed.error()).in("remove the approval of overrides"));
+}
+
+io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::stop_token stop) {
+  const std::string uid(json::string_at(change.instance, {"metadata", "uid"}));
+  const std::string configuration =
+      HANGAR_CO_TRY(co_await configuration_uid(platform, change.airway.name, stop));
+  if (uid.empty() || configuration.empty()) {
+    co_return fail(ErrorKind::Unavailable,
+                   "the webhook for override annotations is not registered yet; try again");
+  }
+  if (change.after.any()) {
+    const kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(
+        platform, change.airway.instances,
+        {.namespace_ = std::string(json::string_at(change.instance, {"metadata", "namespace"})),
+         .name = std::string(json::string_at(change.instance, {"metadata", "name"}))},
+        stop));
+    if (live && live->uid() == uid && overrides_of(live->to_value()) == change.after) {
+      co_return fail(ErrorKind::Conflict,
+                     "the instance has these override annotations already; remove them and set "
+                     "them again");
+    }
+    const Result<json::Value> created = co_await platform.shared.client.create(
+        approvals(), approval(approval_name(configuration, uid, change.after), platform, change),
+        {.field_manager = std::string(kControllerFieldManager)}, stop);
+    if (!created && kube::reason_of(created.error()) != "AlreadyExists") {
+      co_return std::unexpected(Error(created.error()).in("approve override annotations"));
+    }
+  }
+  if (!change.before.any()) co_return Result<>();
+  // From here on nobody can go back to them but somebody who may.
+  co_return co_await remove_approval(platform, approval_name(configuration, uid, change.before),
+                                     std::move(stop));
+}
+
+}  // namespace hangar::airways

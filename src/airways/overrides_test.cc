@@ -1,0 +1,89 @@
+#include "airways/overrides.h"
+
+#include "airways/airway.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "json/yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace hangar::airways {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Overrides, AreReadFromTheAnnotations) {
+  const Overrides overrides =
+      overrides_of(json::parse_yaml("{metadata: {annotations: {overrides.yoke.cd/flight: f, "
+                                    "overrides.yoke.cd/mode: dynamic}}}")
+                       .value());
+
+  EXPECT_EQ(overrides, (Overrides{.flight = "f", .mode = "dynamic"}));
+  EXPECT_TRUE(overrides.any());
+  EXPECT_FALSE(overrides_of(json::parse_yaml("{metadata: {name: a}}").value()).any());
+}
+
+TEST(Overrides, OfAModeThatIsNoneAreInvalid) {
+  EXPECT_TRUE(check_mode({}));
+  EXPECT_TRUE(check_mode({.flight = "f", .mode = "subscription"}));
+
+  const Result<> wrong = check_mode({.flight = {}, .mode = "Dynamic"});
+
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("overrides.yoke.cd/mode: \"Dynamic\" is none of"));
+}
+
+TEST(Overrides, ReplaceTheFlightWithItsChecksumAndTheMode) {
+  Airway airway;
+  airway.flight_url = "own";
+  airway.flight_checksum = "sum";
+  airway.mode = Mode::Subscription;
+
+  const Airway none = overridden(airway, {});
+  const Airway flight = overridden(airway, {.flight = "other", .mode = {}});
+  const Airway mode = overridden(airway, {.flight = {}, .mode = "dynamic"});
+
+  EXPECT_EQ(none.flight_url + none.flight_checksum, "ownsum");
+  EXPECT_EQ(none.mode, Mode::Subscription);
+  EXPECT_EQ(flight.flight_url + flight.flight_checksum, "other");
+  EXPECT_EQ(flight.mode, Mode::Subscription);
+  EXPECT_EQ(mode.flight_url + mode.flight_checksum, "ownsum");
+  EXPECT_EQ(mode.mode, Mode::Dynamic);
+}
+
+TEST(Overrides, SayWhatModeStaticOfOneInstanceDoesNotDo) {
+  Airway airway;
+  airway.name = "a";
+
+  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}),
+              ElementsAre(HasSubstr("children are protected only where")));
+  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "dynamic"}), IsEmpty());
+  airway.mode = Mode::Static;
+  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}), IsEmpty());
+}
+
+TEST(Overrides, HaveAnApprovalForEachInstanceConfigurationAndValue) {
+  const std::set<std::string> names{
+      approval_name("c", "i", {.flight = "f", .mode = "m"}),
+      approval_name("d", "i", {.flight = "f", .mode = "m"}),
+      approval_name("c", "j", {.flight = "f", .mode = "m"}),
+      approval_name("c", "i", {.flight = "fm", .mode = {}}),
+      approval_name("c", "i", {.flight = {}, .mode = "fm"}),
+      approval_name("c", "i", {.flight = "f\",\"m", .mode = {}}),
+  };
+
+  EXPECT_EQ(names.size(), 6U);
+  EXPECT_EQ(names.count(approval_name("c", "i", {.flight = "f", .mode = "m"})), 1U);
+}
+
+}  // namespace
+
+}  // namespace hangar::airways

@@ -1,0 +1,200 @@
+"""Override annotations: another flight or mode for one instance, by somebody who may update its Airway."""
+import pytest
+
+import airways
+from airways import flight, instance
+from cluster import ApiError, eventually, is_ready, never
+from host import Host, free_port, to_its_end
+from test_admission import ask, remove_configurations, review, wait_registered, webhook_flags
+
+GROUP = "overrides.hangar.dev"
+NAMESPACE = "overrides"
+FLIGHT, MODE = "overrides.yoke.cd/flight", "overrides.yoke.cd/mode"
+DENIED = "user does not have permissions to create or update override annotations"
+MERGE, APPLY, JSON = "application/merge-patch+json", "application/apply-patch+yaml", "application/json"
+
+
+@pytest.fixture(scope="module")
+def webhook_host(cluster, tmp_path_factory):
+    """The only host with Airways while these tests run."""
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    port = free_port()
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("overrides"), *webhook_flags(port, NAMESPACE))
+    host.webhook_port = port
+    wait_registered(cluster, NAMESPACE)
+    yield from to_its_end(host)
+    remove_configurations(cluster, NAMESPACE)
+
+
+@pytest.fixture
+def kind(cluster, webhook_host, airway, unique):
+    """Makes an Airway, and waits until its webhook is registered."""
+    def make(wasm="behave", **spec):
+        name = f"O{unique}"
+        manifest = airway(airways.airway(f"{name.lower()}s", name, flight(wasm), group=GROUP, **spec))
+        wait_registered(cluster, NAMESPACE, manifest["metadata"]["name"])
+        return name
+    return make
+
+
+def as_account(namespace, name):
+    return {"Impersonate-User": f"system:serviceaccount:{namespace}:{name}"}
+
+
+@pytest.fixture
+def accounts(cluster, namespace, unique):
+    """Headers of two ServiceAccounts that may write instances; the second may update Airways, too."""
+    prefix = "/apis/rbac.authorization.k8s.io/v1"
+    who = [{"kind": "ServiceAccount", "namespace": namespace, "name": name} for name in ("author", "owner")]
+    for path, kind, name, rule, subjects in (
+            (f"{prefix}/namespaces/{namespace}", "Role", "author", {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}, who),
+            (prefix, "ClusterRole", f"owner-{unique}", {"apiGroups": ["yoke.cd"], "resources": ["airways"], "verbs": ["update"]}, who[1:])):
+        cluster.request("POST", f"{path}/{kind.lower()}s", {"metadata": {"name": name}, "rules": [rule]})
+        cluster.request("POST", f"{path}/{kind.lower()}bindings", {"metadata": {"name": name}, "subjects": subjects, "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}})
+    headers = [as_account(namespace, account["name"]) for account in who]
+    for one in headers:
+        review_of = {"spec": {"user": one["Impersonate-User"], "resourceAttributes": {"verb": "create", "group": GROUP, "resource": "x", "namespace": namespace}}}
+        eventually(lambda body=review_of: cluster.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)["status"]["allowed"],
+                   "the rights are in force")
+    yield headers
+    for resource in ("clusterroles", "clusterrolebindings"):
+        cluster.request("DELETE", f"{prefix}/{resource}/owner-{unique}")
+
+
+def annotate(cluster, path, headers=None, **annotations):
+    keys = {"flight": FLIGHT, "mode": MODE}
+    return cluster.request("PATCH", path, {"metadata": {"annotations": {keys[key]: value for key, value in annotations.items()}}}, MERGE, headers)
+
+
+def write_when_asked(write):
+    """The words of the refusal; waits until the webhook is in force."""
+    def attempt():
+        try:
+            write("?dryRun=All")
+        except ApiError as error:
+            return str(error)
+    return eventually(attempt, "it is refused", 30)
+
+
+def ready(cluster, kind, name, namespace):
+    return eventually(lambda: (lambda got: got if got and is_ready(got) else None)(cluster.get(f"{GROUP}/v1", kind, name, namespace)), f"{name} is ready", 60)
+
+
+def events_of(cluster, name, namespace):
+    return [one["message"] for one in cluster.list("v1", "Event", namespace)
+            if one["involvedObject"]["name"] == name and one["reason"] == "OverrideIgnored"]
+
+
+@pytest.mark.parametrize("annotation", [{FLIGHT: "https://example.invalid/module.wasm"}, {MODE: "dynamic"}], ids=["flight", "mode"])
+@pytest.mark.parametrize("skip", [False, True], ids=["evaluated", "skipped"])
+def test_who_may_not_update_the_airway_sets_no_override(cluster, kind, namespace, accounts, annotation, skip):
+    author = accounts[0]
+    name = kind(skipAdmissionWebhook=skip)
+    plain = instance(name, "one", {"behaviour": "basic"}, namespace, group=GROUP)
+    wanted = instance(name, "one", {"behaviour": "basic"}, namespace, group=GROUP, annotations=annotation)
+    collection, path = cluster.path_of(plain, named=False), cluster.path_of(plain)
+
+    assert DENIED in write_when_asked(lambda query: cluster.request("POST", collection + query, wanted, JSON, author))
+    with pytest.raises(ApiError, match=DENIED):
+        cluster.request("PATCH", path + "?fieldManager=author", wanted, APPLY, author)
+    cluster.request("POST", collection, plain, JSON, author)
+    with pytest.raises(ApiError, match=DENIED):
+        cluster.request("PATCH", path, {"metadata": {"annotations": annotation}}, MERGE, author)
+    with pytest.raises(ApiError, match=DENIED):
+        cluster.request("PATCH", path + "?fieldManager=author&force=true", wanted, APPLY, author)
+    replaced = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": ready(cluster, name, "one", namespace)["metadata"]["resourceVersion"]}}
+    with pytest.raises(ApiError, match=DENIED):
+        cluster.request("PUT", path, replaced, JSON, author)
+
+
+def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cluster, kind, namespace, accounts):
+    author, owner = accounts
+    name = kind("backend")
+    one = instance(name, "one", {"image": "nginx", "replicas": 1}, namespace, group=GROUP)
+    path = cluster.path_of(one)
+    assert DENIED in write_when_asked(lambda query: cluster.request(
+        "POST", cluster.path_of(one, named=False) + query, {**one, "metadata": {**one["metadata"], "annotations": {MODE: "dynamic"}}}, JSON, author))
+    cluster.request("POST", cluster.path_of(one, named=False), one, JSON, author)
+    eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace), "the flight of the Airway made a Deployment", 60)
+
+    annotate(cluster, path, owner, flight=flight("backend_dev"))
+
+    daemon_sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
+    eventually(lambda: cluster.request("GET", daemon_sets)["items"], "the other flight made a DaemonSet", 60)
+    eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace) is None, "the Deployment is pruned", 60)
+    with pytest.raises(ApiError, match="replicas must be odd but got 2"):
+        cluster.request("PATCH", path, {"spec": {"replicas": 2}}, MERGE, author)
+    with pytest.raises(ApiError, match=DENIED):
+        annotate(cluster, path, author, flight=None)
+    assert not events_of(cluster, "one", namespace)
+
+    annotate(cluster, path, owner, flight=None)
+
+    eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace), "the Airway's own flight made a Deployment", 60)
+    eventually(lambda: not cluster.request("GET", daemon_sets)["items"], "the DaemonSet is pruned", 60)
+
+
+def test_an_override_of_the_mode_heals_and_survives_a_restart(cluster, webhook_host, kind, namespace, accounts):
+    name = kind()
+    one = instance(name, "one", {"behaviour": "basic", "data": {"a": "b"}}, namespace, group=GROUP)
+    cluster.create(one)
+    ready(cluster, name, "one", namespace)
+    write_when_asked(lambda query: annotate(cluster, cluster.path_of(one) + query, accounts[0], mode="dynamic"))
+    with pytest.raises(ApiError, match='"fast" is none of standard, static, dynamic, subscription'):
+        annotate(cluster, cluster.path_of(one), accounts[1], mode="fast")
+
+    annotate(cluster, cluster.path_of(one), accounts[1], mode="dynamic")
+
+    def healed():
+        cluster.patch("v1", "ConfigMap", "one", {"data": {"a": "changed"}}, namespace)
+        eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace)["data"] == {"a": "b"}, "it is as the flight printed it", 30)
+    eventually(lambda: any(entry["metadata"]["name"].startswith("override-") for entry in cluster.request(
+        "GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/controllerrevisions")["items"]), "the approval is kept")
+    healed()
+    webhook_host.stop()
+    cluster.delete("v1", "ConfigMap", "one", namespace)
+    webhook_host.start()
+    eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "it is made again", 60)
+    healed()
+    assert not events_of(cluster, "one", namespace)
+
+
+def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_host, kind, namespace, accounts):
+    name = kind()
+    one = instance(name, "one", {"behaviour": "basic", "data": {"a": "b"}}, namespace, group=GROUP)
+    path = cluster.path_of(one)
+    cluster.create(one)
+    ready(cluster, name, "one", namespace)
+    uid = cluster.request("GET", path)["metadata"]["uid"]
+    webhook_host.stop()
+    remove_configurations(cluster, NAMESPACE)
+    def set_it():
+        try:
+            return annotate(cluster, path, accounts[0], mode="dynamic")
+        except ApiError:
+            return None
+    eventually(set_it, "nobody asks the host any more", 30)
+
+    webhook_host.start()
+    wait_registered(cluster, NAMESPACE, f"{name.lower()}s.{GROUP}")
+
+    (said,) = eventually(lambda: events_of(cluster, "one", namespace), "an Event says so", 30)
+    assert "are ignored" in said and "remove them and set them again" in said
+    # A review that somebody made up approves nothing that is stored.
+    body = review(operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one",
+                  userInfo={"username": "root", "groups": ["system:masters"]},
+                  object={**one, "metadata": {**one["metadata"], "uid": uid, "annotations": {MODE: "dynamic"}}},
+                  oldObject={**one, "metadata": {**one["metadata"], "uid": uid}})
+    assert "has these override annotations already" in ask(webhook_host, f"/validations/{name.lower()}s.{GROUP}", body)[1]
+    cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"data": {"a": "c"}}}, namespace)
+    eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace)["data"] == {"a": "c"}, "it is evaluated")
+    cluster.delete("v1", "ConfigMap", "one", namespace)
+    never(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "mode standard made it again")
+
+    write_when_asked(lambda query: annotate(cluster, path + query, accounts[0], mode=None))
+    annotate(cluster, path, accounts[1], mode=None)
+    annotate(cluster, path, accounts[1], mode="dynamic")
+    eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "it is evaluated", 30)
+    cluster.delete("v1", "ConfigMap", "one", namespace)
+    eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "mode dynamic makes it again", 30)
