@@ -19,7 +19,7 @@ def webhook_host(cluster, tmp_path_factory):
     """The only host with Airways while these tests run."""
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("overrides"), *webhook_flags(port, NAMESPACE))
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("overrides"), *webhook_flags(port, NAMESPACE), f"--module-allow-list={airways.GUESTS}/*")
     host.webhook_port = port
     wait_registered(cluster, NAMESPACE)
     yield from to_its_end(host)
@@ -133,6 +133,18 @@ def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cl
 
     eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace), "the Airway's own flight made a Deployment", 60)
     eventually(lambda: not cluster.request("GET", daemon_sets)["items"], "the DaemonSet is pruned", 60)
+
+
+@pytest.mark.parametrize("url, says", [("/somewhere/else.wasm", 'module "/somewhere/else.wasm" not allowed'), (f"{airways.GUESTS}/absent.wasm", "absent.wasm")], ids=["not-allowed", "absent"])
+def test_an_override_is_denied_whose_module_cannot_be_had(cluster, kind, namespace, accounts, url, says):
+    name = kind()
+    one = instance(name, "one", {"behaviour": "basic"}, namespace, group=GROUP)
+    cluster.create(one)
+    ready(cluster, name, "one", namespace)
+    write_when_asked(lambda query: annotate(cluster, cluster.path_of(one) + query, accounts[0], flight=url))
+
+    with pytest.raises(ApiError, match=says):
+        annotate(cluster, cluster.path_of(one), accounts[1], flight=url)
 
 
 def test_an_override_of_the_mode_heals_and_survives_a_restart(cluster, webhook_host, kind, namespace, accounts):
