@@ -327,11 +327,10 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   auto binding = std::make_shared<Binding>();
   binding->airway = HANGAR_CO_TRY(parse_airway(value));
   const Airway own = binding->airway;
-  const OverrideChange change{.airway = own,
-                              .instance = review.object,
-                              .before = is_update ? overrides_of(review.old_object) : Overrides{},
-                              .after = overrides_of(review.object)};
-  const bool sets_overrides = change.before != change.after;
+  const OverrideChange change{
+      .airway = own, .instance = review.object, .overrides = overrides_of(review.object)};
+  const bool sets_overrides =
+      change.overrides != (is_update ? overrides_of(review.old_object) : Overrides{});
   if (sets_overrides) HANGAR_CO_TRY(co_await check_overrides(review, change, stop));
   const bool leaves_trace = sets_overrides && !review.is_dry_run;
   if (own.skip_admission_webhook) {
@@ -340,13 +339,13 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
   }
   const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
-  bool is_overridden = sets_overrides && change.after.any();
-  if (!sets_overrides && change.after.any()) {
+  bool is_overridden = sets_overrides && change.overrides.any();
+  if (!sets_overrides && change.overrides.any()) {
     const std::optional<std::string> approval =
-        HANGAR_CO_TRY(co_await find_approval(platform_, airway_name, uid, change.after, stop));
+        HANGAR_CO_TRY(co_await find_approval(platform_, airway_name, uid, change.overrides, stop));
     is_overridden = approval.has_value();
   }
-  if (is_overridden) binding->airway = overridden(own, change.after);
+  if (is_overridden) binding->airway = overridden(own, change.overrides);
   const Airway& airway = binding->airway;
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
@@ -356,7 +355,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     client = platform_.shared.client.as(account->identity());
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }
-  if (is_overridden && !change.after.flight.empty()) {
+  if (is_overridden && !change.overrides.flight.empty()) {
     binding->module = HANGAR_CO_TRY(co_await prepare(flight_of(airway), stop));
   } else {
     binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, flight_of(airway), value, stop));
@@ -391,8 +390,8 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
   if (is_overridden) {
-    std::ranges::move(limits_of(own, change.after), std::back_inserter(decision.warnings));
-  } else if (change.after.any()) {
+    std::ranges::move(limits_of(own, change.overrides), std::back_inserter(decision.warnings));
+  } else if (change.overrides.any()) {
     decision.warnings.push_back(not_approved(own));
   }
   if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
@@ -415,9 +414,9 @@ io::Task<Result<>> Admission::check_overrides(const Review& review, const Overri
   const bool may = HANGAR_CO_TRY(co_await authorizer_.allows(
       {.user = review.user, .groups = review.groups}, std::move(update), std::move(stop)));
   if (!may) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
-  HANGAR_CO_TRY(check_mode(change.after));
-  if (change.after.flight.empty()) co_return Result<>();
-  co_return platform_.modules.check_allowed(change.after.flight);
+  HANGAR_CO_TRY(check_mode(change.overrides));
+  if (change.overrides.flight.empty()) co_return Result<>();
+  co_return platform_.modules.check_allowed(change.overrides.flight);
 }
 
 io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::stop_token stop) {

@@ -230,16 +230,16 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
   const Overrides overrides = overrides_of(value_);
   if (!overrides.any() || !platform_.means.has_webhooks) {
     warn_of(unsupported_of_instance(value_));
-    co_return Result<>();
+    co_return co_await keep_approval({});
   }
   std::optional<std::string> approval = HANGAR_CO_TRY(co_await find_approval(
       platform_, own.name, std::string(json::string_at(value_, {"metadata", "uid"})), overrides,
       stop_));
   if (!approval) {
     warn_of({not_approved(own)});
-    co_return Result<>();
+    co_return co_await keep_approval({});
   }
-  memory_.approval = *std::move(approval);
+  HANGAR_CO_TRY(co_await keep_approval(*std::move(approval)));
   warn_of(limits_of(own, overrides));
   auto binding = std::make_shared<Binding>(*subject_.binding);
   binding->airway = overridden(own, overrides);
@@ -251,6 +251,12 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
   }
   binding_ = std::move(binding);
   co_return Result<>();
+}
+
+io::Task<Result<>> InstanceWork::keep_approval(std::string name) {
+  std::string before = std::exchange(memory_.approval, std::move(name));
+  if (before.empty() || before == memory_.approval) co_return Result<>();
+  co_return co_await remove_approval(platform_, std::move(before), stop_);
 }
 
 // Runs the flight and carries out what it printed.

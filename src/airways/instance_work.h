@@ -85,6 +85,8 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
   // Another flight or mode than the Airway's, if somebody who may has set one.
   [[nodiscard]] io::Task<Result<>> follow_overrides();
+  // Of the approvals that are known, this one is still needed; none, if it is empty.
+  [[nodiscard]] io::Task<Result<>> keep_approval(std::string name);
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
   void keep_output(std::string_view printed);

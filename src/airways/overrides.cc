@@ -157,6 +157,7 @@ io::Task<Result<>> remove_approval(const Platform& platform, std::string name,
 }
 
 io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::stop_token stop) {
+  if (!change.overrides.any()) co_return Result<>();
   const std::string uid(json::string_at(change.instance, {"metadata", "uid"}));
   const std::string configuration =
       HANGAR_CO_TRY(co_await configuration_uid(platform, change.airway.name, stop));
@@ -164,28 +165,21 @@ io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::
     co_return fail(ErrorKind::Unavailable,
                    "the webhook for override annotations is not registered yet; try again");
   }
-  if (change.after.any()) {
-    const kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(
-        platform, change.airway.instances,
-        {.namespace_ = std::string(json::string_at(change.instance, {"metadata", "namespace"})),
-         .name = std::string(json::string_at(change.instance, {"metadata", "name"}))},
-        stop));
-    if (live && live->uid() == uid && overrides_of(live->to_value()) == change.after) {
-      co_return fail(ErrorKind::Conflict,
-                     "the instance has these override annotations already; remove them and set "
-                     "them again");
-    }
-    const Result<json::Value> created = co_await platform.shared.client.create(
-        approvals(), approval(approval_name(configuration, uid, change.after), platform, change),
-        {.field_manager = std::string(kControllerFieldManager)}, stop);
-    if (!created && kube::reason_of(created.error()) != "AlreadyExists") {
-      co_return std::unexpected(Error(created.error()).in("approve override annotations"));
-    }
+  const kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(
+      platform, change.airway.instances,
+      {.namespace_ = std::string(json::string_at(change.instance, {"metadata", "namespace"})),
+       .name = std::string(json::string_at(change.instance, {"metadata", "name"}))},
+      stop));
+  if (live && live->uid() == uid && overrides_of(live->to_value()) == change.overrides) {
+    co_return fail(ErrorKind::Conflict,
+                   "the instance has these override annotations already; remove them and set them "
+                   "again");
   }
-  if (!change.before.any()) co_return Result<>();
-  // From here on nobody can go back to them but somebody who may.
-  co_return co_await remove_approval(platform, approval_name(configuration, uid, change.before),
-                                     std::move(stop));
+  const Result<json::Value> created = co_await platform.shared.client.create(
+      approvals(), approval(approval_name(configuration, uid, change.overrides), platform, change),
+      {.field_manager = std::string(kControllerFieldManager)}, stop);
+  if (created || kube::reason_of(created.error()) == "AlreadyExists") co_return Result<>();
+  co_return std::unexpected(Error(created.error()).in("approve override annotations"));
 }
 
 }  // namespace hangar::airways

@@ -65,11 +65,11 @@ struct Overrides {
 struct OverrideChange {
   const Airway& airway;
   const json::Value& instance;
-  Overrides before;
-  Overrides after;
+  Overrides overrides;  // None: they are removed.
 };
-// Denied when the instance has these values already: reviews are not authenticated, and one that
-// somebody made up for what is stored would approve it.
+// Leaves an approval. Denied when the instance has these values already: reviews are not
+// authenticated, and one that somebody made up for what is stored would approve it. For the same
+// reason a review removes no approval: a reconcile does, once it sees other values.
 [[nodiscard]] io::Task<Result<>> record(const Platform& platform, OverrideChange change,
                                         std::stop_token stop);
 [[nodiscard]] io::Task<Result<>> remove_approval(const Platform& platform, std::string name,

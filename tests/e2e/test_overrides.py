@@ -1,4 +1,6 @@
 """Override annotations: another flight or mode for one instance, by somebody who may update its Airway."""
+import json
+
 import pytest
 
 import airways
@@ -86,6 +88,10 @@ def events_of(cluster, name, namespace):
             if one["involvedObject"]["name"] == name and one["reason"] == "OverrideIgnored"]
 
 
+def approvals_of(cluster, uid):
+    return cluster.request("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/controllerrevisions?labelSelector=hangar.dev/override={uid}")["items"]
+
+
 @pytest.mark.parametrize("annotation", [{FLIGHT: "https://example.invalid/module.wasm"}, {MODE: "dynamic"}], ids=["flight", "mode"])
 @pytest.mark.parametrize("skip", [False, True], ids=["evaluated", "skipped"])
 def test_who_may_not_update_the_airway_sets_no_override(cluster, kind, namespace, accounts, annotation, skip):
@@ -108,7 +114,7 @@ def test_who_may_not_update_the_airway_sets_no_override(cluster, kind, namespace
         cluster.request("PUT", path, replaced, JSON, author)
 
 
-def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cluster, kind, namespace, accounts):
+def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cluster, webhook_host, kind, namespace, accounts):
     author, owner = accounts
     name = kind("backend")
     one = instance(name, "one", {"image": "nginx", "replicas": 1}, namespace, group=GROUP)
@@ -128,9 +134,19 @@ def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cl
     with pytest.raises(ApiError, match=DENIED):
         annotate(cluster, path, author, flight=None)
     assert not events_of(cluster, "one", namespace)
+    # A review that somebody made up takes no override away.
+    stored = cluster.request("GET", path)
+    uid = stored["metadata"]["uid"]
+    without = {**stored, "metadata": {**stored["metadata"], "annotations": {}}}
+    status, answer = ask(webhook_host, f"/validations/{name.lower()}s.{GROUP}", review(
+        operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one",
+        userInfo={"username": "root", "groups": ["system:masters"]}, object=without, oldObject=stored))
+    assert status == 200 and json.loads(answer)["response"]["allowed"], answer
+    assert len(approvals_of(cluster, uid)) == 1
 
     annotate(cluster, path, owner, flight=None)
 
+    eventually(lambda: not approvals_of(cluster, uid), "the approval is gone", 60)
     eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace), "the Airway's own flight made a Deployment", 60)
     eventually(lambda: not cluster.request("GET", daemon_sets)["items"], "the DaemonSet is pruned", 60)
 
