@@ -79,13 +79,18 @@ void FlightModules::open() {
     FlightModule module{.sha256 = std::string(json::string_at(entry.value(), {"sha256"})),
                         .sha1 = std::string(json::string_at(entry.value(), {"sha1"})),
                         .resolved = {}};
-    made_[module.sha256] = std::make_shared<const FlightModule>(std::move(module));
+    know(std::move(module));
   }
+}
+
+void FlightModules::know(FlightModule module) {
+  const auto made = std::make_shared<const FlightModule>(std::move(module));
+  made_.insert_or_assign(made->sha256, made);
 }
 
 io::Task<void> FlightModules::remember(FlightModule module) {
   if (made_.size() >= limits::kModuleReferencesMax) made_.clear();  // Costs reading them again.
-  made_[module.sha256] = std::make_shared<const FlightModule>(std::move(module));
+  know(std::move(module));
   if (parts_.index_file.empty()) co_return;
   json::Object index;
   for (const auto& [sha256, made] : made_)

@@ -101,6 +101,7 @@ class FlightModules final : public modules::Maker {
     Instant last_used;
     bool has_pages = true;  // As far as we know: it ran since its pages were released.
   };
+  void know(FlightModule module);
   [[nodiscard]] io::Task<void> remember(FlightModule module);
   void release_unused();
   // Sees to it that release_unused() runs soon.

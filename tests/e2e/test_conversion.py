@@ -118,7 +118,7 @@ def test_a_request_that_is_no_conversion_is_refused_with_words(webhook_host, met
     assert answer[0] == status and words in answer[1], answer
 
 
-def test_what_was_made_before_is_read_in_the_new_version(rig, backends, namespace):
+def test_what_was_made_before_is_read_in_the_new_version(rig, webhook_host, backends, namespace):
     backends.apply("v1", stored="v1", converter=None)
     made = backends.create("v1", "one", namespace, {"image": "c4ts", "replicas": 1, "labels": {"a": "b"}})
     eventually(lambda: is_ready(backends.get("v1", "one", namespace)), "the instance is Ready", 60)
@@ -126,6 +126,9 @@ def test_what_was_made_before_is_read_in_the_new_version(rig, backends, namespac
 
     airway = backends.apply("v1", "v2", stored="v2")
     assert airway["status"]["converter"]["sha256"] and airway["status"]["converter"]["sha256"] != airway["status"]["flight"]["sha256"]
+    # By digest, so that neither is read again for each review.
+    index = json.loads((webhook_host.directory / "cache/flights.json").read_text())
+    assert {airway["status"][module]["sha256"] for module in ("flight", "converter")} <= set(index)
     backends.served("v2")
     read = backends.get("v2", "one", namespace)
     assert read["spec"] == {"img": "c4ts", "replicas": 1, "meta": {"labels": {"a": "b"}}}
