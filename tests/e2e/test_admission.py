@@ -14,6 +14,7 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import ApiError, condition, eventually, is_ready, never
+from conftest import control_plane
 from host import Host, free_port, to_its_end
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
@@ -40,8 +41,15 @@ def remove_configurations(cluster, namespace):
 
 
 @pytest.fixture(scope="module")
+def cluster():
+    """Of their own: another host with Airways, which has no webhooks, would call some of them Unsupported."""
+    made = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=1")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
 def webhook_host(cluster, tmp_path_factory):
-    """The only host with webhooks, and the only one with Airways, while these tests run."""
     namespace = "webhooks"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     port = free_port()

@@ -6,6 +6,7 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never
+from conftest import control_plane
 from host import Host, free_port, to_its_end
 from test_admission import ask, remove_configurations, review, wait_registered, webhook_flags
 
@@ -17,8 +18,15 @@ MERGE, APPLY, JSON = "application/merge-patch+json", "application/apply-patch+ya
 
 
 @pytest.fixture(scope="module")
+def cluster():
+    """Of their own: another host with Airways, which has no webhooks, would ignore overrides and say so."""
+    made = control_plane("--with-kcm")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
 def webhook_host(cluster, tmp_path_factory):
-    """The only host with Airways while these tests run."""
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     port = free_port()
     host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("overrides"), *webhook_flags(port, NAMESPACE), f"--module-allow-list={airways.GUESTS}/*")
