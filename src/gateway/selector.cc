@@ -209,47 +209,56 @@ bool LabelSelector::holds(const Requirement& requirement, const kube::Labels& la
 Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   FieldSelector out;
   out.text_ = text;
-  // Terms end at a comma without a backslash.
+  for (const std::string_view text_of_term : terms_in_order(text)) {
+    auto term = parse_term(text_of_term);
+    if (!term) return std::unexpected(std::move(term.error()));
+    out.terms_.push_back(*std::move(term));
+  }
+  return out;
+}
+
+// Terms end at a comma without a backslash. apimachinery sorts them by their text before it looks
+// for a required name: of two, the first in that order is the one that is authorised.
+std::vector<std::string_view> FieldSelector::terms_in_order(std::string_view text) {
+  std::vector<std::string_view> terms;
   while (!text.empty()) {
     std::size_t end = 0;
     while (end < text.size() && text[end] != ',')
       end += text[end] == '\\' ? 2 : 1;
     end = std::min(end, text.size());
-    const std::string_view term = text.substr(0, end);
+    if (end != 0) terms.push_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (term.empty()) continue;
-
-    const std::size_t at = term.find_first_of("=!");
-    if (at == std::string_view::npos) {
-      return fail(ErrorKind::InvalidInput,
-                  fmt::format("field selector: '{}' has no operator", term));
-    }
-    std::string_view value = term.substr(at);
-    const bool is_equal = !value.starts_with('!');
-    if (value.starts_with("!=") || value.starts_with("==")) {
-      value.remove_prefix(2);
-    } else if (is_equal) {
-      value.remove_prefix(1);
-    } else {
-      return fail(ErrorKind::InvalidInput,
-                  fmt::format("field selector: '{}' has no operator", term));
-    }
-    Term& made = out.terms_.emplace_back();
-    made.field = term.substr(0, at);
-    made.is_equal = is_equal;
-    for (std::size_t index = 0; index < value.size(); ++index) {
-      const bool is_escape = value[index] == '\\';
-      if (is_escape) ++index;
-      const bool is_special =
-          index < value.size() && std::string_view("\\,=").contains(value[index]);
-      if (index == value.size() || is_escape != is_special) {
-        return fail(ErrorKind::InvalidInput,
-                    fmt::format("field selector: '{}' is not escaped as it must be", term));
-      }
-      made.value += value[index];
-    }
   }
-  return out;
+  std::ranges::sort(terms);
+  return terms;
+}
+
+Result<FieldSelector::Term> FieldSelector::parse_term(std::string_view term) {
+  const auto no_operator = [term] {
+    return fail(ErrorKind::InvalidInput, fmt::format("field selector: '{}' has no operator", term));
+  };
+  const std::size_t at = term.find_first_of("=!");
+  if (at == std::string_view::npos) return no_operator();
+  std::string_view value = term.substr(at);
+  Term made{.field = std::string(term.substr(0, at)), .is_equal = !value.starts_with('!')};
+  if (value.starts_with("!=") || value.starts_with("==")) {
+    value.remove_prefix(2);
+  } else if (made.is_equal) {
+    value.remove_prefix(1);
+  } else {
+    return no_operator();
+  }
+  for (std::size_t index = 0; index < value.size(); ++index) {
+    const bool is_escape = value[index] == '\\';
+    if (is_escape) ++index;
+    const bool is_special = index < value.size() && std::string_view("\\,=").contains(value[index]);
+    if (index == value.size() || is_escape != is_special) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("field selector: '{}' is not escaped as it must be", term));
+    }
+    made.value += value[index];
+  }
+  return made;
 }
 
 bool FieldSelector::matches(const kube::ObjectKey& key) const {

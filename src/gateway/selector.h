@@ -60,7 +60,8 @@ class FieldSelector {
 
   // Whether some term is on metadata.namespace.
   [[nodiscard]] bool names_namespace() const;
-  // The value that metadata.name (or metadata.namespace) must have, when there is one.
+  // The value that metadata.name (or metadata.namespace) must have, when there is one; where terms
+  // contradict each other, the one that the API server authorises.
   [[nodiscard]] std::optional<std::string> required_name() const;
   [[nodiscard]] std::optional<std::string> required_namespace() const;
 
@@ -70,6 +71,8 @@ class FieldSelector {
     bool is_equal = true;
     std::string value;
   };
+  [[nodiscard]] static std::vector<std::string_view> terms_in_order(std::string_view text);
+  [[nodiscard]] static Result<Term> parse_term(std::string_view term);
   [[nodiscard]] std::optional<std::string> required(std::string_view field) const;
 
   std::string text_;

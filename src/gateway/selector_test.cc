@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::gateway {
@@ -107,6 +108,12 @@ TEST(FieldSelector, EvaluatesNamesAndLeavesTheRest) {
   EXPECT_EQ(FieldSelector::parse("a=b,metadata.name=x")->required_name(),
             std::optional<std::string>("x"));
   EXPECT_EQ(FieldSelector::parse("metadata.name!=x")->required_name(), std::nullopt);
+  for (const char* text :
+       {"metadata.name=a,metadata.name=b", "metadata.name=b,metadata.name=a",
+        "metadata.name=a,metadata.name==b", "metadata.name==b,metadata.name=a"}) {
+    const bool has_double = std::string_view(text).contains("==");
+    EXPECT_EQ(FieldSelector::parse(text)->required_name(), has_double ? "b" : "a") << text;
+  }
   for (const char* text : {"a", "a!b", R"(a=\x)", R"(a=b\)", "a=b=c"})
     EXPECT_FALSE(FieldSelector::parse(text).has_value()) << text;
 }
