@@ -349,6 +349,8 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
 }
 
 io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
+  // We ourselves are no tenant.
+  if (work->identity.user.empty()) co_return co_await self->pass_on_as_guest(*work);
   if (is_stream(work->target)) co_return co_await forward_stream(std::move(self), std::move(work));
   const auto slot = co_await self->upstream.acquire(
       {.tenant = budget::Tenant::of_namespace(tenant_of(work->identity)),

@@ -429,16 +429,22 @@ TEST_F(GatewayTest, RequestsAtTheServerAreBoundedForANamespace) {
     guests.push_back(&begin(guest_of(mine_), config_maps(mine_)));
   for (std::size_t index = 0; index < 3; ++index)
     guests.push_back(&begin(guest_of(other_), config_maps(other_)));
+  Guest* const last_of_other = guests.back();
 
   ASSERT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 1; }));
   EXPECT_EQ(gateway_->use_of(other_).upstream_requests, 2U);
+  // hangar run, whose operators are all ourselves.
+  for (std::size_t index = 0; index < kUpstreamRequestsPerTenantMax + 5; ++index)
+    guests.push_back(&begin(Identity(), config_maps(mine_)));
   const Gateway::Use mine = gateway_->use_of(mine_);
   EXPECT_EQ(mine.upstream_requests, kUpstreamRequestsPerTenantMax);
   EXPECT_EQ(mine.upstream_requests_waiting, 5U);
   // One that is given up while it waits lets the others go on.
-  guests.back()->leave();
-  guests.pop_back();
+  last_of_other->leave();
+  std::erase(guests, last_of_other);
   EXPECT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 0; }));
+  EXPECT_EQ(gateway_->use_of({}).upstream_requests + gateway_->use_of({}).upstream_requests_waiting,
+            0U);
   ASSERT_TRUE(own_->heal().has_value());
   EXPECT_TRUE(wait([&] {
     return std::ranges::all_of(guests, [](const Guest* one) { return one->status == 200; });
