@@ -32,13 +32,6 @@ namespace {
 constexpr std::string_view kInjectAnnotation = "cert-manager.io/inject-ca-from";
 constexpr std::chrono::seconds kOwnerAgain{10};
 
-kube::Resource configuration_resource() {
-  return {.group = "admissionregistration.k8s.io",
-          .version = "v1",
-          .plural = "validatingwebhookconfigurations",
-          .kind = "ValidatingWebhookConfiguration"};
-}
-
 kube::Resource policy_resource() {
   return {.group = "admissionregistration.k8s.io",
           .version = "v1",
@@ -86,6 +79,13 @@ std::size_t colon_in(std::string_view host) {
 }
 
 }  // namespace
+
+kube::Resource configuration_resource() {
+  return {.group = "admissionregistration.k8s.io",
+          .version = "v1",
+          .plural = "validatingwebhookconfigurations",
+          .kind = "ValidatingWebhookConfiguration"};
+}
 
 Result<Reach> parse_url(std::string_view text) {
   constexpr std::string_view kScheme = "https://";

@@ -22,6 +22,7 @@
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
+#include "kube/object.h"
 
 #include <chrono>
 #include <cstdint>
@@ -35,6 +36,9 @@
 #include <vector>
 
 namespace hangar::admission {
+
+// The collection that configurations of reviews are in.
+[[nodiscard]] kube::Resource configuration_resource();
 
 // How the API server reaches the webhooks: a URL or a Service.
 struct Reach {

@@ -30,6 +30,7 @@
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
+#include "kube/find.h"
 #include "kube/object.h"
 #include "modules/pin.h"
 #include "modules/supply.h"
@@ -283,8 +284,7 @@ io::Task<void> Admission::prepare_for(modules::Source source,
 io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {
   constexpr std::string_view kDoing = "invalid crd template";
   std::optional<admission::Address> converter;
-  if (has_conversion(airway))
-    converter = webhooks_.address_of(fmt::format("{}{}", kConversionPath, airway.name));
+  if (has_conversion(airway)) converter = webhooks_.address_of(conversion_path(airway));
   Result<json::Value> desired = crd_of(airway, std::move(converter));
   if (!desired) co_return std::unexpected(std::move(desired).error().in(kDoing));
   const kube::Client& client = platform_.shared.client;
@@ -297,9 +297,7 @@ io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token
     // One that goes with an Airway of the same name: the reconcile waits for that.
     if (is_being_deleted(*live)) co_return Result<>();
     HANGAR_CO_TRY(may_take_over_crd(*live, airway));
-    is_ours = std::ranges::any_of(kube::owners_of(*live), [&](const kube::OwnerReference& owner) {
-      return owner.uid == airway.uid;
-    });
+    is_ours = is_owned_by(*live, airway.uid);
   }
   const Result<json::Value> answer = co_await client.apply(
       crd_resource(), *std::move(desired),
@@ -424,9 +422,8 @@ io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::
     if (kube::ObjectPtr known = airways_->get({.name = name})) co_return known;
   }
   // One that was made a moment ago, or before this host had listed them.
-  const kube::List read = HANGAR_CO_TRY(co_await platform_.shared.client.list(
-      airway_resource(), {.field_selector = "metadata.name=" + name}, std::move(stop)));
-  co_return read.items.empty() ? nullptr : read.items.front();
+  co_return co_await kube::find(platform_.shared.client, airway_resource(),
+                                {.name = std::move(name)}, std::move(stop));
 }
 
 // What instances are reconciled with: the module that the status names, which may be another one
@@ -453,11 +450,12 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
   // A list of instances may be large: it is read by a worker.
-  const auto text = std::make_shared<const std::string>(std::move(body));
+  const auto text = std::make_shared<std::string>(std::move(body));
   auto parsed = HANGAR_CO_TRY(co_await platform_.shared.workers.run(
       [text] { return admission::parse_conversion_review(*text); }));
   const auto review = std::make_shared<const admission::ConversionReview>(std::move(parsed));
-  Result<abi::flight::Output> printed = co_await run_converter(text, std::move(airway_name), stop);
+  Result<abi::flight::Output> printed =
+      co_await run_converter(std::move(*text), std::move(airway_name), stop);
   Result<std::string> answer = fail(ErrorKind::GuestFault, std::string());
   if (!printed) {
     answer = std::unexpected(std::move(printed).error());
@@ -473,8 +471,9 @@ io::Task<Result<std::string>> Admission::convert(std::string body, std::string a
   co_return admission::conversion_failure(review->uid, answer.error().message());
 }
 
-io::Task<Result<abi::flight::Output>> Admission::run_converter(
-    std::shared_ptr<const std::string> review, std::string airway_name, std::stop_token stop) {
+io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string review,
+                                                               std::string airway_name,
+                                                               std::stop_token stop) {
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object) {
     co_return fail(ErrorKind::NotFound, fmt::format("there is no Airway {}", airway_name));
@@ -490,7 +489,7 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(
   std::shared_ptr<const wasm::Module> code =
       HANGAR_CO_TRY(co_await platform_.modules.load(std::move(module), stop));
   abi::flight::Conversion conversion{
-      .stdin_bytes = *review,
+      .stdin_bytes = std::move(review),
       .timeout =
           std::min<Duration>(airway.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
       .consumer = {.tenant = budget::Tenant::of_namespace({}), .name = "converter/" + airway_name}};

@@ -81,8 +81,9 @@ class Admission {
   // A conversion that fails is an answer, too. InvalidInput when the body is none.
   [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
                                                       std::stop_token stop);
-  [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(
-      std::shared_ptr<const std::string> review, std::string airway_name, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(std::string review,
+                                                                    std::string airway_name,
+                                                                    std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
   [[nodiscard]] io::Task<void> protect_children();
   void on_airway(const kube::Delta& delta);

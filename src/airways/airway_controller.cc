@@ -35,7 +35,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <expected>
@@ -103,11 +102,6 @@ Error module_unavailable(const ModuleRole& role, const modules::Source& source,
       .with_reason(std::string(kReasonModuleUnavailable));
 }
 
-bool is_owned_by(const json::Value& object, std::string_view uid) {
-  return std::ranges::any_of(kube::owners_of(object),
-                             [uid](const kube::OwnerReference& owner) { return owner.uid == uid; });
-}
-
 // As whom the supply is asked for it.
 std::string listener_of(const std::string& airway, const ModuleRole& role) {
   return fmt::format("{}/{}", airway, role.name);
@@ -151,9 +145,6 @@ struct AirwayController::Work {
   OneModule* missing = nullptr;  // The module that keeps it from being Ready.
   bool drops_converter = false;
 
-  [[nodiscard]] OneModule& module(const ModuleRole& role) const {
-    return role.name == kFlight.name ? memory.flight : memory.converter;
-  }
   // When modules are looked at again.
   [[nodiscard]] Duration again_in(Instant now) const {
     return std::min(memory.flight.asking.again_in(now), memory.converter.asking.again_in(now));
@@ -273,7 +264,7 @@ io::Task<void> AirwayController::forget(kube::ObjectKey key) {
 }
 
 void AirwayController::leave_modules(const std::string& airway) const {
-  for (const ModuleRole& role : {kFlight, kConverter})
+  for (const ModuleRole& role : kModuleRoles)
     modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(airway, role));
 }
 
@@ -328,15 +319,15 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
   Airway airway = HANGAR_CO_TRY(parse_airway(work.value));
   if (work.memory.uid != airway.uid) {
     work.memory.uid = airway.uid;
-    for (const ModuleRole& role : {kFlight, kConverter}) {
-      work.module(role).pin = pin_in(work.value, role);
-      work.module(role).facts.reset();
+    for (const ModuleRole& role : kModuleRoles) {
+      work.memory.module(role).pin = pin_in(work.value, role);
+      work.memory.module(role).facts.reset();
     }
   }
   if (const std::vector<std::string> reasons = unsupported_of(airway, platform_.means);
       !reasons.empty()) {
-    for (const ModuleRole& role : {kFlight, kConverter})
-      work.module(role).asking = {};
+    for (const ModuleRole& role : kModuleRoles)
+      work.memory.module(role).asking = {};
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
@@ -374,7 +365,7 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
 
 io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
     Work& work, const Airway& airway, const ModuleRole& role) {
-  OneModule& one = work.module(role);
+  OneModule& one = work.memory.module(role);
   work.missing = &one;
   const modules::Source source =
       role.name == kFlight.name ? flight_of(airway) : converter_of(airway);
@@ -426,7 +417,7 @@ io::Task<Result<std::optional<admission::Address>>> AirwayController::ask_for_co
   if (!module) co_return std::nullopt;
   const Result<> fits = co_await platform_.modules.check_converter(*module, work.stop);
   if (!fits) co_return std::unexpected(Error(fits.error()).in("spec.wasmUrls.converter"));
-  co_return platform_.webhook_address(fmt::format("{}{}", kConversionPath, airway.name));
+  co_return platform_.webhook_address(conversion_path(airway));
 }
 
 void AirwayController::drop_converter(Work& work) {
@@ -464,13 +455,9 @@ bool AirwayController::is_pinned(const std::string& sha256) const {
     const auto found = airways_.find(airway->key());
     const bool is_remembered = found != airways_.end() && found->second->uid == airway->uid();
     const json::Value value = is_remembered ? json::Value() : airway->to_value();
-    return std::ranges::any_of(std::array{kFlight, kConverter}, [&](const ModuleRole& role) {
-      std::optional<modules::Pin> pin;
-      if (is_remembered) {
-        pin = role.name == kFlight.name ? found->second->flight.pin : found->second->converter.pin;
-      } else {
-        pin = pin_in(value, role);
-      }
+    return std::ranges::any_of(kModuleRoles, [&](const ModuleRole& role) {
+      const std::optional<modules::Pin> pin =
+          is_remembered ? found->second->module(role).pin : pin_in(value, role);
       return pin && pin->sha256 == sha256;
     });
   });
@@ -479,7 +466,7 @@ bool AirwayController::is_pinned(const std::string& sha256) const {
 void AirwayController::tidy_after(const kube::Delta& delta) {
   if (delta.type != kube::Delta::Type::Deleted) return;
   const json::Value airway = delta.object->to_value();
-  for (const ModuleRole& role : {kFlight, kConverter}) {
+  for (const ModuleRole& role : kModuleRoles) {
     if (std::optional<modules::Pin> pin = pin_in(airway, role)) {
       tidier_.enqueue({.name = std::move(pin->sha256)});
     }
@@ -591,11 +578,12 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
 }
 
 // Which module runs, and once, as an Event too, that its source has changed.
-void AirwayController::put_module(const Work& work, const ModuleRole& role, const OneModule& one,
+void AirwayController::put_module(const Work& work, const ModuleRole& role,
                                   json::Value& status) const {
-  if (!one.facts) return;
-  status.as_object()[role.name] = module_status(*one.facts);
-  Condition condition = module_condition(role, *one.facts);
+  const std::optional<ModuleFacts>& facts = work.memory.module(role).facts;
+  if (!facts) return;
+  status.as_object()[role.name] = module_status(*facts);
+  Condition condition = module_condition(role, *facts);
   condition.observed_generation = json::int_at(work.value, {"metadata", "generation"});
   const json::Value* const present = find_condition(status, role.is_up_to_date);
   if (condition.reason == kReasonSourceChanged &&
@@ -642,8 +630,8 @@ io::Task<Result<>> AirwayController::write_status(Work& work, const Verdict& ver
       .message = verdict.message,
       .observed_generation = json::int_at(work.value, {"metadata", "generation"})};
   set_condition(status, condition, io::Loop::wall_now());
-  put_module(work, kFlight, work.memory.flight, status);
-  put_module(work, kConverter, work.memory.converter, status);
+  for (const ModuleRole& role : kModuleRoles)
+    put_module(work, role, status);
   if (work.drops_converter) remove_module(kConverter, status);
   put_migration(work, status);
   if (!platform_.pod.empty()) status.as_object()["pod"] = platform_.pod;

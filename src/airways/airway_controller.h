@@ -82,6 +82,10 @@ class AirwayController {
     std::string uid;  // Of the Airway that the following is about.
     OneModule flight;
     OneModule converter;
+
+    [[nodiscard]] OneModule& module(const ModuleRole& role) {
+      return role.name == kFlight.name ? flight : converter;
+    }
   };
   struct Work;
 
@@ -108,8 +112,7 @@ class AirwayController {
   [[nodiscard]] bool is_pinned(const std::string& sha256) const;
   void tidy_after(const kube::Delta& delta);
   void on_synced();
-  void put_module(const Work& work, const ModuleRole& role, const OneModule& one,
-                  json::Value& status) const;
+  void put_module(const Work& work, const ModuleRole& role, json::Value& status) const;
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway,
                                                  std::optional<admission::Address> converter);
   void put_migration(const Work& work, json::Value& status) const;

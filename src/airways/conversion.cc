@@ -22,6 +22,10 @@ void keep_status(const json::Value& original, json::Value& converted) {
 
 }  // namespace
 
+std::string conversion_path(const Airway& airway) {
+  return std::string(kConversionPath) + airway.name;
+}
+
 bool has_conversion(const Airway& airway) {
   const json::Array* const versions = json::array_at(airway.template_, {"versions"});
   return !airway.converter_url.empty() && versions != nullptr && versions->size() > 1;

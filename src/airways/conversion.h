@@ -14,8 +14,9 @@
 
 namespace hangar::airways {
 
-// Where the API server asks for the conversion of an Airway's instances.
+// Where the API server asks for conversions, and for those of one Airway's instances.
 inline constexpr std::string_view kConversionPath = "/crdconvert/";
+[[nodiscard]] std::string conversion_path(const Airway& airway);
 
 // Whether instances are converted by the Airway's converter. In a kind of one version there is
 // nothing to convert, and no read depends on a host.

@@ -7,6 +7,7 @@
 #include "json/value.h"
 #include "modules/pin.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ inline constexpr ModuleRole kFlight{
     .name = "flight", .is_up_to_date = "FlightUpToDate", .changed = "FlightChanged"};
 inline constexpr ModuleRole kConverter{
     .name = "converter", .is_up_to_date = "ConverterUpToDate", .changed = "ConverterChanged"};
+
+inline constexpr std::array kModuleRoles = {kFlight, kConverter};
 
 struct ModuleFacts {
   std::string reference;  // For people.

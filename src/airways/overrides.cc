@@ -1,5 +1,6 @@
 #include "airways/overrides.h"
 
+#include "admission/webhooks.h"
 #include "airways/airway.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
@@ -9,6 +10,8 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
+#include "kube/find.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -27,36 +30,12 @@ namespace {
 
 constexpr std::string_view kApprovalLabel = "hangar.dev/override";
 
-kube::Resource approvals() {
-  return {.group = "apps",
-          .version = "v1",
-          .plural = "controllerrevisions",
-          .kind = "ControllerRevision",
-          .namespaced = true};
-}
-
-kube::Resource configurations() {
-  return {.group = "admissionregistration.k8s.io",
-          .version = "v1",
-          .plural = "validatingwebhookconfigurations",
-          .kind = "ValidatingWebhookConfiguration"};
-}
-
-// One object of that name; null: there is none. By a list, which is a right that the host has.
-io::Task<Result<kube::ObjectPtr>> read(const Platform& platform, kube::Resource kind,
-                                       kube::ObjectKey key, std::stop_token stop) {
-  const kube::List found = HANGAR_CO_TRY(co_await platform.shared.client.list(
-      std::move(kind),
-      {.namespace_ = key.namespace_, .field_selector = "metadata.name=" + key.name},
-      std::move(stop)));
-  co_return found.items.empty() ? nullptr : found.items.front();
-}
-
 // Of the configuration by which the API server asks about instances; empty: there is none.
 io::Task<Result<std::string>> configuration_uid(const Platform& platform, std::string airway_name,
                                                 std::stop_token stop) {
-  const kube::ObjectPtr configuration = HANGAR_CO_TRY(
-      co_await read(platform, configurations(), {.name = std::move(airway_name)}, std::move(stop)));
+  const kube::ObjectPtr configuration =
+      HANGAR_CO_TRY(co_await kube::find(platform.shared.client, admission::configuration_resource(),
+                                        {.name = std::move(airway_name)}, std::move(stop)));
   if (!configuration || configuration->is_being_deleted()) co_return std::string();
   co_return std::string(configuration->uid());
 }
@@ -141,7 +120,8 @@ io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platf
   if (configuration.empty() || instance_uid.empty()) co_return std::nullopt;
   std::string name = approval_name(configuration, instance_uid, overrides);
   const Result<json::Value> found = co_await platform.shared.client.get(
-      approvals(), {.namespace_ = platform.namespace_, .name = name}, std::move(stop));
+      kube::controller_revision_resource(), {.namespace_ = platform.namespace_, .name = name},
+      std::move(stop));
   if (found) co_return name;
   if (found.error().kind() == ErrorKind::NotFound) co_return std::nullopt;
   co_return std::unexpected(Error(found.error()).in("look for the approval of overrides"));
@@ -150,8 +130,8 @@ io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platf
 io::Task<Result<>> remove_approval(const Platform& platform, std::string name,
                                    std::stop_token stop) {
   const Result<json::Value> removed = co_await platform.shared.client.remove(
-      approvals(), {.namespace_ = platform.namespace_, .name = std::move(name)}, {},
-      std::move(stop));
+      kube::controller_revision_resource(),
+      {.namespace_ = platform.namespace_, .name = std::move(name)}, {}, std::move(stop));
   if (removed || removed.error().kind() == ErrorKind::NotFound) co_return Result<>();
   co_return std::unexpected(Error(removed.error()).in("remove the approval of overrides"));
 }
@@ -165,8 +145,8 @@ io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::
     co_return fail(ErrorKind::Unavailable,
                    "the webhook for override annotations is not registered yet; try again");
   }
-  const kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(
-      platform, change.airway.instances,
+  const kube::ObjectPtr live = HANGAR_CO_TRY(co_await kube::find(
+      platform.shared.client, change.airway.instances,
       {.namespace_ = std::string(json::string_at(change.instance, {"metadata", "namespace"})),
        .name = std::string(json::string_at(change.instance, {"metadata", "name"}))},
       stop));
@@ -176,7 +156,8 @@ io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::
                    "again");
   }
   const Result<json::Value> created = co_await platform.shared.client.create(
-      approvals(), approval(approval_name(configuration, uid, change.overrides), platform, change),
+      kube::controller_revision_resource(),
+      approval(approval_name(configuration, uid, change.overrides), platform, change),
       {.field_manager = std::string(kControllerFieldManager)}, stop);
   if (created || kube::reason_of(created.error()) == "AlreadyExists") co_return Result<>();
   co_return std::unexpected(Error(created.error()).in("approve override annotations"));

@@ -102,6 +102,11 @@ std::optional<ResourceRef> instance_of(const json::Value& object) {
   return *std::move(ref);
 }
 
+bool is_owned_by(const json::Value& object, std::string_view uid) {
+  return std::ranges::any_of(kube::owners_of(object),
+                             [uid](const kube::OwnerReference& owner) { return owner.uid == uid; });
+}
+
 Result<> may_take_over(const json::Value& live, const Release& release, Adoption adoption) {
   if (adoption == Adoption::Force) return {};
   const auto refused = [&](std::string_view owner) {

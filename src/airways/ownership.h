@@ -52,6 +52,8 @@ struct Release {
 
 // The owner that the annotations (or yoke's older labels) of a resource name; empty: none.
 [[nodiscard]] std::string owner_of(const json::Value& object);
+// Whether an owner reference of `object` names that uid.
+[[nodiscard]] bool is_owned_by(const json::Value& object, std::string_view uid);
 // The instance that a child's instanceRef annotation names.
 [[nodiscard]] std::optional<ResourceRef> instance_of(const json::Value& object);
 

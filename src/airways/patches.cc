@@ -5,7 +5,6 @@
 #include "json/value.h"
 #include "kube/object.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -27,9 +26,7 @@ bool refers_to_an_airway(const json::Value& owner) {
 
 std::optional<json::Value> claim_patch(const json::Value& instance, const Airway& airway) {
   const bool has_finalizer = kube::has_finalizer(instance, kInstanceFinalizer);
-  const bool has_owner = std::ranges::any_of(
-      kube::owners_of(instance),
-      [&](const kube::OwnerReference& owner) { return owner.uid == airway.uid; });
+  const bool has_owner = is_owned_by(instance, airway.uid);
   if (has_finalizer && has_owner) return std::nullopt;
 
   json::Object metadata{

@@ -8,6 +8,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/find.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 
@@ -50,7 +51,7 @@ bool has_other_stored_versions(const json::Value& crd) {
          });
 }
 
-struct StorageMigration::State : std::enable_shared_from_this<StorageMigration::State> {
+struct StorageMigration::State {
   State(const Parts& parts_in, std::string name_in, kube::Resource instances_in)
       : parts(parts_in),
         name(std::move(name_in)),
@@ -60,19 +61,17 @@ struct StorageMigration::State : std::enable_shared_from_this<StorageMigration::
   }
 
   static io::Task<void> run(std::shared_ptr<State> self) {
-    while (!self->stop.stop_requested()) {
+    while (true) {
       const Result<> migrated = co_await self->migrate();
-      if (self->stop.stop_requested()) break;
-      if (migrated) break;
+      if (migrated || self->stop.stop_requested()) break;
       self->progress.error = migrated.error().message();
       self->parts.log.warning("instances cannot be rewritten in the stored version",
                               {{"crd", self->name}, {"error", self->progress.error}});
       self->parts.changed();
       if (!co_await self->parts.loop.sleep(kAgain, self->stop.get_token())) break;
     }
-    self->is_over = true;
-    if (!self->stop.stop_requested()) self->parts.changed();
     self->ended.set(true);
+    if (!self->stop.stop_requested()) self->parts.changed();
   }
 
   io::Task<Result<>> migrate() {
@@ -111,11 +110,10 @@ struct StorageMigration::State : std::enable_shared_from_this<StorageMigration::
   }
 
   io::Task<Result<json::Value>> read_crd() {
-    // As the cache: with the right to list, not to get.
-    const kube::List list = HANGAR_CO_TRY(co_await parts.client.list(
-        crd_resource(), {.field_selector = "metadata.name=" + name}, stop.get_token()));
-    if (list.items.empty()) co_return fail(ErrorKind::NotFound, "the definition is gone");
-    co_return list.items.front()->to_value();
+    const kube::ObjectPtr crd = HANGAR_CO_TRY(
+        co_await kube::find(parts.client, crd_resource(), {.name = name}, stop.get_token()));
+    if (!crd) co_return fail(ErrorKind::NotFound, "the definition is gone");
+    co_return crd->to_value();
   }
 
   // One that cannot be converted keeps all from being listed in the new version, and would not even
@@ -156,7 +154,6 @@ struct StorageMigration::State : std::enable_shared_from_this<StorageMigration::
   const std::string name;
   const kube::Resource instances;
   Progress progress;
-  bool is_over = false;
   std::stop_source stop;
   io::OneShot<bool> ended;
 };
@@ -183,7 +180,7 @@ StorageMigration::Progress StorageMigration::progress() const {
 }
 
 bool StorageMigration::is_under_way() const {
-  return state_ != nullptr && !state_->is_over;
+  return state_ != nullptr && !state_->ended.is_set();
 }
 
 }  // namespace hangar::airways

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/limits.h"
 #include "json/value.h"
+#include "kube/core_resources.h"
 
 #include <fmt/format.h>
 
@@ -26,14 +27,6 @@ namespace {
 // A copy that somebody deleted is made again after that time, and a right that was missing is asked
 // for again.
 constexpr std::chrono::minutes kBelieved{10};
-
-kube::Resource controller_revisions() {
-  return {.group = "apps",
-          .version = "v1",
-          .plural = "controllerrevisions",
-          .kind = "ControllerRevision",
-          .namespaced = true};
-}
 
 // Of the first object of a copy. The digest is somebody's word (a status): only one that is one
 // becomes a name, here and on disk.
@@ -116,7 +109,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token 
   if (!stored && stored.error().kind() == ErrorKind::NotFound) {
     // The store forgets what it does not need; the copy may be there all the same.
     const Result<json::Value> copy =
-        co_await parts_.client.get(controller_revisions(), first, stop);
+        co_await parts_.client.get(kube::controller_revision_resource(), first, stop);
     if (copy) co_return Result<>();
   }
   if (!stored) co_return std::unexpected(std::move(stored).error());
@@ -142,8 +135,9 @@ io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t
   const kube::ObjectKey key = part_of(std::move(first), index);
   const json::Value manifest = manifest_of(parts_.format, key, packed, count);
   for (bool is_repeated = false;; is_repeated = true) {
-    const Result<json::Value> created = co_await parts_.client.create(
-        controller_revisions(), manifest, {.field_manager = parts_.format.field_manager}, stop);
+    const Result<json::Value> created =
+        co_await parts_.client.create(kube::controller_revision_resource(), manifest,
+                                      {.field_manager = parts_.format.field_manager}, stop);
     if (created) co_return Result<>();
     if (kube::reason_of(created.error()) != "AlreadyExists") {
       co_return std::unexpected(created.error());
@@ -151,7 +145,7 @@ io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t
     if (index == 0 || is_repeated) co_return Result<>();
     // Of a copy that was never finished, perhaps packed in another way.
     const Result<json::Value> removed =
-        co_await parts_.client.remove(controller_revisions(), key, {}, stop);
+        co_await parts_.client.remove(kube::controller_revision_resource(), key, {}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {
       co_return std::unexpected(removed.error());
     }
@@ -163,8 +157,8 @@ io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::st
   std::string packed;
   std::size_t count = 1;
   for (std::size_t index = 0; index < count; ++index) {
-    const json::Value copy = HANGAR_CO_TRY(
-        co_await parts_.client.get(controller_revisions(), part_of(first, index), stop));
+    const json::Value copy = HANGAR_CO_TRY(co_await parts_.client.get(
+        kube::controller_revision_resource(), part_of(first, index), stop));
     const std::optional<std::string> part = base64_decode(json::string_at(copy, {"data", "gzip"}));
     const std::int64_t parts = json::int_at(copy, {"data", "parts"});
     if (!part || parts < 0 || std::cmp_greater(parts, parts_.format.parts_max)) {
@@ -180,7 +174,7 @@ io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string na
                                                                   std::stop_token stop) {
   // A copy has up to a megabyte.
   const kube::List copies =
-      HANGAR_CO_TRY(co_await parts_.client.list(controller_revisions(),
+      HANGAR_CO_TRY(co_await parts_.client.list(kube::controller_revision_resource(),
                                                 {.namespace_ = std::move(namespace_),
                                                  .label_selector = parts_.format.label,
                                                  .detail = kube::Detail::Metadata},
@@ -204,7 +198,7 @@ io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
   if (is_held(module) || is_needed()) co_return Result<>();
   kept_.erase(module);
   const Result<json::Value> removed =
-      co_await parts_.client.remove(controller_revisions(), std::move(key), {}, stop);
+      co_await parts_.client.remove(kube::controller_revision_resource(), std::move(key), {}, stop);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(removed.error());
   }
@@ -214,15 +208,15 @@ io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
 
 io::Task<Result<>> ModuleArchive::remove_parts(ArchivedModule module, std::stop_token stop) {
   const kube::List objects =
-      HANGAR_CO_TRY(co_await parts_.client.list(controller_revisions(),
+      HANGAR_CO_TRY(co_await parts_.client.list(kube::controller_revision_resource(),
                                                 {.namespace_ = module.namespace_,
                                                  .label_selector = parts_.format.label,
                                                  .detail = kube::Detail::Metadata},
                                                 stop));
   for (const kube::ObjectPtr& object : objects.items) {
     if (digest_of(parts_.format, object->key().name) != module.sha256) continue;
-    const Result<json::Value> removed =
-        co_await parts_.client.remove(controller_revisions(), object->key(), {}, stop);
+    const Result<json::Value> removed = co_await parts_.client.remove(
+        kube::controller_revision_resource(), object->key(), {}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {
       co_return std::unexpected(removed.error());
     }

@@ -1,4 +1,4 @@
-// Collections of the core group that more than one folder reads.
+// Built-in collections that more than one folder, or part of one, reads.
 #pragma once
 
 #include "kube/object.h"
@@ -7,6 +7,13 @@ namespace hangar::kube {
 
 [[nodiscard]] inline Resource config_map_resource() {
   return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
+}
+[[nodiscard]] inline Resource controller_revision_resource() {
+  return {.group = "apps",
+          .version = "v1",
+          .plural = "controllerrevisions",
+          .kind = "ControllerRevision",
+          .namespaced = true};
 }
 [[nodiscard]] inline Resource event_resource() {
   return {.version = "v1", .plural = "events", .kind = "Event", .namespaced = true};

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "kube/client.h"
+#include "kube/find.h"
 #include "reconcile/finalizer.h"
 
 #include <algorithm>
@@ -179,13 +180,9 @@ io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, j
   }
 }
 
-// As a list of one: a feature has the right to list its kind, and needs no other one for this.
 io::Task<Result<kube::ObjectPtr>> CustomResource::read(kube::ObjectKey key,
                                                        std::stop_token stop) const {
-  const kube::List list = HANGAR_CO_TRY(co_await platform_.client.list(
-      options_.kind, {.namespace_ = key.namespace_, .field_selector = "metadata.name=" + key.name},
-      std::move(stop)));
-  co_return list.items.empty() ? nullptr : list.items.front();
+  return kube::find(platform_.client, options_.kind, std::move(key), std::move(stop));
 }
 
 void CustomResource::announce(const json::Value& object, std::string state,
