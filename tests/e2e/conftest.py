@@ -90,6 +90,14 @@ def cluster():
     made.close()
 
 
+@pytest.fixture(scope="module")
+def own_cluster():
+    """A control plane that only the tests of one file use: no other host is on it."""
+    made = control_plane("--with-kcm")
+    yield made
+    made.close()
+
+
 @pytest.fixture(scope="session")
 def shared_host(cluster, tmp_path_factory):
     """One host for the tests that do it no harm."""

@@ -13,31 +13,13 @@ import pytest
 
 import airways
 from airways import flight, instance
-from cluster import ApiError, condition, eventually, is_ready, never
+from cluster import ApiError, eventually, is_ready, never
 from conftest import control_plane
 from host import Host, free_port, to_its_end
+from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, refused, refused_airway, remove_configurations, review,
+                      wait_registered, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
-CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
-GROUP = "admission.hangar.dev"
-
-
-def webhook_flags(port, namespace, *more):
-    return (f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", f"--namespace={namespace}",
-            "--webhook-drain=0s", "--features=airways", *more)
-
-
-def configurations(cluster, namespace):
-    return {one["metadata"]["name"]: one for one in cluster.list(*CONFIGURATION, selector=f"hangar.dev/kept-by={namespace}")}
-
-
-def wait_registered(cluster, namespace, name="hangar-airways"):
-    return eventually(lambda: configurations(cluster, namespace).get(name), f"the configuration {name} is there", 60)
-
-
-def remove_configurations(cluster, namespace):
-    for name in configurations(cluster, namespace):
-        cluster.delete(*CONFIGURATION, name)
 
 
 @pytest.fixture(scope="module")
@@ -71,42 +53,6 @@ def kind(cluster, webhook_host, airway, unique):
     return make
 
 
-def create(cluster, kind, name, behaviour, namespace, **spec):
-    return cluster.create(instance(kind, name, {"behaviour": behaviour, **spec}, namespace, group=GROUP))
-
-
-def refused(cluster, kind, name, behaviour, namespace, **spec):
-    """The words of the refusal. Waits until the webhook is in force: what is accepted before is deleted."""
-    def attempt():
-        try:
-            create(cluster, kind, name, behaviour, namespace, **spec)
-        except ApiError as error:
-            if "denied the request" in str(error):
-                return str(error)
-            raise
-        cluster.delete(f"{GROUP}/v1", kind, name, namespace)
-        eventually(lambda: cluster.get(f"{GROUP}/v1", kind, name, namespace) is None, "the instance is gone", 60)
-        return None
-    return eventually(attempt, f"{name} is refused", 30)
-
-
-def ask(host, path, body, method="POST", authorities=None):
-    """Asks the server as the API server does."""
-    context = ssl.create_default_context(cadata=authorities) if authorities else ssl._create_unverified_context()
-    connection = http.client.HTTPSConnection("127.0.0.1", host.webhook_port, context=context, timeout=30)
-    try:
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
-
-
-def authorities_of(cluster, namespace):
-    secret = cluster.get("v1", "Secret", "hangar-webhook", namespace)
-    return base64.b64decode(secret["data"]["ca.crt"]).decode()
-
-
 # The server --------------------------------------------------------------------------------------
 
 
@@ -119,11 +65,6 @@ def test_a_host_makes_its_own_certificate_and_tells_the_api_server_whom_to_trust
     assert ask(webhook_host, "/live", None, "GET", authorities)[0] == 200
     with pytest.raises(ssl.SSLError):
         ask(webhook_host, "/live", None, "GET", cluster.get("v1", "ConfigMap", "kube-root-ca.crt")["data"]["ca.crt"])
-
-
-def review(**request):
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "x"}}, **request}})
 
 
 @pytest.mark.parametrize("path, body, method, status, words", [
@@ -201,13 +142,6 @@ def test_configurations_cover_only_the_kinds_of_airways(cluster, webhook_host, k
 
 
 # Airways -----------------------------------------------------------------------------------------
-
-
-def refused_airway(cluster, manifest):
-    with pytest.raises(ApiError) as refusal:
-        cluster.create(manifest)
-    assert 'admission webhook "airways.yoke.cd" denied the request' in str(refusal.value)
-    return str(refusal.value)
 
 
 def test_an_airway_whose_module_cannot_be_had_is_refused(cluster, webhook_host, unique):

@@ -11,9 +11,9 @@ import pytest
 import airways
 from airways import flight
 from cluster import ApiError, eventually, is_ready, try_to
-from conftest import COMPILED, control_plane
+from conftest import COMPILED
 from host import Host, free_port
-from test_admission import GROUP, ask, authorities_of, configurations, create, review, wait_registered
+from webhooks import GROUP, ask, authorities_of, configurations, create, refused, remove_configurations, review, wait_registered, webhook_flags
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -21,10 +21,8 @@ SECRET = ("v1", "Secret", "hangar-webhook")
 
 
 @pytest.fixture(scope="module")
-def rig():
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+def rig(own_cluster):
+    return own_cluster
 
 
 @pytest.fixture
@@ -42,8 +40,7 @@ def hosts(rig, home, tmp_path):
     def start(*flags, wait=True):
         port = free_port()
         reached = made[0].webhook_port if made else port
-        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", f"--webhook-bind-address=127.0.0.1:{port}",
-                    f"--webhook-url=https://127.0.0.1:{reached}", f"--namespace={home}", "--webhook-drain=0s", "--features=airways", *flags, wait=False)
+        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", *webhook_flags(port, home, *flags, reached=reached), wait=False)
         host.webhook_port, host.namespace = port, home
         made.append(host)
         if wait:
@@ -53,8 +50,7 @@ def hosts(rig, home, tmp_path):
     yield start
     for host in made:
         host.stop()
-    for name in configurations(rig, home):
-        rig.delete("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name)
+    remove_configurations(rig, home)
 
 
 @pytest.fixture
@@ -67,15 +63,7 @@ def kind(rig, unique, home):
         rig.learn(f"{GROUP}/v1", name, plural)
         eventually(lambda: is_ready(rig.get(*AIRWAY, f"{plural}.{GROUP}")), "the Airway is Ready", COMPILED)
         wait_registered(rig, home, f"{plural}.{GROUP}")
-
-        def is_asked():
-            try:
-                create(rig, name, "probe", "basic", "default", exitCode=1)
-            except ApiError as error:
-                return "denied the request" in str(error)
-            rig.delete(f"{GROUP}/v1", name, "probe", "default")
-            return eventually(lambda: rig.get(f"{GROUP}/v1", name, "probe", "default") is None, "the probe is gone", 60) and False
-        eventually(is_asked, "the webhook is in force", 60)
+        refused(rig, name, "probe", "basic", "default", exitCode=1)
         return name
     return make
 

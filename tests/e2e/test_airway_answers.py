@@ -9,7 +9,6 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import eventually, is_ready
-from conftest import control_plane
 from front import Front, status
 from host import Host, to_its_end
 
@@ -19,11 +18,9 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(own_cluster):
     """A control plane of its own: one test restarts a part of it."""
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+    return own_cluster
 
 
 @pytest.fixture

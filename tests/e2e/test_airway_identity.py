@@ -5,7 +5,7 @@ import airways
 import cluster as kubernetes
 from airways import flight
 from cluster import condition, eventually, is_ready
-from conftest import COMPILED, control_plane
+from conftest import COMPILED
 from host import Host
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
@@ -20,11 +20,9 @@ kubernetes.KINDS[BINDING] = (f"/apis/{RBAC}", "rolebindings", True)
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(own_cluster):
     """A control plane of its own: its host is restarted with another setting."""
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+    return own_cluster
 
 
 @pytest.fixture(scope="module")

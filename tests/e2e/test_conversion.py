@@ -6,9 +6,9 @@ import pytest
 import airways
 from airways import OPEN_SCHEMA, flight
 from cluster import ApiError, condition, eventually, is_ready, try_to
-from conftest import COMPILED, control_plane
+from conftest import COMPILED
 from host import Host, free_port
-from test_admission import ask, refused_airway, wait_registered, webhook_flags
+from webhooks import ask, refused_airway, wait_registered, webhook_flags
 
 GROUP = "conversion.hangar.dev"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -17,11 +17,9 @@ CONFIG_MAP = ("v1", "ConfigMap")
 
 
 @pytest.fixture(scope="module")
-def rig():
-    made = control_plane("--with-kcm")
-    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "webhooks"}})
-    yield made
-    made.close()
+def rig(own_cluster):
+    own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "webhooks"}})
+    return own_cluster
 
 
 @pytest.fixture(scope="module")

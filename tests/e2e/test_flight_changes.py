@@ -14,7 +14,7 @@ import airways
 import cluster as kubernetes
 from airways import flight
 from cluster import condition, eventually, is_ready
-from conftest import COMPILED, control_plane
+from conftest import COMPILED
 from host import Host
 from module_server import Modules
 
@@ -51,10 +51,8 @@ def modules():
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+def cluster(own_cluster):
+    return own_cluster
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,15 @@ import pytest
 from airways import airway as manifest_of
 from airways import flight, instance
 from cluster import condition, eventually
-from conftest import control_plane
 from host import Host
 
 GROUP = "loop.hangar.dev"
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(own_cluster):
     """Of its own: a second host on the shared one would work on the same instances."""
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+    return own_cluster
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import airways
 import workflows
 from airways import flight
 from cluster import condition, eventually, is_ready
-from conftest import COMPILED, control_plane
+from conftest import COMPILED
 from host import Host
 from module_server import Modules
 from operators import OPERATOR, manifest, phase
@@ -29,11 +29,9 @@ def modules():
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(own_cluster):
     """A control plane of its own: its host is restarted."""
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+    return own_cluster
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,13 @@ import pytest
 
 import operators
 from cluster import eventually
-from conftest import control_plane
 from host import Host
 from operators import OPERATOR
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+def cluster(own_cluster):
+    return own_cluster
 
 
 def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):

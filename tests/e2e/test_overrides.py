@@ -5,10 +5,9 @@ import pytest
 
 import airways
 from airways import flight, instance
-from cluster import ApiError, eventually, is_ready, never
-from conftest import control_plane
+from cluster import ApiError, eventually, is_ready, never, try_to
 from host import Host, free_port, to_its_end
-from test_admission import ask, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import ask, remove_configurations, review, wait_registered, webhook_flags
 
 GROUP = "overrides.hangar.dev"
 NAMESPACE = "overrides"
@@ -18,11 +17,9 @@ MERGE, APPLY, JSON = "application/merge-patch+json", "application/apply-patch+ya
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(own_cluster):
     """Of their own: another host with Airways, which has no webhooks, would ignore overrides and say so."""
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+    return own_cluster
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +202,7 @@ def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_hos
     uid = cluster.request("GET", path)["metadata"]["uid"]
     webhook_host.stop()
     remove_configurations(cluster, NAMESPACE)
-    def set_it():
-        try:
-            return annotate(cluster, path, accounts[0], mode="dynamic")
-        except ApiError:
-            return None
-    eventually(set_it, "nobody asks the host any more", 30)
+    eventually(lambda: try_to(annotate, cluster, path, accounts[0], mode="dynamic"), "nobody asks the host any more", 30)
 
     webhook_host.start()
     wait_registered(cluster, NAMESPACE, f"{name.lower()}s.{GROUP}")

@@ -11,7 +11,6 @@ import operators
 import workflows
 from airways import flight
 from cluster import KINDS, ROOT, ApiError, condition, eventually, never
-from conftest import control_plane
 from host import Host, to_its_end
 from operators import OPERATOR
 
@@ -33,10 +32,8 @@ LARGE = """(module
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+def cluster(own_cluster):
+    return own_cluster
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from cluster import ROOT, eventually, is_ready
 from conftest import control_plane
 from host import Host, free_port
 from operators import OPERATOR, lines, manifest
-from workflows import WORKFLOW, allow, bundle, module, reaches, workflow
+from workflows import allow, bundle, module, reaches, workflow
 
 GROUP = "uninstall.hangar.dev"
 AIRWAY = ("yoke.cd/v1alpha1", "Airway", f"planes.{GROUP}")
@@ -16,10 +16,8 @@ ADMISSION = ("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "Val
 
 
 @pytest.fixture(scope="module")
-def rig():
-    made = control_plane("--with-kcm")
-    yield made
-    made.close()
+def rig(own_cluster):
+    return own_cluster
 
 
 @pytest.fixture
