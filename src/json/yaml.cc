@@ -80,6 +80,19 @@ std::optional<Failure> find_forbidden(std::string_view text) {
                  .message = fmt::format("control character 0x{:02x}", *found)};
 }
 
+// yaml-cpp reads the escapes \N and \_ (U+0085, U+00A0) as one byte each. All else that it makes of
+// UTF-8 is UTF-8, so such a byte stands where a character has to begin. Empty for any other byte.
+std::optional<std::string> with_whole_escapes(std::string text) {
+  std::size_t at = valid_utf8_prefix(text);
+  while (at < text.size()) {
+    if (text[at] != '\x85' && text[at] != '\xa0') return std::nullopt;
+    text.insert(at, 1, '\xc2');
+    at += 2;
+    at += valid_utf8_prefix(std::string_view(text).substr(at));
+  }
+  return text;
+}
+
 // Turns yaml-cpp's events into values. It cannot stop the parser (that would take an exception), so
 // after its first failure it ignores what still comes.
 class EventReader final : public YAML::EventHandler {
@@ -125,16 +138,19 @@ class EventReader final : public YAML::EventHandler {
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
+                const std::string& written) override {
     if (failure_) return;
+    const std::optional<std::string> text = with_whole_escapes(written);
+    if (!text) return set_failure(mark, "bytes that are not UTF-8");
     if (expects_key()) {
-      if (anchor != YAML::NullAnchor)
-        anchors_[anchor] = {.value = Value(text), .cost = text.size()};
-      return set_key(mark, text, tag == "?" && text == "<<");
+      if (anchor != YAML::NullAnchor) {
+        anchors_[anchor] = {.value = Value(*text), .cost = text->size()};
+      }
+      return set_key(mark, *text, tag == "?" && *text == "<<");
     }
-    auto value = resolve(tag, text);
+    auto value = resolve(tag, *text);
     if (auto* message = std::get_if<std::string>(&value)) return set_failure(mark, *message);
-    complete(mark, {.value = std::get<Value>(std::move(value)), .cost = kNodeCost + text.size()},
+    complete(mark, {.value = std::get<Value>(std::move(value)), .cost = kNodeCost + text->size()},
              anchor);
   }
 

@@ -292,6 +292,14 @@ TEST(ToYaml, LeavesOrdinaryWordsPlain) {
   }
 }
 
+TEST(Yaml, ReadsEachEscapeAsTheCharacterThatItStandsFor) {
+  const Value value = parse_yaml(R"({"\Na\_\N": "\_\xe9\L\P\x85\u00a0é", b,})").value();
+
+  EXPECT_TRUE(equal(parse(dump(value)).value(), value));
+  EXPECT_EQ(string_at(value, {"\u0085a\u00a0\u0085"}),
+            "\u00a0\u00e9\u2028\u2029\u0085\u00a0\u00e9");
+}
+
 TEST(ToYaml, ReadsBackEqual) {
   const std::vector<std::string> strings = {
       "a\nb",   "a\nb\n",          "a\n\n",         "\n",          "\na",

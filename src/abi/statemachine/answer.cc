@@ -70,10 +70,8 @@ class Reader {
     if (value.is_string()) return add_asked(std::string(value.get_string()), nullptr);
     const json::Object* const action = value.if_object();
     const json::Value* const type = action != nullptr ? member(*action, "type") : nullptr;
-    if (type == nullptr || !type->is_string() || type->get_string().empty()) {
-      return no_answer("the machine asks for an action without a type");
-    }
-    const std::string_view name = type->get_string();
+    const std::string_view name =
+        type != nullptr && type->is_string() ? type->get_string() : std::string_view();
     if (name.starts_with("xstate.")) return add_builtin(name, *action);
     return add_asked(std::string(name), member(*action, "params"));
   }
@@ -117,6 +115,7 @@ class Reader {
   }
 
   Result<> add_asked(std::string type, const json::Value* params) {
+    if (type.empty()) return no_answer("the machine asks for an action without a type");
     const bool has_params = params != nullptr && !params->is_null();
     if (has_params && !params->is_object()) {
       return no_answer(fmt::format("the params of action {} are no object", bounded(type)));

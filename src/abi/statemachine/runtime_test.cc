@@ -479,6 +479,8 @@ TEST_F(MachineTest, SaysWhatIsWrongWithAnAnswer) {
                     "actions are no array");
   expect_step_error(entry(R"(return '{"newState":1,"actions":[{}]}')"), ErrorKind::InvalidInput,
                     "without a type");
+  expect_step_error(entry(R"(return '{"newState":1,"actions":[""]}')"), ErrorKind::InvalidInput,
+                    "without a type");
   expect_step_error(entry(R"(return '{"newState":1,"actions":[{"type":"A","params":[]}]}')"),
                     ErrorKind::InvalidInput, "params of action A");
   expect_step_error(
