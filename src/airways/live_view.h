@@ -1,13 +1,10 @@
 // What the cluster holds of the releases, and of what flights looked up, always current.
 //
-// Two kinds of watches, both shared by every Airway:
-//   - children: for each kind that some release has, one watch of the objects with our managed-by
-//   label. It answers lookups of a
-//     release's own resources, readiness, ownership and "is it still as we applied it" without a
-//     request.
-//   - external: for each object that a flight looked up beyond its release, a watch of that object
-//     alone (it sees the object's creation too), so that no one else's Secrets end up in our
-//     memory.
+// Two kinds of scopes, both shared by every Airway:
+//   - children: of each kind that some release has, the objects with our managed-by label. They
+//   answer lookups of a release's own resources, readiness, ownership and "is it still as we
+//   applied it" without a request.
+//   - external: each object that a flight looked up beyond its release; its creation is seen too.
 // Loop thread only.
 #pragma once
 

@@ -215,10 +215,6 @@ inline constexpr std::chrono::seconds kPruneMax{120};
 // JSON adds to what is stored.
 inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
 
-// How long a watch goes on without a subscriber, so that one who leaves and comes back (an Airway
-// that is replaced, a lookup that is repeated) costs no new list.
-inline constexpr std::chrono::seconds kCacheLinger{30};
-
 // client-go's event correlator: a series per object, reason and message, and a spam filter for each
 // object, of that many.
 inline constexpr std::uint32_t kEventSeriesMax = 4096;

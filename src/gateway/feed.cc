@@ -120,14 +120,15 @@ void Feed::on_delta(const kube::Delta& delta) {
       .type = delta.type,
       .object = delta.object,
       .previous = delta.previous,
-      .version = parse_version(delta.object->resource_version()).value_or(history_.version())};
+      .version =
+          kube::parse_version(delta.object->resource_version()).value_or(history_.version())};
   history_.append(change);
   show(change);
 }
 
 void Feed::on_synced() {
   if (phase_ != Phase::Starting) return;
-  const auto version = parse_version(subscription_->resource_version());
+  const auto version = kube::parse_version(subscription_->resource_version());
   if (!version) {
     return fail_with(Error(ErrorKind::InvalidInput, "resourceVersions of another kind"));
   }
@@ -138,7 +139,7 @@ void Feed::on_synced() {
 
 void Feed::on_progress(std::string_view resource_version, bool is_list) {
   if (!is_ready()) return;
-  const auto version = parse_version(resource_version);
+  const auto version = kube::parse_version(resource_version);
   if (is_list) {
     on_list(version.value_or(history_.version()));
   } else if (version) {

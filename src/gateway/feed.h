@@ -8,7 +8,6 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "gateway/audience.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/read_scope.h"
@@ -17,6 +16,7 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "kube/audience.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
 #include "kube/scope.h"
@@ -143,7 +143,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   std::unique_ptr<kube::Cache::Subscription> subscription_;
   History history_;
   std::vector<kube::Delta> differences_;  // Of a list that is being compared.
-  Audience<Viewer> audience_;
+  kube::Audience<Viewer> audience_;
   Instant used_at_;
 };
 

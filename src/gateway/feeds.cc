@@ -42,34 +42,11 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics)
 io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, std::string namespace_,
                                                     std::string tenant, std::stop_token stop) {
   kube::Scope scope{.resource = std::move(resource)};
-  const bool may_be_narrower = scope.resource.namespaced && !namespace_.empty();
-  const bool is_narrow = may_be_narrower && !is_for_all(scope.resource, namespace_);
-  if (is_narrow) scope.namespace_ = namespace_;
+  if (scope.resource.namespaced) scope.namespace_ = std::move(namespace_);
   std::shared_ptr<Feed> feed = at(scope, tenant);
   if (!feed) co_return too_many();
-  Result<> ready = co_await feed->wait_ready(stop);
-  if (!ready && ready.error().kind() == ErrorKind::Denied && may_be_narrower && !is_narrow) {
-    scope.namespace_ = std::move(namespace_);
-    feed = at(scope, tenant);
-    if (!feed) co_return too_many();
-    ready = co_await feed->wait_ready(stop);
-  }
-  if (!ready) co_return std::unexpected(std::move(ready).error());
+  HANGAR_CO_TRY(co_await feed->wait_ready(stop));
   co_return feed;
-}
-
-bool Feeds::is_for_all(const kube::Resource& resource, const std::string& namespace_) const {
-  std::size_t others = 0;
-  for (auto one = feeds_.lower_bound({.resource = resource});
-       one != feeds_.end() && one->first.resource == resource; ++one) {
-    const auto& [scope, entry] = *one;
-    if (scope.namespace_.empty()) {
-      if (!entry.feed->error()) return true;
-    } else if (scope.namespace_ != namespace_) {
-      ++others;
-    }
-  }
-  return others + 1 >= kNamespacesForAll;
 }
 
 std::shared_ptr<Feed> Feeds::find(const ReadScope& scope) {

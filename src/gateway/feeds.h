@@ -2,8 +2,9 @@
 // while.
 //
 // A feed holds all objects that it covers, and is opened with the host's rights: so it is no wider
-// than somebody may see, or enough namespaces ask for. What one tenant has opened is bounded, what
-// failed included; what goes beyond is not opened, and its watches are the tenant's own.
+// than somebody may see. How many watches feed all of them is the cache's to plan. What one tenant
+// has opened is bounded, what failed included; what goes beyond is not opened, and its watches are
+// the tenant's own.
 #pragma once
 
 #include "base/metrics.h"
@@ -31,8 +32,6 @@ namespace hangar::gateway {
 // Of the feeds of a tenant, such that failed a moment ago: a resource that is gone, or that the
 // host may not see.
 inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
-// From how many namespaces on one watch of all of them costs less than theirs together.
-inline constexpr std::size_t kNamespacesForAll = 4;
 
 class Feeds {
  public:
@@ -63,9 +62,6 @@ class Feeds {
     std::string tenant;  // Who looked first.
   };
 
-  // Whether a watch of all namespaces is there, or worth it now that this namespace comes.
-  [[nodiscard]] bool is_for_all(const kube::Resource& resource,
-                                const std::string& namespace_) const;
   // One of the scope, opened if need be; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
   [[nodiscard]] bool has_room(const std::string& tenant) const;

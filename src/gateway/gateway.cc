@@ -111,7 +111,7 @@ std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
   if (!asked.continue_token.empty()) return std::nullopt;
   Watching::Beginning beginning{.wants_bookmarks = asked.allow_watch_bookmarks};
   const bool is_any = asked.resource_version.empty() || asked.resource_version == "0";
-  const auto version = parse_version(asked.resource_version);
+  const auto version = kube::parse_version(asked.resource_version);
   if (!is_any && !version) return std::nullopt;
   if (asked.send_initial_events) {
     // Without them, but from the newest state: rare, and the server's own matter.
@@ -139,7 +139,7 @@ std::optional<std::uint64_t> oldest_for(const ReadOptions& asked) {
       asked.continue_token.empty() && !asked.send_initial_events &&
       (asked.resource_version_match.empty() || asked.resource_version_match == "NotOlderThan") &&
       (is_any || asked.limit == 0);
-  return may_be_cached ? parse_version(asked.resource_version) : std::nullopt;
+  return may_be_cached ? kube::parse_version(asked.resource_version) : std::nullopt;
 }
 
 class OwnWatches {

@@ -35,7 +35,7 @@ ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
 std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from, std::uint64_t to) {
   const auto position = [to](const Delta& delta) -> std::uint64_t {
     if (delta.type == Delta::Type::Deleted) return 0;
-    return parse_version(delta.object->resource_version()).value_or(to);
+    return kube::parse_version(delta.object->resource_version()).value_or(to);
   };
   std::ranges::sort(differences, {}, position);
 

@@ -3,10 +3,10 @@
 #include "base/limits.h"
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
-#include "gateway/selector.h"
 #include "gateway/view.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(WithVersion, ChangesNothingElse) {
 }
 
 TEST(View, TellsWhatEntersAndLeavesItsSelector) {
-  const View view({"ns", ""}, LabelSelector::parse("l=x").value(), {});
+  const View view({"ns", ""}, kube::LabelSelector::parse("l=x").value(), {});
   struct Row {
     Type type;
     const char* before;  // Label; null: no object.
@@ -168,7 +168,7 @@ TEST(View, TellsWhatEntersAndLeavesItsSelector) {
 }
 
 TEST(View, SeesItsNamespaceAndName) {
-  const auto fields = FieldSelector::parse("metadata.name=a,metadata.namespace=ns").value();
+  const auto fields = kube::FieldSelector::parse("metadata.name=a,metadata.namespace=ns").value();
   const View view({}, {}, fields);
   EXPECT_EQ(view.namespace_(), "ns");
   EXPECT_EQ(view.name(), "a");
@@ -178,12 +178,12 @@ TEST(View, SeesItsNamespaceAndName) {
 }
 
 TEST(View, KnowsItsSelectorsAsTheyWereWritten) {
-  const View view({"ns", ""}, LabelSelector::parse("a in (b, c)").value(),
-                  FieldSelector::parse("status.phase==Running,metadata.name=x").value());
+  const View view({"ns", ""}, kube::LabelSelector::parse("a in (b, c)").value(),
+                  kube::FieldSelector::parse("status.phase==Running,metadata.name=x").value());
   EXPECT_EQ(view.label_selector(), "a in (b, c)");
   EXPECT_EQ(view.field_selector(), "status.phase==Running,metadata.name=x");
   // Text that selects everything is text all the same.
-  EXPECT_EQ(View({"ns", ""}, LabelSelector::parse(" ").value(), {}).label_selector(), " ");
+  EXPECT_EQ(View({"ns", ""}, kube::LabelSelector::parse(" ").value(), {}).label_selector(), " ");
   EXPECT_EQ(View({"ns", ""}, {}, {}).label_selector(), "");
 }
 
@@ -212,9 +212,9 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
       if (change.type == Type::Deleted) {
         believed.erase(name);
       } else {
-        believed[name] = parse_version(change.object->resource_version()).value();
+        believed[name] = kube::parse_version(change.object->resource_version()).value();
       }
-      place = parse_version(change.object->resource_version()).value();
+      place = kube::parse_version(change.object->resource_version()).value();
       return !chance(3);  // Cut off here.
     };
     const auto list_of = [](const std::map<std::string, ObjectPtr>& state) {
@@ -275,7 +275,7 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
     }
     std::map<std::string, std::uint64_t> truth;
     for (const auto& [name, one] : cluster)
-      truth[name] = parse_version(one->resource_version()).value();
+      truth[name] = kube::parse_version(one->resource_version()).value();
     ASSERT_EQ(believed, truth) << "round " << round;
   }
 }

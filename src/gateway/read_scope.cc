@@ -2,9 +2,9 @@
 
 #include "base/dns_name.h"
 #include "gateway/request_target.h"
-#include "gateway/selector.h"
 #include "gateway/view.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <cstddef>
 #include <optional>
@@ -63,8 +63,8 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
     scope.view_ = View(std::move(requested), {}, {});
     return scope;
   }
-  auto labels = LabelSelector::parse(target.options.label_selector);
-  auto fields = FieldSelector::parse(target.options.field_selector);
+  auto labels = kube::LabelSelector::parse(target.options.label_selector);
+  auto fields = kube::FieldSelector::parse(target.options.field_selector);
   if (!labels || !fields) return std::nullopt;
   if (labels->requirement_count() > kSelectorTermsMax) return std::nullopt;
   if (fields->term_count() > kSelectorTermsMax || fields->has_remote_terms()) return std::nullopt;

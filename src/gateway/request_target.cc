@@ -300,11 +300,4 @@ Result<RequestTarget> parse_target(std::string_view method, std::string_view tar
   return out;
 }
 
-std::optional<std::uint64_t> parse_version(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 }  // namespace hangar::gateway

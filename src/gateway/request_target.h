@@ -76,7 +76,4 @@ struct RequestTarget {
 // calls the API server is its own affair.
 [[nodiscard]] Result<RequestTarget> parse_target(std::string_view method, std::string_view target);
 
-// A resourceVersion as a number; nothing for other text, also for more than 64 bits.
-[[nodiscard]] std::optional<std::uint64_t> parse_version(std::string_view text);
-
 }  // namespace hangar::gateway

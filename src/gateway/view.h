@@ -3,11 +3,11 @@
 
 #include "gateway/gateway.h"
 #include "gateway/history.h"
-#include "gateway/selector.h"
 #include "kube/labels.h"
 #include "kube/object.h"
+#include "kube/selection.h"
+#include "kube/selector.h"
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -37,38 +37,27 @@ class View {
   // Everything.
   View() = default;
   // `requested`: namespace and name as they stand in the request's path, empty where they do not.
-  View(kube::ObjectKey requested, LabelSelector labels, FieldSelector fields);
+  View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields);
 
   // What the request itself names, and is authorised in; empty: all namespaces. A field selector
   // on the namespace narrows what is seen and not what is asked for.
   [[nodiscard]] std::string requested_namespace() const;
   // Every object that is seen has this namespace and name; empty: any.
-  [[nodiscard]] const kube::ObjectKey& place() const { return place_; }
-  [[nodiscard]] const std::string& namespace_() const { return place_.namespace_; }
-  [[nodiscard]] const std::string& name() const { return place_.name; }
+  [[nodiscard]] const kube::ObjectKey& place() const { return selection_.place(); }
+  [[nodiscard]] const std::string& namespace_() const { return place().namespace_; }
+  [[nodiscard]] const std::string& name() const { return place().name; }
   // As they were written; empty when there are none.
-  [[nodiscard]] std::string label_selector() const;
-  [[nodiscard]] std::string field_selector() const;
+  [[nodiscard]] std::string label_selector() const { return selection_.label_selector(); }
+  [[nodiscard]] std::string field_selector() const { return selection_.field_selector(); }
 
-  [[nodiscard]] bool sees(const kube::Object& object) const;
+  [[nodiscard]] bool sees(const kube::Object& object) const { return selection_.matches(object); }
   // What the change looks like from here, as the API server has it: what enters a selector is
   // Added, what leaves it is Deleted.
   [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
 
  private:
-  struct Selectors {
-    LabelSelector labels;
-    FieldSelector fields;
-  };
-
-  // As far as namespace and name say.
-  [[nodiscard]] bool covers(const kube::ObjectKey& key) const;
-  // Null: any will do.
-  [[nodiscard]] const LabelSelector* required_labels() const;
-
-  kube::ObjectKey place_;
-  bool is_of_namespace_ = false;                // The request names place_.namespace_.
-  std::unique_ptr<const Selectors> selectors_;  // Null when there are none, as mostly.
+  kube::Selection selection_;
+  bool is_of_namespace_ = false;  // The request names place().namespace_.
 };
 
 }  // namespace hangar::gateway

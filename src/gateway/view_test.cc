@@ -1,9 +1,9 @@
 #include "gateway/view.h"
 
 #include "gateway/history.h"
-#include "gateway/selector.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ kube::ObjectPtr large(const std::string& label) {
 constexpr std::size_t kLookBytesMax = 4096;
 
 TEST(View, LooksAtLabelsOnlyHoweverLargeTheObjectIs) {
-  const View view({"ns", ""}, LabelSelector::parse("app in (x,y),!none").value(), {});
+  const View view({"ns", ""}, kube::LabelSelector::parse("app in (x,y),!none").value(), {});
   const kube::ObjectPtr in = large("x");
   const kube::ObjectPtr out = large("z");
   ASSERT_GT(in->bytes().size(), 300'000U);
@@ -77,7 +77,7 @@ TEST(View, LooksAtLabelsOnlyHoweverLargeTheObjectIs) {
 }
 
 TEST(View, LooksAtLabelsOnlyWhenAnObjectChanges) {
-  const View view({"ns", ""}, LabelSelector::parse("app=x").value(), {});
+  const View view({"ns", ""}, kube::LabelSelector::parse("app=x").value(), {});
   const Change change{.type = kube::Delta::Type::Modified,
                       .object = large("x"),
                       .previous = large("z"),

@@ -82,7 +82,7 @@ io::Task<void> Watching::begin_with_newest(std::shared_ptr<Watching> self) {
       self->feed().scope().resource, self->selection(), self->reply_->stop_token());
   if (!self->is_open()) co_return;
   if (!listed) co_return self->fail_with(listed.error());
-  const auto version = parse_version(listed->resource_version);
+  const auto version = kube::parse_version(listed->resource_version);
   if (!version) co_return self->expire("the list has no version");
   self->open();
   Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
@@ -228,7 +228,7 @@ io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job jo
     if (job.is_over() && !co_await take_turn(self, job)) co_return false;
     job.add(kSliceObjectBytes + object->labels().size());
     if (!self->view().sees(*object)) continue;
-    const std::uint64_t version = parse_version(object->resource_version()).value_or(0);
+    const std::uint64_t version = kube::parse_version(object->resource_version()).value_or(0);
     seen.emplace_back(version, std::move(object));
   }
   // A heap, so that putting them in order is cut into slices too.

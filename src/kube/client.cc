@@ -349,6 +349,10 @@ struct Client::Shared {
         co_return std::unexpected(
             std::move(page).error().in(fmt::format("list {}", resource.plural)));
       }
+      if (options.keeps) {
+        std::erase_if(page->items,
+                      [&](const ObjectPtr& object) { return !options.keeps(*object); });
+      }
       out.resource_version = std::move(page->resource_version);
       if (out.items.empty()) {
         out.items = std::move(page->items);

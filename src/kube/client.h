@@ -80,6 +80,8 @@ struct ListOptions {
   std::string resource_version = {};
   std::string resource_version_match = {};
   Detail detail = Detail::Whole;
+  // Which items the answer is to have, however many the server sends; none: all.
+  std::function<bool(const Object&)> keeps = {};
 };
 struct List {
   std::string resource_version;

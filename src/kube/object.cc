@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -270,6 +271,20 @@ std::size_t Object::size_bytes() const {
          heap(key_.namespace_) + heap(key_.name);
 }
 
+ObjectPtr metadata_of(const Object& object) {
+  Skim skim(object.bytes());
+  std::string kept;
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key != "apiVersion" && *key != "kind" && *key != "metadata") continue;
+    kept += kept.empty() ? '{' : ',';
+    kept.append("\"").append(*key).append("\":").append(value);
+  }
+  kept += '}';
+  // Parts of the bytes of an object, so that nothing is left that could fail.
+  return Object::make(kept).value();
+}
+
 std::string_view label_of(const json::Value& object, std::string_view key) {
   return json::string_at(object, {"metadata", "labels", key});
 }
@@ -302,6 +317,13 @@ bool has_finalizer(const json::Value& object, std::string_view finalizer) {
          std::ranges::any_of(*finalizers, [finalizer](const json::Value& value) {
            return value.is_string() && value.get_string() == finalizer;
          });
+}
+
+std::optional<std::uint64_t> parse_version(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
 }  // namespace hangar::kube

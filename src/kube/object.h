@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -128,6 +129,13 @@ class Object {
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;
+
+// The object without what every object does not have (spec, status, data): an object as
+// Detail::Metadata shows it.
+[[nodiscard]] ObjectPtr metadata_of(const Object& object);
+
+// A resourceVersion as a number; nothing for other text, also for more than 64 bits.
+[[nodiscard]] std::optional<std::uint64_t> parse_version(std::string_view text);
 
 // Readers of the metadata of a document, for code that works on json::Value.
 [[nodiscard]] std::string_view label_of(const json::Value& object, std::string_view key);

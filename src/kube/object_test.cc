@@ -226,5 +226,23 @@ TEST(Metadata, IsReadFromDocuments) {
   EXPECT_TRUE(owners_of(json::Value()).empty());
 }
 
+TEST(Object, HasAViewOfItsMetadataAlone) {
+  const ObjectPtr whole = make(
+      R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}},"data":{"k":"c2VjcmV0"}})");
+
+  const ObjectPtr metadata = metadata_of(*whole);
+
+  EXPECT_EQ(
+      metadata->bytes(),
+      R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}}})");
+  EXPECT_EQ(metadata->resource_version(), "7");
+}
+
+TEST(Version, IsANumber) {
+  EXPECT_EQ(parse_version("18446744073709551615"), std::optional<std::uint64_t>(UINT64_MAX));
+  for (const char* text : {"", "-1", "+1", "1x", " 1", "18446744073709551616"})
+    EXPECT_FALSE(parse_version(text)) << text;
+}
+
 }  // namespace
 }  // namespace hangar::kube

@@ -1,12 +1,12 @@
 // Which objects to look at again when something else in the cluster changes: what objects depend
 // on, be it a child that they made, an object that they looked up, or where their module is.
 //
-// Two kinds of watches, both shared by all holders:
-//   - a single object is watched alone, so that nobody else's Secrets end up in memory; it is for
-//   as long as somebody holds it, and its creation is seen too.
-//   - children of a kind are watched together, by the label that says whose they are. That watch
-//   stays.
-// They say that something happened: what may be seen of it is asked under the holder's own rights.
+// Two kinds of scopes, both shared by all holders:
+//   - a single object, for as long as somebody holds it; its creation is seen too.
+//   - the children of a kind, by the label that says whose they are. That scope stays.
+//
+// How many watches that takes is the cache's to plan; nobody else's Secrets end up in memory. They
+// say that something happened: what may be seen of it is asked under the holder's own rights.
 // Loop thread only.
 #pragma once
 

@@ -2,10 +2,10 @@
 
 #include "base/quantity.h"
 #include "base/result.h"
-#include "gateway/selector.h"
 #include "json/fields.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -128,8 +128,8 @@ kube::Resource tenant_policy_resource() {
           .namespaced = false};
 }
 
-Result<gateway::LabelSelector> parse_label_selector(const json::Object& selector,
-                                                    const std::string& path) {
+Result<kube::LabelSelector> parse_label_selector(const json::Object& selector,
+                                                 const std::string& path) {
   const Fields fields(selector, path);
   std::vector<std::string> terms;
   if (const json::Object* const labels = HANGAR_TRY(fields.object("matchLabels"))) {
@@ -144,8 +144,8 @@ Result<gateway::LabelSelector> parse_label_selector(const json::Object& selector
   const std::vector<Fields> expressions = HANGAR_TRY(fields.objects("matchExpressions"));
   for (const Fields& expression : expressions)
     terms.push_back(HANGAR_TRY(term_of(expression)));
-  Result<gateway::LabelSelector> parsed =
-      gateway::LabelSelector::parse(fmt::format("{}", fmt::join(terms, ",")));
+  Result<kube::LabelSelector> parsed =
+      kube::LabelSelector::parse(fmt::format("{}", fmt::join(terms, ",")));
   if (!parsed) return std::unexpected(std::move(parsed).error().in(path));
   return parsed;
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "gateway/selector.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <cstdint>
 #include <optional>
@@ -40,7 +40,7 @@ struct ModuleRules {
 
 struct TenantPolicy {
   std::string name;
-  gateway::LabelSelector namespaces = {};  // By default all.
+  kube::LabelSelector namespaces = {};  // By default all.
   Budgets budgets = {};
   ModuleRules modules = {};
   // Nothing: any; an empty list: none.
@@ -56,7 +56,7 @@ struct TenantPolicy {
 [[nodiscard]] TenantPolicy parse_tenant_policy(const json::Value& manifest);
 
 // A metav1.LabelSelector in the form that a request has. InvalidInput naming the field.
-[[nodiscard]] Result<gateway::LabelSelector> parse_label_selector(const json::Object& selector,
-                                                                  const std::string& path);
+[[nodiscard]] Result<kube::LabelSelector> parse_label_selector(const json::Object& selector,
+                                                               const std::string& path);
 
 }  // namespace hangar::tenants

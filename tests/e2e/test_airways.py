@@ -411,6 +411,22 @@ def test_a_change_of_what_was_looked_up_evaluates_again(cluster, kind, namespace
     eventually(lambda: config_map(cluster, "it", namespace)["outcome"] == "NotFound", "its end evaluates again")
 
 
+def test_however_much_is_looked_up_and_made_of_a_kind_is_watched_twice(cluster, host, kind, namespace):
+    made = kind(clusterAccess=True, resourceAccessMatchers=["ConfigMap"], mode="dynamic")
+    for index in range(10):
+        made.create(f"it-{index}", "lookup", namespace, lookup={"apiVersion": "v1", "kind": "ConfigMap", "name": f"source-{index}", "namespace": namespace})
+    for index in range(10):
+        eventually(lambda: (config_map(cluster, f"it-{index}", namespace) or {}).get("outcome") == "NotFound", "its source is not there yet", 60)
+    for index in range(10):
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"source-{index}", "namespace": namespace}, "data": {"key": "first"}})
+    for index in range(10):
+        eventually(lambda: config_map(cluster, f"it-{index}", namespace).get("key") == "first", "its appearance evaluates again", 60)
+
+    def watches():
+        return [value for key, value in host.metrics().items() if key.startswith("hangar_cache_watches{") and 'resource="configmaps"' in key]
+    eventually(lambda: watches() and sum(watches()) <= 2, "ConfigMaps are watched twice at most")
+
+
 def test_a_rest_mapping_names_the_resource(cluster, kind, namespace):
     made = kind(clusterAccess=True)
 

@@ -4,9 +4,9 @@
 #include "gateway/documents.h"
 #include "gateway/read_scope.h"
 #include "gateway/request_target.h"
-#include "gateway/selector.h"
 #include "gateway/view.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 #include <string_view>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using hangar::gateway::FieldSelector;
-  using hangar::gateway::LabelSelector;
+  using hangar::kube::FieldSelector;
+  using hangar::kube::LabelSelector;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const char* method : {"GET", "POST", "DELETE"}) {
     const auto target = hangar::gateway::parse_target(method, text);

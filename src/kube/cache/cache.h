@@ -1,15 +1,17 @@
-// What the cluster looks like now: one list and one watch per resource (and scope) for the whole
-// process, however many look at it.
+// What the cluster looks like now: at most two watches of a resource for the whole process, however
+// many look at however many parts of it (watch_plan.h), as far as the host may watch the wider
+// part.
 //
-// A resource is watched from its first Subscription to its last; its objects are shared and
-// immutable. A subscriber sees either nothing or a complete list: `on_synced` comes after the first
-// whole list, then deltas. Between a subscriber's callbacks get() answers with the state as of the
-// delta that is being delivered. Loop thread only.
+// A scope is watched from its first Subscription to its last; objects are shared and immutable, and
+// what nobody looks at is not kept. A subscriber sees either nothing or a complete list:
+// `on_synced` comes after the first whole list, then deltas. Between a subscriber's callbacks get()
+// answers with the state as of the delta that is being delivered. Loop thread only.
 #pragma once
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
@@ -17,6 +19,7 @@
 #include "kube/object.h"
 #include "kube/scope.h"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -24,13 +27,23 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::kube {
 
 class Cache {
  public:
-  Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log);
+  struct Options {
+    // How long a scope goes on without a subscriber, so that one who leaves and comes back (an
+    // Airway that is replaced, a lookup that is repeated) costs no new list.
+    Duration linger = std::chrono::seconds(30);
+    // How long a wide watch goes on after narrower ones would do: what is looked at comes and goes.
+    Duration narrow_after = std::chrono::minutes(5);
+  };
+  Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log, Options options);
+  Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log)
+      : Cache(loop, client, metrics, std::move(log), Options()) {}
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
   ~Cache();
@@ -54,7 +67,7 @@ class Cache {
     [[nodiscard]] virtual bool is_synced() const = 0;
     // Null when there is none, or when not synced.
     [[nodiscard]] virtual ObjectPtr get(const ObjectKey& key) const = 0;
-    // Every object, or those of one namespace, by key.
+    // Every object of the scope, or those of one namespace, by key.
     [[nodiscard]] virtual std::vector<ObjectPtr> list(std::string_view namespace_ = {}) const = 0;
     [[nodiscard]] virtual std::vector<ObjectPtr> owned_by(std::string_view uid) const = 0;
     [[nodiscard]] virtual std::vector<ObjectPtr> labelled(std::string_view key,
@@ -68,7 +81,7 @@ class Cache {
     [[nodiscard]] virtual std::optional<Error> last_error() const = 0;
   };
   // A late subscriber gets an Added for everything that is known, then on_synced, in a later turn
-  // of the loop. One namespace is served by a watch of all of them where there is one that works.
+  // of the loop.
   [[nodiscard]] std::unique_ptr<Subscription> subscribe(Scope scope, Handlers handlers);
 
   // A CRD of `group` appeared or changed: what failed for it is tried again at once.
@@ -79,14 +92,12 @@ class Cache {
 
   struct Statistics {
     std::size_t watches = 0;
-    std::size_t objects = 0;
+    std::size_t objects = 0;  // Each once, however many scopes it is in.
     std::size_t bytes = 0;
   };
   [[nodiscard]] Statistics statistics() const;
 
  private:
-  struct Subscriber;
-  class Reflector;
   class Ticket;
   struct State;
   std::shared_ptr<State> state_;

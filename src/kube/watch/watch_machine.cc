@@ -76,8 +76,8 @@ constexpr bool is_about_our_place(ErrorKind kind) {
 
 }  // namespace
 
-WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed)
-    : traits_(traits), random_(seed) {}
+WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed, Keeps keeps)
+    : traits_(traits), keeps_(std::move(keeps)), random_(seed) {}
 
 WatchMachine::Next WatchMachine::start(Instant now) {
   HANGAR_ASSERT(phase_ == Phase::Idle, "a machine starts once");
@@ -225,7 +225,7 @@ WatchMachine::Effect WatchMachine::on_change(Change change) {
   }
   if (phase_ == Phase::InitialEvents) {
     const ObjectKey& key = change.object->key();
-    if (change.type == Change::Type::Deleted) {
+    if (change.type == Change::Type::Deleted || (keeps_ && !keeps_(*change.object))) {
       initial_.erase(key);
     } else {
       initial_.insert_or_assign(key, std::move(change.object));

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -33,8 +34,12 @@ struct ServerTraits {
 
 class WatchMachine {
  public:
-  // `traits` outlives the machine; `seed` is for jitter.
-  WatchMachine(ServerTraits& traits, std::uint64_t seed);
+  // Whether an object is to be in a whole list.
+  using Keeps = std::function<bool(const Object&)>;
+
+  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only what `keeps`
+  // wants is remembered, however many there are; none: all.
+  WatchMachine(ServerTraits& traits, std::uint64_t seed, Keeps keeps = {});
 
   // What to do next; then tell how it went.
   struct List {};  // The whole collection, in pages: on_listed() or on_failed().
@@ -103,6 +108,7 @@ class WatchMachine {
   [[nodiscard]] double fraction();  // At random, from 0 to 1.
 
   ServerTraits& traits_;
+  const Keeps keeps_;
   std::mt19937_64 random_;
   Phase phase_ = Phase::Idle;
 

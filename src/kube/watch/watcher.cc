@@ -42,7 +42,8 @@ Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits
       client_(client),
       scope_(std::move(scope)),
       sink_(sink),
-      machine_(traits, std::random_device()()) {}
+      machine_(traits, std::random_device()(),
+               [&sink](const Object& object) { return sink.wants(object); }) {}
 
 io::Task<void> Watcher::run(std::stop_token stop) {
   WatchMachine::Next next = machine_.start(io::Loop::now());
@@ -66,12 +67,15 @@ void Watcher::kick() {
 }
 
 io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
-  Result<List> listed = co_await client_.list(scope_.resource,
-                                              {.namespace_ = scope_.namespace_,
-                                               .label_selector = scope_.label_selector,
-                                               .field_selector = scope_.field_selector,
-                                               .detail = scope_.detail},
-                                              stop);
+  sink_.on_list_begin();
+  Result<List> listed =
+      co_await client_.list(scope_.resource,
+                            {.namespace_ = scope_.namespace_,
+                             .label_selector = scope_.label_selector,
+                             .field_selector = scope_.field_selector,
+                             .detail = scope_.detail,
+                             .keeps = [this](const Object& object) { return sink_.wants(object); }},
+                            stop);
   if (!listed) co_return machine_.on_list_failed(std::move(listed).error(), io::Loop::now());
   WatchMachine::Next next =
       machine_.on_listed(std::move(listed->resource_version), io::Loop::now());
@@ -84,6 +88,7 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
 }
 
 io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop_token stop) {
+  if (machine_.resource_version().empty()) sink_.on_list_begin();
   std::string query = std::move(watch.query);
   add_selector(query, "labelSelector", scope_.label_selector);
   add_selector(query, "fieldSelector", scope_.field_selector);

@@ -29,7 +29,11 @@ class Watcher {
   class Sink {
    public:
     virtual ~Sink() = default;
-    // All objects that exist as of the list's version.
+    // A whole list is asked for, for the first time or anew.
+    virtual void on_list_begin() {}
+    // Whether that list is to have the object. Not asked of changes.
+    [[nodiscard]] virtual bool wants(const Object& object) const = 0;
+    // All objects that exist as of the list's version, as far as they are wanted.
     virtual void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) = 0;
     // A change to what the last on_replace() gave.
     virtual void on_change(Change change) = 0;

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "objects.h"
@@ -21,11 +22,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,10 +126,11 @@ class CacheTest : public testing::OwnControlPlane<CacheTest> {
     if (cache_) disconnect();
   }
 
-  void connect(const std::string& kubeconfig) {
+  void connect(const std::string& kubeconfig, Cache::Options options = {}) {
     if (cache_) disconnect();
     session_ = std::make_unique<Session>(kubeconfig);
-    cache_ = std::make_unique<Cache>(session_->loop, session_->client, session_->metrics, Log());
+    cache_ = std::make_unique<Cache>(session_->loop, session_->client, session_->metrics, Log(),
+                                     options);
   }
   void disconnect() {
     cache_.reset();
@@ -337,6 +341,249 @@ TEST_F(CacheTest, ServesOneNamespaceFromTheWatchOfAll) {
   EXPECT_TRUE(narrow->list(other).empty());
   EXPECT_EQ(narrow->get({other, "elsewhere"}), nullptr);
   EXPECT_NE(all->get({other, "elsewhere"}), nullptr);
+}
+
+TEST_F(CacheTest, WatchesTwiceAtMostWhateverIsLookedAt) {
+  const std::string other = own_->unique_namespace("cache").value();
+  session_->must(session_->client.create(kConfigMaps, config_map(other, "elsewhere"), {}, {}));
+  for (int index = 0; index < 30; ++index)
+    make(fmt::format("unwanted-{}", index));
+  std::vector<std::unique_ptr<Mirror>> mirrors;
+  std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
+  const auto look_at = [&](Scope scope) {
+    mirrors.push_back(std::make_unique<Mirror>());
+    subscriptions.push_back(cache_->subscribe(std::move(scope), mirrors.back()->handlers()));
+  };
+  const auto named = [&](const std::string& name) {
+    Scope scope = here();
+    scope.field_selector = "metadata.name=" + name;
+    return scope;
+  };
+  for (int index = 0; index < 10; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    if (index % 2 == 0) make(name);
+    look_at(named(name));
+    if (index == 5) {  // The others come to watches that work already.
+      ASSERT_TRUE(session_->run(subscriptions.back()->wait_synced({})).has_value());
+    }
+  }
+  look_at({.resource = kConfigMaps, .label_selector = "team=a"});
+  look_at({.resource = kConfigMaps, .namespace_ = other});
+  for (const auto& subscription : subscriptions)
+    ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches <= 2; }));
+  // Five of ten, and in a new namespace what Kubernetes puts there.
+  const std::size_t wanted = 5 + mirrors.back()->content.size();
+  EXPECT_TRUE(wait([&] { return cache_->statistics().objects == wanted; }))
+      << cache_->statistics().objects << " objects are kept";
+  EXPECT_EQ(metric(session_->metrics, "hangar_cache_objects"), static_cast<double>(wanted));
+  EXPECT_EQ(metric(session_->metrics, "hangar_cache_watches"),
+            static_cast<double>(cache_->statistics().watches));
+
+  const auto label = [&](const std::string& name, const std::string& team) {
+    json::Value object = config_map(namespace_, name);
+    json::set_at(object, {"metadata", "labels"}, json::Object{{"team", team}});
+    session_->must(session_->client.apply(kConfigMaps, object, {.force = true}, {}));
+  };
+  for (int index = 0; index < 10; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    label(name, index < 3 ? "a" : "b");
+  }
+  label("n3", "a");
+  label("n0", "b");
+  remove("n1");
+  label("unwanted-1", "a");
+  const Content there = truth();
+  const Content of_team = {
+      {"n2", there.at("n2")}, {"n3", there.at("n3")}, {"unwanted-1", there.at("unwanted-1")}};
+
+  EXPECT_TRUE(wait([&] { return mirrors[10]->content == of_team; }));
+  for (int index = 0; index < 10; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    const Content expected = index == 1 ? Content{} : Content{{name, there.at(name)}};
+    EXPECT_TRUE(wait([&] { return mirrors[static_cast<std::size_t>(index)]->content == expected; }))
+        << name;
+  }
+  EXPECT_EQ(subscriptions[2]->get({namespace_, "n2"}), subscriptions[10]->get({namespace_, "n2"}))
+      << "one object for both";
+}
+
+TEST_F(CacheTest, WatchesNarrowlyAgainWhenFewerAreLookedAt) {
+  connect(own_->kubeconfig(), {.linger = milliseconds(10), .narrow_after = milliseconds(300)});
+  std::vector<std::unique_ptr<Mirror>> mirrors;
+  std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
+  for (int index = 0; index < 4; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    make(name);
+    mirrors.push_back(std::make_unique<Mirror>());
+    Scope scope = here();
+    scope.field_selector = "metadata.name=" + name;
+    subscriptions.push_back(cache_->subscribe(scope, mirrors.back()->handlers()));
+  }
+  for (const auto& subscription : subscriptions)
+    ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches == 1; }));
+
+  subscriptions.resize(2);
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches == 2; })) << "one for each again";
+  EXPECT_EQ(cache_->statistics().objects, 2U);
+  change("n1", R"({"x":"1"})");
+  remove("n0");
+  make("n0");
+  const Content there = truth();
+  EXPECT_TRUE(wait([&] { return mirrors[0]->content == Content{{"n0", there.at("n0")}}; }));
+  EXPECT_TRUE(wait([&] { return mirrors[1]->content == Content{{"n1", there.at("n1")}}; }));
+  EXPECT_EQ(mirrors[1]->deltas, 2) << "what a watch is exchanged for is not told";
+}
+
+TEST_F(CacheTest, WatchesAsWidelyAsItMay) {
+  std::vector<std::string> namespaces = {namespace_};
+  for (int index = 0; index < 2; ++index)
+    namespaces.push_back(own_->unique_namespace("cache").value());
+  const std::string user = "narrow-" + namespace_;
+  for (const std::string& one : namespaces) {
+    ASSERT_TRUE(own_->kubectl({"create", "role", "reader", "--verb=get,list,watch",
+                               "--resource=configmaps", "-n", one})
+                    .has_value());
+    ASSERT_TRUE(own_->kubectl({"create", "rolebinding", "reader", "--role=reader", "--user=" + user,
+                               "-n", one})
+                    .has_value());
+  }
+  const Client narrow = session_->client.as({.user = user});
+  Cache cache(session_->loop, narrow, session_->metrics, Log());
+  std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
+  for (const std::string& one : namespaces) {
+    for (int index = 0; index < 4; ++index) {
+      const std::string name = fmt::format("n{}", index);
+      session_->must(session_->client.create(kConfigMaps, config_map(one, name), {}, {}));
+      subscriptions.push_back(cache.subscribe(
+          {.resource = kConfigMaps, .namespace_ = one, .field_selector = "metadata.name=" + name},
+          {}));
+    }
+  }
+  for (const auto& subscription : subscriptions) {
+    const Result<> synced = session_->run(subscription->wait_synced({}));
+    ASSERT_TRUE(synced.has_value()) << synced.error().message();
+    EXPECT_EQ(subscription->list().size(), 1U);
+  }
+  EXPECT_TRUE(wait([&] { return cache.statistics().watches == namespaces.size(); }))
+      << cache.statistics().watches << " watches";
+  EXPECT_EQ(cache.statistics().objects, subscriptions.size());
+}
+
+TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
+  std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
+  for (int index = 0; index < 6; ++index) {
+    const std::string name = fmt::format("s{}", index);
+    make(name, R"({"x":"1"})");
+    subscriptions.push_back(
+        cache_->subscribe({.resource = kConfigMaps,
+                           .namespace_ = namespace_,
+                           .field_selector = "metadata.name=" + name,
+                           .detail = index < 3 ? Detail::Metadata : Detail::Whole},
+                          {}));
+  }
+  // Whole objects of the namespace are told, metadata too.
+  const auto labelled = cache_->subscribe(
+      {.resource = kConfigMaps, .label_selector = "team=a", .detail = Detail::Metadata}, {});
+  for (const auto& subscription : subscriptions)
+    ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches <= 2; }));
+
+  for (int round = 1; round <= 2; ++round) {
+    for (int index = 0; index < 6; ++index) {
+      const ObjectPtr kept = subscriptions[static_cast<std::size_t>(index)]->get(
+          {namespace_, fmt::format("s{}", index)});
+      ASSERT_NE(kept, nullptr);
+      EXPECT_EQ(json::find(kept->to_value(), {"data"}) != nullptr, index >= 3) << kept->bytes();
+    }
+    for (int index = 0; round == 1 && index < 6; ++index)
+      change(fmt::format("s{}", index), R"({"x":"2"})");
+    const Content there = truth();
+    for (int index = 0; index < 6; ++index) {
+      const std::string name = fmt::format("s{}", index);
+      EXPECT_TRUE(wait([&] {
+        return subscriptions[static_cast<std::size_t>(index)]
+                   ->get({namespace_, name})
+                   ->resource_version() == there.at(name);
+      }));
+    }
+  }
+}
+
+// Whoever comes and goes, and whatever happens to the connection: each sees deltas that fit.
+TEST_F(CacheTest, TellsEachWhatHappensThoughWatchesAreWidenedAndNarrowedUnderIt) {
+  connect(own_->proxied_kubeconfig(),
+          {.linger = milliseconds(100), .narrow_after = milliseconds(200)});
+  Session direct(own_->kubeconfig());
+  const auto seed = static_cast<std::uint32_t>(io::Loop::now().time_since_epoch().count());
+  SCOPED_TRACE(seed);
+  std::mt19937 dice(seed);
+  const auto below = [&](std::uint32_t count) { return dice() % count; };
+  // Of this test alone: some look at all namespaces.
+  const auto team = [&] { return fmt::format("{}-{}", namespace_, "abc"[below(3)]); };
+  struct Look {
+    std::string name;  // Or a team.
+    Mirror mirror;
+    std::unique_ptr<Cache::Subscription> subscription;
+  };
+  std::vector<std::unique_ptr<Look>> looks;
+  for (int round = 0; round < 150; ++round) {
+    const std::string name = fmt::format("n{}", below(8));
+    switch (below(6)) {
+      case 0:
+        (void)direct.run(direct.client.remove(kConfigMaps, {namespace_, name}, {}, {}));
+        break;
+      case 1: {
+        auto look = std::make_unique<Look>();
+        Scope scope = here();
+        if (below(3) == 0) {
+          look->name = "team=" + team();
+          scope.label_selector = look->name;
+          if (below(2) == 0) scope.namespace_.clear();
+        } else if (below(8) > 0) {
+          look->name = name;
+          scope.field_selector = "metadata.name=" + name;
+        }
+        if (below(3) == 0) scope.detail = Detail::Metadata;
+        look->subscription = cache_->subscribe(scope, look->mirror.handlers());
+        looks.push_back(std::move(look));
+        break;
+      }
+      case 2:
+        if (!looks.empty() && below(2) == 0) {
+          std::swap(looks[dice() % looks.size()], looks.back());
+          looks.pop_back();
+        }
+        break;
+      default: {
+        json::Value object = config_map(namespace_, name, fmt::format(R"({{"x":"{}"}})", round));
+        json::set_at(object, {"metadata", "labels"}, json::Object{{"team", team()}});
+        direct.must(direct.client.apply(kConfigMaps, object, {.force = true}, {}));
+      }
+    }
+    if (round % 25 == 24) {
+      ASSERT_TRUE(own_->cut().has_value());
+      ASSERT_TRUE(own_->restore().has_value());
+    }
+    if (below(2) == 0) (void)session_->run(session_->loop.sleep(milliseconds(below(120)), {}));
+  }
+
+  const auto list = direct.run(direct.client.list(kConfigMaps, {.namespace_ = namespace_}, {}));
+  ASSERT_TRUE(list.has_value());
+  for (const auto& look : looks) {
+    Content expected;
+    for (const ObjectPtr& object : list->items) {
+      const std::string& name = object->key().name;
+      const auto of_team = Labels(*object).find("team").value_or("");
+      if (look->name.empty() || look->name == name || look->name == fmt::format("team={}", of_team))
+        expected[name] = object->resource_version();
+    }
+    EXPECT_TRUE(wait([&] { return look->mirror.is_synced && look->mirror.content == expected; }))
+        << look->name;
+  }
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches <= 2; }))
+      << cache_->statistics().watches << " watches";
 }
 
 TEST_F(CacheTest, NarrowsByLabelAndFindsByLabelAndOwner) {

@@ -1,4 +1,4 @@
-#include "gateway/selector.h"
+#include "kube/selector.h"
 
 #include "kube/labels.h"
 #include "kube/object.h"
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::gateway {
+namespace hangar::kube {
 namespace {
 
 TEST(LabelSelector, SelectsAsTheApiServerDoes) {
@@ -58,16 +58,15 @@ TEST(LabelSelector, SelectsAsTheApiServerDoes) {
   for (const Row& row : rows) {
     const auto selector = LabelSelector::parse(row.selector);
     ASSERT_TRUE(selector.has_value()) << row.selector << ": " << selector.error().message();
-    const kube::ObjectPtr object =
-        kube::Object::make(
-            fmt::format(R"({{"apiVersion":"v1","kind":"X","metadata":{{"labels":{}}}}})",
-                        row.labels))
+    const ObjectPtr object =
+        Object::make(fmt::format(R"({{"apiVersion":"v1","kind":"X","metadata":{{"labels":{}}}}})",
+                                 row.labels))
             .value();
-    EXPECT_EQ(selector->matches(kube::Labels(*object)), row.is_selected)
+    EXPECT_EQ(selector->matches(Labels(*object)), row.is_selected)
         << row.selector << " of " << row.labels;
   }
-  EXPECT_TRUE(LabelSelector::parse("a!=b")->matches(kube::Labels()));
-  EXPECT_FALSE(LabelSelector::parse("a")->matches(kube::Labels()));
+  EXPECT_TRUE(LabelSelector::parse("a!=b")->matches(Labels()));
+  EXPECT_FALSE(LabelSelector::parse("a")->matches(Labels()));
 }
 
 TEST(LabelSelector, RefusesWhatTheApiServerRefuses) {
@@ -102,7 +101,7 @@ TEST(FieldSelector, EvaluatesNamesAndLeavesTheRest) {
   for (const Row& row : rows) {
     const auto selector = FieldSelector::parse(row.selector);
     ASSERT_TRUE(selector.has_value()) << row.selector;
-    EXPECT_EQ(selector->matches(kube::ObjectKey{"a", "b"}), row.is_selected) << row.selector;
+    EXPECT_EQ(selector->matches(ObjectKey{"a", "b"}), row.is_selected) << row.selector;
     EXPECT_EQ(selector->has_remote_terms(), row.is_remote) << row.selector;
   }
   EXPECT_EQ(FieldSelector::parse("a=b,metadata.name=x")->required_name(),
@@ -119,4 +118,4 @@ TEST(FieldSelector, EvaluatesNamesAndLeavesTheRest) {
 }
 
 }  // namespace
-}  // namespace hangar::gateway
+}  // namespace hangar::kube

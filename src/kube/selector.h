@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::gateway {
+namespace hangar::kube {
 
 // k8s.io/apimachinery/pkg/labels: "a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1". Immutable.
 class LabelSelector {
@@ -26,7 +26,7 @@ class LabelSelector {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool selects_all() const { return requirements_.empty(); }
   [[nodiscard]] std::size_t requirement_count() const { return requirements_.size(); }
-  [[nodiscard]] bool matches(const kube::Labels& labels) const;
+  [[nodiscard]] bool matches(const Labels& labels) const;
 
  private:
   enum class Operator : std::uint8_t { Exists, DoesNotExist, In, NotIn, Greater, Less };
@@ -37,7 +37,7 @@ class LabelSelector {
   };
   class Parser;
 
-  [[nodiscard]] static bool holds(const Requirement& requirement, const kube::Labels& labels);
+  [[nodiscard]] static bool holds(const Requirement& requirement, const Labels& labels);
 
   std::string text_;
   std::vector<Requirement> requirements_;
@@ -54,7 +54,7 @@ class FieldSelector {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::size_t term_count() const { return terms_.size(); }
   // By the terms on metadata.name and metadata.namespace; the others are not looked at.
-  [[nodiscard]] bool matches(const kube::ObjectKey& key) const;
+  [[nodiscard]] bool matches(const ObjectKey& key) const;
   // Whether there are others, which only the server evaluates.
   [[nodiscard]] bool has_remote_terms() const;
 
@@ -79,4 +79,4 @@ class FieldSelector {
   std::vector<Term> terms_;
 };
 
-}  // namespace hangar::gateway
+}  // namespace hangar::kube

@@ -1,4 +1,4 @@
-#include "gateway/selector.h"
+#include "kube/selector.h"
 
 #include "base/dns_name.h"
 #include "base/result.h"
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::gateway {
+namespace hangar::kube {
 
 namespace {
 
@@ -178,12 +178,12 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
   return out;
 }
 
-bool LabelSelector::matches(const kube::Labels& labels) const {
+bool LabelSelector::matches(const Labels& labels) const {
   return std::ranges::all_of(requirements_,
                              [&labels](const Requirement& one) { return holds(one, labels); });
 }
 
-bool LabelSelector::holds(const Requirement& requirement, const kube::Labels& labels) {
+bool LabelSelector::holds(const Requirement& requirement, const Labels& labels) {
   const std::optional<std::string_view> found = labels.find(requirement.key);
   const auto is_listed = [&] { return std::ranges::binary_search(requirement.values, *found); };
   switch (requirement.op) {
@@ -261,7 +261,7 @@ Result<FieldSelector::Term> FieldSelector::parse_term(std::string_view term) {
   return made;
 }
 
-bool FieldSelector::matches(const kube::ObjectKey& key) const {
+bool FieldSelector::matches(const ObjectKey& key) const {
   return std::ranges::all_of(terms_, [&key](const Term& term) {
     if (term.field == kName) return (key.name == term.value) == term.is_equal;
     if (term.field == kNamespace) return (key.namespace_ == term.value) == term.is_equal;
@@ -292,4 +292,4 @@ std::optional<std::string> FieldSelector::required(std::string_view field) const
   return std::nullopt;
 }
 
-}  // namespace hangar::gateway
+}  // namespace hangar::kube

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::gateway {
+namespace hangar::kube {
 
 // By namespace and name, either of which may be empty for any. A change costs the number of members
 // that it concerns, not of all. Members are found in the order in which they came.
@@ -32,9 +32,9 @@ class Audience {
   }
 
   // As values: whoever is called may come and go.
-  [[nodiscard]] std::vector<std::shared_ptr<T>> concerned_by(const kube::ObjectKey& key) const {
+  [[nodiscard]] std::vector<std::shared_ptr<T>> concerned_by(const ObjectKey& key) const {
     std::vector<Member> found;
-    const auto collect = [&](const kube::ObjectKey& wanted) {
+    const auto collect = [&](const ObjectKey& wanted) {
       const auto [begin, end] = members_.equal_range(wanted);
       found.insert(found.end(), begin, end);
     };
@@ -64,10 +64,10 @@ class Audience {
     bool operator()(const Member& one, const Member& other) const {
       return std::tie(one.who->place(), one.id) < std::tie(other.who->place(), other.id);
     }
-    bool operator()(const Member& one, const kube::ObjectKey& place) const {
+    bool operator()(const Member& one, const ObjectKey& place) const {
       return one.who->place() < place;
     }
-    bool operator()(const kube::ObjectKey& place, const Member& one) const {
+    bool operator()(const ObjectKey& place, const Member& one) const {
       return place < one.who->place();
     }
   };
@@ -84,4 +84,4 @@ class Audience {
   std::uint64_t next_id_ = 0;
 };
 
-}  // namespace hangar::gateway
+}  // namespace hangar::kube

@@ -1,0 +1,191 @@
+#include "kube/cache/informer.h"
+
+#include "base/result.h"
+#include "io/loop.h"
+#include "kube/cache/store.h"
+#include "kube/labels.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+#include "kube/selection.h"
+#include "kube/selector.h"
+#include "kube/watch/watch_event.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::kube {
+
+bool is_known_at(std::string_view one, std::string_view other) {
+  const auto version = parse_version(one);
+  const auto known = parse_version(other);
+  return version && known && *version <= *known;
+}
+
+Result<Selection> Informer::selection_of(const Scope& scope) {
+  LabelSelector labels = HANGAR_TRY(LabelSelector::parse(scope.label_selector));
+  FieldSelector fields = HANGAR_TRY(FieldSelector::parse(scope.field_selector));
+  return Selection({scope.namespace_, {}}, std::move(labels), std::move(fields));
+}
+
+Informer::Informer(io::Loop& loop, Scope scope, Selection selection, Owner owner)
+    : loop_(loop),
+      scope_(std::move(scope)),
+      selection_(std::move(selection)),
+      owner_(std::move(owner)) {}
+
+void Informer::add(const std::shared_ptr<Subscriber>& subscriber) {
+  linger_.cancel();
+  subscriber->informer = shared_from_this();
+  subscribers_.push_back(subscriber);
+  if (!is_complete_) return;  // replace() will find it.
+  loop_.post([self = shared_from_this(), subscriber] {
+    if (self->is_complete_ && !self->is_stopped_) {
+      self->deliver([&] { self->replay(subscriber); });
+    }
+  });
+}
+
+void Informer::remove_dead() {
+  if (delivering_depth_ > 0) return;  // deliver() does it, when nobody iterates.
+  std::erase_if(subscribers_, [](const auto& subscriber) { return !subscriber->is_alive; });
+  if (!subscribers_.empty() || is_stopped_) return;
+  linger_ = loop_.after(owner_.linger, [this] { owner_.on_unused(shared_from_this()); });
+}
+
+void Informer::stop() {
+  is_stopped_ = true;
+  linger_.cancel();
+  notify_all();
+}
+
+bool Informer::is_error_final() const {
+  return is_gone_ || (error_ && error_->kind() == ErrorKind::Denied);
+}
+
+void Informer::replace(std::vector<ObjectPtr> objects, std::string resource_version) {
+  if (is_stopped_) return;
+  resource_version_ = std::move(resource_version);
+  // Who comes during the callbacks below gets its turn by add().
+  const std::vector<std::shared_ptr<Subscriber>> present = subscribers_;
+  deliver([&] {
+    store_.replace(std::move(objects), [this](Delta delta) {
+      delta.is_from_list = true;
+      tell(std::move(delta));
+    });
+    is_complete_ = true;
+    is_gone_ = false;
+    tell_progress(/*is_list=*/true);
+    for (const auto& subscriber : present)
+      replay(subscriber);
+  });
+}
+
+void Informer::apply(const Change& change) {
+  if (is_stopped_) return;
+  const bool is_gone = change.type == Change::Type::Deleted ||
+                       (selection_.looks_at_labels() && !selection_.matches(*change.object));
+  if (is_gone && !store_.get(change.object->key())) return;
+  if (!change.object->resource_version().empty()) {
+    resource_version_ = change.object->resource_version();
+  }
+  const Change own{.type = is_gone ? Change::Type::Deleted : change.type, .object = change.object};
+  deliver([&] { store_.apply(own, [this](const Delta& delta) { tell(delta); }); });
+}
+
+void Informer::advance(std::string_view resource_version) {
+  if (is_stopped_ || !is_complete_ || is_known_at(resource_version, resource_version_)) return;
+  resource_version_ = resource_version;
+  deliver([this] { tell_progress(/*is_list=*/false); });
+}
+
+void Informer::lose() {
+  if (is_stopped_ || is_gone_) return;
+  is_gone_ = true;
+  // Who comes now waits for the resource to be back, or learns that it is gone.
+  is_complete_ = false;
+  deliver([&] {
+    store_.replace({}, [this](Delta delta) {
+      delta.is_from_list = true;
+      tell(std::move(delta));
+    });
+    for_each_synced([](const Cache::Handlers& handlers) {
+      if (handlers.on_gone) handlers.on_gone();
+    });
+  });
+  notify_all();
+}
+
+void Informer::set_error(std::optional<Error> error) {
+  if (is_stopped_ || (!error && !error_)) return;
+  error_ = std::move(error);
+  notify_all();
+  if (!error_) return;
+  deliver([this, failed = *error_] {
+    for (std::size_t position = 0; position < subscribers_.size(); ++position) {
+      const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
+      if (!subscriber->is_alive || !subscriber->handlers.on_failed || is_stopped_) continue;
+      subscriber->handlers.on_failed(failed);
+    }
+  });
+}
+
+void Informer::notify_all() {
+  for (const auto& subscriber : subscribers_)
+    subscriber->changed.notify_all();
+}
+
+// Runs what calls subscribers: they may leave, come and stop the cache meanwhile.
+void Informer::deliver(const auto& calls) {
+  const auto keep = shared_from_this();
+  ++delivering_depth_;
+  calls();
+  --delivering_depth_;
+  if (std::ranges::any_of(subscribers_, [](const auto& one) { return !one->is_alive; })) {
+    remove_dead();
+  }
+}
+
+void Informer::tell(Delta delta) {
+  owner_.on_delta(*this, delta);
+  // By index: who subscribes from within is appended, and is not synced.
+  for (std::size_t position = 0; position < subscribers_.size(); ++position) {
+    const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
+    if (!subscriber->is_alive || !subscriber->is_synced || is_stopped_) continue;
+    if (subscriber->handlers.on_delta) subscriber->handlers.on_delta(delta);
+  }
+}
+
+void Informer::for_each_synced(const auto& call) {
+  for (std::size_t position = 0; position < subscribers_.size(); ++position) {
+    const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
+    if (subscriber->is_alive && subscriber->is_synced && !is_stopped_) call(subscriber->handlers);
+  }
+}
+
+void Informer::tell_progress(bool is_list) {
+  for_each_synced([&](const Cache::Handlers& handlers) {
+    if (handlers.on_progress) handlers.on_progress(resource_version_, is_list);
+  });
+}
+
+void Informer::replay(const std::shared_ptr<Subscriber>& subscriber) {
+  if (subscriber->is_synced || !subscriber->is_alive) return;
+  if (subscriber->handlers.on_delta) {
+    for (ObjectPtr& object : store_.list({})) {
+      if (!subscriber->is_alive || is_stopped_) return;
+      subscriber->handlers.on_delta({.type = Delta::Type::Added, .object = std::move(object)});
+    }
+  }
+  if (!subscriber->is_alive || is_stopped_) return;
+  subscriber->is_synced = true;
+  subscriber->changed.notify_all();
+  if (subscriber->handlers.on_synced) subscriber->handlers.on_synced();
+}
+
+}  // namespace hangar::kube

@@ -1,0 +1,113 @@
+// The objects of one scope, and who looks at them. The name and the role are client-go's.
+//
+// What happens to them it is told by a Reflector, which may be one of a wider scope, and another
+// one tomorrow; a subscriber sees one gapless history. Loop thread only.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/store.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+#include "kube/selection.h"
+#include "kube/watch/watch_event.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hangar::kube {
+
+class Informer;
+
+// One who looks on. Shared by its Subscription, its Informer, and calls that are in progress, so
+// that any of them may end first.
+struct Subscriber {
+  Subscriber(io::Loop& loop, Cache::Handlers handlers_in)
+      : handlers(std::move(handlers_in)), changed(loop) {}
+
+  const Cache::Handlers handlers;
+  std::shared_ptr<Informer> informer;
+  bool is_alive = true;
+  bool is_synced = false;  // It has been given the whole list.
+  io::Event changed;       // is_alive, is_synced, or the informer's error.
+};
+
+class Informer final : public std::enable_shared_from_this<Informer> {
+ public:
+  struct Owner {
+    Duration linger;
+    // After each delta took effect.
+    std::function<void(const Informer& informer, const Delta& delta)> on_delta;
+    // Nobody has looked at it for as long as it lingers.
+    std::function<void(const std::shared_ptr<Informer>& informer)> on_unused;
+  };
+  // InvalidInput: a selector that the API server would refuse.
+  [[nodiscard]] static Result<Selection> selection_of(const Scope& scope);
+  Informer(io::Loop& loop, Scope scope, Selection selection, Owner owner);
+
+  [[nodiscard]] const Scope& scope() const { return scope_; }
+  [[nodiscard]] const Selection& selection() const { return selection_; }
+  // For Audience.
+  [[nodiscard]] const ObjectKey& place() const { return selection_.place(); }
+
+  void add(const std::shared_ptr<Subscriber>& subscriber);
+  // Some subscriber is not alive any more.
+  void remove_dead();
+  // Nobody hears anything any more.
+  void stop();
+
+  [[nodiscard]] Store& store() { return store_; }
+  [[nodiscard]] const Store& store() const { return store_; }
+  // Everything up to here is in the store. Empty before the first whole list.
+  [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
+  [[nodiscard]] bool is_stopped() const { return is_stopped_; }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  // An error that waiting will not mend.
+  [[nodiscard]] bool is_error_final() const;
+
+  // --- For what feeds it.
+  // These are all objects, as of that version.
+  void replace(std::vector<ObjectPtr> objects, std::string resource_version);
+  // A change to an object of this place. What is not selected any more is deleted for us.
+  void apply(const Change& change);
+  // Nothing else has changed up to there.
+  void advance(std::string_view resource_version);
+  // The server does not serve the resource any more.
+  void lose();
+  void set_error(std::optional<Error> error);
+
+ private:
+  void deliver(const auto& calls);
+  void tell(Delta delta);
+  void tell_progress(bool is_list);
+  void for_each_synced(const auto& call);
+  void replay(const std::shared_ptr<Subscriber>& subscriber);
+  void notify_all();
+
+  io::Loop& loop_;
+  const Scope scope_;
+  const Selection selection_;
+  const Owner owner_;
+  Store store_;
+  std::string resource_version_;                          // Of store_.
+  std::vector<std::shared_ptr<Subscriber>> subscribers_;  // With dead ones while delivering.
+  int delivering_depth_ = 0;
+  bool is_complete_ = false;  // store_ is a whole list.
+  bool is_gone_ = false;
+  bool is_stopped_ = false;
+  std::optional<Error> error_;
+  io::Loop::Timer linger_;
+};
+
+// Whether something of version `one` is known to somebody who knows all up to `other`. Versions
+// that are no numbers cannot be compared: then it is not.
+[[nodiscard]] bool is_known_at(std::string_view one, std::string_view other);
+
+}  // namespace hangar::kube

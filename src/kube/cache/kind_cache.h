@@ -1,0 +1,86 @@
+// All that is watched of one resource: the informers of each scope that somebody looks at, and the
+// reflectors that feed them, as watch_plan.h has it. Loop thread only.
+#pragma once
+
+#include "base/metrics.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "kube/audience.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/informer.h"
+#include "kube/cache/reflector.h"
+#include "kube/cache/store.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace hangar::kube {
+
+class KindCache final : public std::enable_shared_from_this<KindCache> {
+ public:
+  // `on_unused`: the last informer has ended.
+  KindCache(std::shared_ptr<Reflector::Platform> platform, const Resource& resource,
+            const Cache::Options& options, std::function<void()> on_unused);
+
+  void subscribe(const Scope& scope, const std::shared_ptr<Subscriber>& subscriber);
+  void kick();
+  // Ends all watches; informers stay but hear nothing any more.
+  void stop();
+
+  // Each object once.
+  [[nodiscard]] Cache::Statistics statistics() const;
+
+ private:
+  // What feeds an informer, and what is to feed it. The same, when all has settled.
+  struct Fed {
+    std::shared_ptr<Informer> informer;
+    std::shared_ptr<Reflector> by;    // Null before the first whole list.
+    std::shared_ptr<Reflector> next;  // Null while `by` is as planned.
+    bool is_alone = false;            // Only the server evaluates its selector.
+    [[nodiscard]] const std::shared_ptr<Reflector>& planned() const { return next ? next : by; }
+  };
+
+  Fed& add(const Scope& scope);
+  void remove(const std::shared_ptr<Informer>& informer);
+  // Whether a watch that is there has all that the informer is about: then it is fed by that.
+  [[nodiscard]] bool feed_from_present(Fed& fed);
+  // Finds a watch for who has none, and takes fewer or narrower ones where that is better.
+  void plan();
+  void follow(const std::map<Scope, Scope>& plan);
+  void lead(Fed& fed, const Scope& watch);
+  void start_new();
+  void stop_unused();
+  void review_in(Duration delay);
+
+  [[nodiscard]] ObjectPtr shared(ObjectPtr object, Detail detail) const;
+  void on_settled(Reflector& reflector, Informer& informer);
+  void on_use(Reflector& reflector, bool is_usable);
+  void on_delta(const Informer& informer, const Delta& delta);
+  void count(const Informer& informer, const ObjectPtr& object, int sign);
+
+  const std::shared_ptr<Reflector::Platform> platform_;
+  const Cache::Options options_;
+  const std::function<void()> on_unused_;
+  std::map<Scope, Fed> informers_;
+  Audience<Informer> audience_;  // The same.
+  std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
+  std::set<Scope> watches_;                // Those of reflectors_ that the last plan has.
+  std::map<Scope, Instant> denied_;        // Watches that the host may not have, and since when.
+  std::optional<Instant> narrower_since_;  // A plan with narrower watches has been there.
+  io::Loop::Timer review_;
+  bool is_stopped_ = false;
+
+  Gauge& objects_;
+  Gauge& bytes_;
+  std::size_t object_count_ = 0;
+  std::size_t object_bytes_ = 0;
+};
+
+}  // namespace hangar::kube

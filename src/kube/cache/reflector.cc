@@ -1,0 +1,359 @@
+#include "kube/cache/reflector.h"
+
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/cache/informer.h"
+#include "kube/cache/watch_plan.h"
+#include "kube/client.h"
+#include "kube/labels.h"
+#include "kube/object.h"
+#include "kube/scope.h"
+#include "kube/watch/watch_event.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+// As the watch itself waits.
+constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
+                                          .max = std::chrono::seconds(30)};
+
+MetricLabels labels_of(const Scope& scope) {
+  return {{"group", scope.resource.group}, {"resource", scope.resource.plural}};
+}
+
+}  // namespace
+
+Reflector::Reflector(std::shared_ptr<Platform> platform, Scope scope, Owner owner)
+    : platform_(std::move(platform)),
+      scope_(std::move(scope)),
+      owner_(std::move(owner)),
+      watcher_(platform_->loop, platform_->client, scope_, platform_->traits, *this),
+      relists_(platform_->metrics.counter(
+          "hangar_cache_relists_total",
+          "Whole lists after the first one, because a watch could not be resumed.",
+          labels_of(scope_))),
+      watches_(platform_->metrics.gauge("hangar_cache_watches", "Watches that are kept open.",
+                                        labels_of(scope_))) {}
+
+void Reflector::start() {
+  is_started_ = true;
+  watches_.add(1);
+  platform_->loop.spawn(run(shared_from_this()));
+}
+
+void Reflector::stop() {
+  if (is_stopped()) return;
+  if (is_started_) watches_.add(-1);
+  stop_.request_stop();
+  for (const MemberPtr& member : members())
+    leave(*member->informer);
+}
+
+io::Task<void> Reflector::run(std::shared_ptr<Reflector> self) {
+  co_await self->watcher_.run(self->stop_.get_token());
+}
+
+void Reflector::join(const std::shared_ptr<Informer>& informer) {
+  if (members_.contains(informer.get())) return;
+  const auto member = std::make_shared<Member>();
+  member->informer = informer;
+  member->joined_at = list_count_;
+  members_.emplace(informer.get(), member);
+  audience_.add(member);
+  platform_->loop.post([self = shared_from_this(), member] {
+    if (self->is_member(member)) self->welcome(member);
+  });
+}
+
+void Reflector::welcome(const MemberPtr& member) {
+  const bool is_awaited = member->joined_at < list_count_ || !is_streaming_;
+  if (member->phase != Member::Phase::AwaitsList) return;
+  if (is_awaited) {
+    if (error_ && !member->informer->is_complete()) member->informer->set_error(error_);
+  } else if (!complete_from_another(member)) {
+    start_listing(member);
+  }
+}
+
+void Reflector::leave(const Informer& informer) {
+  const auto found = members_.find(&informer);
+  if (found == members_.end()) return;
+  const MemberPtr member = found->second;
+  member->listing.request_stop();
+  audience_.remove(*member);
+  members_.erase(found);
+}
+
+void Reflector::on_list_begin() {
+  ++list_count_;
+  is_streaming_ = false;
+  for (const auto& [informer, member] : members_) {
+    if (member->phase != Member::Phase::Listing) continue;
+    member->phase = Member::Phase::AwaitsList;
+    member->listing.request_stop();
+    member->meanwhile.clear();
+  }
+}
+
+bool Reflector::wants(const Object& object) const {
+  if (members_.size() == 1 && has_all(*members_.begin()->second)) return true;
+  const auto concerned = audience_.concerned_by(object.key());
+  if (concerned.empty()) return false;
+  const Labels labels(object);
+  return std::ranges::any_of(concerned,
+                             [&](const MemberPtr& member) { return selects(*member, labels); });
+}
+
+void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_version) {
+  if (is_stopped()) return;
+  const auto keep = shared_from_this();
+  const bool is_comparable = parse_version(resource_version).has_value();
+  if (!is_comparable && !std::ranges::all_of(members(), [this](const MemberPtr& member) {
+        return has_all(*member);
+      })) {
+    return owner_.on_use(*this, /*is_usable=*/false);
+  }
+  resource_version_ = std::move(resource_version);
+  is_streaming_ = true;
+  relists_.add(static_cast<double>(watcher_.relist_count() - counted_relists_));
+  counted_relists_ = watcher_.relist_count();
+  owner_.on_use(*this, /*is_usable=*/true);
+
+  std::map<const Member*, std::vector<ObjectPtr>> lists;
+  for (ObjectPtr& object : objects) {
+    std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
+    const Labels labels(*object);
+    std::erase_if(concerned, [&](const MemberPtr& member) { return !selects(*member, labels); });
+    const ObjectPtr held = to_hold(std::move(object), concerned);
+    for (const MemberPtr& member : concerned)
+      lists[member.get()].push_back(held);
+  }
+  for (const MemberPtr& member : members()) {
+    if (is_stopped()) return;
+    if (!is_member(member)) continue;
+    if (member->joined_at == list_count_) {  // It came after the list had begun.
+      if (member->phase == Member::Phase::AwaitsList && !complete_from_another(member)) {
+        start_listing(member);
+      }
+      continue;
+    }
+    std::vector<ObjectPtr>& list = lists[member.get()];
+    if (member->phase == Member::Phase::Fed) {
+      member->may_be_ahead = false;
+      member->informer->replace(std::move(list), resource_version_);
+    } else {
+      complete(member, std::move(list), resource_version_);
+    }
+  }
+}
+
+void Reflector::on_change(Change change) {
+  if (is_stopped()) return;
+  const auto keep = shared_from_this();
+  if (!change.object->resource_version().empty()) {
+    resource_version_ = change.object->resource_version();
+  }
+  // Also those whose labels it has not, or not any more.
+  const std::vector<MemberPtr> concerned = audience_.concerned_by(change.object->key());
+  if (concerned.empty()) return;
+  change.object = to_hold(std::move(change.object), concerned);
+  for (const MemberPtr& member : concerned) {
+    if (is_stopped()) return;
+    if (is_member(member)) feed(*member, change);
+  }
+}
+
+void Reflector::feed(Member& member, const Change& change) {
+  if (member.phase == Member::Phase::Listing) member.meanwhile.push_back(change);
+  if (member.phase != Member::Phase::Fed) return;
+  if (member.may_be_ahead &&
+      is_known_at(change.object->resource_version(), member.informer->resource_version())) {
+    return;
+  }
+  member.informer->apply(change);
+}
+
+void Reflector::on_bookmark(std::string resource_version) {
+  if (is_stopped()) return;
+  const auto keep = shared_from_this();
+  resource_version_ = std::move(resource_version);
+  for (const MemberPtr& member : members()) {
+    if (is_stopped()) return;
+    if (!is_member(member) || member->phase != Member::Phase::Fed) continue;
+    member->may_be_ahead = member->may_be_ahead &&
+                           is_known_at(resource_version_, member->informer->resource_version());
+    member->informer->advance(resource_version_);
+  }
+}
+
+void Reflector::on_gone() {
+  if (is_stopped()) return;
+  const auto keep = shared_from_this();
+  is_streaming_ = false;
+  platform_->log.warning("resource is gone",
+                         {{"resource", scope_.resource.plural}, {"group", scope_.resource.group}});
+  for (const MemberPtr& member : members()) {
+    if (is_stopped()) return;
+    if (is_member(member)) member->informer->lose();
+  }
+}
+
+void Reflector::on_health(std::optional<Error> error) {
+  if (is_stopped() || (!error && !error_)) return;
+  const auto keep = shared_from_this();
+  const bool is_news = !error || !error_ || error->message() != error_->message();
+  if (is_news && error) {
+    platform_->log.warning("watch failed", {{"resource", scope_.resource.plural},
+                                            {"group", scope_.resource.group},
+                                            {"namespace", scope_.namespace_},
+                                            {"error", error->message()}});
+  } else if (is_news) {
+    platform_->log.info("watch works again", {{"resource", scope_.resource.plural},
+                                              {"group", scope_.resource.group},
+                                              {"namespace", scope_.namespace_}});
+  }
+  error_ = std::move(error);
+  const bool is_denied = error_ && error_->kind() == ErrorKind::Denied;
+  // Those who are to be fed by a narrower watch need not hear of this one.
+  if (is_denied) owner_.on_use(*this, /*is_usable=*/false);
+  for (const MemberPtr& member : members()) {
+    if (is_stopped()) return;
+    if (!is_member(member)) continue;
+    const bool is_fed_elsewhere =
+        member->phase != Member::Phase::Fed && member->informer->is_complete();
+    if (!is_fed_elsewhere) member->informer->set_error(error_);
+  }
+}
+
+bool Reflector::has_all(const Member& member) const {
+  const Scope& scope = member.informer->scope();
+  return scope.namespace_ == scope_.namespace_ && scope.label_selector == scope_.label_selector &&
+         scope.field_selector == scope_.field_selector;
+}
+
+bool Reflector::selects(const Member& member, const Labels& labels) const {
+  return has_all(member) || member.informer->selection().selects(labels);
+}
+
+ObjectPtr Reflector::to_hold(ObjectPtr object, const std::vector<MemberPtr>& concerned) const {
+  Detail detail = scope_.detail;
+  if (detail == Detail::Whole) {
+    const Labels labels(*object);
+    const bool is_whole = std::ranges::any_of(concerned, [&](const MemberPtr& member) {
+      const Informer& informer = *member->informer;
+      return informer.scope().detail == Detail::Whole &&
+             (selects(*member, labels) || informer.store().get(object->key()));
+    });
+    if (!is_whole) {
+      detail = Detail::Metadata;
+      object = metadata_of(*object);
+    }
+  }
+  return owner_.shared(std::move(object), detail);
+}
+
+std::vector<Reflector::MemberPtr> Reflector::members() const {
+  return audience_.all();
+}
+
+bool Reflector::is_member(const MemberPtr& member) const {
+  const auto found = members_.find(member->informer.get());
+  return found != members_.end() && found->second == member;
+}
+
+bool Reflector::complete_from_another(const MemberPtr& member) {
+  const Informer& informer = *member->informer;
+  for (const auto& [other, candidate] : members_) {
+    if (candidate == member || candidate->phase != Member::Phase::Fed) continue;
+    if (!covers(other->scope(), informer.scope())) continue;
+    const bool is_other_later = is_known_at(resource_version_, other->resource_version());
+    const std::string version = is_other_later ? other->resource_version() : resource_version_;
+    if (informer.is_complete() && !is_known_at(informer.resource_version(), version)) continue;
+    std::vector<ObjectPtr> objects = other->store().list(informer.scope().namespace_);
+    std::erase_if(objects,
+                  [&](const ObjectPtr& object) { return !informer.selection().matches(*object); });
+    member->may_be_ahead = true;
+    complete(member, std::move(objects), version);
+    return true;
+  }
+  return false;
+}
+
+void Reflector::complete(const MemberPtr& member, std::vector<ObjectPtr> objects,
+                         std::string resource_version) {
+  Informer& informer = *member->informer;
+  if (informer.is_complete() && !is_known_at(informer.resource_version(), resource_version)) {
+    // It is fed by a watch that is ahead of this one.
+    return start_listing(member);
+  }
+  settle(member);
+  informer.replace(std::move(objects), std::move(resource_version));
+}
+
+void Reflector::settle(const MemberPtr& member) {
+  member->phase = Member::Phase::Fed;
+  member->informer->set_error(std::nullopt);
+  owner_.on_settled(*this, *member->informer);
+}
+
+void Reflector::start_listing(const MemberPtr& member) {
+  member->phase = Member::Phase::Listing;
+  member->listing = std::stop_source();
+  platform_->loop.spawn(list(shared_from_this(), member, member->listing.get_token()));
+}
+
+io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member,
+                               std::stop_token stop) {
+  const Scope scope = member->informer->scope();
+  for (std::uint64_t failures = 0; !stop.stop_requested(); ++failures) {
+    const std::string known_before = member->informer->resource_version();
+    member->meanwhile.clear();  // The list will be at least as new.
+    Result<List> listed =
+        co_await self->platform_->client.list(scope.resource,
+                                              {.namespace_ = scope.namespace_,
+                                               .label_selector = scope.label_selector,
+                                               .field_selector = scope.field_selector,
+                                               .detail = scope.detail},
+                                              stop);
+    if (stop.stop_requested()) co_return;
+    if (listed) co_return self->on_listed(member, *std::move(listed), known_before);
+    if (!member->informer->is_complete()) member->informer->set_error(listed.error());
+    const Result<> elapsed =
+        co_await self->platform_->loop.sleep(kListBackoff.delay(failures), stop);
+    if (!elapsed) co_return;
+  }
+}
+
+void Reflector::on_listed(const MemberPtr& member, List list, const std::string& known_before) {
+  Informer& informer = *member->informer;
+  for (ObjectPtr& object : list.items)
+    object = owner_.shared(std::move(object), informer.scope().detail);
+  // Another watch may have told it more while the list was under way. A list that lacks what was
+  // known before it was asked for is of a server that was set back: that counts.
+  const bool is_ahead = informer.is_complete() &&
+                        !is_known_at(informer.resource_version(), list.resource_version) &&
+                        is_known_at(known_before, list.resource_version);
+  member->may_be_ahead = true;
+  const std::vector<Change> meanwhile = std::exchange(member->meanwhile, {});
+  settle(member);
+  if (!is_ahead) informer.replace(std::move(list.items), std::move(list.resource_version));
+  for (const Change& change : meanwhile)
+    if (is_member(member)) feed(*member, change);
+}
+
+}  // namespace hangar::kube

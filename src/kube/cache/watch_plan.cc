@@ -1,0 +1,144 @@
+#include "kube/cache/watch_plan.h"
+
+#include "kube/scope.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hangar::kube {
+
+namespace {
+
+using Scopes = std::vector<Scope>;
+
+Scope all_of(const Scope& scope, std::string namespace_) {
+  return {.resource = scope.resource, .namespace_ = std::move(namespace_), .detail = scope.detail};
+}
+
+// Those that could cover the scope, the widest first.
+std::vector<Scope> wider_than(const Scope& scope) {
+  std::vector<Scope> out;
+  const auto add = [&](Scope wide) {
+    if (wide == scope) return;
+    wide.detail = Detail::Whole;
+    out.push_back(wide);
+    wide.detail = scope.detail;
+    if (wide != out.back()) out.push_back(wide);
+  };
+  add(all_of(scope, {}));
+  if (!scope.namespace_.empty()) add(all_of(scope, scope.namespace_));
+  if (scope.detail == Detail::Metadata) {
+    Scope whole = scope;
+    whole.detail = Detail::Whole;
+    out.push_back(std::move(whole));
+  }
+  std::erase(out, scope);
+  return out;
+}
+
+class Planner {
+ public:
+  explicit Planner(const std::set<Scope>& denied) : denied_(denied) {}
+
+  // Feeds `scopes`, of which none covers another, with `count_max` watches where that may be.
+  void feed(const Scopes& scopes, std::size_t count_max) {
+    if (scopes.size() <= count_max) return feed_each(scopes);
+    std::map<std::string, Scopes> by_namespace;
+    for (const Scope& scope : scopes)
+      by_namespace[scope.namespace_].push_back(scope);
+    const bool fits = by_namespace.size() <= count_max && !by_namespace.contains("");
+    const Scope all = all_of(scopes.front(), {});
+    if (!fits && !denied_.contains(all)) {
+      for (const Scope& scope : scopes)
+        set(scope, all);
+      return;
+    }
+    for (const auto& [namespace_, group] : by_namespace)
+      feed_namespace(namespace_, group);
+  }
+
+  void feed_each(const Scopes& scopes) {
+    for (const Scope& scope : scopes)
+      set(scope, scope);
+  }
+
+  // A watch that is planned and covers the scope.
+  [[nodiscard]] std::optional<Scope> covering(const Scope& scope) const {
+    for (const Scope& watch : watches_)
+      if (!denied_.contains(watch) && covers(watch, scope)) return watch;
+    return std::nullopt;
+  }
+
+  std::map<Scope, Scope> take() { return std::move(plan_); }
+  [[nodiscard]] const std::map<Scope, Scope>& plan() const { return plan_; }
+  void set(const Scope& scope, const Scope& watch) {
+    plan_[scope] = watch;
+    watches_.insert(watch);
+  }
+
+ private:
+  void feed_namespace(const std::string& namespace_, const Scopes& group) {
+    const Scope wide = all_of(group.front(), namespace_);
+    if (group.size() == 1 || denied_.contains(wide)) return feed_each(group);
+    for (const Scope& scope : group)
+      set(scope, wide);
+  }
+
+  const std::set<Scope>& denied_;
+  std::map<Scope, Scope> plan_;
+  std::set<Scope> watches_;  // Those of plan_.
+};
+
+}  // namespace
+
+bool covers(const Scope& wide, const Scope& narrow) {
+  if (wide.resource != narrow.resource) return false;
+  if (wide.detail == Detail::Metadata && narrow.detail == Detail::Whole) return false;
+  if (!wide.namespace_.empty() && wide.namespace_ != narrow.namespace_) return false;
+  if (wide.label_selector.empty() && wide.field_selector.empty()) return true;
+  return wide.namespace_ == narrow.namespace_ && wide.label_selector == narrow.label_selector &&
+         wide.field_selector == narrow.field_selector;
+}
+
+std::map<Scope, Scope> plan_watches(const std::vector<Scope>& wanted,
+                                    const std::set<Scope>& denied) {
+  const std::set<Scope> known(wanted.begin(), wanted.end());
+  Planner planner(denied);
+  std::map<Scope, Scope> covered;  // By which of the others.
+  Scopes whole;
+  Scopes metadata;
+  for (const Scope& scope : known) {
+    if (denied.contains(scope)) {
+      planner.set(scope, scope);
+      continue;
+    }
+    const std::vector<Scope> wider = wider_than(scope);
+    const auto found = std::ranges::find_if(
+        wider, [&](const Scope& one) { return known.contains(one) && !denied.contains(one); });
+    if (found != wider.end()) {
+      covered.emplace(scope, *found);
+    } else {
+      (scope.detail == Detail::Whole ? whole : metadata).push_back(scope);
+    }
+  }
+  const bool both = !whole.empty() && !metadata.empty();
+  planner.feed(whole, both ? kWatchesMax - 1 : kWatchesMax);
+  // What the watches of whole objects tell as well.
+  std::erase_if(metadata, [&](const Scope& scope) {
+    const auto watch = planner.covering(scope);
+    if (watch) planner.set(scope, *watch);
+    return watch.has_value();
+  });
+  planner.feed(metadata, both ? kWatchesMax - 1 : kWatchesMax);
+  // The widest of those that cover a scope is covered by none.
+  for (const auto& [scope, by] : covered)
+    planner.set(scope, Scope(planner.plan().at(by)));
+  return planner.take();
+}
+
+}  // namespace hangar::kube
