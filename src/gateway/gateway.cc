@@ -110,9 +110,9 @@ Forward forward_of(Work& work) {
 std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
   if (!asked.continue_token.empty()) return std::nullopt;
   Watching::Beginning beginning{.wants_bookmarks = asked.allow_watch_bookmarks};
-  const bool is_any = asked.resource_version.empty() || asked.resource_version == "0";
   const auto version = kube::parse_version(asked.resource_version);
-  if (!is_any && !version) return std::nullopt;
+  if (!asked.resource_version.empty() && !version) return std::nullopt;
+  const bool is_any = version.value_or(0) == 0;  // Also "00".
   if (asked.send_initial_events) {
     // Without them, but from the newest state: rare, and the server's own matter.
     if (!*asked.send_initial_events || asked.resource_version_match != "NotOlderThan") {
