@@ -149,11 +149,20 @@ connect() {
   made+=("namespace/$namespace")
 }
 
+# `kubectl wait` fails at once on a definition that has no conditions yet.
+established() {
+  for _ in {1..20}; do
+    "$kubectl" wait --for=condition=Established --timeout=60s -f "$1" >/dev/null 2>&1 && return
+    sleep 0.5
+  done
+  "$kubectl" wait --for=condition=Established --timeout=60s -f "$1" >/dev/null
+}
+
 start_host() {
   heading "hangar"
   tell "One process runs all operators of this demo. Its log: $state/host.log"
   "$kubectl" apply --server-side -f deploy/crds/ >/dev/null
-  "$kubectl" wait --for=condition=Established --timeout=60s -f deploy/crds/ >/dev/null
+  established deploy/crds/
   # Nodes of others are not touched; the image is simulated as the nodes are.
   local -a nodes=(--features=airways,operators,workflows)
   if [ -n "$cluster" ]; then nodes=(--installer-image=registry.example.com/hangar-node:v1 --node-ready-delay=2s); fi
@@ -229,7 +238,7 @@ sleepers() {
   rings=1
   made=("crd/testresources.amurant.io" "clusterrole/ring-read" "clusterrole/ring-write" "${made[@]}")
   "$kubectl" apply --server-side -f examples/ring/testresources.yaml >/dev/null
-  "$kubectl" wait --for=condition=Established --timeout=60s -f examples/ring/testresources.yaml >/dev/null
+  established examples/ring/testresources.yaml
   awk 'BEGIN {RS = "---\n"; ORS = "---\n"} /kind: ClusterRole\n/' examples/ring/ring.yaml | "$kubectl" apply -f - >/dev/null
   "$kubectl" apply -f "$first" >/dev/null
   "$kubectl" apply -f "$then" >/dev/null

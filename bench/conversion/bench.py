@@ -112,8 +112,7 @@ def main():
         cluster = Cluster()
         try:
             for manifest in sorted((harness.ROOT / "deploy/crds").glob("*.yaml")):
-                cluster.kubectl("apply", "--server-side", "-f", str(manifest))
-            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/airways.yoke.cd")
+                cluster.apply_crds(manifest)
             port = free_port()
             host = harness.hangar_host_class()(cluster.kubeconfig, directory / "host", f"--webhook-bind-address=127.0.0.1:{port}",
                                                f"--webhook-url=https://127.0.0.1:{port}", "--features=airways", "--namespace=default")

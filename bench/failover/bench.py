@@ -84,8 +84,7 @@ def main():
     cluster = Cluster("--with-kcm")
     try:
         for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
-            cluster.kubectl("apply", "--server-side", "-f", str(manifest))
-            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(manifest))
+            cluster.apply_crds(manifest)
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cluster.apply(airways.airway("failovers", "Failover", flight("behave"), group=GROUP, mode="dynamic"))
         cluster.learn(f"{GROUP}/v1", "Failover", "failovers")

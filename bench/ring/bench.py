@@ -49,8 +49,7 @@ class Ring:
         self.nonce = 0
         self._seen, self._changed, self._closed = 0, threading.Condition(), False
         for crd in ("examples/ring/testresources.yaml", "deploy/crds"):
-            cluster.kubectl("apply", "--server-side", "-f", str(ROOT / crd))
-            cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / crd))
+            cluster.apply_crds(ROOT / crd)
         cluster.learn(GROUP, KIND, "testresources")
         eventually(self._is_served, "the kind is served")
         for namespace in self.namespaces:

@@ -177,6 +177,16 @@ class Cluster:
         return subprocess.run([self.env["HANGAR_CP_KUBECTL"], "--kubeconfig", self.kubeconfig, *arguments], input=stdin, check=True,
                               stdout=subprocess.PIPE, text=True).stdout
 
+    def apply_crds(self, path):
+        """Applies the CustomResourceDefinitions of a file or directory, and waits until they are established.
+
+        Not by `kubectl wait`: it fails on one that has no conditions yet.
+        """
+        applied = self.kubectl("apply", "--server-side", "-o", "name", "-f", str(path)).split()
+        names = [name.split("/", 1)[1] for name in applied if name.startswith("customresourcedefinition.")]
+        for name in names:
+            eventually(lambda: condition(self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name), "Established").get("status") == "True", f"{name} is established")
+
 
 def eventually(look, why, seconds=30.0):
     """The first true value of look(); fails with `why` and the last thing seen."""

@@ -63,8 +63,7 @@ def control_plane(*options):
                 raise
             pytest.skip("the control plane's programs are not built: run make deps")
     for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
-        cluster.kubectl("apply", "--server-side", "-f", str(manifest))
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(manifest))
+        cluster.apply_crds(manifest)
     eventually(lambda: serves(cluster, "/apis/yoke.cd/v1alpha1/airways"), "the API server serves Airways")
     return cluster
 
@@ -206,8 +205,7 @@ def operator(cluster, host, namespace):
 def ring(cluster, unique):
     """N namespaces, each with a TestResource of nonce 0."""
     crd = ROOT / "examples/ring/testresources.yaml"
-    cluster.kubectl("apply", "--server-side", "-f", str(crd))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crd))
+    cluster.apply_crds(crd)
     cluster.learn(*operators.TEST_RESOURCES, "testresources")
     made = []
 

@@ -358,8 +358,7 @@ def test_a_cluster_without_the_kind_has_no_policies_until_it_comes(cluster, name
     try:
         operator("one")
         eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
-        cluster.kubectl("apply", "--server-side", "-f", str(CRD))
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRD))
+        cluster.apply_crds(CRD)
         eventually(lambda: made.metrics()["hangar_tenant_policies_readable"] == 1, "they are followed", 90)
         name = policy("new", serviceAccounts=[])
         assert name in eventually(lambda: refused(cluster, "one", namespace), "it is stopped", 60)

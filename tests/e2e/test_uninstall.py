@@ -23,8 +23,7 @@ def rig(own_cluster):
 @pytest.fixture
 def namespace(rig, unique):
     name = f"ns-{unique}"
-    rig.kubectl("apply", "--server-side", "-f", str(ROOT / "deploy/crds"))
-    rig.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "deploy/crds"))
+    rig.apply_crds(ROOT / "deploy/crds")
     rig.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     eventually(lambda: rig.get("v1", "ServiceAccount", "default", name), "the namespace has its service account")
     return name

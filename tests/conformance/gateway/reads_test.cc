@@ -17,6 +17,7 @@
 #include "http/client.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "json/yaml.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
@@ -467,10 +468,11 @@ Answered answered(int status, const std::string& body) {
   while (!rest.empty()) {  // A document, or lines of a watch.
     const bool has_lines = body.starts_with(R"({"type":)");
     const std::size_t end = has_lines ? std::min(rest.find('\n'), rest.size()) : rest.size();
-    auto document = json::parse(rest.substr(0, end));
     const std::string_view text = rest.substr(0, end);
+    auto document = json::parse(text);
+    if (!document) document = json::parse_yaml(text);
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!document) {
+    if (!document || !document->is_object()) {
       // What could not be read is quoted as it was written, which the gateway does anew.
       if (status != 500) out.content.insert(std::string(text));
     } else if (json::string_at(*document, {"kind"}) == "Status") {

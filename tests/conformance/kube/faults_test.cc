@@ -126,7 +126,8 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
     }
     co_return Result<>();
   };
-  for (int number = 0; number < 10; ++number)
+  // So many that some are under way at any time, however slow this process is.
+  for (int number = 0; number < 60; ++number)
     writers.push_back(write(session, namespace_, number, back, writing, made, failed));
 
   session.run_all(std::move(writers));
