@@ -82,15 +82,17 @@ std::optional<Failure> find_forbidden(std::string_view text) {
 
 // yaml-cpp reads the escapes \N and \_ (U+0085, U+00A0) as one byte each. All else that it makes of
 // UTF-8 is UTF-8, so such a byte stands where a character has to begin. Empty for any other byte.
-std::optional<std::string> with_whole_escapes(std::string text) {
-  std::size_t at = valid_utf8_prefix(text);
-  while (at < text.size()) {
-    if (text[at] != '\x85' && text[at] != '\xa0') return std::nullopt;
-    text.insert(at, 1, '\xc2');
-    at += 2;
-    at += valid_utf8_prefix(std::string_view(text).substr(at));
+std::optional<std::string> with_whole_escapes(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t valid = valid_utf8_prefix(text);
+    out += text.substr(0, valid);
+    text.remove_prefix(valid);
+    if (text.empty()) return out;
+    if (text.front() != '\x85' && text.front() != '\xa0') return std::nullopt;
+    out.append("\xc2").append(1, text.front());
+    text.remove_prefix(1);
   }
-  return text;
 }
 
 // Turns yaml-cpp's events into values. It cannot stop the parser (that would take an exception), so

@@ -300,6 +300,14 @@ TEST(Yaml, ReadsEachEscapeAsTheCharacterThatItStandsFor) {
             "\u00a0\u00e9\u2028\u2029\u0085\u00a0\u00e9");
 }
 
+TEST(Yaml, ReadsManyEscapesInOnePass) {
+  constexpr std::size_t kCount = 1'000'000;
+  std::string text = "\"";
+  for (std::size_t index = 0; index < kCount; ++index)
+    text += "\\N";
+  EXPECT_EQ(parse_yaml(text + "\"").value().get_string().size(), 2 * kCount);
+}
+
 TEST(ToYaml, ReadsBackEqual) {
   const std::vector<std::string> strings = {
       "a\nb",   "a\nb\n",          "a\n\n",         "\n",          "\na",
