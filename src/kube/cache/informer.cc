@@ -3,7 +3,6 @@
 #include "base/result.h"
 #include "io/loop.h"
 #include "kube/cache/store.h"
-#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "kube/selection.h"
@@ -88,8 +87,7 @@ void Informer::replace(std::vector<ObjectPtr> objects, std::string resource_vers
 
 void Informer::apply(const Change& change) {
   if (is_stopped_) return;
-  const bool is_gone = change.type == Change::Type::Deleted ||
-                       (selection_.looks_at_labels() && !selection_.matches(*change.object));
+  const bool is_gone = change.type == Change::Type::Deleted || !selection_.matches(*change.object);
   if (is_gone && !store_.get(change.object->key())) return;
   if (!change.object->resource_version().empty()) {
     resource_version_ = change.object->resource_version();
@@ -127,11 +125,9 @@ void Informer::set_error(std::optional<Error> error) {
   notify_all();
   if (!error_) return;
   deliver([this, failed = *error_] {
-    for (std::size_t position = 0; position < subscribers_.size(); ++position) {
-      const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
-      if (!subscriber->is_alive || !subscriber->handlers.on_failed || is_stopped_) continue;
-      subscriber->handlers.on_failed(failed);
-    }
+    for_each_alive([&failed](const Subscriber& subscriber) {
+      if (subscriber.handlers.on_failed) subscriber.handlers.on_failed(failed);
+    });
   });
 }
 
@@ -153,19 +149,23 @@ void Informer::deliver(const auto& calls) {
 
 void Informer::tell(Delta delta) {
   owner_.on_delta(*this, delta);
+  for_each_synced([&delta](const Cache::Handlers& handlers) {
+    if (handlers.on_delta) handlers.on_delta(delta);
+  });
+}
+
+void Informer::for_each_alive(const auto& call) {
   // By index: who subscribes from within is appended, and is not synced.
   for (std::size_t position = 0; position < subscribers_.size(); ++position) {
     const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
-    if (!subscriber->is_alive || !subscriber->is_synced || is_stopped_) continue;
-    if (subscriber->handlers.on_delta) subscriber->handlers.on_delta(delta);
+    if (subscriber->is_alive && !is_stopped_) call(*subscriber);
   }
 }
 
 void Informer::for_each_synced(const auto& call) {
-  for (std::size_t position = 0; position < subscribers_.size(); ++position) {
-    const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
-    if (subscriber->is_alive && subscriber->is_synced && !is_stopped_) call(subscriber->handlers);
-  }
+  for_each_alive([&call](const Subscriber& subscriber) {
+    if (subscriber.is_synced) call(subscriber.handlers);
+  });
 }
 
 void Informer::tell_progress(bool is_list) {

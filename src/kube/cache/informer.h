@@ -87,6 +87,7 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   void deliver(const auto& calls);
   void tell(Delta delta);
   void tell_progress(bool is_list);
+  void for_each_alive(const auto& call);
   void for_each_synced(const auto& call);
   void replay(const std::shared_ptr<Subscriber>& subscriber);
   void notify_all();

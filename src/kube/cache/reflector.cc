@@ -8,7 +8,6 @@
 #include "kube/cache/informer.h"
 #include "kube/cache/watch_plan.h"
 #include "kube/client.h"
-#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "kube/watch/watch_event.h"
@@ -111,12 +110,8 @@ void Reflector::on_list_begin() {
 }
 
 bool Reflector::wants(const Object& object) const {
-  if (members_.size() == 1 && has_all(*members_.begin()->second)) return true;
-  const auto concerned = audience_.concerned_by(object.key());
-  if (concerned.empty()) return false;
-  const Labels labels(object);
-  return std::ranges::any_of(concerned,
-                             [&](const MemberPtr& member) { return selects(*member, labels); });
+  return std::ranges::any_of(audience_.concerned_by(object.key()),
+                             [&](const MemberPtr& member) { return selects(*member, object); });
 }
 
 void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_version) {
@@ -137,8 +132,7 @@ void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_
   std::map<const Member*, std::vector<ObjectPtr>> lists;
   for (ObjectPtr& object : objects) {
     std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
-    const Labels labels(*object);
-    std::erase_if(concerned, [&](const MemberPtr& member) { return !selects(*member, labels); });
+    std::erase_if(concerned, [&](const MemberPtr& one) { return !selects(*one, *object); });
     const ObjectPtr held = to_hold(std::move(object), concerned);
     for (const MemberPtr& member : concerned)
       lists[member.get()].push_back(held);
@@ -246,23 +240,20 @@ bool Reflector::has_all(const Member& member) const {
          scope.field_selector == scope_.field_selector;
 }
 
-bool Reflector::selects(const Member& member, const Labels& labels) const {
-  return has_all(member) || member.informer->selection().selects(labels);
+bool Reflector::selects(const Member& member, const Object& object) const {
+  return has_all(member) || member.informer->selection().matches(object);
 }
 
 ObjectPtr Reflector::to_hold(ObjectPtr object, const std::vector<MemberPtr>& concerned) const {
   Detail detail = scope_.detail;
-  if (detail == Detail::Whole) {
-    const Labels labels(*object);
-    const bool is_whole = std::ranges::any_of(concerned, [&](const MemberPtr& member) {
-      const Informer& informer = *member->informer;
-      return informer.scope().detail == Detail::Whole &&
-             (selects(*member, labels) || informer.store().get(object->key()));
-    });
-    if (!is_whole) {
-      detail = Detail::Metadata;
-      object = metadata_of(*object);
-    }
+  const auto wants_whole = [&](const MemberPtr& member) {
+    const Informer& informer = *member->informer;
+    return informer.scope().detail == Detail::Whole &&
+           (selects(*member, *object) || informer.store().get(object->key()));
+  };
+  if (detail == Detail::Whole && std::ranges::none_of(concerned, wants_whole)) {
+    detail = Detail::Metadata;
+    object = metadata_of(*object);
   }
   return owner_.shared(std::move(object), detail);
 }

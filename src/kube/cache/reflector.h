@@ -14,7 +14,6 @@
 #include "kube/audience.h"
 #include "kube/cache/informer.h"
 #include "kube/client.h"
-#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "kube/watch/watch_event.h"
@@ -60,8 +59,6 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   void kick() { watcher_.kick(); }
 
   [[nodiscard]] const Scope& scope() const { return scope_; }
-  // A whole list is there, and changes to it come.
-  [[nodiscard]] bool is_streaming() const { return is_streaming_; }
 
   // Feeds the informer as soon as it can, and tells it nothing within this call. Its scope is
   // covered by this one's.
@@ -112,7 +109,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   void feed(Member& member, const Change& change);
   // The member's scope is that of the watch.
   [[nodiscard]] bool has_all(const Member& member) const;
-  [[nodiscard]] bool selects(const Member& member, const Labels& labels) const;
+  [[nodiscard]] bool selects(const Member& member, const Object& object) const;
   [[nodiscard]] std::vector<MemberPtr> members() const;
   // As the members are to have it: the metadata alone where nobody wants more, and the same object
   // for all who have it.
@@ -128,7 +125,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   std::string resource_version_;  // Up to where changes have come.
   std::uint64_t list_count_ = 0;  // Whole lists that have begun.
   bool is_started_ = false;
-  bool is_streaming_ = false;
+  bool is_streaming_ = false;  // A whole list is there, and changes to it come.
   std::optional<Error> error_;
   std::stop_source stop_;
 

@@ -23,21 +23,12 @@ Scope all_of(const Scope& scope, std::string namespace_) {
 // Those that could cover the scope, the widest first.
 std::vector<Scope> wider_than(const Scope& scope) {
   std::vector<Scope> out;
-  const auto add = [&](Scope wide) {
-    if (wide == scope) return;
-    wide.detail = Detail::Whole;
-    out.push_back(wide);
-    wide.detail = scope.detail;
-    if (wide != out.back()) out.push_back(wide);
-  };
-  add(all_of(scope, {}));
-  if (!scope.namespace_.empty()) add(all_of(scope, scope.namespace_));
-  if (scope.detail == Detail::Metadata) {
-    Scope whole = scope;
-    whole.detail = Detail::Whole;
-    out.push_back(std::move(whole));
+  for (Scope wide : {all_of(scope, {}), all_of(scope, scope.namespace_), scope}) {
+    for (const Detail detail : {Detail::Whole, scope.detail}) {
+      wide.detail = detail;
+      if (wide != scope) out.push_back(wide);
+    }
   }
-  std::erase(out, scope);
   return out;
 }
 
