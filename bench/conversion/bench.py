@@ -111,8 +111,7 @@ def main():
         directory = pathlib.Path(name)
         cluster = Cluster()
         try:
-            for manifest in sorted((harness.ROOT / "deploy/crds").glob("*.yaml")):
-                cluster.apply_crds(manifest)
+            cluster.apply_crds(harness.ROOT / "deploy/crds")
             port = free_port()
             host = harness.hangar_host_class()(cluster.kubeconfig, directory / "host", f"--webhook-bind-address=127.0.0.1:{port}",
                                                f"--webhook-url=https://127.0.0.1:{port}", "--features=airways", "--namespace=default")

@@ -83,8 +83,7 @@ def main():
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-bench-failover-"))
     cluster = Cluster("--with-kcm")
     try:
-        for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
-            cluster.apply_crds(manifest)
+        cluster.apply_crds(ROOT / "deploy/crds")
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cluster.apply(airways.airway("failovers", "Failover", flight("behave"), group=GROUP, mode="dynamic"))
         cluster.learn(f"{GROUP}/v1", "Failover", "failovers")

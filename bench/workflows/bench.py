@@ -103,8 +103,7 @@ class World:
 
     def __init__(self, cluster, sizes):
         self.cluster, self.sizes = cluster, sizes
-        for manifest in sorted((ROOT / "deploy/crds").glob("*.yaml")):
-            cluster.apply_crds(manifest)
+        cluster.apply_crds(ROOT / "deploy/crds")
         eventually(self._is_served, "the kind is served")
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         workflows.module(cluster, NAMESPACE, MODULE, workflows.bundle("patient"))
