@@ -149,13 +149,13 @@ connect() {
   made+=("namespace/$namespace")
 }
 
-# `kubectl wait` fails at once on a definition that has no conditions yet.
+# `kubectl wait` fails at once on a definition that has no conditions yet. For about a minute.
 established() {
   for _ in {1..20}; do
-    "$kubectl" wait --for=condition=Established --timeout=60s -f "$1" >/dev/null 2>&1 && return
+    "$kubectl" wait --for=condition=Established --timeout=3s -f "$1" >/dev/null 2>&1 && return
     sleep 0.5
   done
-  "$kubectl" wait --for=condition=Established --timeout=60s -f "$1" >/dev/null
+  "$kubectl" wait --for=condition=Established --timeout=3s -f "$1" >/dev/null
 }
 
 start_host() {
