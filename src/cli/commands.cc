@@ -7,19 +7,19 @@
 #include "base/time.h"
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
-#include "host/build_machine.h"
+#include "commands/build_machine.h"
+#include "commands/node_fleet.h"
+#include "commands/pod_logs.h"
+#include "commands/ready.h"
+#include "commands/run_directory.h"
+#include "commands/run_flight.h"
+#include "commands/run_machine.h"
+#include "commands/workflow_commands.h"
 #include "host/config.h"
 #include "host/host.h"
 #include "host/log.h"
-#include "host/node_fleet.h"
 #include "host/output_logs.h"
-#include "host/pod_logs.h"
-#include "host/ready.h"
-#include "host/run_directory.h"
-#include "host/run_flight.h"
-#include "host/run_machine.h"
 #include "host/version.h"
-#include "host/workflow_commands.h"
 #include "io/file.h"
 
 #include <CLI/CLI.hpp>
@@ -75,7 +75,7 @@ std::string check_object_name(const std::string& name) {
 }
 
 struct FlightFlags {
-  host::RunFlightOptions options;
+  commands::RunFlightOptions options;
   std::string input_path;
   std::string timeout;
 };
@@ -131,8 +131,8 @@ int run_flight(const SettingFlags& setting_flags, FlightFlags flags) {
   flags.options.input = *std::move(input);
 
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<host::RunFlightOutput> output =
-      host::run_flight(*config, std::move(flags.options), Log(*sink, "run-flight"));
+  const Result<commands::RunFlightOutput> output =
+      commands::run_flight(*config, std::move(flags.options), Log(*sink, "run-flight"));
   if (!output) return report(output.error(), kFailed);
   fmt::print(stderr, "{}", output->stderr_text);
   fmt::print("{}", output->text);
@@ -165,11 +165,11 @@ int run_directory(const SettingFlags& setting_flags, const RunFlags& flags) {
                   kWrongUsage);
   }
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<> ended =
-      host::run_directory(*config,
-                          {.directory = flags.directory,
-                           .sleep_after = flags.never_sleep ? std::nullopt : std::optional(*after)},
-                          Log(*sink, "run"));
+  const Result<> ended = commands::run_directory(
+      *config,
+      {.directory = flags.directory,
+       .sleep_after = flags.never_sleep ? std::nullopt : std::optional(*after)},
+      Log(*sink, "run"));
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
@@ -221,14 +221,14 @@ int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   };
   Result<> ended = host::print_output_logs(*config, options, print);
   if (is_elsewhere(ended) && options.namespace_.empty()) {
-    Result<std::string> namespace_ = host::kubeconfig_namespace(*config);
+    Result<std::string> namespace_ = commands::kubeconfig_namespace(*config);
     if (!namespace_) return report(ended.error(), kFailed);
     options.namespace_ = *std::move(namespace_);
     ended = host::print_output_logs(*config, options, print);
   }
   if (is_elsewhere(ended)) {
     const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-    ended = host::print_pod_logs(*config, options, print, Log(*sink, "logs"));
+    ended = commands::print_pod_logs(*config, options, print, Log(*sink, "logs"));
   }
   return ended ? kDone : report(ended.error(), kFailed);
 }
@@ -240,16 +240,16 @@ int print_nodes(const SettingFlags& setting_flags, const std::string& format) {
     return report(Error(ErrorKind::InvalidInput, "-o: json, or nothing for a table"), kWrongUsage);
   }
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text =
-      host::node_fleet(*config, format.empty() ? host::FleetFormat::Table : host::FleetFormat::Json,
-                       Log(*sink, "nodes"));
+  const Result<std::string> text = commands::node_fleet(
+      *config, format.empty() ? commands::FleetFormat::Table : commands::FleetFormat::Json,
+      Log(*sink, "nodes"));
   if (!text) return report(text.error(), kFailed);
   fmt::print("{}", *text);
   return kDone;
 }
 
 int check_ready(const std::string& url) {
-  const Result<> ready = host::check_ready(url);
+  const Result<> ready = commands::check_ready(url);
   if (ready) fmt::print("ready\n");
   if (ready) return kDone;
   return report(ready.error(),
@@ -257,7 +257,7 @@ int check_ready(const std::string& url) {
 }
 
 struct RunMachineFlags {
-  host::RunMachineOptions options;
+  commands::RunMachineOptions options;
   std::string events_path = "-";
   std::string output = "text";
 };
@@ -292,9 +292,9 @@ void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
 int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  if (flags.output == "json") flags.options.output = host::MachineOutput::JsonLines;
-  if (flags.output == "mermaid") flags.options.output = host::MachineOutput::Mermaid;
-  if (flags.output == "tree") flags.options.output = host::MachineOutput::Tree;
+  if (flags.output == "json") flags.options.output = commands::MachineOutput::JsonLines;
+  if (flags.output == "mermaid") flags.options.output = commands::MachineOutput::Mermaid;
+  if (flags.output == "tree") flags.options.output = commands::MachineOutput::Tree;
   std::ifstream file;
   if (flags.events_path != "-") {
     file.open(flags.events_path);
@@ -304,7 +304,7 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
   }
   std::istream& events = flags.events_path == "-" ? std::cin : file;
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<> ended = host::run_machine(
+  const Result<> ended = commands::run_machine(
       *config, flags.options,
       [&events]() -> std::optional<std::string> {
         std::string line;
@@ -319,7 +319,7 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
-void add_build_machine_flags(CLI::App& command, host::BuildMachineOptions& options) {
+void add_build_machine_flags(CLI::App& command, commands::BuildMachineOptions& options) {
   command.add_option("DIR", options.project.directory, "the project: TypeScript or JavaScript")
       ->type_name("DIRECTORY")
       ->required();
@@ -335,19 +335,19 @@ void add_build_machine_flags(CLI::App& command, host::BuildMachineOptions& optio
       ->check(check_namespace);
 }
 
-int build_machine(const SettingFlags& setting_flags, const host::BuildMachineOptions& options) {
+int build_machine(const SettingFlags& setting_flags, const commands::BuildMachineOptions& options) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text = host::build_machine(*config, options, Log(*sink, "machine"));
+  const Result<std::string> text = commands::build_machine(*config, options, Log(*sink, "machine"));
   if (!text) return report(text.error(), kFailed);
   fmt::print("{}", *text);
   return kDone;
 }
 
 struct WorkflowFlags {
-  host::WorkflowName workflow;
-  host::WorkflowSignal signal;
+  commands::WorkflowName workflow;
+  commands::WorkflowSignal signal;
   std::string output = "text";
 };
 
@@ -367,10 +367,10 @@ int show_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags)
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<host::ShownWorkflow> shown =
-      host::show_workflow(*config, flags.workflow,
-                          flags.output == "mermaid" ? host::Drawing::Mermaid : host::Drawing::Tree,
-                          Log(*sink, "workflow"));
+  const Result<commands::ShownWorkflow> shown = commands::show_workflow(
+      *config, flags.workflow,
+      flags.output == "mermaid" ? commands::Drawing::Mermaid : commands::Drawing::Tree,
+      Log(*sink, "workflow"));
   if (!shown) return report(shown.error(), kFailed);
   fmt::print("{}", shown->text);
   if (!shown->trouble) return kDone;
@@ -383,7 +383,7 @@ int signal_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flag
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
   const Result<std::string> id =
-      host::signal_workflow(*config, flags.workflow, flags.signal, Log(*sink, "workflow"));
+      commands::signal_workflow(*config, flags.workflow, flags.signal, Log(*sink, "workflow"));
   if (!id) {
     return report(id.error(), id.error().kind() == ErrorKind::InvalidInput ? kWrongUsage : kFailed);
   }
@@ -438,7 +438,7 @@ int run(int argc, char** argv) {
   CLI::App* const build_machine_command = machine_command->add_subcommand(
       "build", "bundle a project with esbuild; prints the ConfigMap that workflows name");
   const SettingFlags build_machine_settings(*build_machine_command, {Part::Log, Part::Modules});
-  host::BuildMachineOptions build_machine_options;
+  commands::BuildMachineOptions build_machine_options;
   add_build_machine_flags(*build_machine_command, build_machine_options);
   CLI::App* const run_machine_command = machine_command->add_subcommand(
       "run", "step a machine by hand: prints its states and what it asks for; needs no cluster");

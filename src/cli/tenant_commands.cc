@@ -15,14 +15,14 @@ namespace hangar::cli {
 
 namespace {
 
-host::DryRun dry_run_of(const std::string& text) {
-  if (text == "client") return host::DryRun::Client;
-  return text == "server" ? host::DryRun::Server : host::DryRun::None;
+commands::DryRun dry_run_of(const std::string& text) {
+  if (text == "client") return commands::DryRun::Client;
+  return text == "server" ? commands::DryRun::Server : commands::DryRun::None;
 }
 
-host::ManifestFormat format_of(const std::string& text) {
-  if (text == "yaml") return host::ManifestFormat::Yaml;
-  return text == "json" ? host::ManifestFormat::Json : host::ManifestFormat::None;
+commands::ManifestFormat format_of(const std::string& text) {
+  if (text == "yaml") return commands::ManifestFormat::Yaml;
+  return text == "json" ? commands::ManifestFormat::Json : commands::ManifestFormat::None;
 }
 
 std::string check_account_name(const std::string& name) {
@@ -114,17 +114,17 @@ int TenantCommands::run() const {
 int TenantCommands::allow() const {
   const Result<host::Config> config = allow_settings_.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  Result<host::ServiceAccount> host = host::parse_service_account(flags_->host);
+  Result<commands::ServiceAccount> host = commands::parse_service_account(flags_->host);
   if (!host) return report(std::move(host).error().in("--host"), kWrongUsage);
-  host::AllowTenantOptions options = flags_->allow;
+  commands::AllowTenantOptions options = flags_->allow;
   options.rights.namespace_ = flags_->namespace_;
   options.rights.features = config->features;
   options.rights.host = *std::move(host);
   options.dry_run = dry_run_of(flags_->dry_run);
   options.format = format_of(flags_->output);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<host::TenantOutput> output =
-      host::allow_tenant(*config, options, Log(*sink, "tenant"));
+  const Result<commands::TenantOutput> output =
+      commands::allow_tenant(*config, options, Log(*sink, "tenant"));
   if (output && !output->warning.empty()) {
     fmt::print(stderr, "hangar: warning: {}\n", output->warning);
   }
@@ -136,21 +136,21 @@ int TenantCommands::list() const {
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
   const Result<std::string> text =
-      host::list_tenants(*config, format_of(flags_->output), Log(*sink, "tenant"));
+      commands::list_tenants(*config, format_of(flags_->output), Log(*sink, "tenant"));
   return finish(text, text ? *text : std::string());
 }
 
 int TenantCommands::remove() const {
   const Result<host::Config> config = remove_settings_.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  Result<host::ServiceAccount> host = host::parse_service_account(flags_->host);
+  Result<commands::ServiceAccount> host = commands::parse_service_account(flags_->host);
   if (!host) return report(std::move(host).error().in("--host"), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text = host::remove_tenant(*config,
-                                                       {.namespace_ = flags_->namespace_,
-                                                        .host = *std::move(host),
-                                                        .dry_run = dry_run_of(flags_->dry_run)},
-                                                       Log(*sink, "tenant"));
+  const Result<std::string> text = commands::remove_tenant(*config,
+                                                           {.namespace_ = flags_->namespace_,
+                                                            .host = *std::move(host),
+                                                            .dry_run = dry_run_of(flags_->dry_run)},
+                                                           Log(*sink, "tenant"));
   return finish(text, text ? *text : std::string());
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/setting_flags.h"
-#include "host/tenant_commands.h"
+#include "commands/tenant_commands.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,7 +24,7 @@ class TenantCommands {
     std::string namespace_;
     std::string dry_run = "none";
     std::string output;
-    host::AllowTenantOptions allow;
+    commands::AllowTenantOptions allow;
   };
 
   [[nodiscard]] int allow() const;

@@ -1,4 +1,4 @@
-{{- /* Rights in the namespaces of tenants. src/host/tenant_rights.cc has the same rules for
+{{- /* Rights in the namespaces of tenants. src/commands/tenant_rights.cc has the same rules for
 `hangar tenant allow`, and a test compares them. */}}
 
 {{- /* Whether the API server knows constrained impersonation: beta and on in 1.36. */}}

@@ -1,4 +1,4 @@
-#include "host/node_fleet.h"
+#include "commands/node_fleet.h"
 
 #include "host/cluster_session.h"
 #include "io/loop.h"
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -47,11 +47,11 @@ io::Task<Result<std::string>> read_fleet(const kube::Client& client, std::string
 
 }  // namespace
 
-Result<std::string> node_fleet(const Config& config, FleetFormat format, const Log& log) {
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+Result<std::string> node_fleet(const host::Config& config, FleetFormat format, const Log& log) {
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   return session.run(read_fleet(
-      session.client, lease_namespace(config, session.credentials->namespace_()), format));
+      session.client, host::lease_namespace(config, session.credentials->namespace_()), format));
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

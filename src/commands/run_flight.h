@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 struct RunFlightOptions {
   std::string module;  // As in an Airway: a URL or a file.
@@ -38,7 +38,7 @@ struct RunFlightOutput {
 };
 
 // Offline unless the cluster is asked for. Errors as an instance's status would have them.
-[[nodiscard]] Result<RunFlightOutput> run_flight(const Config& config, RunFlightOptions options,
-                                                 const Log& log);
+[[nodiscard]] Result<RunFlightOutput> run_flight(const host::Config& config,
+                                                 RunFlightOptions options, const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 struct MachineProject {
   std::filesystem::path directory = {};
@@ -28,7 +28,7 @@ struct BuildMachineOptions {
 
 // The ConfigMap as YAML. The bundle is loaded once to see that it is a machine. Errors: those of
 // bundle_project, those of check_machine, LimitExceeded (too large for a ConfigMap).
-[[nodiscard]] Result<std::string> build_machine(const Config& config,
+[[nodiscard]] Result<std::string> build_machine(const host::Config& config,
                                                 const BuildMachineOptions& options, const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 struct WorkflowFindings {
   json::Value manifest;
@@ -21,4 +21,4 @@ struct WorkflowFindings {
 // Of a status that cannot be read: the conditions, which say how to repair it, and the warnings.
 [[nodiscard]] std::string report_on(const WorkflowFindings& findings);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 struct WorkflowName {
   std::string namespace_;  // Empty: the kubeconfig's, else "default".
@@ -27,7 +27,7 @@ struct ShownWorkflow {
 // under way and the latest warnings about it. The machine is loaded as a host would load it; where
 // it cannot be had or cannot be drawn, a line says why instead. So does one for Events that may not
 // be read. InvalidInput for a drawing as Mermaid of what cannot be read; otherwise that is trouble.
-[[nodiscard]] Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
+[[nodiscard]] Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                                   Drawing drawing, const Log& log);
 
 struct WorkflowSignal {
@@ -38,7 +38,7 @@ struct WorkflowSignal {
 
 // Returns the id. InvalidInput for what is no event, NotFound when there is no such workflow,
 // Conflict when it has ended; then nothing is written. One that ends meanwhile drops the event.
-[[nodiscard]] Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,
+[[nodiscard]] Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                                   WorkflowSignal signal, const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

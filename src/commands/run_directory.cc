@@ -1,4 +1,4 @@
-#include "host/run_directory.h"
+#include "commands/run_directory.h"
 
 #include "base/limits.h"
 #include "base/metrics.h"
@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -56,22 +56,22 @@ io::Task<Result<operators::GuestInputs>> read_inputs(const operators::Operator& 
 // In the order in which parts are built; they are destroyed in reverse.
 class Session {
  public:
-  Session(const Config& config, kube::Login login, ModuleFiles files, OperatorFiles operator_files,
-          const Log& log)
+  Session(const host::Config& config, kube::Login login, host::ModuleFiles files,
+          host::OperatorFiles operator_files, const Log& log)
       : log_(log),
         signals_(loop_, {SIGTERM, SIGINT}, [this](int) { end(std::nullopt); }),
         workers_(loop_, config.guest_threads),
         http_(loop_),
         client_(loop_, http_,
                 std::make_shared<kube::Credentials>(loop_, std::move(login), log.named("kube")),
-                metrics_, log.named("kube"), client_options(config)),
+                metrics_, log.named("kube"), host::client_options(config)),
         discovery_(client_),
         cache_(loop_, client_, metrics_, log.named("kube")),
-        supply_(std::move(files), config, loop_, workers_, http_, nullptr, FileModules::Allowed,
-                log.named("modules")),
+        supply_(std::move(files), config, loop_, workers_, http_, nullptr,
+                host::FileModules::Allowed, log.named("modules")),
         parts_(std::move(operator_files), config, loop_, client_, cache_, discovery_, supply_,
                operators::RunOnce::Allowed, metrics_, log),
-        output_(loop_, output::LogFiles(log_directory(config)), log.named("operators")),
+        output_(loop_, output::LogFiles(host::log_directory(config)), log.named("operators")),
         fleet_({.loop = loop_,
                 .runtime = parts_.runtime,
                 .gateway = parts_.gateway,
@@ -146,13 +146,13 @@ class Session {
   kube::Client client_;
   kube::Discovery discovery_;
   kube::Cache cache_;
-  ModuleSupply supply_;
-  OperatorParts parts_;
+  host::ModuleSupply supply_;
+  host::OperatorParts parts_;
   output::LogWriter output_;
   operators::Fleet fleet_;
-  LoopWatch loop_watch_;
+  host::LoopWatch loop_watch_;
   ops::Endpoints endpoints_;
-  StartupPages startup_pages_{loop_};
+  host::StartupPages startup_pages_{loop_};
   std::stop_source stop_;
   std::optional<Error> error_;
 };
@@ -172,16 +172,16 @@ Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& o
 
 }  // namespace
 
-Result<> run_directory(const Config& config, RunDirectoryOptions options, const Log& log) {
-  Config resolved = HANGAR_TRY(resolve(config));
+Result<> run_directory(const host::Config& config, RunDirectoryOptions options, const Log& log) {
+  host::Config resolved = HANGAR_TRY(host::resolve(config));
   // All of it was named by the person who runs it.
   resolved.module_addresses = http::AddressPolicy();
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
-  kube::Login login = HANGAR_TRY(find_login(resolved));
-  ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log.named("modules")));
-  OperatorFiles operator_files = HANGAR_TRY(OperatorFiles::open(resolved));
+  kube::Login login = HANGAR_TRY(host::find_login(resolved));
+  host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
+  host::OperatorFiles operator_files = HANGAR_TRY(host::OperatorFiles::open(resolved));
   return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)
       .run(std::move(specs), resolved.bind_address);
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -1,4 +1,4 @@
-#include "host/ready.h"
+#include "commands/ready.h"
 
 #include "base/result.h"
 #include "http/client.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 Result<> check_ready(const std::string& url) {
   constexpr std::uint64_t kAnswerBytesMax = 64 * 1024;
@@ -41,4 +41,4 @@ Result<> check_ready(const std::string& url) {
               fmt::format("{} answers {}:\n{}", readyz, response.status, response.body));
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

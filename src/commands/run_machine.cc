@@ -1,4 +1,4 @@
-#include "host/run_machine.h"
+#include "commands/run_machine.h"
 
 #include "abi/statemachine/diagram.h"
 #include "abi/statemachine/machine.h"
@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "host/build_machine.h"
+#include "commands/build_machine.h"
+#include "commands/temporary_directory.h"
 #include "host/config.h"
 #include "host/module_supply.h"
-#include "host/temporary_directory.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -169,7 +169,7 @@ Result<std::string> as_json(const Step& step) {
 
 class MachineSession {
  public:
-  MachineSession(const Config& config, const Log& log)
+  MachineSession(const host::Config& config, const Log& log)
       : config_(config), log_(log), workers_(loop_, 2), http_(loop_) {}
   MachineSession(const MachineSession&) = delete;
   MachineSession& operator=(const MachineSession&) = delete;
@@ -188,9 +188,9 @@ class MachineSession {
       HANGAR_TRY(io::write_file(plugin, *found.plugin));
     }
     const std::filesystem::path images = config_.module_cache_dir / "machines";
-    ModuleFiles files = HANGAR_TRY(ModuleFiles::open(config_, log_));
+    host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(config_, log_));
     supply_.emplace(std::move(files), config_, loop_, workers_, http_, nullptr,
-                    FileModules::Allowed, log_);
+                    host::FileModules::Allowed, log_);
     HANGAR_TRY(supply_->code_cache.open());
     HANGAR_TRY(io::make_private_directory(images));
     runtime_.emplace(supply_->code_cache, images);
@@ -231,14 +231,14 @@ class MachineSession {
     co_return loaded;
   }
 
-  const Config& config_;
+  const host::Config& config_;
   const Log& log_;
   const std::stop_token stop_;
   std::unique_ptr<TemporaryDirectory> directory_;
   io::Loop loop_;
   io::Workers workers_;
   http::Client http_;
-  std::optional<ModuleSupply> supply_;
+  std::optional<host::ModuleSupply> supply_;
   std::optional<abi::statemachine::Runtime> runtime_;
   std::shared_ptr<Machine> machine_;
 };
@@ -277,9 +277,9 @@ Result<std::string> timed(MachineSession& session, const std::string& input,
 
 }  // namespace
 
-Result<> run_machine(const Config& config, const RunMachineOptions& options, const NextEvent& next,
-                     const PrintMachine& print, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
+Result<> run_machine(const host::Config& config, const RunMachineOptions& options,
+                     const NextEvent& next, const PrintMachine& print, const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
   const std::string input = json::dump(HANGAR_TRY(json::parse_yaml(options.input)));
   MachineSession session(resolved, log);
   HANGAR_TRY(session.open(options.module, options.plugin));
@@ -325,9 +325,9 @@ Result<> run_machine(const Config& config, const RunMachineOptions& options, con
   return {};
 }
 
-Result<> check_machine(const Config& config, const std::string& module, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
+Result<> check_machine(const host::Config& config, const std::string& module, const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
   return MachineSession(resolved, log).open(module);
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

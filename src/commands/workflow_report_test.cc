@@ -1,4 +1,4 @@
-#include "host/workflow_report.h"
+#include "commands/workflow_report.h"
 
 #include "base/result.h"
 #include "json/value.h"
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(WorkflowReport, SaysThatEventsMayNotBeRead) {
 }
 
 }  // namespace
-}  // namespace hangar::host
+}  // namespace hangar::commands

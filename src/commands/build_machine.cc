@@ -1,12 +1,12 @@
-#include "host/build_machine.h"
+#include "commands/build_machine.h"
 
 #include "base/dns_name.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/run_machine.h"
+#include "commands/temporary_directory.h"
 #include "host/config.h"
-#include "host/run_machine.h"
-#include "host/temporary_directory.h"
 #include "io/file.h"
 #include "json/value.h"
 #include "json/yaml.h"
@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -135,7 +135,7 @@ Result<std::string> bundle_project(const MachineProject& project) {
   return io::read_file(bundle, limits::kMachineBundleBytesMax);
 }
 
-Result<std::string> build_machine(const Config& config, const BuildMachineOptions& options,
+Result<std::string> build_machine(const host::Config& config, const BuildMachineOptions& options,
                                   const Log& log) {
   const std::string bundle = HANGAR_TRY(bundle_project(options.project));
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
@@ -156,4 +156,4 @@ Result<std::string> build_machine(const Config& config, const BuildMachineOption
                                     {"binaryData", std::move(values)}});
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

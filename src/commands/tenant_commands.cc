@@ -1,4 +1,4 @@
-#include "host/tenant_commands.h"
+#include "commands/tenant_commands.h"
 
 #include "host/cluster_session.h"
 #include "io/task.h"
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -164,37 +164,38 @@ io::Task<Result<std::string>> remove(const kube::Client& client, RemoveTenantOpt
 
 }  // namespace
 
-Result<TenantOutput> allow_tenant(const Config& config, const AllowTenantOptions& options,
+Result<TenantOutput> allow_tenant(const host::Config& config, const AllowTenantOptions& options,
                                   const Log& log) {
   AllowTenantOptions chosen = options;
   chosen.rights.impersonation =
       options.cluster_reach ? Impersonation::Legacy : Impersonation::Constrained;
   HANGAR_TRY(check_tenant(chosen.rights));
   if (chosen.dry_run == DryRun::Client) return TenantOutput{.text = report_of(chosen)};
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   return session.run(allow(session.client, std::move(chosen)));
 }
 
-Result<std::string> list_tenants(const Config& config, ManifestFormat format, const Log& log) {
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+Result<std::string> list_tenants(const host::Config& config, ManifestFormat format,
+                                 const Log& log) {
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   const std::vector<TenantRow> rows = HANGAR_TRY(session.run(read_rows(session.client)));
   if (format == ManifestFormat::Json) return json::dump_pretty(tenant_document(rows)) + "\n";
   if (format == ManifestFormat::Yaml) return json::to_yaml(tenant_document(rows));
   return tenant_table(rows);
 }
 
-Result<std::string> remove_tenant(const Config& config, const RemoveTenantOptions& options,
+Result<std::string> remove_tenant(const host::Config& config, const RemoveTenantOptions& options,
                                   const Log& log) {
   if (options.dry_run == DryRun::Client) {
     const std::string name = tenant_role_name(options.host);
     return done("rolebinding", name, "deleted", options.dry_run) +
            done("role", name, "deleted", options.dry_run);
   }
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   return session.run(remove(session.client, options));
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 // Marks Roles and RoleBindings that let a hangar act, whoever wrote them.
 inline constexpr std::string_view kTenantLabel = "hangar.dev/tenant";
@@ -39,8 +39,8 @@ struct TenantRights {
   std::string namespace_;
   std::vector<std::string> service_accounts = {};  // Who may be acted as. Empty: all of them.
   Impersonation impersonation = Impersonation::Constrained;
-  std::vector<Feature> features = {};  // Empty: all of them.
-  ServiceAccount host;                 // Who gets the right.
+  std::vector<host::Feature> features = {};  // Empty: all of them.
+  ServiceAccount host;                       // Who gets the right.
 };
 
 // Of both objects: hangar:tenant:<host's namespace>:<host's name>. Each host has its own.
@@ -73,4 +73,4 @@ struct TenantRow {
 [[nodiscard]] std::string tenant_table(const std::vector<TenantRow>& rows);
 [[nodiscard]] json::Value tenant_document(const std::vector<TenantRow>& rows);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

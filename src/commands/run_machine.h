@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 enum class MachineOutput : std::uint8_t { Text, JsonLines, Mermaid, Tree };
 
@@ -38,12 +38,12 @@ using PrintMachine = std::function<void(std::string_view)>;
 
 // An event that fails is shown, and the next one is taken in the state before; then the result is
 // InvalidInput. Other errors as a workflow's status would have them.
-[[nodiscard]] Result<> run_machine(const Config& config, const RunMachineOptions& options,
+[[nodiscard]] Result<> run_machine(const host::Config& config, const RunMachineOptions& options,
                                    const NextEvent& next, const PrintMachine& print,
                                    const Log& log);
 
 // Whether `module` can be loaded; errors as above.
-[[nodiscard]] Result<> check_machine(const Config& config, const std::string& module,
+[[nodiscard]] Result<> check_machine(const host::Config& config, const std::string& module,
                                      const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

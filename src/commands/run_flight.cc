@@ -1,4 +1,4 @@
-#include "host/run_flight.h"
+#include "commands/run_flight.h"
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
@@ -45,7 +45,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -97,7 +97,7 @@ json::Value without_server_fields(json::Value object) {
 
 class FlightSession {
  public:
-  FlightSession(const Config& config, RunFlightOptions options, const Log& log)
+  FlightSession(const host::Config& config, RunFlightOptions options, const Log& log)
       : config_(config),
         options_(std::move(options)),
         log_(log),
@@ -112,7 +112,7 @@ class FlightSession {
 
  private:
   [[nodiscard]] Result<> connect() {
-    kube::Login login = HANGAR_TRY(find_login(config_));
+    kube::Login login = HANGAR_TRY(host::find_login(config_));
     cluster_.emplace(loop_, http_, std::move(login), metrics_, log_);
     return {};
   }
@@ -158,11 +158,12 @@ class FlightSession {
 
   [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(
       const std::optional<json::Value>& resource, const airways::Release& release) {
-    ModuleFiles files = HANGAR_CO_TRY(ModuleFiles::open(config_, log_));
-    std::optional<ConfigMaps> config_maps;
+    host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
+    std::optional<host::ConfigMaps> config_maps;
     if (cluster_) config_maps.emplace(cluster_->client);
-    ModuleSupply supply(std::move(files), config_, loop_, workers_, http_,
-                        config_maps ? &*config_maps : nullptr, FileModules::Allowed, log_);
+    host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_,
+                              config_maps ? &*config_maps : nullptr, host::FileModules::Allowed,
+                              log_);
     HANGAR_CO_TRY(supply.code_cache.open());
     const abi::flight::Runtime runtime(supply.engine);
     airways::FlightModules flight_modules(
@@ -180,7 +181,7 @@ class FlightSession {
                                        .namespace_ = release.namespace_,
                                        .args = options_.args,
                                        .stdin_bytes = resource ? json::dump(*resource) : "",
-                                       .host_version = std::string(kVersion),
+                                       .host_version = std::string(host::kVersion),
                                        .timeout = options_.timeout};
     if (options_.memory_mib_max > 0) {
       evaluation.memory_bytes_max = options_.memory_mib_max * limits::kMiB;
@@ -232,7 +233,7 @@ class FlightSession {
                                 .right_name = "flight/" + name});
   }
 
-  const Config& config_;
+  const host::Config& config_;
   const RunFlightOptions options_;
   const Log& log_;
   std::stop_token stop_;
@@ -245,9 +246,10 @@ class FlightSession {
 
 }  // namespace
 
-Result<RunFlightOutput> run_flight(const Config& config, RunFlightOptions options, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
+Result<RunFlightOutput> run_flight(const host::Config& config, RunFlightOptions options,
+                                   const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
   return FlightSession(resolved, std::move(options), log).run();
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -1,4 +1,4 @@
-#include "host/tenant_rights.h"
+#include "commands/tenant_rights.h"
 
 #include "base/dns_name.h"
 
@@ -13,7 +13,7 @@
 #include <map>
 #include <utility>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -134,27 +134,28 @@ std::string tenant_role_name(const ServiceAccount& host) {
 }
 
 json::Value tenant_role(const TenantRights& rights) {
-  const auto has = [&rights](Feature feature) {
+  const auto has = [&rights](host::Feature feature) {
     return rights.features.empty() ||
            std::ranges::find(rights.features, feature) != rights.features.end();
   };
   json::Array rules;
   // Flights act as service accounts only where somebody names one.
-  const bool is_named = has(Feature::Airways) && !rights.service_accounts.empty();
-  if (has(Feature::Operators) || has(Feature::Workflows) || is_named) {
+  const bool is_named = has(host::Feature::Airways) && !rights.service_accounts.empty();
+  if (has(host::Feature::Operators) || has(host::Feature::Workflows) || is_named) {
     add_acting(rules, rights);
   }
   // Modules, and that they change.
-  if (has(Feature::Airways) || has(Feature::Operators) || has(Feature::Workflows)) {
+  if (has(host::Feature::Airways) || has(host::Feature::Operators) ||
+      has(host::Feature::Workflows)) {
     rules.emplace_back(rule("", {"configmaps"}, {"get", "list", "watch"}));
   }
   // What operators are given as their environment and files.
-  if (has(Feature::Operators)) rules.emplace_back(rule("", {"secrets"}, {"get"}));
-  if (has(Feature::Workflows)) {
+  if (has(host::Feature::Operators)) rules.emplace_back(rule("", {"secrets"}, {"get"}));
+  if (has(host::Feature::Workflows)) {
     // Copies of the modules that workflows began with.
     rules.emplace_back(rule("apps", {"controllerrevisions"}, {"get", "list", "create", "delete"}));
   }
-  if (has(Feature::Airways)) {
+  if (has(host::Feature::Airways)) {
     // The history of releases, beside their instances.
     rules.emplace_back(rule("", {"secrets"}, {"list", "create", "patch", "delete"}));
     // Whether a Service has endpoints.
@@ -265,4 +266,4 @@ json::Value tenant_document(const std::vector<TenantRow>& rows) {
   return json::Object{{"tenants", std::move(tenants)}};
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

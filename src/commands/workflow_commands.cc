@@ -1,13 +1,13 @@
-#include "host/workflow_commands.h"
+#include "commands/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
 #include "archive/module_archive.h"
 #include "base/time.h"
+#include "commands/workflow_report.h"
 #include "host/cluster_session.h"
 #include "host/config_maps.h"
 #include "host/module_supply.h"
 #include "host/workflow_parts.h"
-#include "host/workflow_report.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
@@ -31,11 +31,11 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
-kube::ObjectKey key_of(const ClusterSession& session, WorkflowName workflow) {
+kube::ObjectKey key_of(const host::ClusterSession& session, WorkflowName workflow) {
   if (workflow.namespace_.empty()) workflow.namespace_ = session.credentials->namespace_();
   if (workflow.namespace_.empty()) workflow.namespace_ = "default";
   return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
@@ -162,19 +162,19 @@ io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey
 
 }  // namespace
 
-Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow, Drawing drawing,
-                                    const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
-  kube::Login login = HANGAR_TRY(find_login(resolved));
-  ModuleFiles files = HANGAR_TRY(ModuleFiles::open(resolved, log));
-  HANGAR_TRY(prepare_machine_directory(resolved));
-  ClusterSession session(std::move(login), log);
+Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
+                                    Drawing drawing, const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  kube::Login login = HANGAR_TRY(host::find_login(resolved));
+  host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log));
+  HANGAR_TRY(host::prepare_machine_directory(resolved));
+  host::ClusterSession session(std::move(login), log);
   io::Workers workers(session.loop, 1);
-  ConfigMaps config_maps(session.client);
-  ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http, &config_maps,
-                      FileModules::Allowed, log);
+  host::ConfigMaps config_maps(session.client);
+  host::ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http,
+                            &config_maps, host::FileModules::Allowed, log);
   HANGAR_TRY(supply.code_cache.open());
-  MachineParts machines(resolved, supply);
+  host::MachineParts machines(resolved, supply);
   archive::ModuleArchive archive({.loop = session.loop,
                                   .workers = workers,
                                   .client = session.client,
@@ -186,14 +186,14 @@ Result<ShownWorkflow> show_workflow(const Config& config, WorkflowName workflow,
       machines.modules));
 }
 
-Result<std::string> signal_workflow(const Config& config, WorkflowName workflow,
+Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                     WorkflowSignal signal_in, const Log& log) {
   json::Value event = HANGAR_TRY(event_of(signal_in));
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   std::string id = signal_in.id.empty() ? new_signal_id() : std::move(signal_in.id);
   return session.run(signal(session.client, key_of(session, std::move(workflow)), std::move(id),
                             std::move(event)));
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 struct RunDirectoryOptions {
   std::filesystem::path directory;      // With wasm_config.yaml in it.
@@ -19,7 +19,7 @@ struct RunDirectoryOptions {
 // Runs what `directory` names, as the user of the kubeconfig, until SIGTERM or SIGINT. An error is
 // what stops it from starting: the directory, the configuration, a module. Later failures of a
 // guest are logged, and it is started again. The calling thread becomes the loop thread.
-[[nodiscard]] Result<> run_directory(const Config& config, RunDirectoryOptions options,
+[[nodiscard]] Result<> run_directory(const host::Config& config, RunDirectoryOptions options,
                                      const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 // Private to this user; gone, with what is in it, with the object.
 class TemporaryDirectory {
@@ -24,4 +24,4 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

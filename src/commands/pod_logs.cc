@@ -1,4 +1,4 @@
-#include "host/pod_logs.h"
+#include "commands/pod_logs.h"
 
 #include "airways/airway.h"
 #include "base/limits.h"
@@ -28,7 +28,7 @@
 #include <string>
 #include <utility>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -87,7 +87,7 @@ std::optional<HostLine> read_line(std::string line, const Wanted& wanted) {
 
 class PodLogs {
  public:
-  PodLogs(const kube::Client& client, LogsOptions options,
+  PodLogs(const kube::Client& client, host::LogsOptions options,
           const std::function<bool(std::string_view)>& print)
       : client_(client),
         wanted_{
@@ -220,24 +220,24 @@ class PodLogs {
 
 }  // namespace
 
-Result<std::string> kubeconfig_namespace(const Config& config) {
-  kube::Login login = HANGAR_TRY(find_login(config));
+Result<std::string> kubeconfig_namespace(const host::Config& config) {
+  kube::Login login = HANGAR_TRY(host::find_login(config));
   return login.namespace_.empty() ? "default" : std::move(login.namespace_);
 }
 
-Result<> print_pod_logs(const Config& config, LogsOptions options,
+Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
                         const std::function<bool(std::string_view)>& print, const Log& log) {
-  const Config resolved = HANGAR_TRY(resolve(config));
-  kube::Login login = HANGAR_TRY(find_login(config));
-  ClusterSession session(std::move(login), log);
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  host::ClusterSession session(std::move(login), log);
   PodLogs logs(session.client, options, print);
   const std::string pod = HANGAR_TRY(session.run(logs.pod_of_host()));
   // Where a host has been, and in its own pod, what it keeps is here.
-  if (pod == resolved.pod && std::filesystem::exists(log_directory(resolved))) {
+  if (pod == resolved.pod && std::filesystem::exists(host::log_directory(resolved))) {
     options.is_known = true;
-    return print_output_logs(config, std::move(options), print);
+    return host::print_output_logs(config, std::move(options), print);
   }
   return session.run(logs.run());
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -1,4 +1,4 @@
-#include "host/temporary_directory.h"
+#include "commands/temporary_directory.h"
 
 #include "base/result.h"
 
@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 Result<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::make() {
   std::error_code error;
@@ -31,4 +31,4 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -1,4 +1,4 @@
-#include "host/tenant_rights.h"
+#include "commands/tenant_rights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 namespace {
 
 using testing::ElementsAre;
@@ -62,7 +62,7 @@ TEST(TenantRights, OnlyNamedServiceAccountsCanBeActedAs) {
 
 TEST(TenantRights, AFeatureThatIsOffGetsNothing) {
   TenantRights rights = rights_of("team");
-  rights.features = {Feature::Airways};
+  rights.features = {host::Feature::Airways};
   const json::Value role = tenant_role(rights);
 
   EXPECT_THAT(verbs_on(role, "serviceaccounts"), IsEmpty());
@@ -72,7 +72,7 @@ TEST(TenantRights, AFeatureThatIsOffGetsNothing) {
 
 TEST(TenantRights, FlightsActAsAccountsThatAreNamed) {
   TenantRights rights = rights_of("team");
-  rights.features = {Feature::Airways};
+  rights.features = {host::Feature::Airways};
   rights.service_accounts = {"flights"};
   const json::Value role = tenant_role(rights);
 
@@ -83,7 +83,7 @@ TEST(TenantRights, FlightsActAsAccountsThatAreNamed) {
 
 TEST(TenantRights, OperatorsAloneMayNotListSecrets) {
   TenantRights rights = rights_of("team");
-  rights.features = {Feature::Operators, Feature::Workflows};
+  rights.features = {host::Feature::Operators, host::Feature::Workflows};
 
   EXPECT_THAT(verbs_on(tenant_role(rights), "secrets"), ElementsAre("get"));
 }
@@ -153,4 +153,4 @@ TEST(TenantRows, ABindingWithoutItsRoleOrOurLabelAllowsNothing) {
 }
 
 }  // namespace
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -5,13 +5,13 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/tenant_rights.h"
 #include "host/config.h"
-#include "host/tenant_rights.h"
 
 #include <cstdint>
 #include <string>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 enum class DryRun : std::uint8_t { None, Client, Server };
 enum class ManifestFormat : std::uint8_t { None, Yaml, Json };
@@ -33,11 +33,11 @@ struct TenantOutput {
 // Writes the Role and the RoleBinding by server-side apply. What was allowed there before and is
 // not named any more is not allowed any more. Does not ask the cluster anything for
 // DryRun::Client, and takes it for one that knows constrained impersonation.
-[[nodiscard]] Result<TenantOutput> allow_tenant(const Config& config,
+[[nodiscard]] Result<TenantOutput> allow_tenant(const host::Config& config,
                                                 const AllowTenantOptions& options, const Log& log);
 
 // All that say so by kTenantLabel, also those of the chart.
-[[nodiscard]] Result<std::string> list_tenants(const Config& config, ManifestFormat format,
+[[nodiscard]] Result<std::string> list_tenants(const host::Config& config, ManifestFormat format,
                                                const Log& log);
 
 struct RemoveTenantOptions {
@@ -48,7 +48,7 @@ struct RemoveTenantOptions {
 
 // Deletes what allow_tenant wrote. NotFound, naming the source, when something else lets the host
 // act there (the chart).
-[[nodiscard]] Result<std::string> remove_tenant(const Config& config,
+[[nodiscard]] Result<std::string> remove_tenant(const host::Config& config,
                                                 const RemoveTenantOptions& options, const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

@@ -1,4 +1,4 @@
-#include "host/workflow_report.h"
+#include "commands/workflow_report.h"
 
 #include "base/result.h"
 #include "base/time.h"
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::string report_on(const WorkflowFindings& findings) {
   return text + warnings_of(findings.warnings);
 }
 
-}  // namespace hangar::host
+}  // namespace hangar::commands

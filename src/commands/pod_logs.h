@@ -14,16 +14,16 @@
 #include <string>
 #include <string_view>
 
-namespace hangar::host {
+namespace hangar::commands {
 
 // Where kubectl would look: the kubeconfig's, else "default".
-[[nodiscard]] Result<std::string> kubeconfig_namespace(const Config& config);
+[[nodiscard]] Result<std::string> kubeconfig_namespace(const host::Config& config);
 
 // As print_output_logs, of an Operator or Airway that exists: to have printed nothing is no error.
 // NotFound when there is no such object, no host says in which pod it runs it (--pod), or its pod
 // is gone; Denied.
-[[nodiscard]] Result<> print_pod_logs(const Config& config, LogsOptions options,
+[[nodiscard]] Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
                                       const std::function<bool(std::string_view)>& print,
                                       const Log& log);
 
-}  // namespace hangar::host
+}  // namespace hangar::commands
