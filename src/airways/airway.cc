@@ -1,8 +1,8 @@
 #include "airways/airway.h"
 
+#include "airways/limits.h"
 #include "airways/matcher.h"
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/fields.h"

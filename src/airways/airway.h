@@ -2,11 +2,11 @@
 #pragma once
 
 #include "airways/matcher.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "wasm/limits.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
 #include "airways/airway.h"
 
+#include "airways/limits.h"
 #include "json/yaml.h"
 
 #include <gmock/gmock.h>

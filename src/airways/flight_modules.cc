@@ -11,6 +11,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "modules/limits.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "modules/supply.h"

@@ -8,6 +8,7 @@
 #include "airways/identity.h"
 #include "airways/instance.h"
 #include "airways/life.h"
+#include "airways/limits.h"
 #include "airways/output.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
@@ -19,7 +20,6 @@
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
 #include "airways/tracker.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
@@ -34,6 +34,7 @@
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

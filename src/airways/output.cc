@@ -1,5 +1,6 @@
 #include "airways/output.h"
 
+#include "airways/limits.h"
 #include "airways/resource_ref.h"
 #include "base/invalid.h"
 #include "base/limits.h"

@@ -1,5 +1,6 @@
 #include "airways/output.h"
 
+#include "airways/limits.h"
 #include "base/limits.h"
 #include "json/value.h"
 

@@ -1,11 +1,11 @@
 #include "airways/rehearsal.h"
 
+#include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/all.h"
 #include "io/task.h"

@@ -2,6 +2,7 @@
 
 #include "airways/airway.h"
 #include "airways/instance.h"
+#include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
@@ -9,7 +10,6 @@
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/all.h"
 #include "io/loop.h"

@@ -1,5 +1,6 @@
 #include "airways/revision.h"
 
+#include "airways/limits.h"
 #include "airways/resource_ref.h"
 #include "base/base64.h"
 #include "base/digest.h"
@@ -8,6 +9,7 @@
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "modules/limits.h"
 
 #include <fmt/format.h>
 #include <zconf.h>

@@ -1,8 +1,9 @@
 #include "airways/revision.h"
 
+#include "airways/limits.h"
 #include "airways/output.h"
-#include "base/limits.h"
 #include "json/yaml.h"
+#include "modules/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -2,9 +2,9 @@
 
 #include "base/base64.h"
 #include "base/digest.h"
-#include "base/limits.h"
 #include "json/value.h"
 #include "kube/core_resources.h"
+#include "modules/limits.h"
 
 #include <fmt/format.h>
 

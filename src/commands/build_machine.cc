@@ -1,7 +1,7 @@
 #include "commands/build_machine.h"
 
+#include "abi/statemachine/limits.h"
 #include "base/dns_name.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/run_machine.h"

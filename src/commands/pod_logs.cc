@@ -1,7 +1,6 @@
 #include "commands/pod_logs.h"
 
 #include "airways/airway.h"
-#include "base/limits.h"
 #include "base/time.h"
 #include "host/cluster_session.h"
 #include "http/client.h"
@@ -10,6 +9,7 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/core_resources.h"
+#include "kube/limits.h"
 #include "kube/line_splitter.h"
 #include "kube/object.h"
 #include "kube/urls.h"

@@ -1,7 +1,7 @@
 #include "compile/sandbox.h"
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <linux/audit.h>

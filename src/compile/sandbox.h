@@ -2,8 +2,8 @@
 // reads a stranger's bytes, so a mistake in it must not be worth anything.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "wasm/limits.h"
 
 #include <chrono>
 

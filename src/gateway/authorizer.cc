@@ -1,8 +1,8 @@
 #include "gateway/authorizer.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "gateway/decisions.h"
+#include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"

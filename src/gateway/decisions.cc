@@ -1,8 +1,8 @@
 #include "gateway/decisions.h"
 
-#include "base/limits.h"
 #include "base/time.h"
 #include "gateway/caller.h"
+#include "gateway/limits.h"
 
 #include <map>
 #include <string>

@@ -5,7 +5,6 @@
 // Loop thread; no I/O.
 #pragma once
 
-#include "base/limits.h"
 #include "base/time.h"
 #include "gateway/read_scope.h"
 #include "io/event.h"

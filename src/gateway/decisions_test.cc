@@ -1,7 +1,7 @@
 #include "gateway/decisions.h"
 
-#include "base/limits.h"
 #include "base/time.h"
+#include "gateway/limits.h"
 #include "io/loop.h"
 #include "kube/client.h"
 

@@ -1,10 +1,10 @@
 #include "gateway/feeds.h"
 
-#include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/feed.h"
+#include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"

@@ -13,6 +13,7 @@
 #include "gateway/documents.h"
 #include "gateway/feed.h"
 #include "gateway/feeds.h"
+#include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"

@@ -8,10 +8,10 @@
 // a direct request would show it.
 #pragma once
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/time.h"
+#include "gateway/limits.h"
 #include "gateway/tenant_bounds.h"
 #include "http/client.h"
 #include "io/loop.h"

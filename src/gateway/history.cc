@@ -1,7 +1,7 @@
 #include "gateway/history.h"
 
 #include "base/assert.h"
-#include "base/limits.h"
+#include "gateway/limits.h"
 #include "gateway/request_target.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"

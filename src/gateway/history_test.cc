@@ -1,7 +1,7 @@
 #include "gateway/history.h"
 
-#include "base/limits.h"
 #include "gateway/gateway.h"
+#include "gateway/limits.h"
 #include "gateway/request_target.h"
 #include "gateway/view.h"
 #include "kube/cache/store.h"

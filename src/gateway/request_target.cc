@@ -1,8 +1,8 @@
 #include "gateway/request_target.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "gateway/limits.h"
 
 #include <algorithm>
 #include <charconv>

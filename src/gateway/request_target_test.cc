@@ -1,6 +1,6 @@
 #include "gateway/request_target.h"
 
-#include "base/limits.h"
+#include "gateway/limits.h"
 
 #include <gtest/gtest.h>
 

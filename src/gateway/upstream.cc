@@ -1,6 +1,5 @@
 #include "gateway/upstream.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "gateway/documents.h"
@@ -8,6 +7,7 @@
 #include "http/client.h"
 #include "io/task.h"
 #include "kube/client.h"
+#include "kube/limits.h"
 #include "kube/line_splitter.h"
 
 #include <algorithm>

@@ -7,15 +7,16 @@
 
 #include "admission/webhooks.h"
 #include "airways/acting.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "http/address_policy.h"
 #include "kube/client.h"
 #include "modules/supply.h"
+#include "nodes/limits.h"
 #include "nodes/manifests.h"
 #include "nodes/rollout.h"
+#include "reconcile/limits.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -39,11 +39,13 @@
 #include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/leader_elector.h"
+#include "reconcile/limits.h"
 #include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
 #include "tenants/policies.h"
 #include "tenants/usage_writer.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
 #include "workflows/workflow_controller.h"
 
 #include <fmt/format.h>
@@ -59,6 +61,9 @@
 #include <utility>
 
 namespace hangar::host {
+
+static_assert(limits::kGuestCallMax < limits::kLeaseDuration,
+              "a stuck guest is stopped before the leader can lose its lease over it");
 
 namespace {
 

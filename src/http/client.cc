@@ -1,12 +1,12 @@
 #include "http/client.h"
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "http/internal/proxy.h"
 #include "http/internal/resolver.h"
 #include "http/internal/transfer.h"
+#include "http/limits.h"
 #include "io/loop.h"
 #include "io/task.h"
 

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/address_policy.h"
+#include "http/limits.h"
 #include "http/server.h"
 #include "http/test_support.h"
 #include "io/all.h"

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/limits.h"
 #include "io/loop.h"
 #include "io/task.h"
 

@@ -9,6 +9,7 @@
 #include "http/internal/network.h"
 #include "http/internal/proxy.h"
 #include "http/internal/resolver.h"
+#include "http/limits.h"
 #include "io/loop.h"
 #include "io/task.h"
 

@@ -1,6 +1,6 @@
 #include "json/diff.h"
 
-#include "base/limits.h"
+#include "json/limits.h"
 
 #include <gtest/gtest.h>
 

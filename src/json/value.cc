@@ -1,8 +1,8 @@
 #include "json/value.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "json/internal/parse.h"
+#include "json/limits.h"
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/error.hpp>

@@ -1,7 +1,7 @@
 #include "json/value.h"
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "json/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 #include "json/yaml.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/utf8.h"
 #include "json/internal/parse.h"
 #include "json/internal/scalar.h"
+#include "json/limits.h"
 #include "json/value.h"
 
 #include <fmt/format.h>

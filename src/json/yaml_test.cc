@@ -1,7 +1,7 @@
 #include "json/yaml.h"
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "json/limits.h"
 #include "json/value.h"
 
 #include <fmt/format.h>

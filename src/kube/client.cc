@@ -1,7 +1,6 @@
 #include "kube/client.h"
 
 #include "base/backoff.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -16,6 +15,7 @@
 #include "kube/auth/credentials.h"
 #include "kube/fence.h"
 #include "kube/internal/answers.h"
+#include "kube/limits.h"
 #include "kube/line_splitter.h"
 #include "kube/object.h"
 #include "kube/urls.h"

@@ -1,6 +1,5 @@
 #include "kube/object.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "json/value.h"

@@ -1,9 +1,9 @@
 #include "modules/config_map.h"
 
 #include "base/base64.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "modules/internal/gzip.h"
+#include "modules/limits.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>

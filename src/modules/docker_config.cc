@@ -1,11 +1,11 @@
 #include "modules/docker_config.h"
 
 #include "base/base64.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "json/value.h"
+#include "modules/limits.h"
 
 #include <fmt/core.h>
 

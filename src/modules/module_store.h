@@ -7,11 +7,11 @@
 // only costs a download.
 #pragma once
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/packing.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "modules/limits.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
+#include "modules/limits.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>

@@ -2,13 +2,13 @@
 
 #include "base/backoff.h"
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
+#include "modules/limits.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
 

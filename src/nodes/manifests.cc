@@ -1,6 +1,7 @@
 #include "nodes/manifests.h"
 
 #include "base/dns_name.h"
+#include "nodes/limits.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

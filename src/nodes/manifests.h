@@ -2,11 +2,11 @@
 // changes of a Node. Pure functions from values to documents.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "nodes/limits.h"
 #include "nodes/names.h"
 #include "nodes/node_view.h"
 #include "nodes/rollout.h"

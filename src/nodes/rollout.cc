@@ -1,6 +1,7 @@
 #include "nodes/rollout.h"
 
 #include "base/backoff.h"
+#include "nodes/limits.h"
 
 #include <fmt/format.h>
 

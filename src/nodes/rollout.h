@@ -18,8 +18,8 @@
 //   passed.
 #pragma once
 
-#include "base/limits.h"
 #include "base/time.h"
+#include "nodes/limits.h"
 #include "nodes/names.h"
 #include "nodes/node_view.h"
 

@@ -1,5 +1,6 @@
 #include "nodes/rollout.h"
 
+#include "nodes/limits.h"
 #include "nodes/manifests.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,9 @@
 #include "operators/fleet.h"
 
 #include "base/assert.h"
+#include "operators/limits.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/snapshot.h"
 
 #include <algorithm>

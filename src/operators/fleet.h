@@ -1,7 +1,6 @@
 // All operators of this host: who runs, and who has to make room when memory is short.
 #pragma once
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -12,6 +11,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/limits.h"
 #include "operators/operator_series.h"
 #include "operators/running_operator.h"
 

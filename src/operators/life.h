@@ -4,8 +4,8 @@
 // time; whoever carries it out says how it ended.
 #pragma once
 
-#include "base/limits.h"
 #include "base/time.h"
+#include "operators/limits.h"
 
 #include <cstdint>
 #include <optional>

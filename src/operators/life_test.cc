@@ -1,5 +1,7 @@
 #include "operators/life.h"
 
+#include "operators/limits.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -6,10 +6,10 @@
 // I/O.
 #pragma once
 
-#include "base/limits.h"
 #include "base/time.h"
 #include "gateway/gateway.h"
 #include "http/client.h"
+#include "operators/limits.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,12 @@
 #include "operators/operator.h"
 
 #include "base/invalid.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "json/fields.h"
 #include "json/yaml.h"
 #include "modules/reference.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "wasm/limits.h"
 
 #include <chrono>
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include "kube/core_resources.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
+#include "operators/limits.h"
 #include "reconcile/conditions.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"

@@ -1,8 +1,8 @@
 #include "operators/operator_series.h"
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/seconds.h"
+#include "operators/limits.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "operators/operator_series.h"
 
-#include "base/limits.h"
+#include "operators/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 #include "operators/operator.h"
 
+#include "base/limits.h"
 #include "json/yaml.h"
 
 #include <gmock/gmock.h>

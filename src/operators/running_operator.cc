@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/seconds.h"
 #include "io/exception.h"
+#include "operators/limits.h"
 
 #include <fmt/format.h>
 

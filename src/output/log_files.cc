@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "io/file.h"
+#include "output/limits.h"
 #include "wasm/digest.h"
 
 #include <fcntl.h>

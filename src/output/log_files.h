@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "kube/object.h"
+#include "output/limits.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "output/log_files.h"
 
-#include "base/limits.h"
+#include "output/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

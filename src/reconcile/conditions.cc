@@ -1,7 +1,7 @@
 #include "reconcile/conditions.h"
 
-#include "base/limits.h"
 #include "base/utf8.h"
+#include "reconcile/limits.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "reconcile/conditions.h"
 
-#include "base/limits.h"
 #include "json/yaml.h"
+#include "reconcile/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 // earliest. Clocks may differ in speed by the ratio of the two.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "reconcile/limits.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,10 @@
 #include "reconcile/event_log.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "reconcile/limits.h"
 
 #include <fmt/format.h>
 

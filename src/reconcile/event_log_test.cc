@@ -1,9 +1,9 @@
 #include "reconcile/event_log.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
+#include "reconcile/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -20,6 +20,7 @@
 #include "io/task.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <chrono>

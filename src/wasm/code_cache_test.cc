@@ -1,6 +1,5 @@
 #include "wasm/code_cache.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "io/all.h"

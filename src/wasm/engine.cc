@@ -13,6 +13,7 @@
 #include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/resident_code.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/memory_slots.h"
 #include "wasm/snapshot/written_pages.h"
 

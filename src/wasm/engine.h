@@ -2,7 +2,6 @@
 // take turns on the workers, and the tick that bounds how long they run.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
@@ -11,6 +10,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "wasm/limits.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,6 @@
 // next turn brings it back.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
@@ -15,6 +14,7 @@
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleeping_instance.h"

@@ -10,6 +10,7 @@
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/internal/guest_account.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "wasm/internal/byte_cursor.h"
 #include "wasm/internal/sections.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

@@ -5,13 +5,13 @@
 // it goes to the back of the queue. However it ends, the instance is gone when the result is there.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <cstdint>

@@ -5,13 +5,13 @@
 // from there: a few of them, for some seconds.
 #pragma once
 
-#include "base/limits.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
 #include "wasm/instance.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/checkpoint.h"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "workflows/actions.h"
 
-#include "base/limits.h"
+#include "abi/statemachine/limits.h"
 #include "json/fields.h"
 #include "workflows/workflow.h"
 

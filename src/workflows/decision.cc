@@ -1,8 +1,8 @@
 #include "workflows/decision.h"
 
 #include "base/backoff.h"
-#include "base/limits.h"
 #include "base/utf8.h"
+#include "workflows/limits.h"
 #include "workflows/step_check.h"
 
 #include <fmt/format.h>

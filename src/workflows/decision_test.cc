@@ -1,8 +1,10 @@
 #include "workflows/decision.h"
 
+#include "abi/statemachine/limits.h"
 #include "base/limits.h"
 #include "workflows/actions.h"
 #include "workflows/ledger.h"
+#include "workflows/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

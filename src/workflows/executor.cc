@@ -1,9 +1,9 @@
 #include "workflows/executor.h"
 
-#include "base/limits.h"
 #include "reconcile/conditions.h"
 #include "reconcile/readiness.h"
 #include "workflows/crash_points.h"
+#include "workflows/limits.h"
 #include "workflows/workflow.h"
 
 #include <fmt/format.h>

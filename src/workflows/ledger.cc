@@ -1,6 +1,5 @@
 #include "workflows/ledger.h"
 
-#include "base/limits.h"
 #include "json/fields.h"
 
 #include <fmt/format.h>

@@ -3,13 +3,13 @@
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "archive/module_archive.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/plugin.h"
+#include "workflows/limits.h"
 
 #include <algorithm>
 #include <cstddef>

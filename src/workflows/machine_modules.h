@@ -7,7 +7,6 @@
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "archive/module_archive.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "io/task.h"

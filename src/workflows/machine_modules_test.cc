@@ -3,7 +3,6 @@
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "base/base64.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "io/file.h"
@@ -15,6 +14,7 @@
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/test_guests.h"
+#include "workflows/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

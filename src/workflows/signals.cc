@@ -1,7 +1,7 @@
 #include "workflows/signals.h"
 
-#include "base/limits.h"
 #include "workflows/ledger.h"
+#include "workflows/limits.h"
 #include "workflows/workflow.h"
 
 #include <fmt/format.h>

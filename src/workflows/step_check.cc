@@ -1,8 +1,10 @@
 #include "workflows/step_check.h"
 
+#include "abi/statemachine/limits.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "json/value.h"
+#include "workflows/limits.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,10 @@
 #include "workflows/workflow.h"
 
-#include "base/limits.h"
+#include "abi/statemachine/limits.h"
 #include "json/fields.h"
 #include "modules/config_map.h"
 #include "modules/reference.h"
+#include "workflows/limits.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include "airways/plan.h"
 #include "airways/revision.h"
 #include "base/assert.h"
-#include "base/limits.h"
 #include "json/value.h"
 
 #include <cstddef>

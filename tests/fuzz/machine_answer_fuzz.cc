@@ -2,8 +2,8 @@
 
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/diagram.h"
+#include "abi/statemachine/limits.h"
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/time.h"
 #include "json/value.h"
 

@@ -2,7 +2,7 @@
 // them.
 
 #include "base/assert.h"
-#include "base/limits.h"
+#include "wasm/limits.h"
 #include "wasm/module_header.h"
 
 #include <cstddef>

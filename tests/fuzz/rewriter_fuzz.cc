@@ -2,7 +2,6 @@
 // sleep.
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "wasm/module_header.h"
 #include "wasm/snapshot/rewrite.h"
 

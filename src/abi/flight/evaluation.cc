@@ -2,7 +2,6 @@
 
 #include "abi/flight/lookups.h"
 #include "abi/module_kind/module_kind.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
@@ -10,6 +9,7 @@
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/host_task.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 #include "wasm/run.h"

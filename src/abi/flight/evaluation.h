@@ -12,13 +12,13 @@
 #pragma once
 
 #include "abi/flight/lookups.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <chrono>

@@ -18,6 +18,7 @@
 #include "wasm/engine.h"
 #include "wasm/host_call.h"
 #include "wasm/instance.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleeping_instance.h"

@@ -1,7 +1,6 @@
 #include "abi/kube_runtime/messages.h"
 
 #include "abi/kube_runtime/test_bincode.h"
-#include "base/limits.h"
 #include "base/result.h"
 
 #include <gmock/gmock.h>

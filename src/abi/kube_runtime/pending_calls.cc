@@ -1,5 +1,6 @@
 #include "abi/kube_runtime/pending_calls.h"
 
+#include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "base/limits.h"
 #include "base/result.h"

@@ -1,7 +1,7 @@
 #include "abi/statemachine/answer.h"
 
+#include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"

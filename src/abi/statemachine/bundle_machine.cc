@@ -2,8 +2,8 @@
 // memory after that. Every call begins from the image.
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"

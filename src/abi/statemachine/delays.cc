@@ -1,6 +1,6 @@
 #include "abi/statemachine/delays.h"
 
-#include "base/limits.h"
+#include "abi/statemachine/limits.h"
 #include "json/value.h"
 
 #include <charconv>

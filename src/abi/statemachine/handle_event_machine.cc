@@ -1,8 +1,8 @@
 // A module with the published entry point: handle_event(state, its size, event, its size) -> text.
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"

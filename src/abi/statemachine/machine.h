@@ -8,7 +8,7 @@
 // here and in that module; above, a state is a document that nobody looks into.
 #pragma once
 
-#include "base/limits.h"
+#include "abi/statemachine/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"

@@ -2,8 +2,8 @@
 
 #include "abi/module_kind/module_kind.h"
 #include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/utf8.h"
 #include "io/event.h"
@@ -13,6 +13,7 @@
 #include "wasm/digest.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
+#include "wasm/limits.h"
 #include "wasm/module_header.h"
 #include "wasm/plugin.h"
 #include "wasm/snapshot/sleepable_module.h"

@@ -1,6 +1,7 @@
 #include "abi/statemachine/runtime.h"
 
 #include "abi/statemachine/delays.h"
+#include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
 #include "base/limits.h"
 #include "base/result.h"

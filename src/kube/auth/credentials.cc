@@ -1,7 +1,6 @@
 #include "kube/auth/credentials.h"
 
 #include "base/base64.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -13,6 +12,7 @@
 #include "kube/auth/exec_plugin.h"
 #include "kube/auth/kubeconfig.h"
 #include "kube/internal/percent.h"
+#include "kube/limits.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 #include "kube/auth/exec_plugin.h"
 
 #include "base/base64.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/auth/kubeconfig.h"
+#include "kube/limits.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
 #include "kube/internal/answers.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "http/client.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/internal/skim.h"
+#include "kube/limits.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>

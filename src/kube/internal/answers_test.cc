@@ -1,9 +1,9 @@
 #include "kube/internal/answers.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "kube/client.h"
+#include "kube/limits.h"
 #include "kube/object.h"
 
 #include <gmock/gmock.h>

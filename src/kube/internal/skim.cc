@@ -1,7 +1,7 @@
 #include "kube/internal/skim.h"
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "json/limits.h"
 
 #include <fmt/format.h>
 

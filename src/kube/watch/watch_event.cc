@@ -1,9 +1,9 @@
 #include "kube/watch/watch_event.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/limits.h"
 #include "kube/object.h"
 
 #include <optional>

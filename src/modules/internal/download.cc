@@ -5,6 +5,7 @@
 #include "http/client.h"
 #include "http/status.h"
 #include "io/task.h"
+#include "modules/limits.h"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,6 @@
 #include "modules/internal/registry.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "http/status.h"
@@ -9,6 +8,7 @@
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
 #include "modules/internal/registry_auth.h"
+#include "modules/limits.h"
 #include "modules/oci_manifest.h"
 #include "modules/reference.h"
 

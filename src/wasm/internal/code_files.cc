@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "wasm/code_cache.h"
@@ -12,6 +11,7 @@
 #include "wasm/internal/engine_native.h"
 #include "wasm/internal/fault.h"
 #include "wasm/internal/handles.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <fcntl.h>

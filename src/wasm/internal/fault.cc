@@ -1,6 +1,6 @@
 #include "wasm/internal/fault.h"
 
-#include "base/limits.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

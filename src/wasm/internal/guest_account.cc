@@ -1,9 +1,9 @@
 #include "wasm/internal/guest_account.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "wasm/internal/thread_sanitizer.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <wasmtime/store.h>

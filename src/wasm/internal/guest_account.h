@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "wasm/limits.h"
 
 #include <wasmtime/store.h>
 

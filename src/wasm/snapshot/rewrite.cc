@@ -5,6 +5,7 @@
 #include "wasm/internal/byte_cursor.h"
 #include "wasm/internal/section_list.h"
 #include "wasm/internal/sections.h"
+#include "wasm/limits.h"
 #include "wasm/module_header.h"
 #include "wasm/snapshot/code_scan.h"
 #include "wasm/snapshot/page_range.h"

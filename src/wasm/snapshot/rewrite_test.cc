@@ -1,6 +1,5 @@
 #include "wasm/snapshot/rewrite.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "wasm/digest.h"
 #include "wasm/module_header.h"

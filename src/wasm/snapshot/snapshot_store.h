@@ -2,8 +2,8 @@
 // nothing of a guest outlives the process. Its layout is docs/formats/snapshot.md.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
+#include "wasm/limits.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "wasm/limits.h"
 #include "wasm/test_guests.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // fd_* and path_*: the standard streams, and files that can only be read.
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/limits.h"
 #include "wasm/wasi/calls.h"
 #include "wasm/wasi/errno.h"
 #include "wasm/wasi/files.h"

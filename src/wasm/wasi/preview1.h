@@ -13,6 +13,7 @@
 #include "base/slots.h"
 #include "base/time.h"
 #include "wasm/host_call.h"
+#include "wasm/limits.h"
 #include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/files.h"
 

@@ -1,10 +1,10 @@
 // The client against a real API server: what is claimed here is claimed of Kubernetes.
 #include "kube/client.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "http/limits.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"

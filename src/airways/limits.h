@@ -1,0 +1,31 @@
+// Bounds of releases and their history, each with the reason for its number.
+#pragma once
+
+#include "base/limits.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace hangar::limits {
+
+// What one evaluation may ask us to apply: each is a request and a record of ours. Large charts
+// have a few hundred.
+inline constexpr std::uint64_t kFlightResourcesMax = 5000;
+
+// A shorter fixDriftInterval would keep a core busy with one idle instance.
+inline constexpr std::chrono::milliseconds kFixDriftIntervalMin{100};
+
+// A revision after decompression: a flight's output and what we add to each of its resources.
+inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
+
+// Resources of one stage that are applied at the same time: enough to hide the API server's
+// latency, few enough that a release of a thousand objects does not crowd out everybody else's
+// requests.
+inline constexpr std::size_t kParallelAppliesMax = 16;
+
+// What a stage may take until it is ready, as yoke has it; a prune until everything is gone.
+inline constexpr std::chrono::seconds kStageReadyMax{30};
+inline constexpr std::chrono::seconds kPruneMax{120};
+
+}  // namespace hangar::limits

@@ -1,0 +1,46 @@
+// Bounds of requests, watches and credentials, each with the reason for its number.
+#pragma once
+
+#include "base/limits.h"
+
+#include <chrono>
+#include <cstdint>
+
+namespace hangar::limits {
+
+// Kubeconfig files and what they name. Fleets of hundreds of clusters with embedded certificates
+// make files of a few MiB; tokens and certificates are some KiB.
+inline constexpr std::uint64_t kKubeconfigBytesMax = 16 * kMiB;
+inline constexpr std::uint64_t kCredentialFileBytesMax = kMiB;
+
+// client-go re-reads token files once a minute; kubelet renews them minutes before they expire.
+inline constexpr std::chrono::seconds kCredentialFileAge{60};
+
+// An exec plugin may have to ask an identity provider; nobody can answer a prompt.
+inline constexpr std::chrono::seconds kExecPluginMax{60};
+inline constexpr std::uint64_t kExecPluginOutputBytesMax = kMiB;
+
+// One request to the API server that is no watch. The server itself gives up after 60 s; its own
+// answer about that says more than ours.
+inline constexpr std::chrono::seconds kRequestMax{70};
+
+// Repeating a request that the server put off, or a read that lost its connection. client-go stops
+// after 10; whoever asked has a back-off of its own and wants to know before it looks stuck.
+inline constexpr std::uint32_t kRequestRetriesMax = 10;
+inline constexpr std::chrono::seconds kRequestRetryTimeMax{30};
+
+// The API server sends a bookmark a minute on a watch where nothing happens. One that is silent for
+// longer than two is a connection whose other end is gone.
+inline constexpr std::chrono::seconds kWatchIdleMax{150};
+
+// What is kept of the server's own words in an error.
+inline constexpr std::uint64_t kServerMessageBytesMax = 8 * kKiB;
+
+// Different texts of the server's warnings that are remembered, so that each is logged once.
+inline constexpr std::uint32_t kServerWarningsMax = 1000;
+
+// One event of a watch: an object of the size above with the spaces, escapes and managedFields that
+// JSON adds to what is stored.
+inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
+
+}  // namespace hangar::limits

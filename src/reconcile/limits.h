@@ -1,0 +1,29 @@
+// Bounds of the Lease, Events and conditions, each with the reason for its number.
+#pragma once
+
+#include "base/limits.h"
+
+#include <chrono>
+#include <cstdint>
+
+namespace hangar::limits {
+
+// metav1.Condition's schema allows no longer message.
+inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
+
+// client-go's defaults for leader election: lease 15 s, renew deadline 10 s, retry 2 s.
+inline constexpr std::chrono::seconds kLeaseDuration{15};
+inline constexpr std::chrono::seconds kLeaseRenewDeadline{10};
+inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
+
+// client-go's event correlator: a series per object, reason and message, and a spam filter for each
+// object, of that many.
+inline constexpr std::uint32_t kEventSeriesMax = 4096;
+
+// Events that wait to be written while the server does not answer; what comes beyond is dropped.
+inline constexpr std::uint32_t kEventsPendingMax = 1000;
+
+static_assert(kLeaseRenewDeadline < kLeaseDuration,
+              "a leader that cannot renew stops acting before another may start");
+
+}  // namespace hangar::limits

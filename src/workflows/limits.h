@@ -1,0 +1,37 @@
+// Bounds of a workflow's ledger, each with the reason for its number.
+#pragma once
+
+#include "base/limits.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hangar::limits {
+
+// Actions that were asked for and have not ended, and events that nobody has decided about.
+inline constexpr std::size_t kWorkflowOutboxMax = 128;
+inline constexpr std::uint64_t kWorkflowOutboxBytesMax = 256 * kKiB;
+inline constexpr std::size_t kWorkflowInboxMax = 256;
+inline constexpr std::uint64_t kWorkflowInboxBytesMax = 256 * kKiB;
+
+// One event; the API server takes 256 KiB of annotations, which signals arrive in.
+inline constexpr std::uint64_t kWorkflowEventBytesMax = 64 * kKiB;
+inline constexpr std::size_t kWorkflowTimersMax = 256;
+
+// Objects that one workflow has made and not deleted.
+inline constexpr std::size_t kWorkflowResourcesMax = 512;
+inline constexpr std::size_t kWorkflowHistoryMax = 200;
+inline constexpr std::uint64_t kWorkflowHistoryBytesMax = 64 * kKiB;
+
+// Ids of signals that were taken, so that none counts twice.
+inline constexpr std::size_t kWorkflowSignalsRemembered = 128;
+
+// Steps of one machine in a row; then others have their turn, and a machine that answers itself for
+// ever holds nobody up.
+inline constexpr std::size_t kWorkflowStepsMax = 64;
+
+// Machines that are loaded; an image of some 2 MB on disk each, and what of it is in the page
+// cache.
+inline constexpr std::size_t kMachinesKeptMax = 256;
+
+}  // namespace hangar::limits
