@@ -61,8 +61,13 @@ io::Task<Result<>> Feed::wait_ready(std::stop_token stop) {
 }
 
 bool Feed::covers(const ReadScope& scope) const {
-  return scope.fits(scope_.resource) &&
-         (scope_.namespace_.empty() || scope_.namespace_ == scope.view().requested_namespace());
+  const View& view = scope.view();
+  const bool is_whole = scope_.label_selector.empty() && scope_.field_selector.empty();
+  const bool selects_the_same = scope_.label_selector == view.label_selector() &&
+                                scope_.field_selector == view.field_selector();
+  const bool is_there =
+      scope_.namespace_.empty() || scope_.namespace_ == view.requested_namespace();
+  return scope.fits(scope_.resource) && is_there && (is_whole || selects_the_same);
 }
 
 std::optional<Feed::Window> Feed::open(AuthorizedScope scope) {

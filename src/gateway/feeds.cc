@@ -6,6 +6,7 @@
 #include "gateway/feed.h"
 #include "gateway/limits.h"
 #include "gateway/read_scope.h"
+#include "gateway/view.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
@@ -39,11 +40,9 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics)
                                "What guests asked for beyond a bound of their namespace.",
                                {{"what", "feed"}})) {}
 
-io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, std::string namespace_,
+io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, const ReadScope& scope,
                                                     std::string tenant, std::stop_token stop) {
-  kube::Scope scope{.resource = std::move(resource)};
-  if (scope.resource.namespaced) scope.namespace_ = std::move(namespace_);
-  std::shared_ptr<Feed> feed = at(scope, tenant);
+  std::shared_ptr<Feed> feed = at(scope_for(resource, scope.view()), tenant);
   if (!feed) co_return too_many();
   HANGAR_CO_TRY(co_await feed->wait_ready(stop));
   co_return feed;
@@ -76,10 +75,34 @@ bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now
   const auto unused_since = feed.unused_since();
   if (!unused_since) return false;
   if (feed.error()) return now - *unused_since >= limits::kGatewayRetry;
-  if (now - *unused_since >= limits::kGatewayLinger) return true;
-  // Whoever comes next takes the one of all namespaces.
-  const auto wider = feeds_.find({.resource = scope.resource});
-  return !scope.namespace_.empty() && wider != feeds_.end() && wider->second.feed->is_ready();
+  // Whoever comes next takes the wider one.
+  return now - *unused_since >= limits::kGatewayLinger || is_covered(scope);
+}
+
+bool Feeds::is_covered(const kube::Scope& scope) const {
+  const auto is_ready = [this](const kube::Scope& wider) {
+    const auto found = feeds_.find(wider);
+    return found != feeds_.end() && found->second.feed->is_ready();
+  };
+  const kube::Scope all{.resource = scope.resource};
+  const kube::Scope place{.resource = scope.resource, .namespace_ = scope.namespace_};
+  return (scope != all && is_ready(all)) || (scope != place && is_ready(place));
+}
+
+kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) const {
+  kube::Scope place{.resource = resource};
+  if (resource.namespaced) place.namespace_ = view.requested_namespace();
+  kube::Scope narrow = place;
+  narrow.label_selector = view.label_selector();
+  narrow.field_selector = view.field_selector();
+  // That is whole and there already, if only just: a storm of guests makes one feed.
+  if (narrow == place || feeds_.contains(place) || is_covered(narrow)) return place;
+  const auto narrow_count = std::ranges::count_if(feeds_, [&](const auto& one) {
+    const kube::Scope& scope = one.first;
+    return scope != place && scope != narrow && scope.resource == place.resource &&
+           scope.namespace_ == place.namespace_;
+  });
+  return std::cmp_less(narrow_count, kSelectingFeedsPerPlaceMax) ? narrow : place;
 }
 
 std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& tenant) {

@@ -2,9 +2,9 @@
 // while.
 //
 // A feed holds all objects that it covers, and is opened with the host's rights: so it is no wider
-// than somebody may see. How many watches feed all of them is the cache's to plan. What one tenant
-// has opened is bounded, what failed included; what goes beyond is not opened, and its watches are
-// the tenant's own.
+// than somebody may see, and as narrow as the selectors of who looks while these are few. How many
+// watches feed all of them is the cache's to plan. What one tenant has opened is bounded, what
+// failed included; what goes beyond is not opened, and its watches are the tenant's own.
 #pragma once
 
 #include "base/metrics.h"
@@ -13,6 +13,7 @@
 #include "gateway/feed.h"
 #include "gateway/read_scope.h"
 #include "gateway/tenant_bounds.h"
+#include "gateway/view.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
@@ -33,14 +34,18 @@ namespace hangar::gateway {
 // host may not see.
 inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
 
+// Feeds of different selectors in one place. Each selector is looked at for each change there; who
+// comes with another one takes a feed of the whole place.
+inline constexpr std::size_t kSelectingFeedsPerPlaceMax = 4;
+
 class Feeds {
  public:
   Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics);
 
-  // A feed that covers `namespace_` (empty: all of them), for `tenant`. Errors: of the first
+  // A feed that covers `scope`, of `resource` (which it fits), for `tenant`. Errors: of the first
   // request for it (Denied, NotFound, Unavailable, ...), LimitExceeded, Cancelled.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Feed>>> open(kube::Resource resource,
-                                                             std::string namespace_,
+                                                             const ReadScope& scope,
                                                              std::string tenant,
                                                              std::stop_token stop);
   void limit_tenants(BoundsOf bounds) { bounds_ = std::move(bounds); }
@@ -62,6 +67,10 @@ class Feeds {
     std::string tenant;  // Who looked first.
   };
 
+  // The narrowest that is worth a feed of its own.
+  [[nodiscard]] kube::Scope scope_for(const kube::Resource& resource, const View& view) const;
+  // One that is wider, and of use.
+  [[nodiscard]] bool is_covered(const kube::Scope& scope) const;
   // One of the scope, opened if need be; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
   [[nodiscard]] bool has_room(const std::string& tenant) const;

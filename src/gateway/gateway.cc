@@ -440,8 +440,7 @@ io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> 
   kube::Resource resource = *std::move(found);
   resource.version = scope.resource().version;
   if (!scope.fits(resource)) co_return fail(ErrorKind::NotFound, "the resource has no such path");
-  auto feed = co_await self->feeds.open(resource, scope.view().requested_namespace(),
-                                        std::move(tenant), std::move(reply_stop));
+  auto feed = co_await self->feeds.open(resource, scope, std::move(tenant), std::move(reply_stop));
   if (!feed && feed.error().kind() == ErrorKind::NotFound) {
     self->parts.discovery.forget(resource.group);
   }

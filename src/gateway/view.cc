@@ -52,8 +52,10 @@ std::optional<WatchLine> View::see(Sight& sight) const {
     return WatchLine{was_in ? WatchLine::Type::Modified : WatchLine::Type::Added, change.object};
   }
   if (!was_in) return std::nullopt;
-  return WatchLine{WatchLine::Type::Deleted,
-                   change.type == Type::Deleted ? change.object : sight.left()};
+  // A feed that selects says Deleted of what left its selector, too, with the labels of now.
+  const bool is_deleted =
+      change.type == Type::Deleted && (!looks_at_labels || selection_.selects(sight.labels()));
+  return WatchLine{WatchLine::Type::Deleted, is_deleted ? change.object : sight.left()};
 }
 
 }  // namespace hangar::gateway

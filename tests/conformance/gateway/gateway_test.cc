@@ -1,6 +1,5 @@
 // The gateway before a real API server: what a guest sees through it is what it would see directly,
 // and never more. Where that can be said as "the same answer", both are asked and compared.
-#include "gateway/gateway.h"
 
 #include "../kube/objects.h"
 #include "base/limits.h"
@@ -346,6 +345,51 @@ TEST_F(GatewayTest, AGuestMakesTheHostHoldItsOwnNamespaceOnly) {
   ASSERT_TRUE(wait([&] { return !selecting[7]->pieces.empty(); }));
   EXPECT_EQ(selecting[7]->lines().front().name, "seventh");
   EXPECT_TRUE(selecting[6]->pieces.empty());
+}
+
+TEST_F(GatewayTest, OfWhatASelectorLeavesOutNothingIsHeld) {
+  for (int index = 0; index < 5; ++index)
+    put(mine_, fmt::format("unseen-{}", index), "y");
+  put(mine_, "seen", "x");
+  Guest& guest = watch(guest_of(mine_), rings(mine_), "&labelSelector=l%3Dx");
+  ASSERT_TRUE(wait([&] { return guest.pieces.size() == 1; }));
+  EXPECT_EQ(cache_->statistics().objects, 1U);
+
+  // What enters is Added, what leaves is Deleted and as it was.
+  const std::string entered = put(mine_, "unseen-1", "x");
+  const std::string left = put(mine_, "seen", "y");
+  ASSERT_TRUE(wait([&] { return guest.pieces.size() == 3; }));
+  Lines lines = guest.lines();
+  lines.erase(lines.begin());
+  EXPECT_EQ(lines, (Lines{{"ADDED", "unseen-1", entered}, {"DELETED", "seen", left}}));
+  EXPECT_TRUE(guest.pieces.back().contains(R"("l":"x")")) << guest.pieces.back();
+  EXPECT_EQ(cache_->statistics().objects, 1U);
+
+  // The same selector is the same feed; another guest's name is looked at alone.
+  const auto feeds_before = gateway_->use_of(mine_).feeds;
+  watch(guest_of(mine_), rings(mine_), "&labelSelector=l%3Dx");
+  EXPECT_EQ(gateway_->use_of(mine_).feeds, feeds_before);
+  watch(guest_of(mine_), rings(mine_), "&fieldSelector=metadata.name%3Dunseen-2");
+  EXPECT_TRUE(wait([&] { return cache_->statistics().objects == 2; }));
+}
+
+TEST_F(GatewayTest, ManySelectorsInOnePlaceShareOneFeed) {
+  ASSERT_TRUE(wait([this] { return watches_at_server() == 0; }));
+  std::vector<Guest*> guests;
+  for (std::size_t index = 0; index < 5 * kSelectingFeedsPerPlaceMax; ++index) {
+    put(mine_, fmt::format("thing-{}", index), fmt::format("l{}", index));
+    guests.push_back(
+        &watch(guest_of(mine_), rings(mine_), fmt::format("&labelSelector=l%3Dl{}", index)));
+  }
+  EXPECT_EQ(gateway_->use_of(mine_).feeds, kSelectingFeedsPerPlaceMax + 1);
+  EXPECT_TRUE(
+      wait([this] { return cache_->statistics().watches == 1 && watches_at_server() == 1; }));
+  for (std::size_t index = 0; index < guests.size(); ++index) {
+    const std::string name = fmt::format("thing-{}", index);
+    const std::string changed = put(mine_, name, fmt::format("l{}", index), 1);
+    ASSERT_TRUE(wait([&] { return guests[index]->pieces.size() == 2; })) << index;
+    EXPECT_EQ(guests[index]->lines().back(), (Line{"MODIFIED", name, changed}));
+  }
 }
 
 TEST_F(GatewayTest, WatchesThatFailAreBoundedForANamespace) {
