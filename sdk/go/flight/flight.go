@@ -7,36 +7,49 @@
 package flight
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"os"
+	"path"
+	"reflect"
 
 	// What encoding/json writes, and lazily: that one prepares for all types that a field could lead to
 	// before it writes a first byte, which is half of what a flight with a Deployment costs.
 	json "github.com/go-json-experiment/json/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Resource is one Kubernetes object that a flight emits. Every type of k8s.io/api is one, so is
 // unstructured.Unstructured, and so is any struct that embeds metav1.TypeMeta and metav1.ObjectMeta.
 type Resource interface {
+	metav1.Object
 	GroupVersionKind() schema.GroupVersionKind
-	GetName() string
-	GetNamespace() string
 }
 
 // Resources is a flight's usual answer: all objects are applied at once, Namespaces and
 // CustomResourceDefinitions ahead of the others.
 //
 // An empty answer is an answer: it asks the host to remove everything that the release owns. A nil
-// Resources is therefore written as [], never as null.
+// Resources is therefore written as [], never as null. A nil resource is left out, so that a flight can
+// list what it makes in some cases only.
 type Resources []Resource
 
 // MarshalJSON writes the resources as a JSON array.
 func (resources Resources) MarshalJSON() ([]byte, error) {
-	if resources == nil {
-		return []byte("[]"), nil
+	written := make([]Resource, 0, len(resources))
+	for _, resource := range resources {
+		if !isNil(resource) {
+			written = append(written, resource)
+		}
 	}
-	return json.Marshal([]Resource(resources))
+	return json.Marshal(written)
+}
+
+func isNil(resource Resource) bool {
+	value := reflect.ValueOf(resource)
+	return resource == nil || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // Stages is an ordered answer: a stage is applied once everything in the one before it is ready.
@@ -56,23 +69,35 @@ func Write[T Resources | Stages](output io.Writer, answer T) error {
 	return json.NewEncoder(output).Encode(answer)
 }
 
-// Release returns the name of the release under evaluation. For an instance of an Airway that is
-// group.Kind.namespace.name, or group.Kind.name when the kind is cluster scoped: a name for labels and
-// messages, but not a valid name for every kind of object.
+// JSONEncodeWithError writes a value, and returns the error that was there before, joined with that of
+// writing. A flight that fails can say so in the status of its instance with one statement:
+//
+//	return flight.JSONEncodeWithError(os.Stdout, instance, err)
+func JSONEncodeWithError(output io.Writer, value any, err error) error {
+	return errors.Join(err, json.NewEncoder(output).Encode(value))
+}
+
+// The annotations of an instance that give it another flight, or another mode, than its Airway has.
+const (
+	AnnotationOverrideFlight = "overrides.yoke.cd/flight"
+	AnnotationOverrideMode   = "overrides.yoke.cd/mode"
+)
+
+// Release returns the name of the release under evaluation, without a path in front of it. For an
+// instance of an Airway that is group.Kind.namespace.name, or group.Kind.name when the kind is cluster
+// scoped: a name for labels and messages, but not a valid name for every kind of object.
 func Release() string {
-	if release := os.Getenv("YOKE_RELEASE"); release != "" {
+	if _, release := path.Split(os.Getenv("YOKE_RELEASE")); release != "" {
 		return release
 	}
-	return os.Args[0]
+	_, release := path.Split(os.Args[0])
+	return release
 }
 
 // Namespace returns the namespace of the release: where the host puts a namespaced resource that names
 // no namespace of its own.
 func Namespace() string {
-	if namespace := os.Getenv("YOKE_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	return os.Getenv("NAMESPACE")
+	return cmp.Or(os.Getenv("YOKE_NAMESPACE"), os.Getenv("NAMESPACE"))
 }
 
 // YokeVersion returns the release of yoke whose contract the host keeps, such as "v0.20.12", "(devel)"

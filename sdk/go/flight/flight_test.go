@@ -3,7 +3,9 @@ package flight_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +41,8 @@ func TestWriteResources(t *testing.T) {
 		"nil is an empty list, not null": {nil, "[]\n"},
 		"empty":                          {flight.Resources{}, "[]\n"},
 		"one":                            {flight.Resources{namespace("a")}, `[{"kind":"Namespace","metadata":{"name":"a"}}]` + "\n"},
+		"a nil resource is left out":     {flight.Resources{nil, (*corev1.Secret)(nil), namespace("a")}, `[{"kind":"Namespace","metadata":{"name":"a"}}]` + "\n"},
+		"only nil resources":             {flight.Resources{(*corev1.Secret)(nil)}, "[]\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,8 +119,13 @@ func TestReleaseComesFromTheEnvironmentThenFromTheArguments(t *testing.T) {
 		t.Errorf("Release() = %q, want %q", got, want)
 	}
 
+	t.Setenv("YOKE_RELEASE", "default/nightly")
+	if got, want := flight.Release(), "nightly"; got != want {
+		t.Errorf("Release() = %q, want %q", got, want)
+	}
+
 	t.Setenv("YOKE_RELEASE", "")
-	if got, want := flight.Release(), os.Args[0]; got != want {
+	if got, want := flight.Release(), filepath.Base(os.Args[0]); got != want {
 		t.Errorf("Release() = %q, want %q", got, want)
 	}
 }
@@ -143,4 +152,50 @@ func TestTheContractAndTheHostHaveVersionsOfTheirOwn(t *testing.T) {
 	if got := flight.HangarVersion(); got != "0.1.0" {
 		t.Errorf("HangarVersion() = %q, want 0.1.0", got)
 	}
+}
+
+func TestJSONEncodeWithErrorWritesAndKeepsTheError(t *testing.T) {
+	failed := errors.New("the flight's own error")
+	broken := errors.New("no room")
+	tests := map[string]struct {
+		before  error
+		writing error
+		want    []error
+		text    string
+	}{
+		"nothing went wrong":    {nil, nil, nil, ""},
+		"the flight failed":     {failed, nil, []error{failed}, "the flight's own error"},
+		"writing failed":        {nil, broken, []error{broken}, "no room"},
+		"both failed, in order": {failed, broken, []error{failed, broken}, "the flight's own error\nno room"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			output := &brokenWriter{err: test.writing}
+
+			err := flight.JSONEncodeWithError(output, namespace("a"), test.before)
+
+			if got, want := output.written.String(), `{"kind":"Namespace","metadata":{"name":"a"}}`+"\n"; got != want {
+				t.Errorf("wrote %q, want %q", got, want)
+			}
+			if (err == nil) != (len(test.want) == 0) || err != nil && err.Error() != test.text {
+				t.Errorf("error %q, want %q", err, test.text)
+			}
+			for _, want := range test.want {
+				if !errors.Is(err, want) {
+					t.Errorf("error %v is not %v", err, want)
+				}
+			}
+		})
+	}
+}
+
+// brokenWriter takes everything, and fails with the error if it has one.
+type brokenWriter struct {
+	written bytes.Buffer
+	err     error
+}
+
+func (writer *brokenWriter) Write(data []byte) (int, error) {
+	writer.written.Write(data)
+	return len(data), writer.err
 }

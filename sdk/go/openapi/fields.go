@@ -9,11 +9,12 @@ import (
 
 // field is one member of the JSON object that a struct encodes as.
 type field struct {
-	name        string
-	typ         reflect.Type
-	description string
-	required    bool
-	quoted      bool // ",string": a number or boolean that travels as text
+	name     string
+	goName   string
+	typ      reflect.Type
+	tag      reflect.StructTag
+	required bool
+	quoted   bool // ",string": a number or boolean that travels as text
 
 	depth  int
 	tagged bool
@@ -77,9 +78,10 @@ func collect(typ reflect.Type, depth int, mayRequire bool, outer []reflect.Type)
 			continue
 		}
 		fields = append(fields, field{
-			name:        cmp.Or(name, member.Name),
-			typ:         member.Type,
-			description: member.Tag.Get("description"),
+			name:   cmp.Or(name, member.Name),
+			goName: member.Name,
+			typ:    member.Type,
+			tag:    member.Tag,
 			required: mayRequire && !isPointer &&
 				!slices.Contains(options, "omitempty") && !slices.Contains(options, "omitzero"),
 			quoted: slices.Contains(options, "string") && isScalar(target.Kind()),

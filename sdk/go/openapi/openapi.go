@@ -6,7 +6,8 @@
 //
 //   - A field is required unless it is a pointer or its tag says omitempty or omitzero. The status of
 //     a custom resource, and the fields of the status, are always optional.
-//   - A tag description:"..." is kept as the field's description.
+//   - A tag description:"..." or Description:"..." is kept as the field's description. The tags Enum,
+//     Default, Minimum, Maximum, Pattern, XValidations and the others of tags.go narrow the field.
 //   - A type with a method OpenAPISchema() *apiextensionsv1.JSONSchemaProps describes itself, and so,
 //     as Go promotes methods, does a struct that embeds it.
 //   - A type whose JSON form cannot be known (an interface, json.RawMessage, a type with its own
@@ -43,7 +44,8 @@ func SchemaFor[T any]() *apiextensionsv1.JSONSchemaProps {
 // SchemaFrom returns the schema of a type.
 //
 // It panics if the type has no JSON form at all (a channel, a function, a map whose keys are not
-// text): that is a mistake in the program, and the program that calls this runs at build time.
+// text), or if a tag of a field is wrong: that is a mistake in the program, and the program that calls
+// this runs at build time.
 func SchemaFrom(typ reflect.Type) *apiextensionsv1.JSONSchemaProps {
 	schema := builder{}.schema(typ)
 	freeStatus(&schema)
@@ -154,8 +156,8 @@ func (b builder) structSchema(typ reflect.Type) apiextensionsv1.JSONSchemaProps 
 		if field.quoted {
 			property = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		}
-		if field.description != "" {
-			property.Description = field.description
+		if err := narrow(&property, field.tag); err != nil {
+			panic(fmt.Sprintf("openapi: field %s of %s: %v", field.goName, typ, err))
 		}
 		if schema.Properties == nil {
 			schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{}

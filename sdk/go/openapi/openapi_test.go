@@ -129,13 +129,7 @@ func TestSchemaFrom(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := json.Marshal(openapi.SchemaFrom(test.typ))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !sameJSON(t, string(got), test.want) {
-				t.Errorf("schema %s\n  want %s", got, test.want)
-			}
+			expectSchema(t, openapi.SchemaFrom(test.typ), test.want)
 		})
 	}
 }
@@ -172,6 +166,17 @@ func TestTypesWithoutAJSONFormPanic(t *testing.T) {
 			}()
 			openapi.SchemaFrom(typ)
 		})
+	}
+}
+
+func expectSchema(t *testing.T, schema *apiextensionsv1.JSONSchemaProps, want string) {
+	t.Helper()
+	got, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sameJSON(t, string(got), want) {
+		t.Errorf("schema %s\n  want %s", got, want)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"hangar.dev/sdk/go/flight/wasi/k8s"
+	"hangar.dev/sdk/go/flight/wasi/cluster"
 	"hangar.dev/tests/guests/flights/internal/object"
 )
 
@@ -33,7 +33,7 @@ func run() error {
 	}
 
 	replicas := instance.Spec.Replicas
-	config, err := k8s.Lookup[struct{ Data map[string]string }](k8s.ResourceIdentifier{
+	config, err := cluster.Lookup[struct{ Data map[string]string }](cluster.ResourceIdentifier{
 		Name: instance.Metadata.Name, Namespace: instance.Metadata.Namespace, Kind: "ConfigMap", ApiVersion: "v1",
 	})
 	switch {
@@ -43,7 +43,7 @@ func run() error {
 			return fmt.Errorf("configmap %s: %w", instance.Metadata.Name, err)
 		}
 		replicas = int32(value)
-	case err != nil && !k8s.IsErrNotFound(err) && !k8s.IsErrFeatureNotGranted(err):
+	case err != nil && !cluster.IsErrNotFound(err) && !cluster.IsErrFeatureNotGranted(err):
 		return fmt.Errorf("failed to lookup configmap: %w", err)
 	}
 

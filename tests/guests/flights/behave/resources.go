@@ -6,8 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"hangar.dev/sdk/go/flight"
-	"hangar.dev/sdk/go/flight/wasi/k8s"
+	"hangar.dev/sdk/go/flight/wasi/cluster"
 	"hangar.dev/tests/guests/flights/internal/object"
 )
 
@@ -23,10 +22,10 @@ func children(cr *instance) error {
 		data := map[string]string{}
 		if slices.Contains(cr.Spec.Lookups, name) {
 			data["found"] = "true"
-			_, err := k8s.Lookup[object.Map](k8s.ResourceIdentifier{
-				Name: name, Namespace: flight.Namespace(), Kind: "ConfigMap", ApiVersion: "v1",
+			_, err := cluster.Lookup[object.Map](cluster.ResourceIdentifier{
+				Name: name, Namespace: os.Getenv("YOKE_NAMESPACE"), Kind: "ConfigMap", ApiVersion: "v1",
 			})
-			if k8s.IsErrNotFound(err) {
+			if cluster.IsErrNotFound(err) {
 				data["found"] = "false"
 			} else if err != nil {
 				return fmt.Errorf("look up configmap %s: %w", name, err)
@@ -63,9 +62,9 @@ type lookupTarget struct {
 // "message" (the error's text) and the data of the object that was found.
 func lookup(cr *instance) error {
 	target := cr.Spec.Lookup
-	found, err := k8s.Lookup[struct {
+	found, err := cluster.Lookup[struct {
 		Data map[string]string `json:"data"`
-	}](k8s.ResourceIdentifier{
+	}](cluster.ResourceIdentifier{
 		Name: target.Name, Namespace: target.Namespace, Kind: target.Kind, ApiVersion: target.APIVersion,
 	})
 	data := map[string]string{"outcome": outcome(err)}
@@ -74,7 +73,7 @@ func lookup(cr *instance) error {
 		for key, value := range found.Data {
 			data[key] = value
 		}
-	case target.Tolerate || k8s.IsErrNotFound(err):
+	case target.Tolerate || cluster.IsErrNotFound(err):
 		data["message"] = err.Error()
 	default:
 		return fmt.Errorf("failed to lookup %s %s: %w", target.Kind, target.Name, err)
@@ -86,20 +85,20 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "found"
-	case k8s.IsErrNotFound(err):
+	case cluster.IsErrNotFound(err):
 		return "NotFound"
-	case k8s.IsErrForbidden(err):
+	case cluster.IsErrForbidden(err):
 		return "Forbidden"
-	case k8s.IsErrFeatureNotGranted(err):
+	case cluster.IsErrFeatureNotGranted(err):
 		return "FeatureNotGranted"
-	case k8s.IsErrUnauthenticated(err):
+	case cluster.IsErrUnauthenticated(err):
 		return "Unauthenticated"
 	}
 	return "Error"
 }
 
 func restMapping(cr *instance) error {
-	mapping, err := k8s.GetRestMapping(cr.Spec.APIVersion, cr.Spec.Kind)
+	mapping, err := cluster.GetRestMapping(cr.Spec.APIVersion, cr.Spec.Kind)
 	data := map[string]string{"outcome": outcome(err)}
 	if err != nil {
 		data["message"] = err.Error()

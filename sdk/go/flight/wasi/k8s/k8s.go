@@ -1,54 +1,62 @@
-// Package k8s lets a flight look at the cluster through its host.
-//
-// A flight holds no credentials and opens no connections: it names an object, and the host answers
-// with the object or with a reason. What was looked up is remembered, also when it did not exist, and
-// in the modes dynamic and subscription a later change to it evaluates the flight again. So a
-// flight never waits; it says what should exist now, and returns.
-//
-// Compiled for anything but GOOS=wasip1 there is no host, and every call ends in an error for which
-// IsErrFeatureNotGranted is true. Under go test, the package k8stest gives a flight a cluster to look at.
+// Package k8s lets a flight look at the cluster through its host, with the types of Kubernetes. What it has
+// of the package cluster is described there.
 package k8s
 
 import (
-	"fmt"
-
-	json "github.com/go-json-experiment/json/v1"
-
 	"hangar.dev/sdk/go/flight"
-	"hangar.dev/sdk/go/flight/wasi/internal/host"
+	"hangar.dev/sdk/go/flight/wasi/cluster"
 )
 
-// ResourceIdentifier names one object. Namespace may be empty: a namespaced kind is then looked up in
-// the namespace "default", whatever the namespace of the release.
-type ResourceIdentifier struct {
-	Name       string
-	Namespace  string
-	Kind       string
-	ApiVersion string
-}
+// What is looked up, and what the host says.
+type (
+	ResourceIdentifier   = cluster.ResourceIdentifier
+	RestMapping          = cluster.RestMapping
+	State                = cluster.State
+	ErrorNotFound        = cluster.ErrorNotFound
+	ErrorUnauthenticated = cluster.ErrorUnauthenticated
+	ErrorForbidden       = cluster.ErrorForbidden
+)
 
-func (identifier ResourceIdentifier) String() string {
-	name := identifier.Name
-	if identifier.Namespace != "" {
-		name = identifier.Namespace + "/" + name
-	}
-	return identifier.ApiVersion + " " + identifier.Kind + " " + name
-}
+// What a call can end in.
+const (
+	StateOK                = cluster.StateOK
+	StateFeatureNotGranted = cluster.StateFeatureNotGranted
+	StateError             = cluster.StateError
+	StateNotFound          = cluster.StateNotFound
+	StateUnauthenticated   = cluster.StateUnauthenticated
+	StateForbidden         = cluster.StateForbidden
+)
 
-// Lookup fetches an object as it is in the cluster now.
-//
-// Errors: test with IsErrNotFound, IsErrForbidden, IsErrFeatureNotGranted and IsErrUnauthenticated. On
-// any error the result is nil.
+// ErrorClusterAccessNotGranted is the error of every call of a flight that runs without access to the
+// cluster.
+var ErrorClusterAccessNotGranted = cluster.ErrorClusterAccessNotGranted
+
+// IsErrFeatureNotGranted reports whether the flight runs without access to the cluster.
+func IsErrFeatureNotGranted(err error) bool { return cluster.IsErrFeatureNotGranted(err) }
+
+// IsErrNotFound reports whether the object does not exist.
+func IsErrNotFound(err error) bool { return cluster.IsErrNotFound(err) }
+
+// IsErrUnauthenticated reports whether the cluster does not accept the host's credentials.
+func IsErrUnauthenticated(err error) bool { return cluster.IsErrUnauthenticated(err) }
+
+// IsErrForbidden reports whether the object is outside of what the flight may see.
+func IsErrForbidden(err error) bool { return cluster.IsErrForbidden(err) }
+
+// Lookup fetches an object as it is in the cluster now. On any error the result is nil.
 func Lookup[T any](identifier ResourceIdentifier) (*T, error) {
-	document, err := answer(host.Current.Lookup(identifier.Name, identifier.Namespace, identifier.Kind, identifier.ApiVersion))
-	if err != nil {
-		return nil, err
-	}
-	var object T
-	if err := json.Unmarshal(document, &object); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", identifier, err)
-	}
-	return &object, nil
+	return cluster.Lookup[T](identifier)
+}
+
+// GetRestMapping asks whether, and how, the cluster serves a kind.
+func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
+	return cluster.GetRestMapping(groupOrAPIVersion, kind)
+}
+
+// object is a pointer to a type of resources: what Lookup returns for the type.
+type object[T any] interface {
+	*T
+	flight.Resource
 }
 
 // LookupResource fetches the live version of an object that the flight is about to emit. An object
@@ -56,10 +64,7 @@ func Lookup[T any](identifier ResourceIdentifier) (*T, error) {
 // will put it.
 //
 // Errors: as Lookup. The object passed in is not changed.
-func LookupResource[T any, P interface {
-	*T
-	flight.Resource
-}](resource P) (*T, error) {
+func LookupResource[T any, P object[T]](resource P) (P, error) {
 	apiVersion, kind := resource.GroupVersionKind().ToAPIVersionAndKind()
 	namespace := resource.GetNamespace()
 	if namespace == "" {
@@ -71,40 +76,4 @@ func LookupResource[T any, P interface {
 		Kind:       kind,
 		ApiVersion: apiVersion,
 	})
-}
-
-// RestMapping says how the API server serves a kind. Its field names are those of the document that
-// the host sends.
-type RestMapping struct {
-	Group      string
-	Version    string
-	Kind       string
-	Resource   string
-	Namespaced bool
-}
-
-// GetRestMapping asks whether, and how, the cluster serves a kind. The first parameter is a group
-// ("apps", for the version that the server prefers) or a group and version ("apps/v1"). For the core
-// group that is "" or "/v1": the host takes a bare "v1" for the name of a group.
-func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
-	document, err := answer(host.Current.RestMapping(groupOrAPIVersion, kind))
-	if err != nil {
-		return nil, err
-	}
-	var mapping RestMapping
-	if err := json.Unmarshal(document, &mapping); err != nil {
-		return nil, fmt.Errorf("decode mapping of %s %s: %w", groupOrAPIVersion, kind, err)
-	}
-	return &mapping, nil
-}
-
-// answer turns what an import returned into a document or an error.
-func answer(state uint32, document []byte, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	if State(state) != StateOK {
-		return nil, &Error{State: State(state), Message: string(document)}
-	}
-	return document, nil
 }

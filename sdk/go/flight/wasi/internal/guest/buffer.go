@@ -55,3 +55,10 @@ func (allocations Allocations) Take(buffer Buffer) ([]byte, error) {
 	}
 	return memory[:buffer.Length()], nil
 }
+
+// pending is reached by the host through malloc and by the flight through Receive and Free, never at
+// once: a module has one thread, and malloc runs inside the import that the flight is waiting for.
+var pending = Allocations{}
+
+// Free lets go of a buffer that malloc made and nobody has received. Of any other it does nothing.
+func Free(buffer Buffer) { delete(pending, buffer.Address()) }

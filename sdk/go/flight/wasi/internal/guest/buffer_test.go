@@ -81,3 +81,18 @@ func TestEmptyBuffersNeedNoMemory(t *testing.T) {
 		t.Errorf("Take(0) = %q, %v", got, err)
 	}
 }
+
+func TestAFreedBufferIsNoLongerHeld(t *testing.T) {
+	t.Cleanup(func() { pending = Allocations{} })
+	freed, kept := pending.Put(64, []byte("four")), pending.Put(128, []byte("kept"))
+
+	Free(freed)
+	Free(MakeBuffer(200, 4))
+
+	if _, err := pending.Take(freed); err == nil {
+		t.Error("a freed buffer is still held")
+	}
+	if got, err := pending.Take(kept); err != nil || string(got) != "kept" {
+		t.Errorf("Take = %q, %v", got, err)
+	}
+}

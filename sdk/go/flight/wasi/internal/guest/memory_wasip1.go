@@ -5,10 +5,6 @@ import (
 	"unsafe"
 )
 
-// pending is reached by the host through malloc and by the flight through Receive, never at once: a
-// module has one thread, and malloc runs inside the import that the flight is waiting for.
-var pending = Allocations{}
-
 // malloc is the export that the host calls to place an answer in the module's memory.
 //
 //go:wasmexport malloc
