@@ -5,10 +5,10 @@ list(FILTER compile_sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc"
   "${CMAKE_SOURCE_DIR}/src/wasm/plugin.cc" "${CMAKE_SOURCE_DIR}/src/wasm/snapshot/code_scan.cc")
 target_include_directories(hangar-compile PRIVATE "${CMAKE_SOURCE_DIR}/src")
-target_link_libraries(hangar-compile PRIVATE hangar_base Wasmtime::compiler)
+target_link_libraries(hangar-compile PRIVATE hangar_base hangar_sandbox Wasmtime::compiler)
 add_executable(compile_tests "${CMAKE_SOURCE_DIR}/src/compile/sandbox_test.cc" "${CMAKE_SOURCE_DIR}/src/compile/sandbox.cc")
 target_include_directories(compile_tests PRIVATE "${CMAKE_SOURCE_DIR}/src")
-target_link_libraries(compile_tests PRIVATE hangar_base GTest::gtest_main)
+target_link_libraries(compile_tests PRIVATE hangar_base hangar_sandbox GTest::gtest_main)
 add_test(NAME unit.compile COMMAND compile_tests)
 set_tests_properties(unit.compile PROPERTIES LABELS unit TIMEOUT 120)
 

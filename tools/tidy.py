@@ -26,6 +26,7 @@ DOORS = {
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
     "openssl": {"admission", "base", "http"},
+    "seccomp.h": {"sandbox"},
 }
 
 

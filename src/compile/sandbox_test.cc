@@ -1,12 +1,12 @@
 #include "compile/sandbox.h"
 
 #include "base/result.h"
+#include "sandbox/in_child.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/types.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,14 +24,10 @@ namespace {
 
 // What `attempt` returns in a process that has limited its system calls; 255 when it could not.
 int in_sandbox(const std::function<int()>& attempt) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return sandbox::in_child([&attempt] {
     const bool is_limited = limit_resources() && limit_system_calls();
-    ::_exit(is_limited ? attempt() : 255);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return is_limited ? attempt() : 255;
+  });
 }
 
 TEST(Sandbox, LeavesMemoryThreadsAndOpenDescriptors) {
@@ -49,16 +45,12 @@ TEST(Sandbox, LeavesMemoryThreadsAndOpenDescriptors) {
 }
 
 TEST(Sandbox, EndsWhenItsProcessorTimeIsUsedUp) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (!limit_resources(std::chrono::seconds(1))) ::_exit(255);
-    for (volatile unsigned spin = 0;; spin = spin + 1) {
-    }
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(WTERMSIG(status), SIGXCPU);
+  EXPECT_EQ(sandbox::in_child([] {
+              if (!limit_resources(std::chrono::seconds(1))) return 255;
+              for (volatile unsigned spin = 0;; spin = spin + 1) {
+              }
+            }),
+            -SIGXCPU);
 }
 
 // The sandbox and the sanitizers exclude each other: a sanitized build has none to test.
@@ -78,6 +70,8 @@ TEST(Sandbox, ForbidsFilesNetworkAndProcesses) {
        }},
       {"unlink", [] { return ::unlink("/tmp/x"); }},
       {"signal another", [] { return ::kill(::getppid(), 0); }},
+      {"signal another's thread",
+       [] { return static_cast<int>(::syscall(SYS_tgkill, ::getppid(), ::getppid(), 0)); }},
       {"change directory", [] { return ::chdir("/"); }},
   };
   for (const auto& [name, attempt] : attempts) {

@@ -1,0 +1,122 @@
+#include "sandbox/system_calls.h"
+
+#include "sandbox/in_child.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hangar::sandbox {
+namespace {
+
+// A sanitized build has no sandbox to test.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+
+// The error number of `attempt` once only computing is allowed; 255 when that was not possible.
+int error_of(const std::function<long()>& attempt) {
+  return in_child([&attempt] {
+    if (!limit_system_calls(computing_calls(), Threads::ThisOne)) return 255;
+    return attempt() < 0 ? errno : 0;
+  });
+}
+
+TEST(SystemCalls, ReachNoFileNoNetworkAndNoOtherProcess) {
+  const pid_t parent = ::getpid();
+  std::array<char, 8> bytes{};
+  const iovec local{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  const std::vector<std::pair<std::string, std::function<long()>>> attempts = {
+      {"open", [] { return ::open("/etc/passwd", O_RDONLY | O_CLOEXEC); }},
+      {"open again for writing", [] { return ::open("/proc/self/fd/0", O_RDWR | O_CLOEXEC); }},
+      {"socket", [] { return ::socket(AF_UNIX, SOCK_STREAM, 0); }},
+      {"fork", [] { return static_cast<long>(::fork()); }},
+      {"trace", [parent] { return ::syscall(SYS_ptrace, 16, parent, 0, 0); }},
+      {"read another's memory",
+       [&] { return ::process_vm_readv(parent, &local, 1, &local, 1, 0); }},
+      {"take another's descriptor", [] { return ::syscall(SYS_pidfd_getfd, 0, 0, 0); }},
+      {"signal", [parent] { return ::kill(parent, 0); }},
+      {"signal a thread", [parent] { return ::syscall(SYS_tgkill, parent, parent, 0); }},
+      {"signal a thread by its number alone", [parent] { return ::syscall(SYS_tkill, parent, 0); }},
+      {"read another's limits",
+       [parent] { return ::syscall(SYS_prlimit64, parent, RLIMIT_NOFILE, nullptr, nullptr); }},
+      {"raise a limit",
+       [] {
+         rlimit much{.rlim_cur = 1, .rlim_max = 1};
+         return ::setrlimit(RLIMIT_CORE, &much);
+       }},
+      {"be a debugger's", [] { return ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }},
+      {"have io_uring", [] { return ::syscall(SYS_io_uring_setup, 1, nullptr); }},
+  };
+  for (const auto& [name, attempt] : attempts) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(error_of(attempt), EPERM);
+  }
+}
+
+TEST(SystemCalls, ThatTakeFlagsWhereNoFilterLooksAreSaidToBeUnknown) {
+  EXPECT_EQ(error_of([] {
+              clone_args arguments{};
+              return ::syscall(SYS_clone3, &arguments, sizeof arguments);
+            }),
+            ENOSYS);
+}
+
+TEST(SystemCalls, OfItsOwnThreadsStay) {
+  EXPECT_EQ(error_of([] {
+              std::atomic<int> done = 0;
+              std::thread([&done] { done = 1; }).join();
+              return done == 1 ? ::syscall(SYS_tgkill, ::getpid(), ::gettid(), 0) : -1L;
+            }),
+            0);
+}
+
+TEST(SystemCalls, AreAllowedWithTheArgumentsThatTheListNames) {
+  const auto with_command = [](int command) {
+    return in_child([command] {
+      std::vector<AllowedCall> calls = computing_calls();
+      calls.push_back({.number = SYS_fcntl, .conditions = {{.argument = 1, .value = F_GETFD}}});
+      if (!limit_system_calls(calls, Threads::ThisOne)) return 255;
+      return ::fcntl(0, command, 0) < 0 ? errno : 0;
+    });
+  };
+
+  EXPECT_EQ(with_command(F_GETFD), 0);
+  EXPECT_EQ(with_command(F_DUPFD), EPERM);
+}
+
+TEST(SystemCalls, AreLimitedForThreadsThatRunAlready) {
+  EXPECT_EQ(in_child([] {
+              std::atomic<bool> is_limited = false;
+              std::atomic<int> code = 0;
+              std::thread earlier([&] {
+                is_limited.wait(false);
+                code = ::open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 ? errno : 0;
+              });
+              const bool done = limit_system_calls(computing_calls(), Threads::All).has_value();
+              is_limited = true;
+              is_limited.notify_all();
+              earlier.join();
+              return done ? code.load() : 255;
+            }),
+            EPERM);
+}
+
+#endif
+
+}  // namespace
+}  // namespace hangar::sandbox
