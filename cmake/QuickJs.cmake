@@ -19,7 +19,8 @@ add_custom_command(OUTPUT "${machine_runtime_dir}/machine_runtime.wasm"
           "${machine_runtime_source}/machine_runtime.c" "${quickjs_dir}/libquickjs.a"
           -o "${machine_runtime_dir}/machine_runtime.wasm"
           -Wl,--gc-sections,--strip-all,-z,stack-size=1048576,--stack-first -lwasi-emulated-signal
-  DEPENDS "${machine_runtime_source}/machine_runtime.c" "${machine_runtime_source}/machine_prelude.js" "${quickjs_dir}/libquickjs.a"
+  DEPENDS "${machine_runtime_source}/machine_runtime.c" "${machine_runtime_source}/machine_prelude.js"
+          "${machine_runtime_source}/machine_xstate4.js" "${machine_runtime_source}/machine_xstate5.js" "${quickjs_dir}/libquickjs.a"
   VERBATIM)
 # An object with the bytes between two symbols, for whatever processor this is.
 file(CONFIGURE OUTPUT "${machine_runtime_dir}/machine_runtime.S" @ONLY CONTENT

@@ -1,5 +1,5 @@
-// The state machine runtime: QuickJS, the prelude (machine_prelude.js), and how the host talks to
-// them. One such module serves all JavaScript bundles: the host evaluates the prelude once and each
+// The state machine runtime: QuickJS, the prelude (machine_prelude.js and its files for the majors of
+// XState), and how the host talks to them. One such module serves all JavaScript bundles: the host evaluates the prelude once and each
 // bundle once, keeps an image of the memory after each, and starts every step from there.
 //
 // The host calls, each on an instance of its own image:
@@ -28,6 +28,12 @@ enum { kRoomBytes = 1024 * 1024 };
 
 static const char kPrelude[] = {
 #embed "machine_prelude.js"
+    , 0};
+static const char kXState4[] = {
+#embed "machine_xstate4.js"
+    , 0};
+static const char kXState5[] = {
+#embed "machine_xstate5.js"
     , 0};
 
 static JSContext *context;
@@ -99,6 +105,13 @@ static void run_jobs(void) {
 
 EXPORT(alloc) void *alloc(uint32_t size) { return malloc(size); }
 
+// Whether it is one that was not thrown. What was thrown is printed.
+static int is_fine(JSValueConst value) {
+  if (!JS_IsException(value)) return 1;
+  print_text(JS_GetException(context));
+  return 0;
+}
+
 EXPORT(start_runtime) uint32_t start_runtime(void) {
   JSRuntime *runtime = JS_NewRuntime();
   if (runtime == NULL) return 1;
@@ -107,17 +120,13 @@ EXPORT(start_runtime) uint32_t start_runtime(void) {
   context = JS_NewContext(runtime);
   if (context == NULL) return 1;
   JSValue start = JS_Eval(context, kPrelude, sizeof kPrelude - 1, "prelude", JS_EVAL_TYPE_GLOBAL);
-  if (JS_IsException(start)) {
-    print_text(JS_GetException(context));
-    return 1;
-  }
+  JSValue xstate4 = JS_Eval(context, kXState4, sizeof kXState4 - 1, "xstate4", JS_EVAL_TYPE_GLOBAL);
+  JSValue xstate5 = JS_Eval(context, kXState5, sizeof kXState5 - 1, "xstate5", JS_EVAL_TYPE_GLOBAL);
+  if (!is_fine(start) || !is_fine(xstate4) || !is_fine(xstate5)) return 1;
   JSValue arguments[] = {JS_NewCFunction(context, print, "print", 1),
-                         JS_NewCFunction(context, random_number, "random", 0)};
-  JSValue functions = JS_Call(context, start, JS_UNDEFINED, 2, arguments);
-  if (JS_IsException(functions)) {
-    print_text(JS_GetException(context));
-    return 1;
-  }
+                         JS_NewCFunction(context, random_number, "random", 0), xstate4, xstate5};
+  JSValue functions = JS_Call(context, start, JS_UNDEFINED, 4, arguments);
+  if (!is_fine(functions)) return 1;
   loaded_function = JS_GetPropertyStr(context, functions, "loaded");
   run_function = JS_GetPropertyStr(context, functions, "run");
   JS_RunGC(runtime);
