@@ -116,6 +116,11 @@ Result<std::string> event_of(std::string_view line, const std::map<std::string, 
   return json::dump(event);
 }
 
+// Nothing for the machine itself.
+std::string by(std::string_view actor) {
+  return actor.empty() ? std::string() : fmt::format(" ({})", actor);
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kBlank);
@@ -131,11 +136,15 @@ std::string shown(const Step& step) {
   for (const std::string& id : step.timers_cancelled)
     text += fmt::format("    cancels @{}\n", id);
   for (const auto& action : step.actions)
-    text += fmt::format("    asks for {} {}\n", action.type, action.params);
+    text += fmt::format("    asks for {} {}{}\n", action.type, action.params, by(action.actor));
   for (const Timer& timer : step.timers_started) {
     text += fmt::format("    starts @{}: {} in {}\n", timer.id, timer.event,
                         to_go_duration(timer.delay));
   }
+  for (const std::string& actor : step.actors_stopped)
+    text += fmt::format("    {} ended\n", actor);
+  for (const auto& actor : step.actors)
+    text += fmt::format("    {} in {}{}\n", actor.id, actor.value, by(actor.status));
   if (step.output) text += fmt::format("    output {}\n", *step.output);
   return text;
 }
@@ -143,8 +152,9 @@ std::string shown(const Step& step) {
 Result<std::string> as_json(const Step& step) {
   json::Array actions;
   for (const auto& action : step.actions) {
-    actions.push_back(
-        json::Object{{"type", action.type}, {"params", HANGAR_TRY(json::parse(action.params))}});
+    json::Object asked{{"type", action.type}, {"params", HANGAR_TRY(json::parse(action.params))}};
+    if (!action.actor.empty()) asked["actor"] = action.actor;
+    actions.push_back(std::move(asked));
   }
   json::Array started;
   for (const Timer& timer : step.timers_started) {
@@ -164,6 +174,16 @@ Result<std::string> as_json(const Step& step) {
                          {"timersCancelled", std::move(cancelled)},
                          {"state", HANGAR_TRY(json::parse(step.state))}};
   if (step.output) object["output"] = HANGAR_TRY(json::parse(*step.output));
+  json::Array actors;
+  for (const auto& actor : step.actors) {
+    json::Object one{{"actor", actor.id}, {"value", HANGAR_TRY(json::parse(actor.value))}};
+    if (!actor.status.empty()) one["status"] = actor.status;
+    actors.push_back(std::move(one));
+  }
+  if (!actors.empty()) object["actors"] = std::move(actors);
+  if (!step.actors_stopped.empty()) {
+    object["actorsStopped"] = json::Array(step.actors_stopped.begin(), step.actors_stopped.end());
+  }
   return json::dump(object) + "\n";
 }
 
@@ -252,6 +272,11 @@ Result<> show(const Step& step, MachineOutput output, const PrintMachine& print)
 void keep_timers(const Step& step, std::map<std::string, Timer>& timers) {
   for (const std::string& id : step.timers_cancelled)
     std::erase_if(timers, [&id](const auto& entry) { return entry.second.id == id; });
+  for (const std::string& actor : step.actors_stopped) {
+    std::erase_if(timers, [prefix = actor + ":"](const auto& entry) {
+      return entry.second.id.starts_with(prefix);
+    });
+  }
   for (const Timer& timer : step.timers_started) {
     std::string name = timer.id;
     for (int number = 2; !timer.replaces && timers.contains(name); ++number)

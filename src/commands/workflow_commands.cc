@@ -1,6 +1,7 @@
 #include "commands/workflow_commands.h"
 
 #include "abi/statemachine/diagram.h"
+#include "abi/statemachine/machine.h"
 #include "archive/module_archive.h"
 #include "base/time.h"
 #include "commands/workflow_report.h"
@@ -27,6 +28,7 @@
 #include <optional>
 #include <random>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -41,16 +43,30 @@ kube::ObjectKey key_of(const host::ClusterSession& session, WorkflowName workflo
   return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
 }
 
-// The definition of the machine that the workflow goes by.
-io::Task<Result<std::string>> definition_of(workflows::MachineModules& modules,
-                                            const workflows::Workflow& workflow,
-                                            const workflows::Ledger& ledger) {
+// The machine that the workflow goes by, and its actors, where they are.
+io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
+                                         const workflows::Workflow& workflow,
+                                         const workflows::Ledger& ledger, Drawing drawing) {
   const std::stop_token stop;
   const workflows::MachineModule module = HANGAR_CO_TRY(co_await modules.get(
       workflows::MachineModules::wish_for(modules::Requester::in_namespace(workflow.key.namespace_),
                                           workflow.machine, ledger.sha256),
       stop));
-  co_return co_await module.machine->definition(stop);
+  const std::string definition = HANGAR_CO_TRY(co_await module.machine->definition(stop));
+  const std::string value = workflows::value_json(ledger.value);
+  if (drawing == Drawing::Mermaid) {
+    co_return abi::statemachine::draw_mermaid(definition, value);
+  }
+  std::string text = HANGAR_CO_TRY(abi::statemachine::draw_tree(definition, value));
+  if (ledger.actors.empty()) co_return text;
+  const std::vector<abi::statemachine::Actor> actors =
+      HANGAR_CO_TRY(co_await module.machine->actors(ledger.state, stop));
+  for (const abi::statemachine::Actor& actor : actors) {
+    if (actor.definition.empty()) continue;
+    text += fmt::format("\n{}\n{}", actor.id,
+                        HANGAR_CO_TRY(abi::statemachine::draw_tree(actor.definition, actor.value)));
+  }
+  co_return text;
 }
 
 // With no work left in `modules`.
@@ -92,12 +108,7 @@ io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::Mach
   if (trouble) {
     drawn = std::unexpected(*trouble);
   } else {
-    drawn = co_await definition_of(modules, *workflow, *ledger);
-  }
-  if (drawn) {
-    const std::string value = workflows::value_json(ledger->value);
-    drawn = drawing == Drawing::Mermaid ? abi::statemachine::draw_mermaid(*drawn, value)
-                                        : abi::statemachine::draw_tree(*drawn, value);
+    drawn = co_await drawing_of(modules, *workflow, *ledger, drawing);
   }
   if (drawing == Drawing::Mermaid) {
     co_return ShownWorkflow{.text = HANGAR_CO_TRY(std::move(drawn))};

@@ -33,6 +33,16 @@ std::string header_of(const json::Value& manifest) {
   std::string text = fmt::format("{}: {}{}\n", kube::key_of(manifest).to_string(),
                                  value.empty() ? std::string_view("not begun") : value,
                                  entered ? " since " + to_rfc3339(*entered) : std::string());
+  if (const json::Array* const actors = json::array_at(manifest, {"status", "actors"})) {
+    for (const json::Value& actor : *actors) {
+      const std::string_view status = json::string_at(actor, {"status"});
+      const Result<WallTime> since = parse_rfc3339(json::string_at(actor, {"enteredAt"}));
+      fmt::format_to(std::back_inserter(text), "  {}: {}{}{}\n", json::string_at(actor, {"id"}),
+                     json::string_at(actor, {"value"}),
+                     status.empty() ? std::string() : fmt::format(" ({})", status),
+                     since ? " since " + to_rfc3339(*since) : std::string());
+    }
+  }
   if (const json::Array* const conditions = json::array_at(manifest, {"status", "conditions"})) {
     for (const json::Value& condition : *conditions) {
       fmt::format_to(std::back_inserter(text), "{:<12} {:<6} {}: {}\n",
@@ -47,19 +57,25 @@ std::string header_of(const json::Value& manifest) {
 std::string history_of(const workflows::Ledger& ledger) {
   std::string text;
   for (const workflows::HistoryEntry& entry : ledger.history) {
-    fmt::format_to(std::back_inserter(text), "{:>4}  {}  {} -> {}{}{}\n", entry.sequence,
-                   to_rfc3339(entry.time), entry.from.empty() ? "(start)" : entry.from, entry.to,
-                   entry.event.empty() ? "" : " on " + entry.event,
-                   entry.actions.empty()
-                       ? std::string()
-                       : fmt::format(", asks for {}", fmt::join(entry.actions, ", ")));
+    fmt::format_to(
+        std::back_inserter(text), "{:>4}  {}  {} -> {}{}{}{}\n", entry.sequence,
+        to_rfc3339(entry.time), entry.from.empty() ? "(start)" : entry.from, entry.to,
+        entry.event.empty() ? "" : " on " + entry.event,
+        entry.actions.empty() ? std::string()
+                              : fmt::format(", asks for {}", fmt::join(entry.actions, ", ")),
+        entry.actors.empty() ? std::string() : fmt::format("; {}", fmt::join(entry.actors, ", ")));
   }
   return text;
 }
 
+// Nothing for the machine itself.
+std::string of_actor(std::string_view actor) {
+  return actor.empty() ? std::string() : fmt::format(" of {}", actor);
+}
+
 std::string line_of(const workflows::PendingAction& action) {
-  std::string text =
-      fmt::format("      {}#{}  since {}", action.type, action.id, to_rfc3339(action.requested_at));
+  std::string text = fmt::format("      {}#{}{}  since {}", action.type, action.id,
+                                 of_actor(action.actor), to_rfc3339(action.requested_at));
   if (action.attempts > 0) {
     fmt::format_to(std::back_inserter(text), ", failed {} {}", action.attempts,
                    action.attempts == 1 ? "time" : "times");
@@ -75,8 +91,8 @@ std::string under_way_of(const workflows::Ledger& ledger) {
   for (const workflows::PendingAction& action : ledger.outbox)
     text += line_of(action);
   for (const workflows::RunningTimer& timer : ledger.timers) {
-    fmt::format_to(std::back_inserter(text), "      at {}  {}\n", to_rfc3339(timer.due),
-                   workflows::type_of(timer.event));
+    fmt::format_to(std::back_inserter(text), "      at {}  {}{}\n", to_rfc3339(timer.due),
+                   workflows::type_of(timer.event), of_actor(workflows::actor_of(timer.event)));
   }
   return text.empty() ? text : "\nUnder way:\n" + text;
 }

@@ -71,6 +71,29 @@ TEST(WorkflowReport, ListsWhatIsUnderWayAndWhatItFailedOf) {
                         "      at 2026-04-08T13:00:00Z  xstate.after.1\n"));
 }
 
+TEST(WorkflowReport, TellsOfTheMachinesBelow) {
+  const WorkflowFindings findings = findings_of(workflow_with(
+      R"({"state": "{}", "value": "making", "run": "r", "startedAt": "2026-04-08T12:00:00Z",
+          "revision": {"sha256": "aa"}, "nextAction": 9, "transitions": 1,
+          "actors": [{"id": "worker#1", "value": "resting", "enteredAt": "2026-04-08T12:00:02Z"},
+                     {"id": "old#2", "value": "made", "status": "done", "enteredAt": "2026-04-08T12:00:03Z"}],
+          "outbox": [{"id": 7, "type": "APPLY", "requestedAt": "2026-04-08T12:00:00Z", "actor": "worker#1"}],
+          "timers": [{"id": "worker#1:a", "origin": "Timer", "due": "2026-04-08T13:00:00Z",
+                      "event": {"type": "xstate.after.1", "hangar.actor": "worker#1"}}],
+          "history": [{"sequence": 1, "time": "2026-04-08T12:00:02Z", "event": "GO", "from": "idle",
+                       "to": "making", "actors": ["worker#1 began in resting"]}]})"));
+  ASSERT_TRUE(findings.ledger) << findings.ledger.error().message();
+
+  const std::string text = report_on(findings);
+
+  EXPECT_THAT(text, HasSubstr("team/orders: making\n"
+                              "  worker#1: resting since 2026-04-08T12:00:02Z\n"
+                              "  old#2: made (done) since 2026-04-08T12:00:03Z\n"));
+  EXPECT_THAT(text, HasSubstr("idle -> making on GO; worker#1 began in resting\n"));
+  EXPECT_THAT(text, HasSubstr("APPLY#7 of worker#1  since"));
+  EXPECT_THAT(text, HasSubstr("xstate.after.1 of worker#1\n"));
+}
+
 TEST(WorkflowReport, SaysNothingOfWhatIsNotThere) {
   WorkflowFindings findings = findings_of(workflow_with("{}"));
   findings.drawing = fail(ErrorKind::NotFound, "no module");

@@ -25,14 +25,27 @@ constexpr std::string_view kTimeout = "TIMEOUT";
 constexpr std::string_view kWorkflowTimer = "timeout";
 constexpr std::string_view kStateTimerPrefix = "timeout:";
 
-std::string shortened(std::string text) {
-  if (text.size() > kErrorBytesMax) text.resize(valid_utf8_prefix(text.substr(0, kErrorBytesMax)));
+// Of the value of an actor, and changes of actors that one transition is remembered by.
+constexpr std::size_t kActorValueBytesMax = 256;
+constexpr std::size_t kActorChangesMax = 16;
+
+std::string shortened(std::string text, std::size_t bytes_max = kErrorBytesMax) {
+  if (text.size() > bytes_max) text.resize(valid_utf8_prefix(text.substr(0, bytes_max)));
   return text;
+}
+
+std::string place_of(const RunningActor& actor) {
+  return actor.status.empty() ? actor.value : fmt::format("{} ({})", actor.value, actor.status);
 }
 
 bool is_same(const OwnedResource& one, const OwnedResource& other) {
   return one.api_version == other.api_version && one.kind == other.kind &&
          one.namespace_ == other.namespace_ && one.name == other.name;
+}
+
+// Whether that is the event which the delay ends in.
+bool is_of(const json::Value& event, const Delay& delay) {
+  return type_of(event) == delay.event && actor_of(event) == delay.actor;
 }
 
 // Waits only look: once nobody can be told what they found, they are nothing.
@@ -150,7 +163,9 @@ void Decision::on_ignored(QueuedEvent event) {
       (event.origin == Origin::Action && json::find(event.body, {"reason"}) != nullptr) ||
       (event.origin == Origin::Timeout && type == kFailure);
   if (is_failure) {
-    ledger_.failure = shortened(std::string(message));
+    const std::string_view actor = actor_of(event.body);
+    ledger_.failure = shortened(actor.empty() ? std::string(message)
+                                              : fmt::format("{} (for {})", message, actor));
     is_dirty_ = true;
   }
   if (event.origin == Origin::Signal) {
@@ -179,7 +194,9 @@ void Decision::enter(const Step& step, const QueuedEvent* event, WallTime now) {
     ledger_.entered_at = now;
   }
   const std::int64_t first_action = ledger_.next_action;
+  entry.actors = take_actors(step.actors, now);
   ask_for(step, entry, now);
+  stop_actors(step.actors_stopped, first_action);
   set_timers(step, now);
   set_timeouts(before, now);
   if (step.is_final) {
@@ -198,7 +215,8 @@ void Decision::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
     PendingAction action{.id = ledger_.next_action++,
                          .type = wanted.type,
                          .params = *json::parse(wanted.params),
-                         .requested_at = now};
+                         .requested_at = now,
+                         .actor = wanted.actor};
     // What is wrong with the params is the action's failure once it is carried out.
     if (const Result<Duration> timeout = timeout_of(action.type, action.params)) {
       action.deadline = now + std::chrono::duration_cast<WallTime::duration>(*timeout);
@@ -259,6 +277,49 @@ bool Decision::is_being_deleted(const OwnedResource& resource) const {
   });
 }
 
+std::vector<std::string> Decision::take_actors(const std::vector<abi::statemachine::Actor>& actors,
+                                               WallTime now) {
+  std::vector<std::string> changes;
+  const std::vector<RunningActor> before = std::exchange(ledger_.actors, {});
+  for (const abi::statemachine::Actor& actor : actors) {
+    RunningActor running{.id = actor.id,
+                         .value = shortened(readable_value(actor.value), kActorValueBytesMax),
+                         .status = shortened(actor.status, kActorValueBytesMax),
+                         .entered_at = now};
+    const auto known = std::ranges::find(before, running.id, &RunningActor::id);
+    if (known == before.end()) {
+      changes.push_back(fmt::format("{} began in {}", running.id, place_of(running)));
+    } else if (place_of(*known) != place_of(running)) {
+      changes.push_back(
+          fmt::format("{}: {} -> {}", running.id, place_of(*known), place_of(running)));
+    } else {
+      running.entered_at = known->entered_at;
+    }
+    ledger_.actors.push_back(std::move(running));
+  }
+  for (const RunningActor& actor : before) {
+    if (std::ranges::find(ledger_.actors, actor.id, &RunningActor::id) == ledger_.actors.end()) {
+      changes.push_back(fmt::format("{} ended in {}", actor.id, place_of(actor)));
+    }
+  }
+  if (changes.size() > kActorChangesMax) {
+    changes.back() = fmt::format("and {} more", changes.size() - kActorChangesMax + 1);
+    changes.erase(changes.begin() + (kActorChangesMax - 1), changes.end() - 1);
+  }
+  return changes;
+}
+
+void Decision::stop_actors(const std::vector<std::string>& actors, std::int64_t first_action) {
+  for (const std::string& actor : actors) {
+    std::erase_if(ledger_.outbox, [&](const PendingAction& action) {
+      return action.actor == actor && action.id < first_action && only_looks(action.type);
+    });
+    std::erase_if(ledger_.timers, [prefix = actor + ":"](const RunningTimer& timer) {
+      return timer.origin == Origin::Timer && timer.id.starts_with(prefix);
+    });
+  }
+}
+
 void Decision::set_timers(const Step& step, WallTime now) {
   const auto cancel = [this](std::string_view id) {
     std::erase_if(ledger_.timers, [id](const RunningTimer& timer) {
@@ -309,6 +370,7 @@ void Decision::finish(const Step& step, const QueuedEvent* event, WallTime now) 
   }
   if (step.output) ledger_.output = *json::parse(*step.output);
   ledger_.timers.clear();
+  ledger_.actors.clear();
   ledger_.inbox.clear();
   written_events_ = 0;
 }
@@ -319,6 +381,8 @@ void Decision::trim() {
     std::size_t bytes = 160 + entry.event.size() + entry.from.size() + entry.to.size();
     for (const std::string& action : entry.actions)
       bytes += action.size() + 4;
+    for (const std::string& actor : entry.actors)
+      bytes += actor.size() + 4;
     return bytes;
   };
   std::size_t bytes = 0;
@@ -402,6 +466,10 @@ void Decision::on_made(const json::Value& event, std::string seen) {
 // Actions ------------------------------------------------------------------------------------
 
 void Decision::acknowledge(std::int64_t id, json::Value event) {
+  const PendingAction* const ended = ledger_.find_action(id);
+  if (ended != nullptr && !ended->actor.empty()) {
+    event.as_object()[abi::statemachine::kActorMember] = ended->actor;
+  }
   std::erase_if(ledger_.outbox, [id](const PendingAction& action) { return action.id == id; });
   is_dirty_ = true;
   if (!ledger_.is_finished()) receive(Origin::Action, std::move(event));
@@ -496,8 +564,11 @@ void Decision::on_migrated(Migration migration, std::optional<Revision> revision
   is_dirty_ = true;
 }
 
-void Decision::adopt(Revision revision, std::string_view value, std::string run, WallTime now) {
+void Decision::adopt(Revision revision, std::string_view value,
+                     const std::vector<abi::statemachine::Actor>& actors, std::string run,
+                     WallTime now) {
   ledger_.is_foreign = false;
+  (void)take_actors(actors, now);
   if (!value.empty()) ledger_.value = readable_value(value);
   if (ledger_.run.empty()) {
     ledger_.run = std::move(run);
@@ -513,11 +584,10 @@ std::vector<Delay> Decision::missing_delays(const std::vector<Delay>& delays) co
   std::vector<Delay> missing;
   for (const Delay& delay : delays) {
     const bool is_running = std::ranges::any_of(ledger_.timers, [&](const RunningTimer& timer) {
-      return timer.origin == Origin::Timer && type_of(timer.event) == delay.event;
+      return timer.origin == Origin::Timer && is_of(timer.event, delay);
     });
-    const bool is_over = std::ranges::any_of(ledger_.inbox, [&](const QueuedEvent& event) {
-      return type_of(event.body) == delay.event;
-    });
+    const bool is_over = std::ranges::any_of(
+        ledger_.inbox, [&](const QueuedEvent& event) { return is_of(event.body, delay); });
     if (!is_running && !is_over) missing.push_back(delay);
   }
   return missing;
@@ -526,18 +596,28 @@ std::vector<Delay> Decision::missing_delays(const std::vector<Delay>& delays) co
 void Decision::take_delays(const std::vector<Delay>& delays, WallTime since) {
   if (ledger_.is_finished()) return;
   const auto is_strange = [&delays](const RunningTimer& timer) {
-    const std::string_view type = type_of(timer.event);
-    return timer.origin == Origin::Timer && type.starts_with(abi::statemachine::kDelayPrefix) &&
-           std::ranges::find(delays, type, &Delay::event) == delays.end();
+    return timer.origin == Origin::Timer &&
+           type_of(timer.event).starts_with(abi::statemachine::kDelayPrefix) &&
+           std::ranges::none_of(delays,
+                                [&](const Delay& delay) { return is_of(timer.event, delay); });
   };
   if (std::erase_if(ledger_.timers, is_strange) > 0) is_dirty_ = true;
   for (const Delay& delay : missing_delays(delays)) {
     if (!delay.duration) continue;
+    json::Object event{{"type", delay.event}};
+    std::string id = delay.event;
+    WallTime entered_at = since;
+    if (!delay.actor.empty()) {
+      event[abi::statemachine::kActorMember] = delay.actor;
+      id = fmt::format("{}:{}", delay.actor, delay.event);
+      const auto actor = std::ranges::find(ledger_.actors, delay.actor, &RunningActor::id);
+      if (actor != ledger_.actors.end()) entered_at = actor->entered_at;
+    }
     ledger_.timers.push_back(
-        {.id = delay.event,
+        {.id = std::move(id),
          .origin = Origin::Timer,
-         .due = since + std::chrono::duration_cast<WallTime::duration>(*delay.duration),
-         .event = json::Object{{"type", delay.event}}});
+         .due = entered_at + std::chrono::duration_cast<WallTime::duration>(*delay.duration),
+         .event = std::move(event)});
     is_dirty_ = true;
   }
 }

@@ -114,8 +114,10 @@ class Decision {
   void abandon_before(std::int64_t id);
 
   void on_migrated(Migration migration, std::optional<Revision> revision);
-  // The state that somebody else wrote is one that the machine knows.
-  void adopt(Revision revision, std::string_view value, std::string run, WallTime now);
+  // The state that somebody else wrote is one that the machine knows: it is in `value`, unless that
+  // is empty, and has these actors.
+  void adopt(Revision revision, std::string_view value,
+             const std::vector<abi::statemachine::Actor>& actors, std::string run, WallTime now);
   // Of the delays that the machine has where it is now, those that entering its states there has
   // not started: it is another machine than the one that entered them, or nobody did.
   [[nodiscard]] std::vector<abi::statemachine::Delay> missing_delays(
@@ -140,6 +142,11 @@ class Decision {
  private:
   void enter(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void ask_for(const abi::statemachine::Step& step, HistoryEntry& entry, WallTime now);
+  // What changed, for people.
+  std::vector<std::string> take_actors(const std::vector<abi::statemachine::Actor>& actors,
+                                       WallTime now);
+  // Gives up what they waited for, if it was asked for before that action.
+  void stop_actors(const std::vector<std::string>& actors, std::int64_t first_action);
   void set_timers(const abi::statemachine::Step& step, WallTime now);
   void set_timeouts(std::string_view before, WallTime now);
   void finish(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);

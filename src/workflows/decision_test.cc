@@ -1,6 +1,8 @@
 #include "workflows/decision.h"
 
+#include "abi/statemachine/delays.h"
 #include "abi/statemachine/limits.h"
+#include "abi/statemachine/machine.h"
 #include "base/limits.h"
 #include "workflows/actions.h"
 #include "workflows/ledger.h"
@@ -15,6 +17,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::workflows {
@@ -256,6 +259,137 @@ TEST(Decision, IsNotFreshForTheNextHost) {
 
   ASSERT_TRUE(std::holds_alternative<Decision::Execute>(next));
   EXPECT_FALSE(std::get<Decision::Execute>(next).is_fresh);
+}
+
+// Actors -------------------------------------------------------------------------------------
+
+abi::statemachine::Actor actor(std::string id, std::string value) {
+  return {.id = std::move(id), .value = std::move(value), .status = "", .definition = ""};
+}
+
+// In making, with a worker that has asked for a wait and for a volume, and has a delay.
+Step with_worker() {
+  Step step =
+      step_to("making", {{"WAIT_FOR", R"({"apiVersion":"v1","kind":"Pod","name":"p"})", "worker#1"},
+                         {"CREATE_PVC", R"({"size":"1Gi"})", "worker#1"}});
+  step.actors = {actor("worker#1", R"("resting")")};
+  step.timers_started = {{.id = "worker#1:later",
+                          .delay = minutes(1),
+                          .event = R"({"type":"LATER","hangar.actor":"worker#1"})"},
+                         {.id = "own", .delay = minutes(1), .event = R"({"type":"OWN"})"}};
+  return step;
+}
+
+TEST(Decision, TellsAnActorWhatItsActionCameTo) {
+  Decision decision(stored(begun(with_worker()).ledger()), rules());
+  ASSERT_EQ(decision.ledger().outbox.at(1).actor, "worker#1") << "the next host knows";
+
+  decision.on_done(2, json::Object{{"type", "K8S_RESOURCE_CREATED"}});
+  EXPECT_FALSE(decision.on_failed(1, {.reason = "Denied", .is_final = true}, {}, 0, kNow));
+
+  for (const QueuedEvent& event : decision.ledger().inbox)
+    EXPECT_EQ(actor_of(event.body), "worker#1") << type_of(event.body);
+  EXPECT_THAT(decision.ledger().inbox, SizeIs(2));
+}
+
+TEST(Decision, NamesTheActorWhoseFailureNobodyKnows) {
+  Decision decision = begun(with_worker());
+  EXPECT_FALSE(decision.on_failed(2, {.reason = "Denied", .message = "may not", .is_final = true},
+                                  {}, 0, kNow));
+
+  decide(decision, {.state = "{}", .is_handled = false});
+
+  EXPECT_EQ(decision.ledger().failure, "may not (for worker#1)");
+}
+
+TEST(Decision, GivesUpWaitsAndDelaysOfAnActorThatIsStopped) {
+  Decision decision = begun(with_worker());
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GIVE_UP"}}));
+
+  Step idle = step_to("idle", {{"RUN_HEALTH_CHECK", R"({"deploymentName":"db"})", "worker#1"}});
+  idle.actors_stopped = {"worker#1"};
+  decide(decision, idle);
+
+  std::vector<std::string> left;
+  for (const PendingAction& action : decision.ledger().outbox)
+    left.push_back(action.type);
+  EXPECT_THAT(left, ElementsAre("CREATE_PVC", "RUN_HEALTH_CHECK"))
+      << "what is made goes on, and what it asked for last";
+  ASSERT_THAT(decision.ledger().timers, SizeIs(1));
+  EXPECT_EQ(decision.ledger().timers[0].id, "own");
+  EXPECT_THAT(decision.ledger().actors, IsEmpty());
+}
+
+TEST(Decision, RemembersWhereActorsAreAndSinceWhen) {
+  Decision decision = begun(with_worker());
+  ASSERT_THAT(decision.ledger().actors, SizeIs(1));
+  EXPECT_EQ(decision.ledger().actors[0].value, "resting");
+  EXPECT_EQ(decision.ledger().actors[0].entered_at, kNow);
+
+  ASSERT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
+  Step next = step_to("making");
+  next.actors = {actor("worker#1", R"("resting")"), actor("other#2", R"({"a":"b"})")};
+  decide(decision, next, kNow + seconds(5));
+  EXPECT_EQ(decision.ledger().actors.at(0).entered_at, kNow) << "it is where it was";
+  EXPECT_THAT(decision.ledger().history.back().actors,
+              ElementsAre(R"(other#2 began in {"a":"b"})"));
+
+  ASSERT_TRUE(decision.on_signal("2", json::Object{{"type", "GO"}}));
+  next.actors = {{.id = "worker#1", .value = R"("made")", .status = "done", .definition = ""}};
+  decide(decision, next, kNow + seconds(9));
+  EXPECT_EQ(decision.ledger().actors.at(0).entered_at, kNow + seconds(9));
+  EXPECT_THAT(decision.ledger().history.back().actors,
+              ElementsAre("worker#1: resting -> made (done)", R"(other#2 ended in {"a":"b"})"));
+  const Ledger read = stored(decision.ledger());
+  EXPECT_EQ(read.actors.at(0).status, "done");
+  EXPECT_EQ(read.history.back().actors, decision.ledger().history.back().actors);
+}
+
+TEST(Decision, RemembersAFewChangesOfManyActors) {
+  Decision decision(Ledger(), rules());
+  Step step = step_to("a");
+  for (std::size_t number = 0; number < limits::kWorkflowActorsMax; ++number)
+    step.actors.push_back(actor(fmt::format("w#{}", number), '"' + std::string(1000, 'x') + '"'));
+  ASSERT_TRUE(decision.on_started(step, {.sha256 = "abc"}, "r1", kNow));
+
+  EXPECT_THAT(decision.ledger().history.at(0).actors, SizeIs(16));
+  EXPECT_EQ(decision.ledger().history[0].actors.back(), "and 49 more");
+  EXPECT_EQ(decision.ledger().actors.at(0).value.size(), 256U);
+  step.actors.push_back(actor("w#64", "1"));
+  const Result<> refused =
+      Decision(Ledger(), rules()).on_started(step, {.sha256 = "abc"}, "r1", kNow);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(refused.error().message(), HasSubstr("actors: 65"));
+}
+
+TEST(Decision, TakesTheDelaysOfActorsOfAnotherMachine) {
+  Step step = step_to("making");
+  step.actors = {actor("worker#1", R"("resting")")};
+  step.timers_started = {
+      {.id = "worker#1:xstate.after.1.disk.resting",
+       .delay = minutes(1),
+       .event = R"({"type":"xstate.after.1.disk.resting","hangar.actor":"worker#1"})"},
+      {.id = "xstate.after.9.m.making",
+       .delay = minutes(9),
+       .event = R"({"type":"xstate.after.9.m.making"})"}};
+  Decision decision = begun(step);
+  const std::vector<abi::statemachine::Delay> delays{
+      {.event = "xstate.after.9.m.making", .duration = minutes(9)},
+      {.event = "xstate.after.2.disk.resting", .duration = minutes(2), .actor = "worker#1"},
+      {.event = "xstate.after.1.disk.resting", .duration = minutes(1), .actor = "other#2"}};
+
+  EXPECT_THAT(decision.missing_delays(delays), ElementsAre(delays[1], delays[2]));
+  decision.take_delays(delays, kNow - minutes(5));
+
+  std::map<std::string, WallTime> due;
+  for (const RunningTimer& timer : decision.ledger().timers)
+    due[timer.id] = timer.due;
+  EXPECT_THAT(due, testing::UnorderedElementsAre(
+                       testing::Pair("xstate.after.9.m.making", kNow + minutes(9)),
+                       testing::Pair("worker#1:xstate.after.2.disk.resting", kNow + minutes(2)),
+                       testing::Pair("other#2:xstate.after.1.disk.resting", kNow - minutes(4))))
+      << "since the actor is where it is, if that is known";
 }
 
 TEST(Decision, RetriesWithGrowingIntervalsAndThenSendsFailure) {

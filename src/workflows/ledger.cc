@@ -1,5 +1,6 @@
 #include "workflows/ledger.h"
 
+#include "abi/statemachine/machine.h"
 #include "json/fields.h"
 
 #include <fmt/format.h>
@@ -88,6 +89,7 @@ Result<PendingAction> parse_action(const Fields& fields) {
   action.not_before = HANGAR_TRY(time_at(fields, "notBefore"));
   action.last_error = HANGAR_TRY(fields.text("lastError"));
   action.target = HANGAR_TRY(fields.text("target"));
+  action.actor = HANGAR_TRY(fields.text("actor"));
   return action;
 }
 
@@ -98,6 +100,15 @@ Result<RunningTimer> parse_timer(const Fields& fields) {
   timer.due = HANGAR_TRY(required_time(fields, "due"));
   timer.event = HANGAR_TRY(event_at(fields));
   return timer;
+}
+
+Result<RunningActor> parse_actor(const Fields& fields) {
+  RunningActor actor;
+  actor.id = HANGAR_TRY(fields.required_text("id"));
+  actor.value = HANGAR_TRY(fields.text("value"));
+  actor.status = HANGAR_TRY(fields.text("status"));
+  actor.entered_at = HANGAR_TRY(required_time(fields, "enteredAt"));
+  return actor;
 }
 
 Result<OwnedResource> parse_resource(const Fields& fields) {
@@ -119,6 +130,7 @@ Result<HistoryEntry> parse_history_entry(const Fields& fields) {
   entry.from = HANGAR_TRY(fields.text("from"));
   entry.to = HANGAR_TRY(fields.text("to"));
   entry.actions = HANGAR_TRY(fields.texts("actions"));
+  entry.actors = HANGAR_TRY(fields.texts("actors"));
   return entry;
 }
 
@@ -138,6 +150,9 @@ Result<> parse_work(const Fields& status, Ledger& ledger) {
   }
   for (const Fields& item : HANGAR_TRY(status.objects("timers"))) {
     ledger.timers.push_back(HANGAR_TRY(parse_timer(item)));
+  }
+  for (const Fields& item : HANGAR_TRY(status.objects("actors"))) {
+    ledger.actors.push_back(HANGAR_TRY(parse_actor(item)));
   }
   for (const Fields& item : HANGAR_TRY(status.objects("resources"))) {
     ledger.resources.push_back(HANGAR_TRY(parse_resource(item)));
@@ -251,6 +266,14 @@ json::Object to_json(const PendingAction& action) {
   put_time(object, "notBefore", action.not_before);
   put_text(object, "lastError", action.last_error);
   put_text(object, "target", action.target);
+  put_text(object, "actor", action.actor);
+  return object;
+}
+
+json::Object to_json(const RunningActor& actor) {
+  json::Object object{{"id", actor.id}, {"value", actor.value}};
+  put_text(object, "status", actor.status);
+  object["enteredAt"] = to_rfc3339_micro(actor.entered_at);
   return object;
 }
 
@@ -277,6 +300,7 @@ json::Object to_json(const HistoryEntry& entry) {
   object["from"] = entry.from;
   object["to"] = entry.to;
   put_array(object, "actions", json::Array(entry.actions.begin(), entry.actions.end()));
+  put_array(object, "actors", json::Array(entry.actors.begin(), entry.actors.end()));
   return object;
 }
 
@@ -320,6 +344,10 @@ std::string_view type_of(const json::Value& event) {
   return json::string_at(event, {"type"});
 }
 
+std::string_view actor_of(const json::Value& event) {
+  return json::string_at(event, {abi::statemachine::kActorMember});
+}
+
 PendingAction* Ledger::find_action(std::int64_t id) {
   const auto found = std::ranges::find(outbox, id, &PendingAction::id);
   return found == outbox.end() ? nullptr : &*found;
@@ -359,6 +387,7 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
   put_all(object, "inbox", ledger.inbox);
   put_all(object, "outbox", ledger.outbox);
   put_all(object, "timers", ledger.timers);
+  put_all(object, "actors", ledger.actors);
   put_all(object, "resources", ledger.resources);
   put_all(object, "history", ledger.history);
   put_array(object, "signals", json::Array(ledger.signals.begin(), ledger.signals.end()));

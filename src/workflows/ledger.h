@@ -35,6 +35,8 @@ struct QueuedEvent {
   json::Value body;  // An object with a `type`.
 };
 [[nodiscard]] std::string_view type_of(const json::Value& event);
+// Whom of the machine's actors it is for; empty: the machine itself.
+[[nodiscard]] std::string_view actor_of(const json::Value& event);
 
 // An action that was asked for and has not ended.
 struct PendingAction {
@@ -48,6 +50,8 @@ struct PendingAction {
   std::string last_error;
   // The very object (uid) that it is about, once that is known and matters.
   std::string target;
+  // Which of the machine's actors asked for it; empty: the machine itself.
+  std::string actor = {};
 };
 
 struct RunningTimer {
@@ -55,6 +59,14 @@ struct RunningTimer {
   Origin origin = Origin::Timer;
   WallTime due;
   json::Value event;
+};
+
+// One of the machine's actors, for people: what it is in is in the machine's state.
+struct RunningActor {
+  std::string id;      // As abi::statemachine::Actor.
+  std::string value;   // As people read it; shortened.
+  std::string status;  // Empty: it runs.
+  WallTime entered_at;
 };
 
 // An object that the workflow made, or is about to.
@@ -76,6 +88,7 @@ struct HistoryEntry {
   std::string from;  // State values as people read them; empty: before the first.
   std::string to;
   std::vector<std::string> actions;  // "CREATE_PVC#3".
+  std::vector<std::string> actors;   // "worker#1: making -> made".
 };
 
 struct Migration {
@@ -96,6 +109,7 @@ struct Ledger {
   std::vector<QueuedEvent> inbox;     // Oldest first.
   std::vector<PendingAction> outbox;  // By id.
   std::vector<RunningTimer> timers;
+  std::vector<RunningActor> actors;
   std::vector<OwnedResource> resources;
   std::vector<HistoryEntry> history;  // Oldest first.
   std::vector<std::string> signals;   // Ids that were taken, oldest first.

@@ -345,7 +345,16 @@ io::Task<Result<>> Reconciliation::write() {
 }
 
 bool Reconciliation::has_kept(const json::Value& answer) const {
-  return json::string_at(answer, {"status", "run"}) == decision_.ledger().run;
+  if (json::string_at(answer, {"status", "run"}) != decision_.ledger().run) return false;
+  // An older schema than one that knows of actors: what an action came to would go to another one.
+  const json::Array* const outbox = json::array_at(answer, {"status", "outbox"});
+  return std::ranges::all_of(decision_.ledger().outbox, [outbox](const PendingAction& action) {
+    const auto is_kept = [&action](const json::Value& kept) {
+      return json::int_at(kept, {"id"}) == action.id &&
+             json::string_at(kept, {"actor"}) == action.actor;
+    };
+    return action.actor.empty() || (outbox != nullptr && std::ranges::any_of(*outbox, is_kept));
+  });
 }
 
 // The API server drops the fields that its schema does not have. Nothing was done yet of what the

@@ -29,14 +29,29 @@ namespace {
 // An event that means nothing: whether a machine answers it says whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 
-// The delays of a machine where it is. None that can be known: it is not one that tells its states.
+// The delays of a machine and its actors where they are. None that can be known: it is not one that
+// tells its states.
 io::Task<std::optional<std::vector<abi::statemachine::Delay>>> delays_in(
-    std::shared_ptr<abi::statemachine::Machine> machine, std::string value, std::stop_token stop) {
-  const Result<std::string> definition = co_await machine->definition(std::move(stop));
+    std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
+    std::stop_token stop) {
+  const Result<std::string> definition = co_await machine->definition(stop);
   if (!definition) co_return std::nullopt;
   Result<std::vector<abi::statemachine::Delay>> delays =
       abi::statemachine::delays_of(*definition, value);
   if (!delays) co_return std::nullopt;
+  const Result<std::vector<abi::statemachine::Actor>> actors =
+      co_await machine->actors(std::move(state), std::move(stop));
+  if (!actors) co_return std::nullopt;
+  for (const abi::statemachine::Actor& actor : *actors) {
+    if (actor.definition.empty() || !actor.status.empty()) continue;
+    const Result<std::vector<abi::statemachine::Delay>> own =
+        abi::statemachine::delays_of(actor.definition, actor.value);
+    if (!own) co_return std::nullopt;
+    for (abi::statemachine::Delay delay : *own) {
+      delay.actor = actor.id;
+      delays->push_back(std::move(delay));
+    }
+  }
   co_return *std::move(delays);
 }
 
@@ -298,9 +313,10 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   }
   if (decision_.ledger().sha256.empty()) HANGAR_CO_TRY(co_await keep_module(revision_.sha256));
   const WallTime now = io::Loop::wall_now();
-  decision_.adopt(revision_, step->is_handled ? std::string() : step->value, run_of(now), now);
-  if (const auto delays =
-          co_await delays_in(machine_, value_json(decision_.ledger().value), stop_)) {
+  decision_.adopt(revision_, step->is_handled ? std::string() : step->value, step->actors,
+                  run_of(now), now);
+  if (const auto delays = co_await delays_in(machine_, decision_.ledger().state,
+                                             value_json(decision_.ledger().value), stop_)) {
     decision_.take_delays(*delays, now);
   }
   co_return Result<>();
@@ -336,14 +352,16 @@ io::Task<Result<>> Reconciliation::migrate() {
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
-  const auto delays = co_await delays_in(module.machine, value_json(ledger.value), stop_);
+  const auto delays =
+      co_await delays_in(module.machine, ledger.state, value_json(ledger.value), stop_);
   if (delays) {
     for (const abi::statemachine::Delay& delay : decision_.missing_delays(*delays)) {
       if (delay.duration) continue;
       refuse(
-          fmt::format("the state {} has the delay {} in the machine of sha256:{}, which only "
-                      "entering it can start: migrate in another state",
-                      ledger.value, delay.event, module.sha256));
+          fmt::format("{} has the delay {} in the machine of sha256:{}, which only entering the "
+                      "state can start: migrate in another state",
+                      delay.actor.empty() ? "the state " + ledger.value : delay.actor, delay.event,
+                      module.sha256));
       co_return Result<>();
     }
   }

@@ -50,6 +50,9 @@ Result<> check_step(const abi::statemachine::Step& step, const Ledger& ledger) {
   if (step.output && step.output->size() > limits::kWorkflowOutputBytesMax) {
     return too_much("output has bytes", step.output->size(), limits::kWorkflowOutputBytesMax);
   }
+  if (step.actors.size() > limits::kWorkflowActorsMax) {
+    return too_much("actors", step.actors.size(), limits::kWorkflowActorsMax);
+  }
   const std::size_t actions = ledger.outbox.size() + step.actions.size();
   if (actions > limits::kWorkflowOutboxMax) {
     return too_much("actions that have not ended", actions, limits::kWorkflowOutboxMax);

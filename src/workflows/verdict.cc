@@ -7,8 +7,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::workflows {
 
@@ -41,12 +44,28 @@ std::optional<Problem> problem_of(const Ledger& ledger) {
   return std::nullopt;
 }
 
+// "in state provisioning (worker#1: making)"
+std::string place_of(const Ledger& ledger) {
+  constexpr std::size_t kActorsShownMax = 5;
+  std::vector<std::string> actors;
+  for (const RunningActor& actor : ledger.actors) {
+    if (!actor.status.empty()) continue;
+    if (actors.size() == kActorsShownMax) {
+      actors.emplace_back("...");
+      break;
+    }
+    actors.push_back(fmt::format("{}: {}", actor.id, actor.value));
+  }
+  return actors.empty() ? fmt::format("in state {}", ledger.value)
+                        : fmt::format("in state {} ({})", ledger.value, fmt::join(actors, ", "));
+}
+
 Condition ready_of(const Ledger& ledger) {
   Condition condition{.status = ConditionStatus::False};
   if (!ledger.is_finished()) {
     condition.reason = ledger.has_begun() ? "InProgress" : "NotStarted";
-    condition.message = ledger.has_begun() ? fmt::format("in state {}", ledger.value)
-                                           : std::string("the machine has not begun");
+    condition.message =
+        ledger.has_begun() ? place_of(ledger) : std::string("the machine has not begun");
   } else if (ledger.has_failed) {
     condition.reason = "Failed";
     condition.message = fmt::format("ended in state {}: {}", ledger.value, ledger.failure);
@@ -73,7 +92,7 @@ Condition progress_of(const Ledger& ledger) {
       actions.push_back(fmt::format("{}#{}", action.type, action.id));
     condition.reason = "Acting";
     condition.message =
-        fmt::format("in state {}, carrying out {}", ledger.value, fmt::join(actions, ", "));
+        fmt::format("{}, carrying out {}", place_of(ledger), fmt::join(actions, ", "));
     const auto hindered = std::ranges::find_if(
         ledger.outbox, [](const PendingAction& action) { return !action.last_error.empty(); });
     if (hindered != ledger.outbox.end()) {
@@ -87,12 +106,12 @@ Condition progress_of(const Ledger& ledger) {
   } else if (!ledger.ignored.empty()) {
     condition.reason = "Waiting";
     condition.message = fmt::format(
-        "in state {}, waiting for an event; {} came and means nothing there: send one that the "
+        "{}, waiting for an event; {} came and means nothing there: send one that the "
         "state knows (hangar workflow show)",
-        ledger.value, ledger.ignored);
+        place_of(ledger), ledger.ignored);
   } else {
     condition.reason = "Waiting";
-    condition.message = fmt::format("in state {}, waiting for an event", ledger.value);
+    condition.message = fmt::format("{}, waiting for an event", place_of(ledger));
   }
   return condition;
 }

@@ -54,6 +54,17 @@ class VerdictTest : public testing::Test {
   json::Value status_ = json::Object();
 };
 
+TEST_F(VerdictTest, SaysWhereTheActorsAre) {
+  ledger_.actors = {{.id = "worker#1", .value = "making", .status = "", .entered_at = kNow},
+                    {.id = "old#2", .value = "made", .status = "done", .entered_at = kNow}};
+  EXPECT_EQ(said("Ready").message, "in state work (worker#1: making)");
+  EXPECT_EQ(said("Progressing").message, "in state work (worker#1: making), waiting for an event");
+  for (int number = 3; number < 9; ++number) {
+    ledger_.actors.push_back({.id = "more", .value = "on", .status = "", .entered_at = kNow});
+  }
+  EXPECT_THAT(said("Ready").message, HasSubstr("more: on, ...)"));
+}
+
 TEST_F(VerdictTest, NothingIsReadyBeforeItHasBegun) {
   ledger_ = {};
   EXPECT_EQ(said("Ready").status, "False");

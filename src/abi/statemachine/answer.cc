@@ -56,10 +56,33 @@ bool is_true(const json::Value* value) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
+// They are shown, and part of ids.
+bool is_actor_id(std::string_view id) {
+  constexpr std::size_t kBytesMax = 1024;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.()-/#";
+  return !id.empty() && id.size() <= kBytesMax &&
+         id.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+// The actor that `value` names, if it is there.
+Result<std::string> actor_id(const json::Value* value) {
+  if (value == nullptr || value->is_null()) return std::string();
+  if (value->is_string() && is_actor_id(value->get_string())) {
+    return std::string(value->get_string());
+  }
+  return no_answer(fmt::format("{} is not the id of an actor: letters, digits and _.()-/#",
+                               bounded(json::dump(*value))));
+}
+
 // A State of XState 4 as JSON, rather than a snapshot of 5 or something else.
 bool is_state4(const json::Object& state) {
   return state.contains("value") && state.contains("_event");
 }
+
+// Whoever steps the machine has to run its actors.
+constexpr std::string_view kNoActors =
+    "child machines run in a bundle that exports its machine, and no handle_event";
 
 // Puts together what a list of actions asks for.
 class Reader {
@@ -67,13 +90,14 @@ class Reader {
   explicit Reader(Step& step) : step_(step) {}
 
   Result<> add(const json::Value& value) {
-    if (value.is_string()) return add_asked(std::string(value.get_string()), nullptr);
+    if (value.is_string()) return add_asked(std::string(value.get_string()), nullptr, nullptr);
     const json::Object* const action = value.if_object();
     const json::Value* const type = action != nullptr ? member(*action, "type") : nullptr;
     const std::string_view name =
         type != nullptr && type->is_string() ? type->get_string() : std::string_view();
     if (name.starts_with("xstate.")) return add_builtin(name, *action);
-    return add_asked(std::string(name), member(*action, "params"));
+    if (action == nullptr) return add_asked({}, nullptr, nullptr);
+    return add_asked(std::string(name), member(*action, "params"), member(*action, "actor"));
   }
 
   // `id` is empty: the event's type.
@@ -114,14 +138,15 @@ class Reader {
     std::erase_if(step_.timers_started, [&id](const Timer& timer) { return timer.id == id; });
   }
 
-  Result<> add_asked(std::string type, const json::Value* params) {
+  Result<> add_asked(std::string type, const json::Value* params, const json::Value* actor) {
     if (type.empty()) return no_answer("the machine asks for an action without a type");
     const bool has_params = params != nullptr && !params->is_null();
     if (has_params && !params->is_object()) {
       return no_answer(fmt::format("the params of action {} are no object", bounded(type)));
     }
-    step_.actions.push_back(
-        {.type = std::move(type), .params = has_params ? json::dump(*params) : "{}"});
+    step_.actions.push_back({.type = std::move(type),
+                             .params = has_params ? json::dump(*params) : "{}",
+                             .actor = HANGAR_TRY(actor_id(actor))});
     return {};
   }
 
@@ -141,9 +166,9 @@ class Reader {
       const json::Value* const to = member(said, "to");
       if (to != nullptr && !to->is_null() && *to != "#_internal") {
         return no_answer(
-            fmt::format("the machine sends an event to {}: there are no other actors; "
-                        "ask the host for an action SEND",
-                        bounded(json::dump(*to))));
+            fmt::format("the machine sends an event to {}: {}; to another workflow, ask the host "
+                        "for an action SEND",
+                        bounded(json::dump(*to)), kNoActors));
       }
       const json::Value now = 0;
       const json::Value* const event = member(said, "event");
@@ -160,10 +185,8 @@ class Reader {
       if (what.empty() && activity != nullptr && activity->is_object()) {
         what = text_member(activity->get_object(), "id");
       }
-      return no_answer(
-          fmt::format("the machine invokes {}: there are no actors; ask the host for an "
-                      "action on entering the state",
-                      what.empty() ? "an actor" : bounded(what)));
+      return no_answer(fmt::format("the machine invokes {}: {}",
+                                   what.empty() ? "an actor" : bounded(what), kNoActors));
     }
     return {};  // Logs, emitted events, stops: nobody is listening.
   }
@@ -268,10 +291,40 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
   for (const json::Value& timer : started->get_array()) {
     const json::Object* const object = timer.if_object();
     if (object == nullptr) return no_answer("timersStarted has something that is no object");
+    const json::Value* const replaces = member(*object, "replaces");
     HANGAR_TRY(reader.start_timer(text_member(*object, "id"), member(*object, "delay"),
-                                  member(*object, "event"), /*replaces=*/true));
+                                  member(*object, "event"),
+                                  replaces == nullptr || is_true(replaces)));
   }
   return {};
+}
+
+Result<std::vector<Actor>> read_actors(const json::Object& answer) {
+  std::vector<Actor> actors;
+  const json::Value* const list = member(answer, "actors");
+  if (list == nullptr || !list->is_array()) return actors;
+  for (const json::Value& one : list->get_array()) {
+    const json::Object* const object = one.if_object();
+    if (object == nullptr) return no_answer("actors has something that is not an object");
+    const json::Value* const value = member(*object, "value");
+    const json::Value* const definition = member(*object, "definition");
+    Actor actor{.id = HANGAR_TRY(actor_id(member(*object, "actor"))),
+                .value = value == nullptr ? "null" : json::dump(*value),
+                .status = bounded(text_member(*object, "status")),
+                .definition = definition == nullptr ? std::string() : json::dump(*definition)};
+    if (actor.id.empty()) return no_answer("actors has one without the id of an actor");
+    actors.push_back(std::move(actor));
+  }
+  return actors;
+}
+
+Result<std::vector<std::string>> read_stopped(const json::Object& answer) {
+  std::vector<std::string> stopped;
+  const json::Value* const list = member(answer, "actorsStopped");
+  if (list == nullptr || !list->is_array()) return stopped;
+  for (const json::Value& one : list->get_array())
+    stopped.push_back(HANGAR_TRY(actor_id(&one)));
+  return stopped;
 }
 
 std::optional<ErrorKind> fault_kind(std::string_view name) {
@@ -352,7 +405,9 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
     for (const json::Value& action : actions)
       HANGAR_TRY(reader.add(action));
     HANGAR_TRY(read_timers(answer, reader));
+    step.actors_stopped = HANGAR_TRY(read_stopped(answer));
   }
+  step.actors = HANGAR_TRY(read_actors(answer));
   const bool is_same = handled == nullptr && state_before && step.actions.empty() &&
                        step.timers_started.empty() && step.timers_cancelled.empty() &&
                        json::equal(state, *state_before);
@@ -380,6 +435,11 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
                     step.state.size(), limits::kWorkflowStateBytesMax));
   }
   return step;
+}
+
+Result<std::vector<Actor>> read_actors(std::string_view text) {
+  const json::Value answer = HANGAR_TRY(parse_answer(text));
+  return read_actors(answer.get_object());
 }
 
 Result<std::string> read_definition(std::string_view text) {

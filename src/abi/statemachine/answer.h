@@ -7,12 +7,16 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::abi::statemachine {
 
 // The answer to an event in state `before`, or to the start when that is empty. Errors as Machine
 // has them.
 [[nodiscard]] Result<Step> read_answer(std::string_view text, std::string_view before);
+
+// The answer to a question for the actors in a state.
+[[nodiscard]] Result<std::vector<Actor>> read_actors(std::string_view text);
 
 // The answer to a question for the definition.
 [[nodiscard]] Result<std::string> read_definition(std::string_view text);

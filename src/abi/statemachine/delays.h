@@ -19,6 +19,8 @@ struct Delay {
   std::string event;  // The type of what the machine gets once it is over, and its timer's id.
   // Nothing when the machine works it out (it has a name).
   std::optional<Duration> duration;
+  // Of which of the machine's actors. Empty: of the machine itself.
+  std::string actor = {};
 
   bool operator==(const Delay&) const = default;
 };

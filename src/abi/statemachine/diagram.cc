@@ -64,6 +64,7 @@ struct Node {
   std::string parent;  // Its id.
   bool is_active = false;
   std::vector<std::string> actions;
+  std::vector<std::string> invoked;  // Ids of machines.
   std::vector<Transition> transitions;
   std::vector<Node> children;
 };
@@ -112,6 +113,10 @@ Node read_node(const json::Value& definition, std::string key, const std::string
   if (const json::Array* const actions = json::array_at(definition, {"meta", "actions"})) {
     for (const json::Value& action : *actions)
       node.actions.push_back(plain(json::string_at(action, {"type"})));
+  }
+  if (const json::Array* const invoked = json::array_at(definition, {"invoke"})) {
+    for (const json::Value& machine : *invoked)
+      node.invoked.push_back(plain(json::string_at(machine, {"id"})));
   }
   if (const json::Object* const on = json::object_at(definition, {"on"})) {
     for (const auto& entry : *on)
@@ -205,6 +210,8 @@ class Mermaid {
     std::string shown = label(node.key);
     for (const std::string& action : node.actions)
       shown += "\\n" + label(action);
+    for (const std::string& machine : node.invoked)
+      shown += "\\ninvokes " + label(machine);
     line(depth, fmt::format("state \"{}\" as {}{}", shown, id, node.children.empty() ? "" : " {"));
     if (!node.children.empty()) {
       inside(node, depth + 1);
@@ -262,6 +269,7 @@ void draw_node(const Node& node, std::size_t depth, std::string_view note, std::
   if (node.type == "final" || node.type == "parallel") add(node.type);
   if (!node.history.empty()) add(node.history + " history");
   if (!node.actions.empty()) add(fmt::format("asks for {}", fmt::join(node.actions, ", ")));
+  if (!node.invoked.empty()) add(fmt::format("invokes {}", fmt::join(node.invoked, ", ")));
   text += fmt::format("{}{} {}{}\n", indent, node.is_active ? '>' : ' ', node.key,
                       about.empty() ? "" : fmt::format("  ({})", about));
   const std::string prefix = node.id.substr(0, node.id.find('.') + 1);

@@ -65,6 +65,14 @@ TEST(Diagram, IsMermaid) {
             "  class idle active\n");
 }
 
+TEST(Diagram, NamesWhatAStateInvokes) {
+  constexpr std::string_view kParent =
+      R"({"id":"m","states":{"a":{"id":"m.a","invoke":[{"id":"worker","src":"disk"},{"id":"x:1"}]}}})";
+  EXPECT_THAT(draw_tree(kParent, "").value(), HasSubstr("a  (invokes worker, x:1)\n"));
+  EXPECT_THAT(draw_mermaid(kParent, "").value(),
+              HasSubstr("state \"a\\ninvokes worker\\ninvokes x 1\" as a\n"));
+}
+
 TEST(Diagram, TakesNoOrdersFromNames) {
   constexpr std::string_view kHostile =
       R"({"id":"m","states":{"a\u001b[2J\nclass x":{"id":"m.a","on":{"E\";x{}":[{"target":["#m.b\n\u009b"]}]}},"b\n":{"id":"m.b\n\u009b"}}})";

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace hangar::limits {
@@ -32,5 +33,9 @@ inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;
 
 // What one step prints (console.log), for people.
 inline constexpr std::uint64_t kMachineLogBytesMax = 16 * kKiB;
+
+// Machines below one machine at a time, with theirs. One that spawns a machine per event and stops
+// none is mistaken.
+inline constexpr std::size_t kWorkflowActorsMax = 64;
 
 }  // namespace hangar::limits

@@ -18,15 +18,22 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::abi::statemachine {
 
 enum class Shape : std::uint8_t { HandleEvent, Command, Bundle };
 
+// The member of an event that names the actor it is for. Without it, it is for the machine itself.
+inline constexpr std::string_view kActorMember = "hangar.actor";
+
 struct Action {
   std::string type;
   std::string params;  // A JSON object, compact; "{}" when it gave none.
+  // Which of the machine's actors asks for it, and gets the event that it ends in. Empty: the
+  // machine itself.
+  std::string actor = {};
 };
 
 // XState's `after` and delayed raise/sendTo(self): an event that the machine wants to get later.
@@ -36,6 +43,18 @@ struct Timer {
   Duration delay{};
   std::string event;     // A JSON object with a `type`.
   bool replaces = true;  // Those of the same id that run already.
+};
+
+// A machine that a machine has invoked or spawned.
+struct Actor {
+  // The path of ids from the machine down and the number of its session: "worker#1",
+  // "worker/disk#4". An id may be used again, a session is not. Safe to print.
+  std::string id;
+  std::string value;       // As Step::value has it.
+  std::string status;      // "done", "error", ... Empty: it runs.
+  std::string definition;  // As Machine::definition(). Empty: not asked for, or not known.
+
+  bool operator==(const Actor&) const = default;
 };
 
 // What one event did.
@@ -52,6 +71,10 @@ struct Step {
   // A timer that is in both was set anew: first the cancelled ones go, then the started ones run.
   std::vector<Timer> timers_started;
   std::vector<std::string> timers_cancelled;
+  // The machine's actors now, parents before their children. Also when nothing changed.
+  std::vector<Actor> actors;
+  // Those that have ended. What they wait for and their timers ("<actor>:<id>") are given up.
+  std::vector<std::string> actors_stopped;
   // For people: XState's state value ("idle" or {"parallel": ...}), compact JSON.
   std::string value;
   bool is_final = false;
@@ -91,6 +114,12 @@ class Machine {
   // [{"target"}]}, "after", "states", ...}}} as XState writes a definition; delayed transitions
   // have their "event", too (delays.h). NotFound for shapes that cannot tell.
   [[nodiscard]] virtual io::Task<Result<std::string>> definition(std::stop_token stop) = 0;
+
+  // The actors in `state`, with their definitions. None for shapes that cannot tell.
+  [[nodiscard]] virtual io::Task<Result<std::vector<Actor>>> actors(std::string /*state*/,
+                                                                    std::stop_token /*stop*/) {
+    co_return std::vector<Actor>();
+  }
 };
 
 }  // namespace hangar::abi::statemachine

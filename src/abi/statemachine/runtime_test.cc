@@ -340,6 +340,38 @@ TEST_P(EverythingTest, RefusesInputThatIsNoObject) {
     expect_error(try_start(*machine, "[1]"), ErrorKind::InvalidInput, "the input is not an object");
 }
 
+// --- Machines below a machine ---
+
+TEST_F(MachineTest, AnyShapeMayHaveActorsOfItsOwn) {
+  const auto machine = load(R"(export const handle_event = () => JSON.stringify({newState: 1,
+      actions: [{type: 'A', actor: 'w#1'}, 'B'],
+      actors: [{actor: 'w#1', value: {a: 'b'}}, {actor: 'v/w#2', status: 'done'}], actorsStopped: ['u#0'],
+      timersStarted: [{id: 't', delay: 5, event: {type: 'T', 'hangar.actor': 'w#1'}, replaces: false}]});)");
+  ASSERT_NE(machine, nullptr);
+
+  const Step first = start(*machine);
+
+  ASSERT_EQ(first.actions.size(), 2U);
+  EXPECT_EQ(first.actions[0].actor, "w#1");
+  EXPECT_EQ(first.actions[1].actor, "");
+  EXPECT_THAT(
+      first.actors,
+      ElementsAre(Actor{.id = "w#1", .value = R"({"a":"b"})", .status = "", .definition = ""},
+                  Actor{.id = "v/w#2", .value = "null", .status = "done", .definition = ""}));
+  EXPECT_THAT(first.actors_stopped, ElementsAre("u#0"));
+  ASSERT_EQ(first.timers_started.size(), 1U);
+  EXPECT_FALSE(first.timers_started[0].replaces);
+  for (const char* const answer :
+       {R"({"newState":1,"actors":[{}]})", R"({"newState":1,"actors":["w"]})",
+        R"({"newState":1,"actors":[{"actor":"\u001b[2J"}]})",
+        R"({"newState":1,"actorsStopped":["a b"]})",
+        R"({"newState":1,"actions":[{"type":"A","actor":7}]})"}) {
+    expect_step_error(
+        "export const handle_event = () => " + json::dump(json::Value(std::string_view(answer))),
+        ErrorKind::InvalidInput, "actor");
+  }
+}
+
 // --- Bundles ---
 
 constexpr std::string_view kCounter = R"(
