@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import pathlib
+import re
 import signal as signals
 import threading
 import time
@@ -18,7 +19,7 @@ from conftest import control_plane
 from host import Host
 from operators import events_of
 from registry import Registry
-from workflows import CONDUCTOR, REVISION, ROLLOUT, WORKFLOW, bundle, copies, reaches, signal, stalls, state
+from workflows import CONDUCTOR, FAMILIES, REVISION, ROLLOUT, WORKFLOW, actors, bundle, copies, reaches, signal, stalls, state
 
 # Where the host can be made to end as kill -9 would end it (src/workflows/crash_points.h).
 POINTS = ["decided", "before-write", "after-write", "before-effect", "effect-done", "acknowledged", "signals-written"]
@@ -165,6 +166,67 @@ def test_delays_go_on_while_no_host_runs(rig, namespace, directory):
         assert time.monotonic() - began > 3, "the other one was waited for"
     finally:
         assert host.stop() == 0
+
+
+@pytest.mark.parametrize("machine", FAMILIES)
+def test_a_delay_of_an_invoked_machine_goes_on_while_no_host_runs(rig, namespace, directory, machine):
+    module = machine.replace("_", "-")
+    workflows.module(rig, namespace, module, bundle(machine))
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        for name, rest in (("over", 1000), ("running", 6000)):
+            rig.create(workflows.workflow(name, namespace, module, input={"name": f"{name}-made", "rest": rest}))
+        before = {name: eventually(lambda: workflows.status(rig, namespace, name) if "resting" in actors(workflows.status(
+            rig, namespace, name)).values() else None, f"{name}: its worker rests", 60) for name in ("over", "running")}
+        began = time.monotonic()
+    finally:
+        host.kill()
+    time.sleep(1.5)
+
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        one = reaches(rig, namespace, "over", "watching")
+        assert state(one)["context"]["made"] == "over-made"
+        now = workflows.status(rig, namespace, "running")
+        assert now["timers"] == before["running"]["timers"] and now["actors"] == before["running"]["actors"], "as they were"
+        reaches(rig, namespace, "running", "watching")
+        assert time.monotonic() - began > 3, "the other one was waited for"
+    finally:
+        assert host.stop() == 0
+
+
+@pytest.mark.parametrize("point", ["decided", "before-write", "after-write", "effect-done"])
+def test_a_host_killed_while_machines_below_work_repeats_nothing(rig, namespace, directory, point):
+    workflows.module(rig, namespace, "family-v5", bundle("family_v5"))
+    config_maps = Seen(rig, "v1", "ConfigMap", namespace)
+    rig.create(workflows.workflow("it", namespace, "family-v5", input={"name": "made-once", "rest": 100}))
+    signal(rig, namespace, "it", "1", "LATER")
+
+    killed = 0
+    for passage in (1, 2, 3):
+        host = Host(rig.kubeconfig, directory, "--features=workflows", wait=False, env={"HANGAR_CRASH_AT": f"{point}:{passage}"})
+        try:
+            eventually(lambda: host.process.poll() is not None or workflows.status(rig, namespace, "it").get("value") == "watching",
+                       f"the host ends at {point}:{passage}", 60)
+            if host.process.poll() is None:
+                break
+            assert host.process.returncode == -signals.SIGKILL, host.tail()
+            killed += 1
+        finally:
+            host.stop()
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        one = reaches(rig, namespace, "it", "watching")
+        signal(rig, namespace, "it", "2", "ADD")
+        eventually(lambda: state(workflows.status(rig, namespace, "it"))["context"]["seen"] == ["counted 1"], "it counts once")
+    finally:
+        assert host.stop() == 0
+
+    assert killed > 0, "no host has passed this point"
+    assert state(one)["context"]["made"] == "made-once" and set(actors(one)) == {"watcher#2", "watcher/clock#3"}
+    assert one["nextAction"] == 2, "it was asked for once"
+    eventually(lambda: config_maps.of("made-once"), "the watch has come so far")
+    assert config_maps.of("made-once") == ["ADDED"]
 
 
 def test_two_changes_at_once_do_not_overwrite_each_other(rig, namespace, directory):
@@ -368,6 +430,7 @@ def test_a_copy_stays_for_as_long_as_a_workflow_needs_it(rig, namespace, directo
 # The kind as it was published --------------------------------------------------------------------------
 
 
+CRD_FILE = ROOT / "deploy/crds/statefulworkflows.workflows.example.com.yaml"
 PUBLISHED_CRD = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -412,38 +475,67 @@ spec:
 """
 
 
-def test_a_cluster_with_the_published_kind_is_told_what_it_lacks_and_nothing_is_done(rig, namespace, directory):
-    crd = ROOT / "deploy/crds/statefulworkflows.workflows.example.com.yaml"
-    workflow = workflows.workflow("it", namespace, "conductor", input={"rounds": [[made("made")]]})
-
-    def has_all_fields():
-        """Whether the API server keeps what it did not know as it was published."""
+@contextlib.contextmanager
+def another_schema(rig, namespace, crd, field, value):
+    """The kind as `crd` has it, whose status lacks `field`; as it is in the tree afterwards."""
+    def keeps():
+        """Whether the API server keeps the field."""
         try:
             probe = rig.create(workflows.workflow(f"probe-{time.monotonic_ns()}", namespace, "nothing"))["metadata"]["name"]
-            rig.patch(*WORKFLOW, probe, {"status": {"run": "x"}}, namespace, "status")
-            kept = "run" in workflows.status(rig, namespace, probe)
+            rig.patch(*WORKFLOW, probe, {"status": {field: value}}, namespace, "status")
+            kept = workflows.status(rig, namespace, probe).get(field) == value
             rig.delete(*WORKFLOW, probe, namespace)
             return "yes" if kept else "no"
         except ApiError as error:  # While it changes from one schema to another.
             return str(error)
 
-    rig.kubectl("apply", "--server-side", "-f", "-", stdin=PUBLISHED_CRD)
+    rig.kubectl("apply", "--server-side", "-f", "-", stdin=crd)
     try:
-        eventually(lambda: has_all_fields() == "no", "the published schema is in force")
+        eventually(lambda: keeps() == "no", "the other schema is in force")
+        yield
+    finally:
+        rig.kubectl("apply", "--server-side", "-f", str(CRD_FILE))
+        eventually(lambda: keeps() == "yes", "the schema of the tree is in force")
+
+
+def test_a_cluster_with_the_published_kind_is_told_what_it_lacks_and_nothing_is_done(rig, namespace, directory):
+    with another_schema(rig, namespace, PUBLISHED_CRD, "run", "x"):
         host = Host(rig.kubeconfig, directory, "--features=workflows")
         try:
-            rig.create(workflow)
+            rig.create(workflows.workflow("it", namespace, "conductor", input={"rounds": [[made("made")]]}))
             message = stalls(rig, namespace, "it", "deploy/crds", reason="SchemaOutdated")
             never(lambda: rig.get("v1", "ConfigMap", "made", namespace), "something is done", 1)
             assert "state" not in workflows.status(rig, namespace, "it"), message
         finally:
             assert host.stop() == 0
-    finally:
-        rig.kubectl("apply", "--server-side", "-f", str(crd))
-        eventually(lambda: has_all_fields() == "yes", "the new schema is in force")
 
     host = Host(rig.kubeconfig, directory, "--features=workflows")
     try:
         reaches(rig, namespace, "it", "done")
     finally:
         assert host.stop() == 0
+
+
+def test_a_schema_that_knows_nothing_of_machines_below_is_outdated_for_one_that_has_some(rig, namespace, directory):
+    older = re.sub(r"^ +actor: \{type: string.*\n", "", CRD_FILE.read_text(), flags=re.MULTILINE)
+    assert older != CRD_FILE.read_text()
+    workflows.module(rig, namespace, "family-v5", bundle("family_v5"))
+    action = {"id": 1, "type": "X", "params": {}, "requestedAt": "2026-01-01T00:00:00Z", "actor": "w#1"}
+
+    with another_schema(rig, namespace, older, "outbox", [action]):
+        host = Host(rig.kubeconfig, directory, "--features=workflows")
+        try:
+            rig.create(workflows.workflow("plain", namespace, "conductor", input={"rounds": [[made("plain")]]}))
+            rig.create(workflows.workflow("it", namespace, "family-v5", input={"name": "made-late", "rest": 100}))
+            reaches(rig, namespace, "plain", "done")
+            stalls(rig, namespace, "it", "deploy/crds", reason="SchemaOutdated")
+            never(lambda: rig.get("v1", "ConfigMap", "made-late", namespace), "something is done", 1)
+        finally:
+            assert host.stop() == 0
+
+    host = Host(rig.kubeconfig, directory, "--features=workflows")
+    try:
+        one = reaches(rig, namespace, "it", "watching")
+    finally:
+        assert host.stop() == 0
+    assert state(one)["context"]["made"] == "made-late"

@@ -12,7 +12,7 @@ import workflows
 from cluster import ROOT, ApiError, condition, eventually, never
 from conftest import serves
 from operators import events_of
-from workflows import CONDUCTOR, CONFIG_MAP, PROVISIONER, ROLLOUT, WORKFLOW, bundle, built, hangar, reaches, signal, stalls, state
+from workflows import CONDUCTOR, CONFIG_MAP, FAMILIES, PROVISIONER, ROLLOUT, WORKFLOW, actors, bundle, built, hangar, reaches, signal, stalls, state
 
 PVC = ("v1", "PersistentVolumeClaim")
 DEPLOYMENT = ("apps/v1", "Deployment")
@@ -377,6 +377,115 @@ def test_delays_regions_history_and_output(cluster, namespace, flow, status):
     assert not one.get("timers")
     reasons = [event["reason"] for event in events_of(cluster, "rolling", namespace)]
     assert reasons.count("Canary") == 2 and reasons.count("Verifying") == 1, reasons
+
+
+# Machines of machines -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def resting(cluster, flow, status):
+    """Begins a workflow whose invoked machine has made its ConfigMap and waits for a delay."""
+    def make(name, machine, rest=600000):
+        flow(name, machine, input={"name": f"{name}-made", "rest": rest})
+        return eventually(lambda: status(name) if "resting" in actors(status(name)).values() else None, f"{name}: its worker rests", 60)
+    return make
+
+
+@pytest.mark.parametrize("machine", FAMILIES)
+def test_an_invoked_machine_ends_with_output_and_others_are_spawned(cluster, host, namespace, resting, status, machine):
+    one = resting("family", machine, rest=3000)
+    assert one["value"] == "making" and actors(one) == {"worker#1": "resting"}
+    (timer,) = one["timers"]
+    assert timer["id"].startswith("worker#1:xstate.after") and timer["event"]["hangar.actor"] == "worker#1", timer
+    assert cluster.get(*CONFIG_MAP, "family-made", namespace)["data"] == {"made": "yes"}
+    assert "worker#1: resting" in condition(cluster.get(*WORKFLOW, "family", namespace), "Progressing")["message"]
+
+    one = reaches(cluster, namespace, "family", "watching")
+    assert state(one)["context"]["made"] == "family-made", "its output"
+    assert set(actors(one)) == {"watcher#2", "watcher/clock#3"}
+    signal(cluster, namespace, "family", "1", "ADD")
+    signal(cluster, namespace, "family", "2", "ADD")
+    eventually(lambda: state(status("family"))["context"]["seen"] == ["counted 1", "counted 2"], "the spawned machine counts and answers")
+    signal(cluster, namespace, "family", "3", "STOP")
+    eventually(lambda: not status("family").get("actors"), "it is stopped")
+    assert not status("family").get("timers"), "and the machine that it invoked"
+    signal(cluster, namespace, "family", "4", "END")
+
+    one = reaches(cluster, namespace, "family", "done")
+    assert one["output"] == {"made": "family-made", "seen": ["counted 1", "counted 2"]}
+    told = [change for entry in one["history"] for change in entry.get("actors", [])]
+    assert told[:2] == ["worker#1 began in making", "worker#1: making -> resting"] and "worker#1 ended in resting" in told, told
+
+
+@pytest.mark.parametrize("machine", FAMILIES)
+def test_a_delay_of_a_machine_that_is_stopped_is_never_over(cluster, namespace, resting, status, machine):
+    before = resting("given-up", machine, rest=4000)["timers"]
+    signal(cluster, namespace, "given-up", "1", "GIVE_UP")
+
+    one = reaches(cluster, namespace, "given-up", "idle")
+    assert not one.get("timers") and not one.get("actors"), one
+    signal(cluster, namespace, "given-up", "2", "AGAIN")
+    one = eventually(lambda: status("given-up") if actors(status("given-up")) == {"worker#2": "resting"} else None, "another one rests", 60)
+    (timer,) = one["timers"]
+    assert timer["id"].startswith("worker#2:") and timer["due"] > before[0]["due"], (before, timer)
+    reaches(cluster, namespace, "given-up", "watching")
+    events = [(entry["event"], entry["time"]) for entry in status("given-up")["history"] if entry["origin"] == "Timer"]
+    assert len(events) == 1 and events[0][1] >= timer["due"], events
+
+
+@pytest.mark.parametrize("machine", FAMILIES)
+def test_what_an_invoked_machine_throws_is_an_error_of_the_one_above(cluster, namespace, flow, resting, status, machine):
+    resting("thrown", machine)
+    signal(cluster, namespace, "thrown", "1", "FAIL")
+
+    one = reaches(cluster, namespace, "thrown", "broken")
+
+    assert state(one)["context"]["why"] == "bad disk" and not one.get("actors") and not one.get("timers")
+    # The invoked machine is told that its action failed, and throws.
+    flow("refused", machine, input={"name": "Not a name"})
+    one = reaches(cluster, namespace, "refused", "broken")
+    assert state(one)["context"]["why"] == "bad disk" and not one.get("failure"), "its FAILURE was known"
+
+
+@pytest.mark.parametrize("machine, what", [("promise_v4", "a function (a promise, a callback or an observable)"), ("promise_v5", "a promise (fromPromise)")])
+def test_a_machine_that_invokes_a_promise_is_refused_by_name(cluster, namespace, flow, machine, what):
+    flow("hopeful", machine)
+
+    message = stalls(cluster, namespace, "hopeful", reason="ModuleInvalid")
+
+    assert f"the state hopeful.asking invokes fetchQuota, which is {what}" in message and "ask the host for an action" in message, message
+
+
+def test_a_migration_takes_the_states_and_delays_of_machines_below(cluster, namespace, resting, status):
+    original = bundle("family_v5")
+    resting("moved", "family_v5")
+
+    def migrate(text, request):
+        workflows.module(cluster, namespace, "family-v5", text)
+        cluster.patch(*WORKFLOW, "moved", {"metadata": {"annotations": {"workflows.example.com/migrate": request}}}, namespace)
+        return eventually(lambda: (lambda m: m if m.get("request") == request else None)(status("moved").get("migration", {})), "an answer")
+
+    renamed = migrate(original.replace("resting", "sleeping"), "first")
+    assert not renamed.get("done") and "the machine disk has no state resting" in renamed["message"], renamed
+    named = migrate(original.replace("after: { rest:", "after: { other:").replace("delays: { rest:", "delays: { other: 5, rest:"), "second")
+    assert not named.get("done") and "worker#1 has the delay xstate.after.other.disk.resting" in named["message"], named
+    assert status("moved")["timers"][0]["id"] == "worker#1:xstate.after.rest.disk.resting"
+
+    shorter = original.replace("after: { rest:", "after: { 1:")
+    assert shorter != original
+    assert migrate(shorter, "third")["done"] is True
+    reaches(cluster, namespace, "moved", "watching")
+
+
+def test_show_tells_of_the_machines_below(cluster, host, namespace, resting):
+    resting("family", "family_v5")
+
+    shown = hangar(cluster, host, "workflow", "show", "family", "-n", namespace)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "\n  worker#1: resting since " in shown.stdout, shown.stdout
+    assert "making  (invokes worker)" in shown.stdout and "\nworker#1\n> disk\n" in shown.stdout and "> resting" in shown.stdout, shown.stdout
+    assert "xstate.after.rest.disk.resting of worker#1" in shown.stdout.split("Under way:")[1], shown.stdout
 
 
 def test_states_and_workflows_have_timeouts(cluster, namespace, flow, status):

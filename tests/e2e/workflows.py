@@ -14,6 +14,8 @@ REVISION = ("apps/v1", "ControllerRevision")
 PROVISIONER = "database_provisioner"
 CONDUCTOR = "conductor"
 ROLLOUT = "rollout"
+# A machine with machines below it, as users of both majors of XState write it.
+FAMILIES = ("family_v4", "family_v5")
 
 KINDS.update({
     REVISION: ("/apis/apps/v1", "controllerrevisions", True),
@@ -88,6 +90,11 @@ def status(cluster, namespace, name):
 def state(one):
     """The machine's own words in a status."""
     return json.loads(one["state"]) if one.get("state") else {}
+
+
+def actors(one):
+    """The machines below a workflow's, and where they are."""
+    return {actor["id"]: actor["value"] for actor in one.get("actors", [])}
 
 
 def reaches(cluster, namespace, name, value, seconds=60):

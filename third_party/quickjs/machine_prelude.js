@@ -31,13 +31,14 @@
   Math.random = random;
   const globalsBefore = new Set(getOwnPropertyNames(globalThis));
 
-  // Every XState machine, as it is made: the article's entry point does not export its own.
+  // Every XState machine, as it is made: the article's entry point does not export its own. Both majors set `idMap` of one
+  // that is marked already; whether something has the mark itself, version 4 asks of all that it is given.
   const machinesMade = [];
-  defineProperty(Object.prototype, '__xstatenode', {
+  defineProperty(Object.prototype, 'idMap', {
     configurable: true,
     set(value) {
-      defineProperty(this, '__xstatenode', {value, writable: true, enumerable: true, configurable: true});
-      machinesMade.push(this);
+      defineProperty(this, 'idMap', {value, writable: true, enumerable: true, configurable: true});
+      if (this.__xstatenode === true) machinesMade.push(this);
     },
   });
 
@@ -131,6 +132,7 @@
     if (initial !== undefined) drawn.initial = initial;
     if (node.history) drawn.history = node.history;
     if (isArray(node.meta?.actions)) drawn.meta = {actions: node.meta.actions.map(plainAction)};
+    if (node.invoke?.length > 0) drawn.invoke = node.invoke.map(({id, src}) => ({id, src: src?.type ?? src}));
     for (const {event, targets, guard, delay} of transitionsOf(node)) {
       const transition = {target: targets.map((target) => '#' + target.id)};
       if (guard) transition.guard = guard;
@@ -164,12 +166,131 @@
     });
   }
 
+  // --- Actors ----------------------------------------------------------------------------------
+  // What a machine invokes or spawns. The states of its actors are in its own, below `children`, each with the number
+  // of its session: an id may be used again, a session never is. All that actors tell each other happens in the step
+  // in which it is said; what they ask of the host has the address of who asks: its path, and its session.
+  const depthMax = 8;
+  const messagesMax = 10000;  // From actor to actor, in one step.
+  const addressOf = 'hangar.actor';  // The member of an event that says whom it is for, if not the machine itself.
+  const refMark = 'xstate$$type';  // What XState 5 writes in place of an actor.
+  const knownPrefix = 'hangar.machine:';  // The source of an actor whose machine was spawned without a name.
+  const known = [];  // The machines of the bundle that are no part of another.
+
+  const label = (id) => String(id).replace(/[^\w.()-]/g, '_').slice(0, 64);
+  const sessionIn = (address) => Number(/#(\d+)$/.exec(address)?.[1]);
+  // XState makes an id of the state for what has none.
+  const isMadeUp = (id) => /^\d+\.|:invocation\[\d+\]$/.test(id);
+  const nameOfInvoke = (id, src) =>
+    src === undefined || src === id ? (isMadeUp(id) ? 'an actor' : id) : isMadeUp(id) ? src : `${src} as ${id}`;
+  const insteadOfIt =
+    'ask the host for an action on entering the state instead (entry or meta.actions), and go on with the event that it ends in';
+
+  // What one step does that is not in the machine's own state.
+  class Effects {
+    constructor(sessions) {
+      this.sessions = sessions;  // The number of the next one. The machine itself is 0.
+      this.actions = [];
+      this.started = [];
+      this.cancelled = [];
+      this.messages = 0;
+      this.failure = null;  // What no actor may catch: what the machine itself threw, and what is refused.
+    }
+    newSession() {
+      return this.sessions++;
+    }
+    ask(actor, actions) {
+      for (const action of actions) this.actions.push(actor === undefined ? action : {...action, actor});
+    }
+    start(timer) {
+      if (timer.replaces) this.started = this.started.filter(({id}) => id !== timer.id);
+      this.started.push(timer);
+    }
+    cancel(id) {
+      this.started = this.started.filter((timer) => timer.id !== id);
+      this.cancelled.push(id);
+    }
+    fail(thrown) {
+      this.failure ??= {thrown};
+      throw this.failure.thrown;
+    }
+    countMessage() {
+      if (this.failure !== null) throw this.failure.thrown;
+      if (++this.messages > messagesMax) {
+        this.fail(new Fault('LimitExceeded', `actors sent more than ${messagesMax} events to each other in one step`));
+      }
+    }
+    // For the answer. `isLive` tells of the address of an actor.
+    document(isLive, ended, actors) {
+      const started = this.started.filter(({source}) => isLive(source)).map(({source, ...timer}) => timer);
+      return {
+        ...(started.length > 0 && {timersStarted: started}),
+        ...(this.cancelled.length > 0 && {timersCancelled: this.cancelled}),
+        ...(actors.length > 0 && {actors}),
+        ...(ended.length > 0 && {actorsStopped: ended}),
+      };
+    }
+  }
+
+  // Calls `found` with (container, key) of each actor's document below `value`.
+  function eachRef(value, found) {
+    if (typeof value !== 'object' || value === null) return;
+    for (const key of keys(value)) {
+      const one = value[key];
+      if (isObject(one) && one[refMark] === 1) found(value, key, one);
+      else eachRef(one, found);
+    }
+  }
+
+  // An actor that somebody still names and that is no more.
+  function goneActor(id, session) {
+    const gone = {id, sessionId: `x:${session}`, send() {}, _send() {}, subscribe: () => ({unsubscribe() {}})};
+    gone.getSnapshot = () => ({status: 'stopped'});
+    gone.toJSON = () => ({[refMark]: 1, id, session});
+    gone.ref = gone;
+    return gone;
+  }
+
+  function checkChildren(children) {
+    const isActor = (child) => isObject(child) && isObject(child.snapshot) && typeof child.src === 'string';
+    if (children !== undefined && !(isObject(children) && keys(children).every((id) => isActor(children[id])))) {
+      throw invalid('the state has children that are not actors with a state, a source and a session each');
+    }
+  }
+  // An actor that comes into being: how deep, and as whom.
+  function checkActor({address, session, depth}, actors) {
+    if (depth > depthMax) throw new Fault('LimitExceeded', `the actor ${address} is more than ${depthMax} machines deep`);
+    if (typeof session !== 'number' || actors.has(session)) throw invalid(`the state has the actor ${address}, whose session is missing or that of another`);
+  }
+
+  // Of an action: its failure has to be known to somebody.
+  const isFailure = ({actionId, reason}) => actionId !== undefined && reason !== undefined;
+  // Of the actors above one that is gone, the lowest; the machine itself at last.
+  function nearest(address, actors) {
+    for (let path = address; path !== ''; ) {
+      path = path.slice(0, Math.max(0, path.lastIndexOf('/')));
+      const found = actors.find((actor) => actor.path === path);
+      if (found !== undefined) return found;
+    }
+  }
+
+  const behindAnEntryPoint = (machine) =>
+    invalid(`the machine ${machine.id} has child machines, which run when the host steps it: export the machine as default, and no handle_event of another kind than the published one`);
+
+  function nameOfKnown(machine, address) {
+    if (known.filter(({id}) => id === machine.id).length === 1) return knownPrefix + machine.id;
+    throw invalid(`the actor ${address} runs one of several machines called ${machine.id}: give each an id of its own`);
+  }
+  const knownByName = (name) => known.filter(({id}) => knownPrefix + id === name);
+
   // --- The majors ------------------------------------------------------------------------------
   const shared = {
-    activeNodes, checkState, defineProperty, drawing, enteredMark, everyNode, invalid, isObject, keys, log,
-    metaActions, nameOfGuard, parse, stringify, without,
+    Effects, Fault, activeNodes, addressOf, assign, behindAnEntryPoint, checkActor, checkChildren, checkState,
+    defineProperty, drawing, eachRef, enteredMark, everyNode, goneActor, insteadOfIt, invalid, isArray, isFailure,
+    isObject, keys, known, knownByName, knownPrefix, label, log, metaActions, nameOfGuard, nameOfInvoke, nameOfKnown,
+    nearest, parse, refMark, sessionIn, shown, stringify, without,
   };
-  const {Machine4, isMachine4} = xstate4(shared);
+  const {Machine4, isMachine4, isSameMachine4} = xstate4(shared);
   const {Machine5, isMachine5} = xstate5(shared);
 
   // --- An entry point of the bundle's own ------------------------------------------------------
@@ -179,6 +300,10 @@
       this.handle = exported.handle_event;
       this.initial = exported.initial_state;
       this.inner = inner;  // The XState machine behind it, if there is one.
+    }
+    check() {
+      this.inner?.check();
+      this.inner?.checkEntryPoint({hasInitialState: typeof this.initial === 'function'});
     }
     warm() {
       this.inner?.warm();
@@ -205,15 +330,19 @@
     }
     step(state, event, stateText, eventText) {
       if (this.inner === null) return this.ask(stateText, eventText);
+      if (addressOf in event) return this.inner.step(state, event);
       this.inner.last = null;
       const result = this.ask(this.inner.restorableText(state, stateText), eventText);
       if (typeof result.error === 'string') return this.inner.ignored(state, event) ?? result;
       if (result.newState === undefined) return result;
-      return 'handled' in result ? result : this.inner.refine(result);
+      return this.inner.refine(result, state, event);
     }
     definition() {
       if (this.inner === null) throw new Fault('NotFound', 'the bundle has no XState machine that could be drawn');
       return this.inner.definition();
+    }
+    actors(state) {
+      return this.inner?.actors(state) ?? [];
     }
   }
 
@@ -257,9 +386,13 @@
   // --- What the runtime calls ------------------------------------------------------------------
   function loaded(namespace, failed) {
     return answer(() => {
-      delete Object.prototype.__xstatenode;
+      delete Object.prototype.idMap;
       if (failed !== undefined) throw failed;
       machine = findMachine(namespace);
+      for (const made of machinesMade) {
+        if (isMachine(made) && !made.parent && !known.some((one) => isMachine4(one) && isSameMachine4(one, made))) known.push(made);
+      }
+      machine.check();
       try {
         machine.warm();
       } catch {
@@ -286,6 +419,7 @@
     (input) => machine.start(parsed(input, 'the input')),
     (state, event) => machine.step(parsed(state, 'the state'), parsedEvent(event), state, event),
     () => machine.definition(),
+    (state) => ({actors: machine.actors(parsed(state, 'the state'))}),
   ];
   const run = (request, a, b) => answer(() => requests[request](a, b));
 

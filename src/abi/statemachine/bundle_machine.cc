@@ -24,7 +24,7 @@ namespace hangar::abi::statemachine {
 namespace {
 
 // As the prelude numbers them.
-enum class Request : std::uint8_t { Start, Step, Definition };
+enum class Request : std::uint8_t { Start, Step, Definition, Actors };
 
 class ScriptTurn final : public CallTurn {
  public:
@@ -64,6 +64,13 @@ class BundleMachine final : public Machine {
   [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop) override {
     const Said said = HANGAR_CO_TRY(co_await ask(Request::Definition, {}, {}, std::move(stop)));
     co_return read_definition(said.text);
+  }
+
+  [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state,
+                                                            std::stop_token stop) override {
+    const Said said =
+        HANGAR_CO_TRY(co_await ask(Request::Actors, std::move(state), {}, std::move(stop)));
+    co_return read_actors(said.text);
   }
 
  private:

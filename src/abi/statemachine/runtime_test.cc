@@ -340,7 +340,280 @@ TEST_P(EverythingTest, RefusesInputThatIsNoObject) {
     expect_error(try_start(*machine, "[1]"), ErrorKind::InvalidInput, "the input is not an object");
 }
 
-// --- Machines below a machine ---
+// --- Machines that a machine invokes and spawns ---
+
+testing::Matcher<const Actor&> is_actor(const std::string& id, const std::string& value) {
+  return AllOf(Field("id", &Actor::id, id), Field("value", &Actor::value, value),
+               Field("status", &Actor::status, ""));
+}
+
+// The same family of machines as users of both majors write it.
+class FamilyTest : public MachineTest, public testing::WithParamInterface<const char*> {
+ public:
+  static bool is_4() { return std::string_view(GetParam()).contains("_v4"); }
+  static std::string name_of(const std::string& machine) {
+    return machine + (is_4() ? "_v4.js" : "_v5.js");
+  }
+  static std::shared_ptr<Machine> load_it() { return load(built(GetParam())); }
+
+  // Its worker has asked for a ConfigMap.
+  static Step making(Machine& machine) {
+    return send(machine, start(machine, R"({"name":"n1","rest":3000})"), "PROVISION");
+  }
+  // Its worker has got that, and rests.
+  static Step resting(Machine& machine, const std::string& worker = "worker#1") {
+    return step(machine, making(machine), made(worker));
+  }
+  // Its worker is done, and its watcher is there.
+  static Step watching(Machine& machine) {
+    const Step before = resting(machine);
+    return step(machine, before, before.timers_started.at(0).event);
+  }
+  static std::string made(const std::string& actor) {
+    return R"({"type":"K8S_RESOURCE_CREATED","resourceName":"n1","hangar.actor":")" + actor +
+           R"("})";
+  }
+  static std::string delay() {
+    return is_4() ? "xstate.after(rest)#disk.resting" : "xstate.after.rest.disk.resting";
+  }
+  static std::string tick() {
+    return is_4() ? "xstate.after(600000)#clock.on" : "xstate.after.600000.clock.on";
+  }
+  static std::string event_for(const std::string& actor, const std::string& type) {
+    return R"({"type":")" + type + R"(","hangar.actor":")" + actor + R"("})";
+  }
+  static std::string watcher_value() { return is_4() ? R"("on")" : "{}"; }
+};
+INSTANTIATE_TEST_SUITE_P(Bundles, FamilyTest,
+                         testing::Values("family_v4.js", "family_v5.js", "family_entry_v4.js"));
+
+TEST_P(FamilyTest, AnInvokedMachineAsksForItsOwnActionsAndGetsTheirEvents) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step making = FamilyTest::making(*machine);
+  EXPECT_EQ(making.value, R"("making")");
+  ASSERT_EQ(making.actions.size(), 1U);
+  EXPECT_EQ(making.actions[0].type, "APPLY");
+  EXPECT_THAT(making.actions[0].params, HasSubstr(R"("name":"n1")")) << "its input";
+  EXPECT_EQ(making.actions[0].actor, "worker#1");
+  EXPECT_THAT(making.actors, ElementsAre(is_actor("worker#1", R"("making")")));
+
+  EXPECT_FALSE(send(*machine, making, "K8S_RESOURCE_CREATED").is_handled) << "it was not asked";
+  const Step resting = step(*machine, making, made("worker#1"));
+  EXPECT_TRUE(resting.is_handled);
+  EXPECT_EQ(resting.value, R"("making")");
+  EXPECT_THAT(resting.actors, ElementsAre(is_actor("worker#1", R"("resting")")));
+}
+
+TEST_P(FamilyTest, ADelayOfAnActorIsTheHostsAndComesToThatActor) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step resting = FamilyTest::resting(*machine);
+
+  ASSERT_THAT(resting.timers_started,
+              ElementsAre(is_timer("worker#1:" + delay(), milliseconds(3000),
+                                   event_for("worker#1", delay()))));
+  EXPECT_FALSE(send(*machine, resting, delay()).is_handled) << "the machine itself has none";
+
+  const Step done = step(*machine, resting, resting.timers_started[0].event);
+  EXPECT_EQ(done.value, R"("watching")") << "onDone, in the same step";
+  EXPECT_THAT(done.state, HasSubstr(R"("made":"n1")")) << "with its output";
+  EXPECT_THAT(done.actors_stopped, ElementsAre("worker#1"));
+}
+
+TEST_P(FamilyTest, WhatAnActorThrowsIsAnErrorOfTheOneAbove) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step resting = FamilyTest::resting(*machine);
+
+  const Step broken = send(*machine, resting, "FAIL");
+
+  EXPECT_EQ(broken.value, R"("broken")");
+  EXPECT_THAT(broken.state, HasSubstr(R"("why":"bad disk")"));
+  EXPECT_THAT(broken.actors, IsEmpty());
+  EXPECT_THAT(broken.actors_stopped, ElementsAre("worker#1"));
+}
+
+TEST_P(FamilyTest, ActorsAnswerWithinTheStep) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step told = send(*machine, resting(*machine), "PING");
+
+  EXPECT_THAT(told.state, HasSubstr(R"("seen":["pong"])"));
+  EXPECT_THAT(told.timers_started, IsEmpty());
+}
+
+TEST_P(FamilyTest, AnActorIsStoppedWithTheStateThatInvokesIt) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step resting = FamilyTest::resting(*machine);
+
+  const Step idle = send(*machine, resting, "GIVE_UP");
+  EXPECT_EQ(idle.value, R"("idle")");
+  EXPECT_THAT(idle.actors, IsEmpty());
+  EXPECT_THAT(idle.actors_stopped, ElementsAre("worker#1"));
+
+  const Step again = send(*machine, idle, "AGAIN");
+  ASSERT_THAT(again.actors, ElementsAre(is_actor("worker#2", R"("making")")))
+      << "another one with the same id";
+  EXPECT_FALSE(step(*machine, again, made("worker#1")).is_handled)
+      << "what the first one asked for is not for the second";
+  EXPECT_FALSE(step(*machine, again, resting.timers_started.at(0).event).is_handled);
+}
+
+TEST_P(FamilyTest, AFailureOfAnActorThatIsGoneComesToTheOneAbove) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step idle = send(*machine, resting(*machine), "GIVE_UP");
+  const Step again = send(*machine, idle, "AGAIN");
+
+  const Step failed =
+      step(*machine, again,
+           R"({"type":"GIVE_UP","actionId":1,"reason":"Denied","hangar.actor":"worker#1"})");
+
+  EXPECT_EQ(failed.value, R"("idle")") << "here under a name that it knows";
+  const Step unknown =
+      step(*machine, again,
+           R"({"type":"FAILURE","actionId":1,"reason":"Denied","hangar.actor":"worker#1"})");
+  EXPECT_FALSE(unknown.is_handled);
+}
+
+TEST_P(FamilyTest, SpawnedMachinesAreSentToAndStopped) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step watching = FamilyTest::watching(*machine);
+  EXPECT_THAT(watching.actors, ElementsAre(is_actor("watcher#2", watcher_value()),
+                                           is_actor("watcher/clock#3", R"("on")")));
+  const Step twice = send(*machine, send(*machine, watching, "ADD"), "ADD");
+  EXPECT_THAT(twice.state, HasSubstr(R"("seen":["counted 1","counted 2"])"));
+  const Step stopped = send(*machine, twice, "STOP");
+  EXPECT_THAT(stopped.actors, IsEmpty());
+  EXPECT_THAT(stopped.actors_stopped, ElementsAre("watcher#2", "watcher/clock#3"));
+}
+
+TEST_P(FamilyTest, ADelayedEventToAnActorIsAddressed) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step later = send(*machine, watching(*machine), "LATER");
+
+  ASSERT_THAT(later.timers_started,
+              ElementsAre(is_timer("later", milliseconds(5000), event_for("watcher#2", "ADD"))));
+  const Step added = step(*machine, later, later.timers_started[0].event);
+  EXPECT_THAT(added.state, HasSubstr(R"("seen":["counted 1"])"));
+}
+
+TEST_P(FamilyTest, ActorsOfActorsHaveDelaysToo) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step watching = FamilyTest::watching(*machine);
+  const auto timer = is_timer("watcher/clock#3:" + tick(), milliseconds(600'000),
+                              event_for("watcher/clock#3", tick()));
+
+  EXPECT_THAT(watching.timers_started, ElementsAre(timer));
+  const Step ticked = step(*machine, watching, event_for("watcher/clock#3", tick()));
+  EXPECT_THAT(ticked.state, HasSubstr(R"("seen":["ticked"])")) << "through two machines";
+  EXPECT_THAT(ticked.timers_started, ElementsAre(timer)) << "entered again";
+  EXPECT_THAT(ticked.timers_cancelled, ElementsAre("watcher/clock#3:" + tick()));
+}
+
+TEST_P(FamilyTest, TheEndOfTheMachineIsTheEndOfItsActors) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+
+  const Step done = send(*machine, watching(*machine), "END");
+
+  EXPECT_TRUE(done.is_final);
+  EXPECT_EQ(done.output, R"({"made":"n1","seen":[]})");
+  EXPECT_THAT(done.actors, IsEmpty());
+  EXPECT_THAT(done.actors_stopped, ElementsAre("watcher#2", "watcher/clock#3"));
+}
+
+TEST_P(FamilyTest, TellsWhereItsActorsAreAndWhatTheyCanDo) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step resting = FamilyTest::resting(*machine);
+
+  const Result<std::vector<Actor>> actors = rig->await(machine->actors(resting.state, {}));
+
+  ASSERT_TRUE(actors) << actors.error().message();
+  ASSERT_THAT(*actors, ElementsAre(is_actor("worker#1", R"("resting")")));
+  const auto delays = delays_of(actors->at(0).definition, actors->at(0).value);
+  ASSERT_TRUE(delays) << delays.error().message();
+  EXPECT_THAT(*delays, ElementsAre(Delay{.event = delay(), .duration = std::nullopt}));
+  const Result<std::string> definition = rig->await(machine->definition({}));
+  ASSERT_TRUE(definition) << definition.error().message();
+  EXPECT_THAT(*definition, HasSubstr(R"("invoke":[{"id":"worker")"));
+}
+
+TEST_P(FamilyTest, RefusesStatesWhoseActorsItDoesNotKnow) {
+  const auto machine = load_it();
+  ASSERT_NE(machine, nullptr);
+  const Step resting = FamilyTest::resting(*machine);
+  const auto expect_refusal = [&](const std::string& from, const std::string& to,
+                                  const std::string& text) {
+    SCOPED_TRACE(text);
+    std::string state = resting.state;
+    const std::size_t at = state.find(from);
+    ASSERT_NE(at, std::string::npos) << state;
+    state.replace(at, from.size(), to);
+    expect_error(try_step(*machine, {.state = state}, R"({"type":"hangar.probe"})"),
+                 ErrorKind::InvalidInput, text);
+  };
+
+  expect_refusal(R"("value":"resting")", R"("value":"gone")", "the machine disk has no state gone");
+  expect_refusal(R"("session":1)", R"("session":"one")", "whose session is missing");
+  expect_refusal(R"("session":1)", R"("session":0)", "whose session is missing");
+  expect_refusal(is_4() ? R"("src":"worker","session")" : R"("src":"disk")",
+                 is_4() ? R"("src":"gone","session")" : R"("src":"gone")",
+                 "which the machine family does not have");
+  expect_refusal(R"("children":{"worker":{"snapshot":{)", R"("children":{"worker":{"other":{)",
+                 "children that are not actors");
+}
+
+TEST_P(FamilyTest, RefusesByNameWhatWouldBeLostWithTheProcess) {
+  expect_load_error(built(name_of("promise")), ErrorKind::InvalidInput,
+                    is_4() ? "the state hopeful.asking invokes fetchQuota, which is a function"
+                           : "the state hopeful.asking invokes fetchQuota, which is a promise");
+  expect_load_error(built(name_of("promise")), ErrorKind::InvalidInput,
+                    "ask the host for an action");
+}
+
+TEST_F(MachineTest, RefusesActorsBehindAnEntryPointOfAnotherKind) {
+  expect_load_error(built("family_v5.js") + "\nexport function handle_event() { return '{}'; }",
+                    ErrorKind::InvalidInput, "export the machine as default");
+  expect_load_error(
+      built("family_v4.js") +
+          "\nexport const handle_event = () => '{}', initial_state = () => '{\"newState\":1}';",
+      ErrorKind::InvalidInput, "export the machine as default");
+}
+
+TEST_F(MachineTest, KeepsWhatThePublishedEntryPointAddsForAMachineWithActors) {
+  std::string code = built("family_entry_v4.js");
+  const std::string answer = "JSON.stringify({ newState: newState.toJSON(), actions })";
+  ASSERT_NE(code.find(answer), std::string::npos);
+  const auto answering = [&](const std::string& with) {
+    std::string changed = code;
+    return load(changed.replace(changed.find(answer), answer.size(), with));
+  };
+
+  const auto adding = answering(
+      "JSON.stringify({newState: newState.toJSON(), actions: [...actions, {type: 'EMIT'}]})");
+  ASSERT_NE(adding, nullptr);
+  const Step added = send(*adding, start(*adding), "PROVISION");
+  ASSERT_EQ(added.actions.size(), 2U);
+  EXPECT_EQ(added.actions[0].actor, "worker#1");
+  EXPECT_THAT(added.actions[1], is_action("EMIT"));
+
+  const auto changing =
+      answering("JSON.stringify({newState: {...newState.toJSON(), value: 'idle'}, actions})");
+  ASSERT_NE(changing, nullptr);
+  expect_error(try_step(*changing, start(*changing), R"({"type":"PROVISION"})"),
+               ErrorKind::InvalidInput, "export the machine as default");
+}
 
 TEST_F(MachineTest, AnyShapeMayHaveActorsOfItsOwn) {
   const auto machine = load(R"(export const handle_event = () => JSON.stringify({newState: 1,
@@ -370,6 +643,23 @@ TEST_F(MachineTest, AnyShapeMayHaveActorsOfItsOwn) {
         "export const handle_event = () => " + json::dump(json::Value(std::string_view(answer))),
         ErrorKind::InvalidInput, "actor");
   }
+}
+
+TEST_F(MachineTest, ActorsThatNeverComeToRestEndTheStep) {
+  // A logic of version 5 that answers whatever it gets.
+  std::string code = built("family_v5.js");
+  const std::string pong = R"(sendParent({ type: "PONG" }))";
+  ASSERT_NE(code.find(pong), std::string::npos);
+  code.replace(code.find(pong), pong.size(), R"(sendParent({ type: "PING" }))");
+  const auto machine = load(code);
+  ASSERT_NE(machine, nullptr);
+  const Step making = send(*machine, start(*machine), "PROVISION");
+  const Step resting =
+      step(*machine, making,
+           R"({"type":"K8S_RESOURCE_CREATED","resourceName":"n","hangar.actor":"worker#1"})");
+
+  expect_error(try_step(*machine, resting, R"({"type":"PING"})"), ErrorKind::LimitExceeded,
+               "sent more than 10000 events");
 }
 
 // --- Bundles ---
