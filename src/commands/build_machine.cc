@@ -4,6 +4,7 @@
 #include "base/dns_name.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/program.h"
 #include "commands/run_machine.h"
 #include "commands/temporary_directory.h"
 #include "host/config.h"
@@ -13,23 +14,17 @@
 #include "modules/config_map.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 namespace hangar::commands {
 
@@ -42,23 +37,11 @@ constexpr std::array<std::string_view, 8> kEntries = {
     "src/machine.ts", "src/machine.js", "machine.ts", "machine.js"};
 constexpr std::string_view kKey = "machine.js";
 
-bool is_program(const fs::path& path) {
-  return fs::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
-}
-
 Result<fs::path> find_esbuild(const fs::path& directory) {
   if (const fs::path own = directory / "node_modules/.bin/esbuild"; is_program(own)) {
     return fs::absolute(own);
   }
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread changes it.
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const fs::path candidate = fs::path(rest.substr(0, end)) / "esbuild";
-    if (end > 0 && is_program(candidate)) return candidate;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  if (std::optional<fs::path> found = find_on_path("esbuild")) return *std::move(found);
   return fail(ErrorKind::NotFound,
               fmt::format("no esbuild in {}/node_modules/.bin or on PATH: npm install --save-dev "
                           "esbuild",
@@ -77,32 +60,6 @@ Result<fs::path> find_entry(const MachineProject& project) {
   return fail(ErrorKind::NotFound,
               fmt::format("{} has none of {}: name the file with --entry",
                           project.directory.string(), fmt::join(kEntries, ", ")));
-}
-
-// Runs it in `directory`; its words go to stderr.
-Result<> run_program(const fs::path& program, std::vector<std::string> arguments,
-                     const fs::path& directory) {
-  std::string name = program.string();
-  std::vector<char*> argv = {name.data()};
-  for (std::string& argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, name.c_str(), &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    return fail(ErrorKind::Unavailable,
-                fmt::format("run {}: {}", name, std::generic_category().message(error)));
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return fail(ErrorKind::InvalidInput, fmt::format("{} could not bundle the project", name));
 }
 
 // A directory's name as a ConfigMap may be called.
@@ -126,12 +83,14 @@ Result<std::string> bundle_project(const MachineProject& project) {
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
   const fs::path bundle = work->path() / kKey;
   // Names stay as they are: they are in errors.
-  HANGAR_TRY(
-      run_program(esbuild,
-                  {"./" + entry.string(), "--bundle", "--format=esm", "--target=es2022",
-                   "--minify-whitespace", "--minify-syntax", "--log-level=error",
-                   "--define:process.env.NODE_ENV=\"production\"", "--outfile=" + bundle.string()},
-                  project.directory));
+  HANGAR_TRY(run_program(
+      {.program = esbuild,
+       .arguments = {"./" + entry.string(), "--bundle", "--format=esm", "--target=es2022",
+                     "--minify-whitespace", "--minify-syntax", "--log-level=error",
+                     "--define:process.env.NODE_ENV=\"production\"",
+                     "--outfile=" + bundle.string()},
+       .directory = project.directory,
+       .failed = "could not bundle the project"}));
   return io::read_file(bundle, limits::kMachineBundleBytesMax);
 }
 
