@@ -22,23 +22,8 @@ add_custom_command(OUTPUT "${machine_runtime_dir}/machine_runtime.wasm"
   DEPENDS "${machine_runtime_source}/machine_runtime.c" "${machine_runtime_source}/machine_prelude.js"
           "${machine_runtime_source}/machine_xstate4.js" "${machine_runtime_source}/machine_xstate5.js" "${quickjs_dir}/libquickjs.a"
   VERBATIM)
-# An object with the bytes between two symbols, for whatever processor this is.
-file(CONFIGURE OUTPUT "${machine_runtime_dir}/machine_runtime.S" @ONLY CONTENT
-[[  .section .rodata.hangar_machine_runtime,"a"
-  .globl hangar_machine_runtime_begin
-  .globl hangar_machine_runtime_end
-  .balign 16
-hangar_machine_runtime_begin:
-  .incbin "@machine_runtime_dir@/machine_runtime.wasm"
-hangar_machine_runtime_end:
-  .section .note.GNU-stack,"",%progbits
-]])
-add_custom_command(OUTPUT "${machine_runtime_object}"
-  COMMAND clang-19 -c "${machine_runtime_dir}/machine_runtime.S" -o "${machine_runtime_object}"
-  DEPENDS "${machine_runtime_dir}/machine_runtime.wasm" "${machine_runtime_dir}/machine_runtime.S"
-  VERBATIM)
+hangar_object_with_bytes(hangar_machine_runtime "${machine_runtime_dir}/machine_runtime.wasm" "${machine_runtime_object}")
 
 function(hangar_embeds_machine_runtime target)
-  target_sources(${target} PRIVATE "${machine_runtime_object}")
-  set_source_files_properties("${machine_runtime_object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  hangar_links_bytes(${target} "${machine_runtime_object}")
 endfunction()
