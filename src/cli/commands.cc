@@ -8,6 +8,7 @@
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
 #include "commands/build_machine.h"
+#include "commands/flight_from_chart.h"
 #include "commands/node_fleet.h"
 #include "commands/pod_logs.h"
 #include "commands/ready.h"
@@ -319,6 +320,35 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
+void add_from_chart_flags(CLI::App& command, commands::FlightFromChartOptions& options) {
+  command.add_option("CHART", options.chart, "a Helm chart: its directory or its .tgz")
+      ->type_name("DIRECTORY|FILE")
+      ->required();
+  command.add_option("--out", options.out, "directory to make; it may exist if it is empty")
+      ->type_name("DIRECTORY")
+      ->required();
+  command.add_option("--module", options.module, "name of the Go module (default: the chart's)")
+      ->type_name("NAME");
+  command
+      .add_option("--kube-version", options.kube_version,
+                  "Kubernetes that the chart is rendered for (default: that of Helm)")
+      ->type_name("VERSION");
+  command.add_flag("--include-crds", options.include_crds,
+                   "render the chart's CustomResourceDefinitions as well");
+  command.add_flag("--no-hooks", options.no_hooks, "leave hooks out");
+}
+
+int make_flight_from_chart(const commands::FlightFromChartOptions& options) {
+  if (const Result<> made = commands::flight_from_chart(options); !made) {
+    return report(made.error(), kFailed);
+  }
+  fmt::print(
+      "{0} is a flight. Build it with:\n"
+      "  cd {0} && GOOS=wasip1 GOARCH=wasm go build -trimpath -ldflags '-s -w' -o flight.wasm .\n",
+      options.out.string());
+  return kDone;
+}
+
 void add_build_machine_flags(CLI::App& command, commands::BuildMachineOptions& options) {
   command.add_option("DIR", options.project.directory, "the project: TypeScript or JavaScript")
       ->type_name("DIRECTORY")
@@ -432,6 +462,13 @@ int run(int argc, char** argv) {
   nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)")
       ->type_name("FORMAT");
 
+  CLI::App* const source_command = app.add_subcommand("flight", "make the source of a flight");
+  source_command->require_subcommand(1);
+  CLI::App* const from_chart_command = source_command->add_subcommand(
+      "from-chart", "make a flight in Go that renders a Helm chart, with types for its values");
+  commands::FlightFromChartOptions from_chart_options;
+  add_from_chart_flags(*from_chart_command, from_chart_options);
+
   CLI::App* const machine_command =
       app.add_subcommand("machine", "make and try the machines of workflows");
   machine_command->require_subcommand(1);
@@ -502,6 +539,7 @@ int run(int argc, char** argv) {
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
+  if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_machine_command->parsed()) {
     return build_machine(build_machine_settings, build_machine_options);
   }

@@ -53,7 +53,7 @@ USES = {
     "run-flight": CLUSTER | REQUESTS | MODULES, "run": CLUSTER | REQUESTS | MODULES | GUESTS | {"bind-address"},
     "logs": CLUSTER | MODULES | {"pod"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
-    "tenant remove": CLUSTER | {"features"}, "ready": None, "version": None}
+    "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}
 
 
 def settings_in(help_text):
