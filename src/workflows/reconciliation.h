@@ -104,8 +104,6 @@ class Reconciliation {
   void on_module_awaited(const std::string& doing);
   // `doing`: what the machine was asked; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
-  // How people get it going again once they have mended the machine.
-  [[nodiscard]] std::string advice_for_machine() const;
   void keep_output(const Step& step) const;
   void watch_config_maps();
 

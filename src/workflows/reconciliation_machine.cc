@@ -8,10 +8,10 @@
 #include "modules/supply.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
+#include "workflows/machine_problem.h"
 #include "workflows/reconciliation.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <memory>
@@ -161,84 +161,18 @@ void Reconciliation::watch_config_maps() {
 Result<> Reconciliation::on_module_error(const Error& error) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
-  const std::string pinned = decision_.ledger().sha256;
   watch_config_maps();
-  const bool is_source_closed =
-      error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
-  if (!pinned.empty() && is_source_closed) {
-    problem_ = Problem{.reason = "ModuleUnavailable",
-                       .message = fmt::format("the module sha256:{}, which the workflow began "
-                                              "with, cannot be had: {}. It is asked for again from "
-                                              "time to time",
-                                              pinned, error.message())};
-    return {};
-  }
-  if (!pinned.empty()) {
-    problem_ = Problem{
-        .reason = "ModuleGone",
-        .message = fmt::format(
-            "the workflow began with the module sha256:{}, of which there is no copy here, and {}: "
-            "put it back, or let the workflow go on with what is there now: kubectl annotate "
-            "statefulworkflow {} -n {} {}=<any new text>",
-            pinned, error.message(), key_.name, key_.namespace_, kMigrateAnnotation)};
-    return {};
-  }
-  // The API server's word: the ConfigMap itself, not something in it, is missing.
-  std::vector<std::string> awaited;
-  for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map})
-    if (name) awaited.push_back(*name);
-  if (!awaited.empty() && kube::reason_of(error) == "NotFound") {
-    problem_ =
-        Problem{.reason = "WaitingForModule",
-                .message = fmt::format(
-                    "{}: make the ConfigMap {} in namespace {}; the workflow begins then",
-                    error.message(), fmt::join(awaited, " and the ConfigMap "), key_.namespace_),
-                .is_waiting = true};
-  } else if (is_source_closed) {
-    problem_ = Problem{.reason = "ModuleUnavailable",
-                       .message = fmt::format("{}. It is asked for again from time to time; the "
-                                              "workflow begins when it can be had",
-                                              error.message())};
-  } else {
-    problem_ = Problem{.reason = "ModuleInvalid",
-                       .message = fmt::format("{}. {}", error.message(), advice_for_machine())};
-  }
+  problem_ = module_problem(workflow_, decision_.ledger(), error);
   return {};
-}
-
-std::string Reconciliation::advice_for_machine() const {
-  if (decision_.ledger().has_begun()) {
-    return fmt::format(
-        "Mend the machine, and let this workflow go on with it: kubectl annotate statefulworkflow "
-        "{} -n {} {}=<any new text>; the event waits in the inbox until then",
-        key_.name, key_.namespace_, kMigrateAnnotation);
-  }
-  if (workflow_.config_map) {
-    return fmt::format(
-        "Mend the machine in the ConfigMap {}; the workflow begins as soon as that changes",
-        *workflow_.config_map);
-  }
-  return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
 }
 
 Result<> Reconciliation::on_machine_error(const Error& error, std::string_view doing) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
-  problem_ = Problem{.reason = "MachineFailed"};
-  std::string_view what = "it failed";
-  if (error.kind() == ErrorKind::LimitExceeded) {
-    problem_->reason = "LimitExceeded";
-    what = "it took more than it may (a loop that does not end, or data that only grow?)";
-  } else if (error.kind() == ErrorKind::InvalidInput) {
-    problem_->reason = "AnswerInvalid";
-    what = "its answer is none";
-  }
-  problem_->message =
-      fmt::format("{}: {}: {}. {}", doing, what, error.message(), advice_for_machine());
-  // Of what is not watched, there may be something new later.
-  const bool is_asked_again = !decision_.ledger().has_begun() && !workflow_.is_in_config_maps;
+  problem_ = machine_problem(workflow_, decision_.ledger(), error, doing);
+  const bool is_tried_again = may_be_mended_unseen(workflow_, decision_.ledger());
   retry_ =
-      Error(is_asked_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
+      Error(is_tried_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
   return {};
 }
 

@@ -1,0 +1,100 @@
+#include "workflows/machine_problem.h"
+
+#include "kube/client.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+namespace hangar::workflows {
+
+namespace {
+
+std::string migration_command(const Workflow& workflow) {
+  return fmt::format("kubectl annotate statefulworkflow {} -n {} {}=<any new text>",
+                     workflow.key.name, workflow.key.namespace_, kMigrateAnnotation);
+}
+
+// How people get the workflow going again once they have mended the machine.
+std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
+  if (ledger.has_begun()) {
+    return fmt::format(
+        "Mend the machine, and let this workflow go on with it: {}; the event waits in the inbox "
+        "until then",
+        migration_command(workflow));
+  }
+  if (workflow.config_map) {
+    return fmt::format(
+        "Mend the machine in the ConfigMap {}; the workflow begins as soon as that changes",
+        *workflow.config_map);
+  }
+  return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
+}
+
+// Of a workflow that goes by this module already.
+Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Error& error,
+                       bool is_source_closed) {
+  if (is_source_closed) {
+    return {.reason = "ModuleUnavailable",
+            .message = fmt::format("the module sha256:{}, which the workflow began with, cannot be "
+                                   "had: {}. It is asked for again from time to time",
+                                   ledger.sha256, error.message())};
+  }
+  return {.reason = "ModuleGone",
+          .message = fmt::format(
+              "the workflow began with the module sha256:{}, of which there is no copy here, and "
+              "{}: put it back, or let the workflow go on with what is there now: {}",
+              ledger.sha256, error.message(), migration_command(workflow))};
+}
+
+}  // namespace
+
+Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Error& error) {
+  const bool is_source_closed =
+      error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
+  if (!ledger.sha256.empty()) return pinned_problem(workflow, ledger, error, is_source_closed);
+  // The API server's word: the ConfigMap itself, not something in it, is missing.
+  std::vector<std::string> awaited;
+  for (const auto& name : {workflow.config_map, workflow.plugin_config_map})
+    if (name) awaited.push_back(*name);
+  if (!awaited.empty() && kube::reason_of(error) == "NotFound") {
+    return {.reason = "WaitingForModule",
+            .message =
+                fmt::format("{}: make the ConfigMap {} in namespace {}; the workflow begins then",
+                            error.message(), fmt::join(awaited, " and the ConfigMap "),
+                            workflow.key.namespace_),
+            .is_waiting = true};
+  }
+  if (is_source_closed) {
+    return {.reason = "ModuleUnavailable",
+            .message = fmt::format("{}. It is asked for again from time to time; the workflow "
+                                   "begins when it can be had",
+                                   error.message())};
+  }
+  return {.reason = "ModuleInvalid",
+          .message = fmt::format("{}. {}", error.message(), advice_for_machine(workflow, ledger))};
+}
+
+Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Error& error,
+                        std::string_view doing) {
+  std::string_view reason = "MachineFailed";
+  std::string_view what = "it failed";
+  if (error.kind() == ErrorKind::LimitExceeded) {
+    reason = "LimitExceeded";
+    what = "it took more than it may (a loop that does not end, or data that only grow?)";
+  } else if (error.kind() == ErrorKind::InvalidInput) {
+    reason = "AnswerInvalid";
+    what = "its answer is none";
+  }
+  return {.reason = std::string(reason),
+          .message = fmt::format("{}: {}: {}. {}", doing, what, error.message(),
+                                 advice_for_machine(workflow, ledger))};
+}
+
+bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger) {
+  return !ledger.has_begun() && !workflow.is_in_config_maps;
+}
+
+}  // namespace hangar::workflows
