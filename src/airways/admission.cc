@@ -6,6 +6,7 @@
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
+#include "airways/binding.h"
 #include "airways/child_protection.h"
 #include "airways/conditions.h"
 #include "airways/conversion.h"
@@ -249,8 +250,8 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
       is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
   // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
   // something else.
-  if (!before || flight_of(*before) != flight_of(airway)) {
-    std::ignore = HANGAR_CO_TRY(co_await prepare(flight_of(airway), stop));
+  if (!before || before->terms.flight != airway.terms.flight) {
+    std::ignore = HANGAR_CO_TRY(co_await prepare(airway.terms.flight, stop));
   }
   if (!airway.converter_url.empty() && (!before || converter_of(*before) != converter_of(airway))) {
     FlightModule converter = HANGAR_CO_TRY(co_await prepare(converter_of(airway), stop));
@@ -323,15 +324,16 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   const json::Value value = object->to_value();
   auto binding = std::make_shared<Binding>();
-  binding->airway = HANGAR_CO_TRY(parse_airway(value));
-  const Airway own = binding->airway;
+  binding->airway = std::make_shared<const Airway>(HANGAR_CO_TRY(parse_airway(value)));
+  const Airway& own = *binding->airway;
+  binding->terms = own.terms;
   const OverrideChange change{
       .airway = own, .instance = review.object, .overrides = overrides_of(review.object)};
   const bool sets_overrides =
       change.overrides != (is_update ? overrides_of(review.old_object) : Overrides{});
   if (sets_overrides) HANGAR_CO_TRY(co_await check_overrides(review, change, stop));
   const bool leaves_trace = sets_overrides && !review.is_dry_run;
-  if (own.skip_admission_webhook) {
+  if (own.terms.skip_admission_webhook) {
     if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
     co_return admission::allowed_with(
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
@@ -343,8 +345,8 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
         HANGAR_CO_TRY(co_await find_approval(platform_, airway_name, uid, change.overrides, stop));
     is_overridden = approval.has_value();
   }
-  if (is_overridden) binding->airway = overridden(own, change.overrides);
-  const Airway& airway = binding->airway;
+  if (is_overridden) binding->terms = overridden(own.terms, change.overrides);
+  const Terms& terms = binding->terms;
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
   const std::optional<Account> account = HANGAR_CO_TRY(account_for(acting, release));
@@ -354,9 +356,9 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }
   if (is_overridden && !change.overrides.flight.empty()) {
-    binding->module = HANGAR_CO_TRY(co_await prepare(flight_of(airway), stop));
+    binding->module = HANGAR_CO_TRY(co_await prepare(terms.flight, stop));
   } else {
-    binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, flight_of(airway), value, stop));
+    binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, terms.flight, value, stop));
   }
 
   // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
@@ -365,7 +367,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   lookups.instance.name = fmt::format("{} at admission {}", release.instance.name, review.uid);
   const std::shared_ptr<void> watches(
       nullptr, [this, holder = lookups.instance](void*) { platform_.view.forget(holder); });
-  tracker.begin(lookups.instance, airway.mode);
+  tracker.begin(lookups.instance, terms.mode);
   Result<abi::flight::Output> output = co_await run_flight({.platform = platform_,
                                                             .binding = binding,
                                                             .release = release,
@@ -491,10 +493,10 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string revie
   abi::flight::Conversion conversion{
       .stdin_bytes = std::move(review),
       .timeout =
-          std::min<Duration>(airway.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
+          std::min<Duration>(airway.terms.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
       .consumer = {.tenant = budget::Tenant::of_namespace({}), .name = "converter/" + airway_name}};
-  if (airway.memory_mib_max > 0) {
-    conversion.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
+  if (airway.terms.memory_mib_max > 0) {
+    conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
   }
   co_return co_await abi::flight::convert(platform_.runtime, std::move(code), std::move(conversion),
                                           stop);

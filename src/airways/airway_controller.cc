@@ -331,7 +331,7 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
-  if (airway.mode == Mode::Static) HANGAR_CO_TRY(platform_.check_protection());
+  if (airway.terms.mode == Mode::Static) HANGAR_CO_TRY(platform_.check_protection());
   std::optional<FlightModule> module =
       HANGAR_CO_TRY(co_await ask_for_module(work, airway, kFlight));
   if (!module) co_return initializing("the flight: " + work.memory.flight.asking.waits_for());
@@ -350,14 +350,15 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
     co_return initializing("waiting for the custom resource definition to be established");
   }
   const bool is_bound = work.memory.bound && work.memory.bound->module.sha256 == module->sha256 &&
-                        work.memory.bound->airway.generation == airway.generation &&
-                        work.memory.bound->airway.uid == airway.uid;
+                        work.memory.bound->airway->generation == airway.generation &&
+                        work.memory.bound->airway->uid == airway.uid;
   if (!is_bound) {
     const ModuleFacts& flight = *work.memory.flight.facts;
-    work.memory.bound = Binding{.airway = std::move(airway),
+    work.memory.bound = Binding{.terms = airway.terms,
                                 .module = *std::move(module),
                                 .is_first_use = flight.upgrade == modules::Upgrade::Deliberate &&
-                                                flight.pin && flight.pin->replaces.empty()};
+                                                flight.pin && flight.pin->replaces.empty(),
+                                .airway = std::make_shared<const Airway>(std::move(airway))};
     work.memory.instances->bind(std::make_shared<const Binding>(*work.memory.bound));
   }
   co_return launched();
@@ -368,7 +369,7 @@ io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
   OneModule& one = work.memory.module(role);
   work.missing = &one;
   const modules::Source source =
-      role.name == kFlight.name ? flight_of(airway) : converter_of(airway);
+      role.name == kFlight.name ? airway.terms.flight : converter_of(airway);
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
   const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
   const modules::Upgrade upgrade = modules::upgrade_of(reference, source.sha256);

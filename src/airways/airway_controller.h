@@ -17,6 +17,7 @@
 
 #include "admission/webhooks.h"
 #include "airways/airway.h"
+#include "airways/binding.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
 #include "airways/identity.h"

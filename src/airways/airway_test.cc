@@ -56,16 +56,16 @@ TEST(Airway, HasYokesDefaults) {
   EXPECT_EQ(airway->name, "backends.examples.com");
   EXPECT_EQ(airway->uid, "u-1");
   EXPECT_EQ(airway->generation, 4);
-  EXPECT_EQ(airway->flight_url, "oci://registry/flights/backend:v1");
-  EXPECT_EQ(airway->mode, Mode::Standard);
-  EXPECT_FALSE(airway->cluster_access);
-  EXPECT_THAT(airway->resource_access_matchers, IsEmpty());
-  EXPECT_EQ(airway->fix_drift_interval, seconds(0));
-  EXPECT_EQ(airway->timeout, seconds(10));
-  EXPECT_EQ(airway->history_max, 2U);
-  EXPECT_EQ(airway->prune, PruneOptions{});
-  EXPECT_EQ(airway->memory_mib_max, 0U);
-  EXPECT_THAT(airway->object_path, IsEmpty());
+  EXPECT_EQ(airway->terms.flight.reference, "oci://registry/flights/backend:v1");
+  EXPECT_EQ(airway->terms.mode, Mode::Standard);
+  EXPECT_FALSE(airway->terms.cluster_access);
+  EXPECT_THAT(airway->terms.resource_access_matchers, IsEmpty());
+  EXPECT_EQ(airway->terms.fix_drift_interval, seconds(0));
+  EXPECT_EQ(airway->terms.timeout, seconds(10));
+  EXPECT_EQ(airway->terms.history_max, 2U);
+  EXPECT_EQ(airway->terms.prune, PruneOptions{});
+  EXPECT_EQ(airway->terms.memory_mib_max, 0U);
+  EXPECT_THAT(airway->terms.object_path, IsEmpty());
   EXPECT_THAT(unsupported_of(*airway, {}), IsEmpty());
 }
 
@@ -104,38 +104,38 @@ maxMemoryMib: 64
   const Result<Airway> airway = parse_airway(manifest);
 
   ASSERT_TRUE(airway) << airway.error().message();
-  EXPECT_EQ(airway->flight_checksum, "fc");
+  EXPECT_EQ(airway->terms.flight.sha256, "fc");
   EXPECT_EQ(airway->converter_url, "c");
-  EXPECT_THAT(airway->object_path, ElementsAre("spec", "inner"));
-  EXPECT_EQ(airway->mode, Mode::Subscription);
-  EXPECT_TRUE(airway->cluster_access);
-  ASSERT_EQ(airway->resource_access_matchers.size(), 2U);
-  EXPECT_EQ(airway->resource_access_matchers[1].text(), "default/*");
-  EXPECT_EQ(airway->fix_drift_interval, seconds(90));
-  EXPECT_EQ(airway->timeout, milliseconds(500));
-  EXPECT_TRUE(airway->insecure);
-  EXPECT_TRUE(airway->skip_admission_webhook);
-  EXPECT_EQ(airway->history_max, 7U);
-  EXPECT_EQ(airway->prune, (PruneOptions{.crds = true, .namespaces = true}));
-  EXPECT_EQ(airway->memory_mib_max, 64U);
+  EXPECT_THAT(airway->terms.object_path, ElementsAre("spec", "inner"));
+  EXPECT_EQ(airway->terms.mode, Mode::Subscription);
+  EXPECT_TRUE(airway->terms.cluster_access);
+  ASSERT_EQ(airway->terms.resource_access_matchers.size(), 2U);
+  EXPECT_EQ(airway->terms.resource_access_matchers[1].text(), "default/*");
+  EXPECT_EQ(airway->terms.fix_drift_interval, seconds(90));
+  EXPECT_EQ(airway->terms.timeout, milliseconds(500));
+  EXPECT_TRUE(airway->terms.flight.insecure);
+  EXPECT_TRUE(airway->terms.skip_admission_webhook);
+  EXPECT_EQ(airway->terms.history_max, 7U);
+  EXPECT_EQ(airway->terms.prune, (PruneOptions{.crds = true, .namespaces = true}));
+  EXPECT_EQ(airway->terms.memory_mib_max, 64U);
 }
 
 TEST(Airway, TakesNullForMissing) {
   const Result<Airway> airway = parse_airway(with({"spec", "objectPath"}, "null"));
 
   ASSERT_TRUE(airway) << airway.error().message();
-  EXPECT_THAT(airway->object_path, IsEmpty());
+  EXPECT_THAT(airway->terms.object_path, IsEmpty());
 }
 
 TEST(Airway, ReadsNumbersAsYokeDoes) {
-  EXPECT_EQ(parse_airway(with({"spec", "historyCapSize"}, "0"))->history_max, 2U);
-  EXPECT_EQ(parse_airway(with({"spec", "historyCapSize"}, "-1"))->history_max, std::nullopt);
-  EXPECT_EQ(parse_airway(with({"spec", "timeout"}, "0s"))->timeout, seconds(10));
-  EXPECT_EQ(parse_airway(with({"spec", "timeout"}, "-1s"))->timeout, std::nullopt);
-  EXPECT_EQ(parse_airway(with({"spec", "maxMemoryMib"}, "100000"))->memory_mib_max, 4096U);
-  EXPECT_EQ(parse_airway(with({"spec", "fixDriftInterval"}, "-1m"))->fix_drift_interval,
+  EXPECT_EQ(parse_airway(with({"spec", "historyCapSize"}, "0"))->terms.history_max, 2U);
+  EXPECT_EQ(parse_airway(with({"spec", "historyCapSize"}, "-1"))->terms.history_max, std::nullopt);
+  EXPECT_EQ(parse_airway(with({"spec", "timeout"}, "0s"))->terms.timeout, seconds(10));
+  EXPECT_EQ(parse_airway(with({"spec", "timeout"}, "-1s"))->terms.timeout, std::nullopt);
+  EXPECT_EQ(parse_airway(with({"spec", "maxMemoryMib"}, "100000"))->terms.memory_mib_max, 4096U);
+  EXPECT_EQ(parse_airway(with({"spec", "fixDriftInterval"}, "-1m"))->terms.fix_drift_interval,
             seconds(0));
-  EXPECT_EQ(parse_airway(with({"spec", "fixDriftInterval"}, "1ns"))->fix_drift_interval,
+  EXPECT_EQ(parse_airway(with({"spec", "fixDriftInterval"}, "1ns"))->terms.fix_drift_interval,
             limits::kFixDriftIntervalMin);
 }
 
@@ -231,46 +231,6 @@ TEST(Airway, SaysWhichOverridesOfAnInstanceAreIgnored) {
                                                "overrides.yoke.cd/mode: dynamic}}}")
                                   .value()),
       ElementsAre(HasSubstr("overrides.yoke.cd/flight"), HasSubstr("overrides.yoke.cd/mode")));
-}
-
-TEST(FlightInput, IsTheInstanceOrWhatIsAtTheObjectPath) {
-  const json::Value instance =
-      json::parse_yaml("{kind: Backend, spec: {inner: {x: 1}, none: null, text: t}}").value();
-  struct Case {
-    std::string_view name;
-    std::string_view path;
-    std::string_view input;
-  };
-  const Case cases[] = {
-      {"whole", "[]", "{kind: Backend, spec: {inner: {x: 1}, none: null, text: t}}"},
-      {"inner", "[spec, inner]", "{x: 1}"},
-      {"scalar", "[spec, text]", "t"},
-      {"missing", "[spec, other]", "null"},
-      {"missing early", "[other, inner]", "null"},
-      {"through null", "[spec, none, x]", "null"},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
-    const Airway airway = parse_airway(with({"spec", "objectPath"}, c.path)).value();
-    const Result<json::Value> input = flight_input(airway, instance);
-    ASSERT_TRUE(input) << input.error().message();
-    EXPECT_EQ(*input, value_of(c.input));
-  }
-
-  const Airway airway = parse_airway(with({"spec", "objectPath"}, "[spec, text, x]")).value();
-  const Result<json::Value> input = flight_input(airway, instance);
-  ASSERT_FALSE(input);
-  EXPECT_EQ(input.error().kind(), ErrorKind::InvalidInput);
-  EXPECT_EQ(input.error().message(),
-            "failed to get object path from: \"spec,text,x\": what \"x\" is looked for in is no "
-            "object");
-}
-
-TEST(Mode, HasTheNamesOfTheManifest) {
-  for (const Mode mode : {Mode::Standard, Mode::Static, Mode::Dynamic, Mode::Subscription}) {
-    EXPECT_EQ(mode_of(name_of(mode)), mode);
-  }
-  EXPECT_EQ(mode_of("Dynamic"), std::nullopt);
 }
 
 }  // namespace

@@ -55,16 +55,10 @@ archive::CopyFormat flight_copies() {
           .parts_max = kPartsMax};
 }
 
-modules::Source flight_of(const Airway& airway) {
-  return {.reference = airway.flight_url,
-          .sha256 = airway.flight_checksum,
-          .insecure = airway.insecure};
-}
-
 modules::Source converter_of(const Airway& airway) {
   return {.reference = airway.converter_url,
           .sha256 = airway.converter_checksum,
-          .insecure = airway.insecure};
+          .insecure = airway.terms.flight.insecure};
 }
 
 FlightModules::FlightModules(Parts parts)

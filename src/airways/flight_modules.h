@@ -29,7 +29,6 @@ namespace hangar::airways {
 [[nodiscard]] archive::CopyFormat flight_copies();
 
 // What an Airway names.
-[[nodiscard]] modules::Source flight_of(const Airway& airway);
 [[nodiscard]] modules::Source converter_of(const Airway& airway);
 
 // A module whose code is in the cache on disk.

@@ -2,12 +2,11 @@
 
 #include "abi/flight/evaluation.h"
 #include "airways/acting.h"
-#include "airways/airway.h"
 #include "airways/flight_modules.h"
-#include "airways/instance_work.h"
 #include "airways/lookups.h"
 #include "airways/output.h"
 #include "airways/platform.h"
+#include "airways/terms.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/seconds.h"
@@ -39,30 +38,30 @@ constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
 
 io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Value& instance,
                                                  std::stop_token stop) {
-  const Airway& airway = run.binding->airway;
+  const Terms& terms = run.binding->terms;
   const Platform& platform = run.platform;
-  const json::Value input = HANGAR_CO_TRY(flight_input(airway, instance));
+  std::string input = HANGAR_CO_TRY(input_of(terms, instance));
   std::shared_ptr<const wasm::Module> code =
       HANGAR_CO_TRY(co_await platform.modules.load(run.binding->module, stop));
 
   abi::flight::Evaluation evaluation{
       .release = run.release.name,
       .namespace_ = run.release.namespace_,
-      .stdin_bytes = json::dump(input),
+      .stdin_bytes = std::move(input),
       .host_version = platform.host_version,
-      .timeout = std::min<Duration>(airway.timeout.value_or(kFlightTimeMax), run.time_max),
+      .timeout = std::min<Duration>(terms.timeout.value_or(kFlightTimeMax), run.time_max),
       .consumer = {.tenant = budget::Tenant::of_namespace(run.release.instance.namespace_),
                    .name = std::move(run.consumer)},
   };
-  if (airway.memory_mib_max > 0) {
-    evaluation.memory_bytes_max = airway.memory_mib_max * limits::kMiB;
+  if (terms.memory_mib_max > 0) {
+    evaluation.memory_bytes_max = terms.memory_mib_max * limits::kMiB;
   }
   std::optional<LookupRights> rights;
   if (run.account) {
     rights.emplace(
         LookupRights{.authorizer = platform.authorizer, .identity = run.account->identity()});
   }
-  ReleaseLookups lookups(std::shared_ptr<const Airway>(run.binding, &airway), run.lookups_for,
+  ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.lookups_for,
                          platform.view, run.tracker, std::move(rights), stop);
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(
       platform.runtime, std::move(code), std::move(evaluation), lookups, stop);

@@ -4,6 +4,7 @@
 
 #include "abi/flight/evaluation.h"
 #include "airways/acting.h"
+#include "airways/binding.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
@@ -20,8 +21,6 @@
 #include <string>
 
 namespace hangar::airways {
-
-struct Binding;  // instance_work.h
 
 // For flights whose Airway wants no limit of its own (`timeout: -1s`): the host's. Shorter than the
 // deadline of a reconcile.

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "airways/acting.h"
+#include "airways/binding.h"
 #include "airways/instance.h"
-#include "airways/instance_work.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
 #include "base/result.h"

@@ -145,7 +145,7 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
 
 // Finalizer and owner reference, in one write, before anything is made.
 io::Task<Result<>> InstanceWork::claim() {
-  std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway);
+  std::optional<json::Value> patch = claim_patch(value_, *subject_.binding->airway);
   if (!patch) co_return Result<>();
   Result<json::Value> answer =
       co_await subject_.shell.patch(key_, kube::PatchType::Merge, *std::move(patch), stop_);
@@ -161,9 +161,9 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
 
   Result<> done = co_await follow_overrides();
 
-  const Airway& airway = binding_->airway;
+  const Terms& terms = binding_->terms;
   const ResourceRef self = release_.instance;
-  platform_.tracker.begin(self, airway.mode);
+  platform_.tracker.begin(self, terms.mode);
   if (done) done = co_await release();
   if (done) done = co_await settle();
   platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
@@ -187,7 +187,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   }
 
   const Instant now = io::Loop::now();
-  memory_.life.on_evaluated(airway.fix_drift_interval, now);
+  memory_.life.on_evaluated(terms.fix_drift_interval, now);
   co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
 }
 
@@ -218,7 +218,7 @@ io::Task<Result<>> InstanceWork::prepare() {
 // Once it is known as whom.
 ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
-    const PruneOptions prune = subject_.binding ? subject_.binding->airway.prune : PruneOptions{};
+    const PruneOptions prune = subject_.binding ? subject_.binding->terms.prune : PruneOptions{};
     carrying_.emplace(platform_, client_, release_, memory_, prune, stop_);
   }
   return *carrying_;
@@ -227,7 +227,7 @@ ReleaseWork& InstanceWork::carrying() {
 // Its module is asked for at each evaluation. Whoever has set it may update Airways: it waits for
 // that source as a review does, and its instance alone.
 io::Task<Result<>> InstanceWork::follow_overrides() {
-  const Airway& own = subject_.binding->airway;
+  const Airway& own = *subject_.binding->airway;
   const Overrides overrides = overrides_of(value_);
   if (!overrides.any() || !platform_.means.has_webhooks) {
     warn_of(unsupported_of_instance(value_));
@@ -243,9 +243,9 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
   HANGAR_CO_TRY(co_await keep_approval(*std::move(approval)));
   warn_of(limits_of(own, overrides));
   auto binding = std::make_shared<Binding>(*subject_.binding);
-  binding->airway = overridden(own, overrides);
+  binding->terms = overridden(own.terms, overrides);
   if (!overrides.flight.empty()) {
-    modules::Source source = flight_of(binding->airway);
+    modules::Source source = binding->terms.flight;
     HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
     binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(std::move(source), stop_));
     binding->is_first_use = false;
@@ -262,10 +262,10 @@ io::Task<Result<>> InstanceWork::keep_approval(std::string name) {
 
 // Runs the flight and carries out what it printed.
 io::Task<Result<>> InstanceWork::release() {
-  const Airway& airway = binding_->airway;
+  const Terms& terms = binding_->terms;
   Stages stages = HANGAR_CO_TRY(co_await run_flight());
 
-  const Source source{.url = airway.flight_url, .checksum = binding_->module.sha1};
+  const Source source{.url = terms.flight.reference, .checksum = binding_->module.sha1};
   ReleaseWork& work = carrying();
   HANGAR_CO_TRY(co_await work.prepare(stages));
   if (binding_->is_first_use) {
@@ -288,7 +288,7 @@ io::Task<Result<>> InstanceWork::release() {
   }
   if (progress.done) {
     memory_.life.on_released();  // settle() finds out how ready it is.
-    co_return co_await memory_.history->activate(io::Loop::wall_now(), airway.history_max, stop_);
+    co_return co_await memory_.history->activate(io::Loop::wall_now(), terms.history_max, stop_);
   }
 
   const Instant now = io::Loop::now();

@@ -14,8 +14,7 @@
 #pragma once
 
 #include "airways/acting.h"
-#include "airways/airway.h"
-#include "airways/flight_modules.h"
+#include "airways/binding.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
 #include "airways/output.h"
@@ -40,15 +39,6 @@
 #include <vector>
 
 namespace hangar::airways {
-
-// An Airway whose flight can run.
-struct Binding {
-  Airway airway;
-  FlightModule module;
-  // Nobody has taken the module over deliberately: a release that other bytes under the same URL
-  // have made, as those of another program, is left as it is.
-  bool is_first_use = false;
-};
 
 // Lives within one reconcile; everything it is given outlives it.
 class InstanceWork {

@@ -2,11 +2,11 @@
 
 #include "abi/flight/lookups.h"
 #include "airways/acting.h"
-#include "airways/airway.h"
 #include "airways/live_view.h"
 #include "airways/matcher.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -56,10 +56,10 @@ LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
 
 }  // namespace
 
-ReleaseLookups::ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release,
+ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                                LiveView& view, Tracker& tracker, std::optional<LookupRights> rights,
                                std::stop_token stop)
-    : airway_(std::move(airway)),
+    : terms_(std::move(terms)),
       release_(release),
       view_(view),
       tracker_(tracker),
@@ -94,7 +94,7 @@ io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resourc
 }
 
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
-  if (!airway_->cluster_access) co_return not_granted();
+  if (!terms_->cluster_access) co_return not_granted();
   const kube::GroupVersionKind gvk = kube::make_gvk(request.api_version, request.kind);
   Result<kube::Resource> resource = co_await view_.discovery().find(gvk, stop_);
   if (!resource) co_return unknown_kind(resource.error());
@@ -113,7 +113,7 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
       co_return LookupAnswer{.state = LookupState::Ok, .body = std::string(child->bytes())};
     }
   }
-  const bool covered = any_matches(airway_->resource_access_matchers, ref);
+  const bool covered = any_matches(terms_->resource_access_matchers, ref);
   Result<kube::ObjectPtr> found =
       covered ? co_await view_.external(release_.instance, *resource, ref.key(), stop_)
               : co_await view_.read(*resource, ref.key(), stop_);
@@ -136,7 +136,7 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
 
 io::Task<LookupAnswer> ReleaseLookups::rest_mapping(std::string group_or_api_version,
                                                     std::string kind) {
-  if (!airway_->cluster_access) co_return not_granted();
+  if (!terms_->cluster_access) co_return not_granted();
   const std::size_t slash = group_or_api_version.find('/');
   const std::string group = group_or_api_version.substr(0, slash);
   const std::string version =

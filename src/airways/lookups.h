@@ -3,10 +3,10 @@
 
 #include "abi/flight/lookups.h"
 #include "airways/acting.h"
-#include "airways/airway.h"
 #include "airways/live_view.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "airways/tracker.h"
 #include "io/task.h"
 #include "kube/object.h"
@@ -28,9 +28,9 @@ namespace hangar::airways {
 // Lives as long as the evaluation. Loop thread only.
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
-  // All of it outlives the evaluation; `airway` is immutable. Without `rights` the flight is shown
+  // All of it outlives the evaluation; `terms` are immutable. Without `rights` the flight is shown
   // what the host may see.
-  ReleaseLookups(std::shared_ptr<const Airway> airway, const Release& release, LiveView& view,
+  ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release, LiveView& view,
                  Tracker& tracker, std::optional<LookupRights> rights, std::stop_token stop);
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
@@ -43,7 +43,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
   [[nodiscard]] io::Task<std::optional<abi::flight::LookupAnswer>> refuse(
       const kube::Resource& resource, const ResourceRef& ref);
 
-  std::shared_ptr<const Airway> airway_;
+  std::shared_ptr<const Terms> terms_;
   const Release& release_;
   LiveView& view_;
   Tracker& tracker_;

@@ -4,6 +4,7 @@
 #include "airways/airway.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/terms.h"
 #include "base/digest.h"
 #include "base/invalid.h"
 #include "base/result.h"
@@ -76,13 +77,13 @@ Result<> check_mode(const Overrides& overrides) {
                   kOverrideMode, overrides.mode));
 }
 
-Airway overridden(Airway airway, const Overrides& overrides) {
+Terms overridden(Terms terms, const Overrides& overrides) {
   if (!overrides.flight.empty()) {
-    airway.flight_url = overrides.flight;
-    airway.flight_checksum.clear();
+    terms.flight.reference = overrides.flight;
+    terms.flight.sha256.clear();
   }
-  airway.mode = mode_of(overrides.mode).value_or(airway.mode);
-  return airway;
+  terms.mode = mode_of(overrides.mode).value_or(terms.mode);
+  return terms;
 }
 
 std::string not_approved(const Airway& airway) {
@@ -94,7 +95,7 @@ std::string not_approved(const Airway& airway) {
 
 std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides) {
   std::vector<std::string> sentences;
-  if (mode_of(overrides.mode) == Mode::Static && airway.mode != Mode::Static) {
+  if (mode_of(overrides.mode) == Mode::Static && airway.terms.mode != Mode::Static) {
     sentences.push_back(
         fmt::format("annotation {}: children are protected only where spec.mode of the Airway {} "
                     "is static",

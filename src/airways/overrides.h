@@ -13,6 +13,7 @@
 
 #include "airways/airway.h"
 #include "airways/platform.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -42,9 +43,9 @@ struct Overrides {
 [[nodiscard]] Overrides overrides_of(const json::Value& instance);
 // InvalidInput for a mode that is none.
 [[nodiscard]] Result<> check_mode(const Overrides& overrides);
-// The Airway as the instance has it. The override's checksum is in its URL: the Airway's is about
+// The terms as the instance has them. The override's checksum is in its URL: the Airway's is about
 // another module.
-[[nodiscard]] Airway overridden(Airway airway, const Overrides& overrides);
+[[nodiscard]] Terms overridden(Terms terms, const Overrides& overrides);
 
 // Why overrides that nobody has approved have no effect, and what to do.
 [[nodiscard]] std::string not_approved(const Airway& airway);

@@ -42,20 +42,19 @@ TEST(Overrides, OfAModeThatIsNoneAreInvalid) {
 }
 
 TEST(Overrides, ReplaceTheFlightWithItsChecksumAndTheMode) {
-  Airway airway;
-  airway.flight_url = "own";
-  airway.flight_checksum = "sum";
-  airway.mode = Mode::Subscription;
+  Terms terms;
+  terms.flight = {.reference = "own", .sha256 = "sum", .insecure = true};
+  terms.mode = Mode::Subscription;
 
-  const Airway none = overridden(airway, {});
-  const Airway flight = overridden(airway, {.flight = "other", .mode = {}});
-  const Airway mode = overridden(airway, {.flight = {}, .mode = "dynamic"});
+  const Terms none = overridden(terms, {});
+  const Terms flight = overridden(terms, {.flight = "other", .mode = {}});
+  const Terms mode = overridden(terms, {.flight = {}, .mode = "dynamic"});
 
-  EXPECT_EQ(none.flight_url + none.flight_checksum, "ownsum");
+  EXPECT_EQ(none.flight, terms.flight);
   EXPECT_EQ(none.mode, Mode::Subscription);
-  EXPECT_EQ(flight.flight_url + flight.flight_checksum, "other");
+  EXPECT_EQ(flight.flight, (modules::Source{.reference = "other", .sha256 = {}, .insecure = true}));
   EXPECT_EQ(flight.mode, Mode::Subscription);
-  EXPECT_EQ(mode.flight_url + mode.flight_checksum, "ownsum");
+  EXPECT_EQ(mode.flight, terms.flight);
   EXPECT_EQ(mode.mode, Mode::Dynamic);
 }
 
@@ -66,7 +65,7 @@ TEST(Overrides, SayWhatModeStaticOfOneInstanceDoesNotDo) {
   EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}),
               ElementsAre(HasSubstr("children are protected only where")));
   EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "dynamic"}), IsEmpty());
-  airway.mode = Mode::Static;
+  airway.terms.mode = Mode::Static;
   EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}), IsEmpty());
 }
 

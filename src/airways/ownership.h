@@ -1,8 +1,8 @@
 // Which release a resource belongs to, and what marks it as such.
 #pragma once
 
-#include "airways/airway.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"

@@ -14,9 +14,9 @@
 // digests are fresh again, so a change by others costs at most one request.
 #pragma once
 
-#include "airways/airway.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"

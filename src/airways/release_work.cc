@@ -1,6 +1,5 @@
 #include "airways/release_work.h"
 
-#include "airways/airway.h"
 #include "airways/instance.h"
 #include "airways/limits.h"
 #include "airways/ownership.h"
@@ -9,6 +8,7 @@
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
+#include "airways/terms.h"
 #include "base/assert.h"
 #include "base/result.h"
 #include "io/all.h"

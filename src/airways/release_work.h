@@ -5,7 +5,6 @@
 // to wait returns Waiting at once.
 #pragma once
 
-#include "airways/airway.h"
 #include "airways/instance.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
@@ -13,6 +12,7 @@
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"

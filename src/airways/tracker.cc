@@ -1,7 +1,7 @@
 #include "airways/tracker.h"
 
-#include "airways/airway.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 
 #include <algorithm>
 #include <cstddef>

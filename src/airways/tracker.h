@@ -5,8 +5,8 @@
 // still runs must evaluate it once more. Loop thread only.
 #pragma once
 
-#include "airways/airway.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 
 #include <cstdint>
 #include <memory>

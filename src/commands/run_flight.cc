@@ -2,7 +2,6 @@
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
-#include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/identity.h"
 #include "airways/live_view.h"
@@ -11,6 +10,7 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "airways/tracker.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -193,12 +193,12 @@ class FlightSession {
   [[nodiscard]] Result<std::unique_ptr<abi::flight::Lookups>> lookups_for(
       const airways::Release& release) {
     if (!options_.cluster_access) return std::make_unique<OfflineLookups>();
-    const auto airway = std::make_shared<airways::Airway>();
-    airway->cluster_access = true;
+    const auto terms = std::make_shared<airways::Terms>();
+    terms->cluster_access = true;
     for (const std::string& text : options_.resource_access_matchers) {
-      airway->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
+      terms->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
     }
-    return std::make_unique<airways::ReleaseLookups>(airway, release, cluster_->view,
+    return std::make_unique<airways::ReleaseLookups>(terms, release, cluster_->view,
                                                      cluster_->tracker, std::nullopt, stop_);
   }
 
