@@ -1,5 +1,6 @@
 #include "airways/acting.h"
 
+#include "base/assert.h"
 #include "base/dns_name.h"
 #include "base/result.h"
 #include "json/value.h"
@@ -58,10 +59,24 @@ Error Account::advise(const Error& denied) const {
                            denied.message(), name, namespace_));
 }
 
-Result<std::optional<Account>> account_for(const Acting& acting, const Release& release) {
-  if (acting.name.empty()) return std::nullopt;
+Actor Actor::account(Account account) {
+  HANGAR_ASSERT(!account.namespace_.empty() && !account.name.empty(),
+                "a service account has a name and a namespace");
+  return Actor(std::move(account));
+}
+
+kube::Client Actor::client(const kube::Client& host) const {
+  return account_ ? host.as(account_->identity()) : host;
+}
+
+Error Actor::advise(const Error& denied) const {
+  return account_ ? account_->advise(denied) : denied;
+}
+
+Result<Actor> actor_for(const Acting& acting, const Release& release) {
+  if (acting.name.empty()) return Actor::host();
   if (!acting.namespace_.empty()) {
-    return Account{.namespace_ = acting.namespace_, .name = acting.name};
+    return Actor::account({.namespace_ = acting.namespace_, .name = acting.name});
   }
   if (release.instance.namespace_.empty()) {
     return fail(ErrorKind::InvalidInput,
@@ -70,7 +85,7 @@ Result<std::optional<Account>> account_for(const Acting& acting, const Release& 
                             "Airway's annotation {}",
                             acting.name, acting.name, kServiceAccountAnnotation));
   }
-  return Account{.namespace_ = release.instance.namespace_, .name = acting.name};
+  return Actor::account({.namespace_ = release.instance.namespace_, .name = acting.name});
 }
 
 }  // namespace hangar::airways

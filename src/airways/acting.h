@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::airways {
 
@@ -31,6 +32,7 @@ struct Acting {
 // `otherwise`: where the Airway says nothing.
 [[nodiscard]] Result<Acting> acting_of(const json::Value& airway, const Acting& otherwise);
 
+// A service account.
 struct Account {
   std::string namespace_;
   std::string name;
@@ -40,9 +42,30 @@ struct Account {
   // What an error that it was refused with is told with.
   [[nodiscard]] Error advise(const Error& denied) const;
 };
-// Nothing: the host itself. InvalidInput for an instance without a namespace where one is needed.
-[[nodiscard]] Result<std::optional<Account>> account_for(const Acting& acting,
-                                                         const Release& release);
+
+// As whom a flight works. That it is the host has to be said by name: nothing that is empty or
+// missing leads there.
+class Actor {
+ public:
+  [[nodiscard]] static Actor host() { return Actor(std::nullopt); }
+  // Requires a name and a namespace.
+  [[nodiscard]] static Actor account(Account account);
+
+  bool operator==(const Actor&) const = default;
+  // Null: the host itself.
+  [[nodiscard]] const Account* account() const { return account_ ? &*account_ : nullptr; }
+  // Requests that are made as it. `host`: those of the host.
+  [[nodiscard]] kube::Client client(const kube::Client& host) const;
+  // As Account::advise(); of the host as it is.
+  [[nodiscard]] Error advise(const Error& denied) const;
+
+ private:
+  explicit Actor(std::optional<Account> account) : account_(std::move(account)) {}
+
+  std::optional<Account> account_;
+};
+// InvalidInput for an instance without a namespace where one is needed.
+[[nodiscard]] Result<Actor> actor_for(const Acting& acting, const Release& release);
 
 // What a flight may be shown is asked of the API server for an identity.
 struct LookupRights {

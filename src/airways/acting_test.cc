@@ -51,24 +51,23 @@ TEST(Acting, IsWhatTheAirwaySaysElseTheHostsDefault) {
               HasSubstr("metadata.annotations[hangar.dev/service-account]"));
 }
 
-TEST(AccountFor, IsTheHostItselfWithoutAName) {
-  EXPECT_EQ(account_for(kHost, release_in("team")).value(), std::nullopt);
+TEST(ActorFor, IsTheHostItselfWithoutAName) {
+  EXPECT_EQ(actor_for(kHost, release_in("team")).value(), Actor::host());
 }
 
-TEST(AccountFor, IsOfTheInstancesNamespaceOrOfTheOneThatIsNamed) {
-  EXPECT_EQ(account_for(kOfInstances, release_in("team")).value(),
-            (Account{.namespace_ = "team", .name = "flights"}));
-  EXPECT_EQ(account_for(kCentral, release_in("team")).value(),
-            (Account{.namespace_ = "platform", .name = "flights"}));
-  EXPECT_EQ(account_for(kCentral, release_in("")).value(),
-            (Account{.namespace_ = "platform", .name = "flights"}));
+TEST(ActorFor, IsOfTheInstancesNamespaceOrOfTheOneThatIsNamed) {
+  const Actor central = Actor::account({.namespace_ = "platform", .name = "flights"});
+  EXPECT_EQ(actor_for(kOfInstances, release_in("team")).value(),
+            Actor::account({.namespace_ = "team", .name = "flights"}));
+  EXPECT_EQ(actor_for(kCentral, release_in("team")).value(), central);
+  EXPECT_EQ(actor_for(kCentral, release_in("")).value(), central);
 }
 
-TEST(AccountFor, NeverActsInDefaultForAnInstanceWithoutANamespace) {
-  const auto account = account_for(kOfInstances, release_in(""));
+TEST(ActorFor, NeverActsInDefaultForAnInstanceWithoutANamespace) {
+  const Result<Actor> actor = actor_for(kOfInstances, release_in(""));
 
-  ASSERT_FALSE(account);
-  EXPECT_THAT(account.error().message(), HasSubstr("namespace/flights"));
+  ASSERT_FALSE(actor);
+  EXPECT_THAT(actor.error().message(), HasSubstr("namespace/flights"));
 }
 
 TEST(Account, SaysWhatToDoAboutARightThatIsMissing) {

@@ -349,10 +349,8 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   const Terms& terms = binding->terms;
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
-  const std::optional<Account> account = HANGAR_CO_TRY(account_for(acting, release));
-  kube::Client client = platform_.shared.client;
-  if (account) {
-    client = platform_.shared.client.as(account->identity());
+  const Actor actor = HANGAR_CO_TRY(actor_for(acting, release));
+  if (const Account* const account = actor.account()) {
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }
   if (is_overridden && !change.overrides.flight.empty()) {
@@ -373,7 +371,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
                                                             .release = release,
                                                             .lookups_for = lookups,
                                                             .tracker = tracker,
-                                                            .account = account,
+                                                            .actor = actor,
                                                             .consumer = "admission/" + airway_name,
                                                             .time_max = kFlightTimeAtAdmissionMax},
                                                            review.object, stop);
@@ -383,10 +381,10 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
   std::ignore = take_identity(parsed.stages, release.instance);
-  Result<Rehearsed> rehearsed =
-      co_await rehearse(platform_, std::move(client), release, parsed.stages, stop);
+  Result<Rehearsed> rehearsed = co_await rehearse(platform_, actor.client(platform_.shared.client),
+                                                  release, parsed.stages, stop);
   if (!rehearsed) {
-    co_return std::unexpected(account ? account->advise(rehearsed.error()) : rehearsed.error());
+    co_return std::unexpected(actor.advise(rehearsed.error()));
   }
   Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
   if (is_overridden) {

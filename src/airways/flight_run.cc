@@ -57,9 +57,9 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
     evaluation.memory_bytes_max = terms.memory_mib_max * limits::kMiB;
   }
   std::optional<LookupRights> rights;
-  if (run.account) {
+  if (const Account* const account = run.actor.account()) {
     rights.emplace(
-        LookupRights{.authorizer = platform.authorizer, .identity = run.account->identity()});
+        LookupRights{.authorizer = platform.authorizer, .identity = account->identity()});
   }
   ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.lookups_for,
                          platform.view, run.tracker, std::move(rights), stop);

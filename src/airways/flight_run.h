@@ -16,7 +16,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -33,9 +32,9 @@ struct FlightRun {
   // As which instance lookups are remembered, in `tracker` and by the view.
   const Release& lookups_for;
   Tracker& tracker;
-  const std::optional<Account>& account;  // Nothing: the host itself.
-  std::string consumer;                   // For whom: within the instance's namespace.
-  Duration time_max = Duration::max();    // Whatever the Airway says.
+  const Actor& actor;
+  std::string consumer;                 // For whom: within the instance's namespace.
+  Duration time_max = Duration::max();  // Whatever the Airway says.
 };
 // Everything it is given lives until the task ends. Errors as of abi::flight::evaluate.
 [[nodiscard]] io::Task<Result<abi::flight::Output>> run_flight(FlightRun run,

@@ -84,8 +84,7 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       stop_(std::move(stop)),
       value_(object.to_value()),
       release_(release_of(value_)),
-      binding_(subject_.binding),
-      client_(platform_.shared.client) {}
+      binding_(subject_.binding) {}
 
 InstanceWork::~InstanceWork() = default;
 
@@ -175,7 +174,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   std::optional<Error> error;
   if (!done) {
     memory_.life.on_failed();
-    error = account_ ? account_->advise(done.error()) : std::move(done).error();
+    error = advise(done.error());
     if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
@@ -191,12 +190,16 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
 }
 
-io::Task<Result<>> InstanceWork::choose_account() {
+io::Task<Result<>> InstanceWork::choose_actor() {
   const Acting acting = HANGAR_CO_TRY(subject_.acting);
-  account_ = HANGAR_CO_TRY(account_for(acting, release_));
-  if (!account_) co_return Result<>();
-  client_ = platform_.shared.client.as(account_->identity());
-  co_return co_await platform_.shared.acting.check(account_->namespace_, account_->name, stop_);
+  actor_ = HANGAR_CO_TRY(actor_for(acting, release_));
+  const Account* const account = actor_->account();
+  if (account == nullptr) co_return Result<>();
+  co_return co_await platform_.shared.acting.check(account->namespace_, account->name, stop_);
+}
+
+Error InstanceWork::advise(const Error& error) const {
+  return actor_ ? actor_->advise(error) : error;
 }
 
 io::Task<Result<>> InstanceWork::load_history() {
@@ -204,7 +207,7 @@ io::Task<Result<>> InstanceWork::load_history() {
 }
 
 io::Task<Result<>> InstanceWork::prepare() {
-  Result<> ready = co_await choose_account();
+  Result<> ready = co_await choose_actor();
   const bool is_wrong = !ready && ready.error().kind() == ErrorKind::InvalidInput;
   if (ready) ready = co_await load_history();
   if (!ready && (is_wrong || ready.error().reason() == reconcile::kNamespaceNotAllowed)) {
@@ -215,11 +218,13 @@ io::Task<Result<>> InstanceWork::prepare() {
   co_return ready;
 }
 
-// Once it is known as whom.
+// Once it is known as whom, unless it is only looked at.
 ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
     const PruneOptions prune = subject_.binding ? subject_.binding->terms.prune : PruneOptions{};
-    carrying_.emplace(platform_, client_, release_, memory_, prune, stop_);
+    std::optional<kube::Client> client;
+    if (actor_) client = actor_->client(platform_.shared.client);
+    carrying_.emplace(platform_, std::move(client), release_, memory_, prune, stop_);
   }
   return *carrying_;
 }
@@ -309,7 +314,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
                                     .release = release_,
                                     .lookups_for = release_,
                                     .tracker = platform_.tracker,
-                                    .account = account_,
+                                    .actor = *actor_,
                                     .consumer = "instance/" + release_.name},
                                    evaluated_, stop_);
   if (!output) co_return std::unexpected(std::move(output).error());
@@ -374,7 +379,7 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
   Result<Outcome> outcome = co_await remove_release();
   if (!outcome && outcome.error().kind() != ErrorKind::Cancelled &&
       outcome.error().kind() != ErrorKind::Conflict) {
-    co_await say_stuck(account_ ? account_->advise(outcome.error()) : outcome.error());
+    co_await say_stuck(advise(outcome.error()));
   } else if (outcome && outcome->requeue_after && !memory_.stuck.empty()) {
     memory_.stuck.clear();
     std::ignore = co_await write_status(being_removed());
@@ -399,7 +404,7 @@ io::Task<void> InstanceWork::say_stuck(Error error) {
 io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
   // Nothing was made: nobody has to be anybody for that.
-  if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_account());
+  if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_actor());
   const Progress progress = HANGAR_CO_TRY(co_await carrying().prune({}));
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));

@@ -26,7 +26,6 @@
 #include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
-#include "kube/client.h"
 #include "kube/object.h"
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
@@ -65,8 +64,9 @@ class InstanceWork {
   [[nodiscard]] bool has_news(const ResourceRef& ref) const;
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> carry_out();
-  // Becomes the service account that the flight acts as, if it does.
-  [[nodiscard]] io::Task<Result<>> choose_account();
+  // Whom the flight acts as, and whether the host may act as that.
+  [[nodiscard]] io::Task<Result<>> choose_actor();
+  [[nodiscard]] Error advise(const Error& error) const;
   [[nodiscard]] io::Task<Result<>> load_history();
   // Says in the status what keeps it from being evaluated at all.
   [[nodiscard]] io::Task<Result<>> prepare();
@@ -98,8 +98,7 @@ class InstanceWork {
   json::Value value_;  // The newest state; replaced by the answer to each of our writes.
   const Release release_;
   std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
-  std::optional<Account> account_;          // Nothing: the host itself.
-  kube::Client client_;                     // As that.
+  std::optional<Actor> actor_;              // Nothing: it is not known yet, and nothing is done.
   std::optional<ReleaseWork> carrying_;
 
   json::Value evaluated_;                // What the flight was given.

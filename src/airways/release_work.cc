@@ -49,8 +49,9 @@ bool is_new_document(ApplyNeed need) {
 
 }  // namespace
 
-ReleaseWork::ReleaseWork(const Platform& platform, kube::Client client, const Release& release,
-                         Instance& memory, PruneOptions prune_options, std::stop_token stop)
+ReleaseWork::ReleaseWork(const Platform& platform, std::optional<kube::Client> client,
+                         const Release& release, Instance& memory, PruneOptions prune_options,
+                         std::stop_token stop)
     : platform_(platform),
       client_(std::move(client)),
       release_(release),
@@ -58,6 +59,11 @@ ReleaseWork::ReleaseWork(const Platform& platform, kube::Client client, const Re
       prune_options_(prune_options),
       stop_(std::move(stop)) {
   HANGAR_ASSERT(memory_.history.has_value(), "a release is worked on with its history");
+}
+
+const kube::Client& ReleaseWork::client() const {
+  HANGAR_ASSERT(client_.has_value(), "a release is carried out as somebody");
+  return *client_;
 }
 
 io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) const {
@@ -142,7 +148,7 @@ io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
   HANGAR_CO_TRY(co_await platform_.view.watch_children(kind, stop_));
   fact.live =
-      HANGAR_CO_TRY(co_await platform_.view.read_as(client_, std::move(kind), ref.key(), stop_));
+      HANGAR_CO_TRY(co_await platform_.view.read_as(client(), std::move(kind), ref.key(), stop_));
   co_return fact;
 }
 
@@ -152,7 +158,7 @@ io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, boo
   kube::ApplyOptions options{
       .field_manager = std::string(kFieldManager), .force = true, .dry_run = dry_run};
   Result<json::Value> answer =
-      co_await client_.apply(std::move(kind), *resource, std::move(options), stop_);
+      co_await client().apply(std::move(kind), *resource, std::move(options), stop_);
   if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
   co_return answer;
 }
@@ -227,8 +233,9 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
       co_return waiting;
     case PruneAction::Orphan: {
       if (const auto patch = orphan_patch(*value, release_)) {
-        HANGAR_CO_TRY(co_await client_.patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
-                                             {.field_manager = std::string(kFieldManager)}, stop_));
+        HANGAR_CO_TRY(co_await client().patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
+                                              {.field_manager = std::string(kFieldManager)},
+                                              stop_));
       }
       memory_.pruned.insert(step.ref);
       co_return Progress{};
@@ -236,7 +243,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
     case PruneAction::Delete:
       break;
   }
-  const Result<json::Value> removed = co_await client_.remove(
+  const Result<json::Value> removed = co_await client().remove(
       *kind, step.ref.key(),
       {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {

@@ -36,8 +36,8 @@ struct Progress {
 // One attempt. Lives within one reconcile; everything it is given outlives it. Loop thread only.
 class ReleaseWork {
  public:
-  // `client`: who it is carried out as.
-  ReleaseWork(const Platform& platform, kube::Client client, const Release& release,
+  // `client`: who it is carried out as. Nothing: it is only looked at, by readiness().
+  ReleaseWork(const Platform& platform, std::optional<kube::Client> client, const Release& release,
               Instance& memory, PruneOptions prune_options, std::stop_token stop);
 
   // Namespaces, owner marks and owner references for a flight's resources, and watches for their
@@ -56,6 +56,7 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<Readiness>> readiness();
 
  private:
+  [[nodiscard]] const kube::Client& client() const;
   [[nodiscard]] io::Task<Result<kube::Resource>> find(kube::GroupVersionKind gvk) const;
   [[nodiscard]] io::Task<Result<Progress>> apply_stage(const Stage& stage, const Stages& stages,
                                                        const Source& source);
@@ -67,7 +68,7 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(ResourceRef ref);
 
   const Platform& platform_;
-  const kube::Client client_;
+  const std::optional<kube::Client> client_;
   const Release& release_;
   Instance& memory_;
   PruneOptions prune_options_;
