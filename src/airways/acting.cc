@@ -73,19 +73,19 @@ Error Actor::advise(const Error& denied) const {
   return account_ ? account_->advise(denied) : denied;
 }
 
-Result<Actor> actor_for(const Acting& acting, const Release& release) {
+Result<Actor> actor_for(const Acting& acting, const std::string& namespace_) {
   if (acting.name.empty()) return Actor::host();
   if (!acting.namespace_.empty()) {
     return Actor::account({.namespace_ = acting.namespace_, .name = acting.name});
   }
-  if (release.instance.namespace_.empty()) {
+  if (namespace_.empty()) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("the flight is to act as the ServiceAccount {} of the instance's "
                             "namespace, and the instance has none: name it as namespace/{} in the "
                             "Airway's annotation {}",
                             acting.name, acting.name, kServiceAccountAnnotation));
   }
-  return Actor::account({.namespace_ = release.instance.namespace_, .name = acting.name});
+  return Actor::account({.namespace_ = namespace_, .name = acting.name});
 }
 
 }  // namespace hangar::airways

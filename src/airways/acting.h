@@ -5,7 +5,6 @@
 // itself (the history, statuses, finalizers, the kind) it does as itself in any case.
 #pragma once
 
-#include "airways/ownership.h"
 #include "base/result.h"
 #include "gateway/authorizer.h"
 #include "json/value.h"
@@ -64,8 +63,8 @@ class Actor {
 
   std::optional<Account> account_;
 };
-// InvalidInput for an instance without a namespace where one is needed.
-[[nodiscard]] Result<Actor> actor_for(const Acting& acting, const Release& release);
+// `namespace_`: the instance's. InvalidInput for one without where one is needed.
+[[nodiscard]] Result<Actor> actor_for(const Acting& acting, const std::string& namespace_);
 
 // What a flight may be shown is asked of the API server for an identity.
 struct LookupRights {

@@ -19,13 +19,6 @@ const Acting kHost{};
 const Acting kOfInstances{.namespace_ = "", .name = "flights"};
 const Acting kCentral{.namespace_ = "platform", .name = "flights"};
 
-Release release_in(std::string_view namespace_) {
-  Release release;
-  release.instance.namespace_ = namespace_;
-  release.namespace_ = namespace_.empty() ? "default" : namespace_;
-  return release;
-}
-
 json::Value airway(std::string_view account) {
   json::Value object = json::Object();
   json::set_at(object, {"metadata", "annotations", kServiceAccountAnnotation},
@@ -52,19 +45,19 @@ TEST(Acting, IsWhatTheAirwaySaysElseTheHostsDefault) {
 }
 
 TEST(ActorFor, IsTheHostItselfWithoutAName) {
-  EXPECT_EQ(actor_for(kHost, release_in("team")).value(), Actor::host());
+  EXPECT_EQ(actor_for(kHost, "team").value(), Actor::host());
 }
 
 TEST(ActorFor, IsOfTheInstancesNamespaceOrOfTheOneThatIsNamed) {
   const Actor central = Actor::account({.namespace_ = "platform", .name = "flights"});
-  EXPECT_EQ(actor_for(kOfInstances, release_in("team")).value(),
+  EXPECT_EQ(actor_for(kOfInstances, "team").value(),
             Actor::account({.namespace_ = "team", .name = "flights"}));
-  EXPECT_EQ(actor_for(kCentral, release_in("team")).value(), central);
-  EXPECT_EQ(actor_for(kCentral, release_in("")).value(), central);
+  EXPECT_EQ(actor_for(kCentral, "team").value(), central);
+  EXPECT_EQ(actor_for(kCentral, "").value(), central);
 }
 
 TEST(ActorFor, NeverActsInDefaultForAnInstanceWithoutANamespace) {
-  const Result<Actor> actor = actor_for(kOfInstances, release_in(""));
+  const Result<Actor> actor = actor_for(kOfInstances, "");
 
   ASSERT_FALSE(actor);
   EXPECT_THAT(actor.error().message(), HasSubstr("namespace/flights"));

@@ -349,7 +349,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   const Terms& terms = binding->terms;
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
-  const Actor actor = HANGAR_CO_TRY(actor_for(acting, release));
+  const Actor actor = HANGAR_CO_TRY(actor_for(acting, release.instance.namespace_));
   if (const Account* const account = actor.account()) {
     HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
   }

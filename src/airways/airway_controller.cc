@@ -3,6 +3,7 @@
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
+#include "airways/airway_instances.h"
 #include "airways/conditions.h"
 #include "airways/conversion.h"
 #include "airways/crd_template.h"
@@ -546,8 +547,8 @@ io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource&
     co_return;
   }
   co_await stop_instances(work.memory);
-  instances = std::make_unique<InstanceController>(platform_, work.key.name, kind);
-  by_kind_[kind.gvk().group_kind()] = instances.get();
+  instances = std::make_unique<AirwayInstances>(platform_, work.key.name, kind);
+  by_kind_[kind.gvk().group_kind()] = &instances->controller();
   work.memory.bound.reset();
   instances->act_as(acting);
   instances->start();

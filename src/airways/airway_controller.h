@@ -17,6 +17,7 @@
 
 #include "admission/webhooks.h"
 #include "airways/airway.h"
+#include "airways/airway_instances.h"
 #include "airways/binding.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
@@ -77,7 +78,7 @@ class AirwayController {
     kube::Cache::Subscription* crd = nullptr;  // That one object; held in crds_.
     std::optional<Applied> applied;            // Of the CRD.
     std::string removed_crd_uid;               // Which we asked to be deleted.
-    std::unique_ptr<InstanceController> instances;
+    std::unique_ptr<AirwayInstances> instances;
     std::unique_ptr<StorageMigration> migration;  // Once the stored version was another one.
     std::optional<Binding> bound;
     std::string uid;  // Of the Airway that the following is about.

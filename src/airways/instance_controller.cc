@@ -1,20 +1,16 @@
 #include "airways/instance_controller.h"
 
-#include "airways/acting.h"
 #include "airways/instance.h"
-#include "airways/instance_work.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
-#include "base/result.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 #include "kube/status_only.h"
 #include "reconcile/controller.h"
 
-#include <expected>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -24,18 +20,16 @@
 
 namespace hangar::airways {
 
-using reconcile::Outcome;
-
-InstanceController::InstanceController(const Platform& platform, std::string airway_name,
-                                       kube::Resource kind)
+InstanceController::InstanceController(const Platform& platform, Options options)
     : platform_(platform),
-      airway_name_(std::move(airway_name)),
+      options_(std::move(options)),
+      resource_(options_.kind.qualified_plural()),
       shell_(platform.shared,
-             {.kind = std::move(kind),
-              .name = airway_name_,
+             {.kind = options_.kind,
+              .name = options_.name,
               .field_manager = std::string(kControllerFieldManager),
               .log = platform.shared.log.named("airways"),
-              .concurrency = platform.shared.concurrency,
+              .concurrency = options_.concurrency,
               .finalizer = std::string(kInstanceFinalizer),
               // With the owner reference, and only once there can be a history.
               .finalizer_by = reconcile::FinalizerBy::Feature,
@@ -69,26 +63,14 @@ void InstanceController::forget_output() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : shell_.list())
     keys.push_back(object->key());
-  platform_.output.remove_others(std::move(keys), airway_name_);
+  platform_.output.remove_others(std::move(keys), resource_);
 }
 
 io::Task<void> InstanceController::stop() {
   co_await shell_.stop();
 }
 
-void InstanceController::bind(std::shared_ptr<const Binding> binding) {
-  binding_ = std::move(binding);
-  for (const auto& [key, memory] : instances_) {
-    memory->life.on_changed();
-    shell_.enqueue(key);
-  }
-}
-
-void InstanceController::act_as(const Result<Acting>& acting) {
-  if (acting_ && (!acting || (*acting_ && **acting_ == *acting))) return;
-  const bool is_first = !acting_;
-  acting_ = acting;
-  if (is_first) return;
+void InstanceController::evaluate_all() {
   for (const auto& [key, memory] : instances_) {
     memory->life.on_changed();
     shell_.enqueue(key);
@@ -119,18 +101,10 @@ void InstanceController::on_tracked(const kube::ObjectKey& instance, const Resou
   shell_.enqueue(instance);
 }
 
-io::Task<Result<Outcome>> InstanceController::work_on(kube::ObjectPtr instance,
-                                                      std::stop_token stop) {
-  InstanceWork work(
-      {.platform = platform_,
-       .airway_name = airway_name_,
-       .shell = shell_,
-       .memory = memory_of(instance->key()),
-       .binding = binding_,
-       .acting = acting_ ? *acting_
-                         : fail(ErrorKind::Unavailable, "the Airway has not been looked at yet")},
-      *instance, std::move(stop));
-  co_return co_await work.run();
+InstanceController::OutcomeTask InstanceController::work_on(kube::ObjectPtr instance,
+                                                            std::stop_token stop) {
+  Instance& memory = memory_of(instance->key());
+  return options_.work(std::move(instance), memory, std::move(stop));
 }
 
 io::Task<void> InstanceController::forget(kube::ObjectKey key) {
@@ -138,9 +112,10 @@ io::Task<void> InstanceController::forget(kube::ObjectKey key) {
   const ResourceRef self{.kind = {.group = kind.group, .kind = kind.kind},
                          .namespace_ = key.namespace_,
                          .name = key.name};
+  if (options_.forget) options_.forget(key);
   platform_.tracker.forget(self);
   platform_.view.forget(self);
-  platform_.output.remove(key, airway_name_);
+  platform_.output.remove(key, resource_);
   const auto found = instances_.find(key);
   if (found == instances_.end()) co_return;
   std::string approval = std::move(found->second->approval);

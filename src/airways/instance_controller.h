@@ -1,13 +1,12 @@
-// The instances of one Airway's kind: which of them are to be worked on, and when. What is done
-// then is instance_work.h.
+// The instances of one kind: which of them are to be worked on, and when. What each of them is
+// evaluated with is the business of those who made the kind (airway_instances.h); what is done then
+// is instance_work.h.
 //
 // Guarantees: one instance is never worked on twice at once, and a change that arrives while it is
 // brings it back.
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
-#include "airways/acting.h"
-#include "airways/binding.h"
 #include "airways/instance.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
@@ -17,9 +16,10 @@
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -27,8 +27,19 @@ namespace hangar::airways {
 
 class InstanceController {
  public:
-  // `kind`: the instances, in their storage version.
-  InstanceController(const Platform& platform, std::string airway_name, kube::Resource kind);
+  using OutcomeTask = reconcile::CustomResource::OutcomeTask;
+  struct Options {
+    kube::Resource kind;  // In their storage version.
+    std::string name;     // Of the controller, in logs and metrics.
+    std::size_t concurrency = 1;
+    // Works on one that exists, or on one that is to go and has the finalizer. `memory` lives until
+    // the task has ended.
+    std::function<OutcomeTask(kube::ObjectPtr instance, Instance& memory, std::stop_token stop)>
+        work;
+    // One is gone. Called for every key without an object.
+    std::function<void(const kube::ObjectKey& key)> forget = {};
+  };
+  InstanceController(const Platform& platform, Options options);
   InstanceController(const InstanceController&) = delete;
   InstanceController& operator=(const InstanceController&) = delete;
   ~InstanceController();
@@ -37,15 +48,11 @@ class InstanceController {
   // Ends running reconciles.
   [[nodiscard]] io::Task<void> stop();
 
-  // From now on instances are evaluated like this; those that exist are evaluated again. Without a
-  // binding, instances are only taken down when they are deleted.
-  void bind(std::shared_ptr<const Binding> binding);
-
-  // Whose rights flights have from now on. An error about that counts only while nothing else is
-  // known: then nothing is done as anybody.
-  void act_as(const Result<Acting>& acting);
+  // All of them are evaluated again.
+  void evaluate_all();
 
   [[nodiscard]] const kube::Resource& kind() const { return shell_.kind(); }
+  [[nodiscard]] reconcile::CustomResource& shell() { return shell_; }
 
   // A child of `instance` changed.
   void on_child(const kube::ObjectKey& instance, const ResourceRef& child,
@@ -56,14 +63,12 @@ class InstanceController {
  private:
   void forget_output();
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
-  [[nodiscard]] io::Task<Result<reconcile::Outcome>> work_on(kube::ObjectPtr instance,
-                                                             std::stop_token stop);
+  [[nodiscard]] OutcomeTask work_on(kube::ObjectPtr instance, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
 
   const Platform& platform_;
-  const std::string airway_name_;
-  std::shared_ptr<const Binding> binding_;  // Null: none yet.
-  std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
+  const Options options_;
+  const std::string resource_;  // As which their output is kept.
   std::map<kube::ObjectKey, std::unique_ptr<Instance>> instances_;
   reconcile::CustomResource shell_;
 };

@@ -191,8 +191,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
 }
 
 io::Task<Result<>> InstanceWork::choose_actor() {
-  const Acting acting = HANGAR_CO_TRY(subject_.acting);
-  actor_ = HANGAR_CO_TRY(actor_for(acting, release_));
+  actor_ = HANGAR_CO_TRY(subject_.actor);
   const Account* const account = actor_->account();
   if (account == nullptr) co_return Result<>();
   co_return co_await platform_.shared.acting.check(account->namespace_, account->name, stop_);
@@ -221,10 +220,9 @@ io::Task<Result<>> InstanceWork::prepare() {
 // Once it is known as whom, unless it is only looked at.
 ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
-    const PruneOptions prune = subject_.binding ? subject_.binding->terms.prune : PruneOptions{};
     std::optional<kube::Client> client;
     if (actor_) client = actor_->client(platform_.shared.client);
-    carrying_.emplace(platform_, std::move(client), release_, memory_, prune, stop_);
+    carrying_.emplace(platform_, std::move(client), release_, memory_, subject_.prune, stop_);
   }
   return *carrying_;
 }
@@ -340,7 +338,7 @@ void InstanceWork::keep_output(std::string_view printed) {
     const output::LogFiles::Owner owner{
         .key = key_,
         .uid = std::string(json::string_at(value_, {"metadata", "uid"})),
-        .resource = std::string(subject_.airway_name)};
+        .resource = subject_.shell.kind().qualified_plural()};
     platform_.output.begin(owner);
     memory_.printout = std::make_unique<output::Printout>(
         output::Printout::Sinks{
@@ -452,10 +450,9 @@ void InstanceWork::announce(const Verdict& verdict) {
   const bool is_error = verdict.reason == kReasonError;
   if (!is_error && verdict.reason != kReasonReady) return;
   if (is_error) {
-    platform_.shared.events.record(
-        value_, {.type = reconcile::EventType::Warning,
-                 .reason = "FlightFailed",
-                 .message = fmt::format("airway {}: {}", subject_.airway_name, verdict.message)});
+    platform_.shared.events.record(value_, {.type = reconcile::EventType::Warning,
+                                            .reason = "FlightFailed",
+                                            .message = subject_.said_by + verdict.message});
   } else {
     platform_.shared.events.record(value_, {.reason = "Deployed", .message = verdict.message});
   }

@@ -22,6 +22,7 @@
 #include "airways/platform.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
@@ -34,7 +35,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hangar::airways {
@@ -44,11 +44,12 @@ class InstanceWork {
  public:
   struct Subject {
     const Platform& platform;
-    std::string_view airway_name;
     reconcile::CustomResource& shell;  // Of the instances.
     Instance& memory;
     std::shared_ptr<const Binding> binding;  // Null: it can only be taken down.
-    Result<Acting> acting;                   // An error: nobody knows as whom.
+    PruneOptions prune = {};
+    Result<Actor> actor;       // An error: nobody knows as whom.
+    std::string said_by = {};  // Before what Events say of failures.
   };
   // `object`: the newest state of the instance that is known.
   InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop);

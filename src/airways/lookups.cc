@@ -50,8 +50,7 @@ LookupAnswer unknown_kind(const Error& error) {
 
 LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
   return {.state = LookupState::NotFound,
-          .body = resource.plural + (resource.group.empty() ? "" : "." + resource.group) + " \"" +
-                  std::string(name) + "\" not found"};
+          .body = fmt::format("{} \"{}\" not found", resource.qualified_plural(), name)};
 }
 
 }  // namespace

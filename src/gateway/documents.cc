@@ -69,9 +69,7 @@ Refusal bad_request(std::string message) {
 }
 
 Refusal not_found(const kube::Resource& resource, std::string_view name) {
-  const std::string what =
-      resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
-  return {404, "NotFound", fmt::format("{} \"{}\" not found", what, name)};
+  return {404, "NotFound", fmt::format("{} \"{}\" not found", resource.qualified_plural(), name)};
 }
 
 Refusal expired(std::string message) {

@@ -142,6 +142,10 @@ std::string GroupKind::to_string() const {
   return group.empty() ? kind : kind + "." + group;
 }
 
+std::string Resource::qualified_plural() const {
+  return group.empty() ? plural : plural + "." + group;
+}
+
 std::string GroupVersionKind::api_version() const {
   return group.empty() ? version : group + "/" + version;
 }

@@ -49,6 +49,8 @@ struct Resource {
   bool namespaced = false;
 
   [[nodiscard]] GroupVersionKind gvk() const { return {group, version, kind}; }
+  // "deployments.apps", "pods": as the API server's errors and names of CRDs have it.
+  [[nodiscard]] std::string qualified_plural() const;
   auto operator<=>(const Resource&) const = default;
 };
 

@@ -1,0 +1,56 @@
+// The instances of one Airway's kind, evaluated as the Airway says.
+// Loop thread only.
+#pragma once
+
+#include "airways/acting.h"
+#include "airways/binding.h"
+#include "airways/instance.h"
+#include "airways/instance_controller.h"
+#include "airways/platform.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/object.h"
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::airways {
+
+class AirwayInstances {
+ public:
+  // `kind`: the instances, in their storage version.
+  AirwayInstances(const Platform& platform, std::string airway_name, kube::Resource kind);
+  AirwayInstances(const AirwayInstances&) = delete;
+  AirwayInstances& operator=(const AirwayInstances&) = delete;
+  ~AirwayInstances();
+
+  void start() { controller_.start(); }
+  // Ends running reconciles.
+  [[nodiscard]] io::Task<void> stop() { return controller_.stop(); }
+
+  // From now on instances are evaluated like this; those that exist are evaluated again. Without a
+  // binding, instances are only taken down when they are deleted.
+  void bind(std::shared_ptr<const Binding> binding);
+
+  // Whose rights flights have from now on. An error about that counts only while nothing else is
+  // known: then nothing is done as anybody.
+  void act_as(const Result<Acting>& acting);
+
+  [[nodiscard]] const kube::Resource& kind() const { return controller_.kind(); }
+  [[nodiscard]] InstanceController& controller() { return controller_; }
+
+ private:
+  [[nodiscard]] Result<Actor> actor_of(const kube::ObjectKey& instance) const;
+  [[nodiscard]] InstanceController::OutcomeTask work_on(kube::ObjectPtr instance, Instance& memory,
+                                                        std::stop_token stop);
+
+  const Platform& platform_;
+  const std::string airway_name_;
+  std::shared_ptr<const Binding> binding_;  // Null: none yet.
+  std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
+  InstanceController controller_;
+};
+
+}  // namespace hangar::airways
