@@ -34,6 +34,7 @@
 #include "kube/find.h"
 #include "kube/object.h"
 #include "modules/pin.h"
+#include "modules/requester.h"
 #include "modules/supply.h"
 #include "reconcile/acting_rights.h"
 #include "wasm/module.h"
@@ -277,7 +278,8 @@ io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::s
 io::Task<void> Admission::prepare_for(modules::Source source,
                                       io::OneShot<Result<FlightModule>> done) {
   ++preparing_;
-  done.set(co_await platform_.modules.prepare(std::move(source), stop_.get_token()));
+  done.set(co_await platform_.modules.prepare(modules::Requester::cluster_wide(), std::move(source),
+                                              stop_.get_token()));
   --preparing_;
   prepared_.notify_all();
 }
@@ -432,7 +434,7 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
                                                      json::Value airway, std::stop_token stop) {
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
   const std::optional<modules::Pin> pin = pin_in(airway, role);
-  modules::Wish wish = FlightModules::wish_for(source);
+  modules::Wish wish{.requester = modules::Requester::cluster_wide(), .module = source};
   std::string sha256;
   if (pin && pin->definition == modules::definition_of(source)) {
     sha256 = wish.pinned_sha256 = pin->sha256;

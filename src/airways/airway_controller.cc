@@ -12,6 +12,7 @@
 #include "airways/identity.h"
 #include "airways/instance_controller.h"
 #include "airways/ownership.h"
+#include "airways/pinned_module.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/storage_migration.h"
@@ -26,7 +27,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "modules/pin.h"
-#include "modules/reference.h"
+#include "modules/requester.h"
 #include "modules/supply.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
@@ -67,14 +68,6 @@ constexpr std::chrono::hours kTidying{1};
 // been one version only.
 constexpr std::string_view kStorageMigrated = "StorageMigrated";
 constexpr std::string_view kReasonUnsupported = "Unsupported";
-constexpr std::string_view kReasonModuleUnavailable = "ModuleUnavailable";
-
-// Without what may be secret in it.
-std::string display_of(const std::string& reference) {
-  const Result<modules::Reference> parsed = modules::Reference::parse(reference);
-  return parsed ? parsed->display() : std::string("the source");
-}
-
 Verdict launched() {
   return {.status = ConditionStatus::True,
           .reason = std::string(kReasonReady),
@@ -89,18 +82,6 @@ Verdict verdict_of(const Error& error) {
   Verdict verdict = failed(error.message());
   if (error.reason() == kReasonModuleUnavailable) verdict.reason = kReasonModuleUnavailable;
   return verdict;
-}
-
-// What an Airway is pinned to cannot be had.
-Error module_unavailable(const ModuleRole& role, const modules::Source& source,
-                         const std::string& sha256, const Error& error) {
-  return Error(error.kind(),
-               fmt::format(
-                   "the {} sha256:{} that instances go on with cannot be had: the host's "
-                   "cache and its namespace have no copy, and {}. Let {} serve it again, or "
-                   "take over what it serves now: set spec.wasmUrls.{}Checksum to its sha256",
-                   role.name, sha256, error.message(), display_of(source.reference), role.name))
-      .with_reason(std::string(kReasonModuleUnavailable));
 }
 
 // As whom the supply is asked for it.
@@ -354,11 +335,9 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
                         work.memory.bound->airway->generation == airway.generation &&
                         work.memory.bound->airway->uid == airway.uid;
   if (!is_bound) {
-    const ModuleFacts& flight = *work.memory.flight.facts;
     work.memory.bound = Binding{.terms = airway.terms,
                                 .module = *std::move(module),
-                                .is_first_use = flight.upgrade == modules::Upgrade::Deliberate &&
-                                                flight.pin && flight.pin->replaces.empty(),
+                                .is_first_use = work.memory.flight.is_first_use(),
                                 .airway = std::make_shared<const Airway>(std::move(airway))};
     work.memory.instances->bind(std::make_shared<const Binding>(*work.memory.bound));
   }
@@ -371,45 +350,25 @@ io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
   work.missing = &one;
   const modules::Source source =
       role.name == kFlight.name ? airway.terms.flight : converter_of(airway);
-  HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-  const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
-  const modules::Upgrade upgrade = modules::upgrade_of(reference, source.sha256);
-  const std::string definition = fmt::format("{}/{}", airway.uid, airway.generation);
-  const std::optional<modules::Supplied> supplied = one.asking.ask(
-      platform_.modules.supply(), FlightModules::wish_for(source), one.pin, definition,
-      {.name = listener_of(work.key.name, role),
-       .changed = [this, key = work.key] { shell_.enqueue(key); }});
-  if (supplied) {
-    one.module = FlightModules::module_of(*supplied);
-    one.module_of = definition;
-    const std::optional<modules::Pin> before = one.pin;
-    if (upgrade == modules::Upgrade::Followed) {
-      one.pin.reset();
-    } else if (!one.asking.is_pinned()) {
-      one.pin = modules::next_pin(one.pin, source, *supplied);
-    }
-    if (before && (!one.pin || one.pin->sha256 != before->sha256)) {
-      tidier_.enqueue({.name = before->sha256});
-    }
+  const std::optional<modules::Pin> before = one.pin;
+  Result<std::optional<FlightModule>> module =
+      one.ask(platform_.modules,
+              {.role = role,
+               .source = source,
+               // Airways are cluster-scoped: whoever may create one may read
+               // every namespace through it anyway.
+               .requester = modules::Requester::cluster_wide(),
+               .definition = fmt::format("{}/{}", airway.uid, airway.generation),
+               .listener = {.name = listener_of(work.key.name, role),
+                            .changed = [this, key = work.key] { shell_.enqueue(key); }}});
+  if (before && (!one.pin || one.pin->sha256 != before->sha256)) {
+    tidier_.enqueue({.name = before->sha256});
   }
-  if (const std::optional<Error> error = one.asking.error()) {
-    if (one.asking.is_pinned()) {
-      co_return std::unexpected(module_unavailable(role, source, one.pin->sha256, *error));
-    }
-    co_return std::unexpected(*error);
-  }
-  // Asked whether there is something newer: what there was goes on meanwhile.
-  if (one.module_of != definition) co_return std::nullopt;
+  if (!module || !*module) co_return module;
   work.missing = nullptr;
   if (one.pin) HANGAR_CO_TRY(co_await keep_copy(work, one));
-  one.facts = ModuleFacts{.reference = reference.display(),
-                          .upgrade = upgrade,
-                          .sha256 = one.module->sha256,
-                          .resolved = one.module->resolved,
-                          .pin = one.pin,
-                          .offered_sha256 = one.asking.offered_sha256(),
-                          .look_error = one.asking.look_error()};
-  co_return one.module;
+  one.describe(source);
+  co_return module;
 }
 
 io::Task<Result<std::optional<admission::Address>>> AirwayController::ask_for_converter(
@@ -584,17 +543,10 @@ void AirwayController::put_module(const Work& work, const ModuleRole& role,
                                   json::Value& status) const {
   const std::optional<ModuleFacts>& facts = work.memory.module(role).facts;
   if (!facts) return;
-  status.as_object()[role.name] = module_status(*facts);
-  Condition condition = module_condition(role, *facts);
-  condition.observed_generation = json::int_at(work.value, {"metadata", "generation"});
-  const json::Value* const present = find_condition(status, role.is_up_to_date);
-  if (condition.reason == kReasonSourceChanged &&
-      (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
-    platform_.shared.events.record(work.value, {.type = reconcile::EventType::Warning,
-                                                .reason = std::string(role.changed),
-                                                .message = condition.message});
-  }
-  set_condition(status, condition, io::Loop::wall_now());
+  const std::optional<reconcile::EventText> event = airways::put_module(
+      status, role, *facts, json::int_at(work.value, {"metadata", "generation"}),
+      io::Loop::wall_now());
+  if (event) platform_.shared.events.record(work.value, *event);
 }
 
 void AirwayController::put_migration(const Work& work, json::Value& status) const {

@@ -23,6 +23,7 @@
 #include "airways/flight_status.h"
 #include "airways/identity.h"
 #include "airways/instance_controller.h"
+#include "airways/pinned_module.h"
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
@@ -33,7 +34,6 @@
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
-#include "modules/pin.h"
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/dependents.h"
@@ -65,13 +65,8 @@ class AirwayController {
 
  private:
   // One of an Airway's modules.
-  struct OneModule {
-    std::optional<modules::Pin> pin;     // As the status says it, or is about to.
-    modules::PinnedAsking asking;        // For the module.
-    std::optional<FlightModule> module;  // The last answer,
-    std::string module_of;               // and about which Airway: its uid and generation.
-    std::optional<ModuleFacts> facts;    // For the status.
-    std::string not_kept;                // Why there is no copy; an Event said so.
+  struct OneModule : PinnedModule {
+    std::string not_kept;  // Why there is no copy; an Event said so.
   };
   // What the host remembers of one Airway between reconciles.
   struct Memory {

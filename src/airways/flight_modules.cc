@@ -103,27 +103,26 @@ FlightModule FlightModules::module_of(const modules::Supplied& supplied) {
   return module;
 }
 
-modules::Wish FlightModules::wish_for(modules::Source source) {
-  return {.requester = modules::Requester::cluster_wide(), .module = std::move(source)};
-}
-
 Result<> FlightModules::check_allowed(std::string_view reference) const {
   return parts_.sources.allow_list.check(HANGAR_TRY(modules::Reference::parse(reference)));
 }
 
 io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
                                                     std::string sha256, std::stop_token stop) {
-  if (archive_ == nullptr) {
+  // The copies are those of what administrators have named: to know a digest gives no tenant the
+  // module.
+  if (archive_ == nullptr || !requester.tenant().empty()) {
     co_return co_await Maker::recall(std::move(requester), std::move(sha256), std::move(stop));
   }
   co_return co_await archive_->read({.namespace_ = archive_namespace_, .sha256 = std::move(sha256)},
                                     std::move(stop));
 }
 
-io::Task<Result<FlightModule>> FlightModules::prepare(modules::Source source,
+io::Task<Result<FlightModule>> FlightModules::prepare(modules::Requester requester,
+                                                      modules::Source source,
                                                       std::stop_token stop) {
-  const modules::Supplied supplied =
-      HANGAR_CO_TRY(co_await supply_.get(wish_for(std::move(source)), std::move(stop)));
+  const modules::Supplied supplied = HANGAR_CO_TRY(co_await supply_.get(
+      {.requester = std::move(requester), .module = std::move(source)}, std::move(stop)));
   co_return module_of(supplied);
 }
 

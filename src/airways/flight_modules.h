@@ -68,11 +68,10 @@ class FlightModules final : public modules::Maker {
   // Denied when the administrator does not let that be named (any more): what is pinned is not
   // asked for at its source, where that would come up.
   [[nodiscard]] Result<> check_allowed(std::string_view reference) const;
-  // Airways are cluster-scoped: whoever may create one may read every namespace through it anyway.
-  [[nodiscard]] static modules::Wish wish_for(modules::Source source);
 
   // For who has nothing else to do: waits until the source, asked anew, has given it.
-  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Requester requester,
+                                                       modules::Source source,
                                                        std::stop_token stop);
 
   // InvalidInput when that module cannot be a converter: whatever is supplied may be a flight.

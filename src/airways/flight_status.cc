@@ -1,11 +1,14 @@
 #include "airways/flight_status.h"
 
 #include "airways/conditions.h"
+#include "base/time.h"
 #include "json/value.h"
 #include "modules/pin.h"
+#include "reconcile/event_log.h"
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -38,7 +41,7 @@ Condition module_condition(const ModuleRole& role, const ModuleFacts& facts) {
   if (facts.upgrade == modules::Upgrade::Never) {
     condition.reason = "Fixed";
     condition.message =
-        fmt::format("the Airway says which module it means: sha256 {}", facts.sha256);
+        fmt::format("the {} says which module it means: sha256 {}", role.of, facts.sha256);
   } else if (facts.upgrade == modules::Upgrade::Followed) {
     condition.reason = "Followed";
     condition.message =
@@ -47,22 +50,39 @@ Condition module_condition(const ModuleRole& role, const ModuleFacts& facts) {
     condition.status = ConditionStatus::False;
     condition.reason = kReasonSourceChanged;
     condition.message = fmt::format(
-        "the module behind {} has changed: sha256 {} -> {}; instances go on with the former. Set "
-        "spec.wasmUrls.{}Checksum to the latter, or name another URL or tag, to take it over",
-        facts.reference, facts.sha256, facts.offered_sha256, role.name);
+        "the module behind {} has changed: sha256 {} -> {}; {} on with the former. Set {} to the "
+        "latter, or name another URL or tag, to take it over",
+        facts.reference, facts.sha256, facts.offered_sha256, role.go, role.checksum_field);
   } else if (facts.look_error) {
     condition.status = ConditionStatus::Unknown;
     condition.reason = "SourceUnavailable";
-    condition.message = fmt::format(
-        "instances go on with sha256 {}; whether its source still serves that is not "
-        "known: {}",
-        facts.sha256, facts.look_error->message());
+    condition.message =
+        fmt::format("{} on with sha256 {}; whether its source still serves that is not known: {}",
+                    role.go, facts.sha256, facts.look_error->message());
   } else {
     condition.reason = "Current";
-    condition.message = fmt::format("{} serves the module that instances run: sha256 {}",
-                                    facts.reference, facts.sha256);
+    condition.message = fmt::format("{} serves the module that {} on with: sha256 {}",
+                                    facts.reference, role.go, facts.sha256);
   }
   return condition;
+}
+
+std::optional<reconcile::EventText> put_module(json::Value& status, const ModuleRole& role,
+                                               const ModuleFacts& facts, std::int64_t generation,
+                                               WallTime now) {
+  status.as_object()[role.name] = module_status(facts);
+  Condition condition = module_condition(role, facts);
+  condition.observed_generation = generation;
+  std::optional<reconcile::EventText> event;
+  const json::Value* const present = find_condition(status, role.is_up_to_date);
+  if (condition.reason == kReasonSourceChanged &&
+      (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
+    event = {.type = reconcile::EventType::Warning,
+             .reason = std::string(role.changed),
+             .message = condition.message};
+  }
+  set_condition(status, condition, now);
+  return event;
 }
 
 }  // namespace hangar::airways

@@ -1,13 +1,16 @@
-// What an Airway's status says about its modules: which flight instances are evaluated with, which
+// What a status says about modules: which flight an Airway's instances are evaluated with, which
 // converter converts them, and whether their sources still serve those.
 #pragma once
 
 #include "airways/conditions.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "json/value.h"
 #include "modules/pin.h"
+#include "reconcile/event_log.h"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,16 +22,25 @@ namespace hangar::airways {
 // does not say.
 inline constexpr std::string_view kReasonSourceChanged = "SourceChanged";
 
-// What a module is to its Airway.
+// What a module is to the object that names it.
 struct ModuleRole {
-  std::string_view name;           // In spec.wasmUrls, and in the status.
-  std::string_view is_up_to_date;  // The condition.
-  std::string_view changed;        // The reason of the Event.
+  std::string_view name;            // In the status.
+  std::string_view is_up_to_date;   // The condition.
+  std::string_view changed;         // The reason of the Event.
+  std::string_view checksum_field;  // Of the spec.
+  // For people.
+  std::string_view of = "Airway";
+  std::string_view go = "instances go";
+  std::string_view no_copy = "the host's cache and its namespace have no copy";
 };
-inline constexpr ModuleRole kFlight{
-    .name = "flight", .is_up_to_date = "FlightUpToDate", .changed = "FlightChanged"};
-inline constexpr ModuleRole kConverter{
-    .name = "converter", .is_up_to_date = "ConverterUpToDate", .changed = "ConverterChanged"};
+inline constexpr ModuleRole kFlight{.name = "flight",
+                                    .is_up_to_date = "FlightUpToDate",
+                                    .changed = "FlightChanged",
+                                    .checksum_field = "spec.wasmUrls.flightChecksum"};
+inline constexpr ModuleRole kConverter{.name = "converter",
+                                       .is_up_to_date = "ConverterUpToDate",
+                                       .changed = "ConverterChanged",
+                                       .checksum_field = "spec.wasmUrls.converterChecksum"};
 
 inline constexpr std::array kModuleRoles = {kFlight, kConverter};
 
@@ -49,5 +61,12 @@ struct ModuleFacts {
 
 // Without its generation.
 [[nodiscard]] Condition module_condition(const ModuleRole& role, const ModuleFacts& facts);
+
+// Both of them, in the status of an object. What is to be said in an Event: once, that the source
+// has changed.
+[[nodiscard]] std::optional<reconcile::EventText> put_module(json::Value& status,
+                                                             const ModuleRole& role,
+                                                             const ModuleFacts& facts,
+                                                             std::int64_t generation, WallTime now);
 
 }  // namespace hangar::airways

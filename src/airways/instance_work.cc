@@ -27,6 +27,7 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "modules/requester.h"
 #include "modules/supply.h"
 #include "output/log_files.h"
 #include "output/printout.h"
@@ -250,7 +251,8 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
   if (!overrides.flight.empty()) {
     modules::Source source = binding->terms.flight;
     HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-    binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(std::move(source), stop_));
+    binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(
+        modules::Requester::cluster_wide(), std::move(source), stop_));
     binding->is_first_use = false;
   }
   binding_ = std::move(binding);

@@ -169,6 +169,7 @@ class FlightSession {
     airways::FlightModules flight_modules(
         {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
     const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
+        modules::Requester::cluster_wide(),
         {.reference = options_.module, .sha256 = options_.checksum, .insecure = options_.insecure},
         stop_);
     co_await flight_modules.supply().stop();

@@ -1,0 +1,86 @@
+#include "airways/pinned_module.h"
+
+#include "airways/flight_modules.h"
+#include "airways/flight_status.h"
+#include "base/result.h"
+#include "modules/pin.h"
+#include "modules/reference.h"
+#include "modules/supply.h"
+
+#include <fmt/format.h>
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+// Without what may be secret in it.
+std::string display_of(const std::string& reference) {
+  const Result<modules::Reference> parsed = modules::Reference::parse(reference);
+  return parsed ? parsed->display() : std::string("the source");
+}
+
+// What is pinned cannot be had.
+Error module_unavailable(const ModuleRole& role, const modules::Source& source,
+                         const std::string& sha256, const Error& error) {
+  return Error(error.kind(),
+               fmt::format("the {} sha256:{} that {} on with cannot be had: {}, and {}. Let {} "
+                           "serve it again, or take over what it serves now: set {} to its sha256",
+                           role.name, sha256, role.go, role.no_copy, error.message(),
+                           display_of(source.reference), role.checksum_field))
+      .with_reason(std::string(kReasonModuleUnavailable));
+}
+
+modules::Upgrade upgrade_of(const modules::Source& source) {
+  const Result<modules::Reference> reference = modules::Reference::parse(source.reference);
+  // One that cannot be read is the supply's to complain about.
+  return reference ? modules::upgrade_of(*reference, source.sha256) : modules::Upgrade::Followed;
+}
+
+}  // namespace
+
+Result<std::optional<FlightModule>> PinnedModule::ask(FlightModules& modules, Question question) {
+  const modules::Source& source = question.source;
+  HANGAR_TRY(modules.check_allowed(source.reference));
+  const std::optional<modules::Supplied> supplied =
+      asking.ask(modules.supply(), {.requester = std::move(question.requester), .module = source},
+                 pin, question.definition, std::move(question.listener));
+  if (supplied) {
+    module = FlightModules::module_of(*supplied);
+    module_of = question.definition;
+    if (upgrade_of(source) == modules::Upgrade::Followed) {
+      pin.reset();
+    } else if (!asking.is_pinned()) {
+      pin = modules::next_pin(pin, source, *supplied);
+    }
+  }
+  if (const std::optional<Error> error = asking.error()) {
+    if (asking.is_pinned()) {
+      return std::unexpected(module_unavailable(question.role, source, pin->sha256, *error));
+    }
+    return std::unexpected(*error);
+  }
+  // Asked whether there is something newer: what there was goes on meanwhile.
+  if (module_of != question.definition) return std::nullopt;
+  return module;
+}
+
+void PinnedModule::describe(const modules::Source& source) {
+  facts = ModuleFacts{.reference = display_of(source.reference),
+                      .upgrade = upgrade_of(source),
+                      .sha256 = module->sha256,
+                      .resolved = module->resolved,
+                      .pin = pin,
+                      .offered_sha256 = asking.offered_sha256(),
+                      .look_error = asking.look_error()};
+}
+
+bool PinnedModule::is_first_use() const {
+  return facts && facts->upgrade == modules::Upgrade::Deliberate && pin && pin->replaces.empty();
+}
+
+}  // namespace hangar::airways
