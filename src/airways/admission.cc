@@ -363,11 +363,11 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
 
   // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
   Tracker tracker;
-  Release lookups = release;
-  lookups.instance.name = fmt::format("{} at admission {}", release.instance.name, review.uid);
+  ResourceRef lookups = release.instance;
+  lookups.name = fmt::format("{} at admission {}", release.instance.name, review.uid);
   const std::shared_ptr<void> watches(
-      nullptr, [this, holder = lookups.instance](void*) { platform_.view.forget(holder); });
-  tracker.begin(lookups.instance, terms.mode);
+      nullptr, [this, holder = lookups](void*) { platform_.view.forget(holder); });
+  tracker.begin(lookups, terms.mode);
   Result<abi::flight::Output> output = co_await run_flight({.platform = platform_,
                                                             .binding = binding,
                                                             .release = release,

@@ -1,6 +1,7 @@
 #include "airways/air_traffic_controller.h"
 
 #include "airways/airway_controller.h"
+#include "airways/flight.h"
 #include "airways/instance_controller.h"
 #include "airways/ownership.h"
 #include "airways/readiness.h"
@@ -49,7 +50,14 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                                        std::string_view path) { return webhooks.address_of(path); },
                 .check_protection = [this] { return admission_.check_protection(); }},
       webhooks_(parts.webhooks),
+      has_airways_(parts.has_airways),
+      has_flights_(parts.has_flights),
       airways_(platform_),
+      flights_(platform_, parts.policies, {.kind = flight_resource(), .name = "flight"}),
+      cluster_flights_(platform_, parts.policies,
+                       {.kind = cluster_flight_resource(),
+                        .name = "clusterflight",
+                        .as_host = parts.cluster_flights}),
       admission_(platform_, parts.reviewing, parts.webhooks) {}
 
 AirTrafficController::~AirTrafficController() = default;
@@ -60,15 +68,27 @@ void AirTrafficController::start() {
        .label_selector = std::string(CustomReadiness::kLabelSelector)},
       {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
        .on_synced = [this] { read_custom_readiness(); }});
+  if (has_flights_) {
+    flights_.start();
+    cluster_flights_.start();
+  }
+  if (!has_airways_) return;
   admission_.lead();
   webhooks_.on_address_change([this] { airways_.on_webhook_address(); });
   airways_.start();
+}
+
+bool AirTrafficController::is_synced() const {
+  return (!has_airways_ || airways_.is_synced()) &&
+         (!has_flights_ || (flights_.is_synced() && cluster_flights_.is_synced()));
 }
 
 io::Task<void> AirTrafficController::stop() {
   webhooks_.on_address_change({});
   co_await admission_.stop();
   readiness_rules_.reset();
+  co_await flights_.stop();
+  co_await cluster_flights_.stop();
   co_await airways_.stop();
 }
 
@@ -87,16 +107,22 @@ void AirTrafficController::read_custom_readiness() {
 void AirTrafficController::on_child(const ResourceRef& child, Change change,
                                     const kube::Object& object) {
   if (const auto instance = instance_of(object.to_value())) {
-    if (InstanceController* const controller = airways_.instances_of(instance->kind)) {
+    if (InstanceController* const controller = instances_of(instance->kind)) {
       controller->on_child(instance->key(), child, object);
     }
   }
   dispatch(child, change);
 }
 
+InstanceController* AirTrafficController::instances_of(const kube::GroupKind& kind) {
+  if (!is_flight(kind)) return airways_.instances_of(kind);
+  if (!has_flights_) return nullptr;
+  return &(kind.kind == kFlightKind ? flights_ : cluster_flights_).instances();
+}
+
 void AirTrafficController::dispatch(const ResourceRef& resource, Change change) {
   for (const ResourceRef& instance : tracker_.concerned(resource, change)) {
-    if (InstanceController* const controller = airways_.instances_of(instance.kind)) {
+    if (InstanceController* const controller = instances_of(instance.kind)) {
       controller->on_tracked(instance.key(), resource);
     }
   }

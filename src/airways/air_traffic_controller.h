@@ -1,4 +1,5 @@
-// The feature as a whole: every Airway of the cluster and every instance of their kinds.
+// The feature as a whole: every Airway of the cluster, every instance of their kinds, every Flight
+// and every ClusterFlight.
 //
 // Loop thread only. Every host answers reviews from start_reviews() on; start() once it leads;
 // stop() ends all work of it and waits for it.
@@ -9,7 +10,10 @@
 #include "airways/acting.h"
 #include "airways/admission.h"
 #include "airways/airway_controller.h"
+#include "airways/flight.h"
+#include "airways/flight_controller.h"
 #include "airways/flight_modules.h"
+#include "airways/instance_controller.h"
 #include "airways/live_view.h"
 #include "airways/platform.h"
 #include "airways/readiness.h"
@@ -18,9 +22,11 @@
 #include "gateway/authorizer.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
+#include "kube/object.h"
 #include "modules/module_store.h"
 #include "output/log_writer.h"
 #include "reconcile/platform.h"
+#include "tenants/policies.h"
 
 #include <memory>
 #include <string>
@@ -38,7 +44,11 @@ class AirTrafficController {
     FlightModules& modules;
     modules::ModuleStore& store;  // Theirs.
     const abi::flight::Runtime& runtime;
-    Acting acting_by_default = {};  // The host itself.
+    tenants::Policies& policies;  // Of Flights.
+    bool has_airways = true;
+    bool has_flights = true;
+    AsHost cluster_flights = AsHost::Refused;
+    Acting acting_by_default = {};  // Of Airways: the host itself.
     std::string host_version;       // HANGAR_VERSION of the flights.
     std::string namespace_;         // The host's own.
     output::LogWriter& output;
@@ -52,11 +62,13 @@ class AirTrafficController {
   void start_reviews() { admission_.start(); }
   void start();
   [[nodiscard]] io::Task<void> stop();
-  [[nodiscard]] bool is_synced() const { return airways_.is_synced(); }
+  [[nodiscard]] bool is_synced() const;
 
  private:
   void on_child(const ResourceRef& child, Change change, const kube::Object& object);
   void dispatch(const ResourceRef& resource, Change change);
+  // Null when nobody works on instances of this kind.
+  [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind);
   void read_custom_readiness();
 
   Tracker tracker_;
@@ -65,7 +77,11 @@ class AirTrafficController {
   LiveView view_;
   Platform platform_;
   admission::Webhooks& webhooks_;
+  const bool has_airways_;
+  const bool has_flights_;
   AirwayController airways_;
+  FlightController flights_;
+  FlightController cluster_flights_;
   Admission admission_;
   std::unique_ptr<kube::Cache::Subscription> readiness_rules_;
 };

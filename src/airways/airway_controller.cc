@@ -7,6 +7,7 @@
 #include "airways/conditions.h"
 #include "airways/conversion.h"
 #include "airways/crd_template.h"
+#include "airways/flight.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
 #include "airways/identity.h"
@@ -76,12 +77,6 @@ Verdict launched() {
 
 Verdict initializing(std::string message) {
   return {.reason = std::string(kReasonInProgress), .message = std::move(message)};
-}
-
-Verdict verdict_of(const Error& error) {
-  Verdict verdict = failed(error.message());
-  if (error.reason() == kReasonModuleUnavailable) verdict.reason = kReasonModuleUnavailable;
-  return verdict;
 }
 
 // As whom the supply is asked for it.
@@ -182,7 +177,8 @@ void AirwayController::start() {
 // What is left of Airways that were deleted while no host looked goes.
 void AirwayController::on_synced() {
   tidier_.enqueue({});
-  std::vector<std::string> names;
+  std::vector<std::string> names{flight_resource().qualified_plural(),
+                                 cluster_flight_resource().qualified_plural()};
   for (const kube::ObjectPtr& airway : shell_.list())
     names.push_back(airway->key().name);
   platform_.output.remove_other_resources(std::move(names));

@@ -15,7 +15,7 @@ struct Binding {
   // Nobody has taken the module over deliberately: a release that other bytes under the same URL
   // have made, as those of another program, is left as it is.
   bool is_first_use = false;
-  std::shared_ptr<const Airway> airway;  // Whose instance it is.
+  std::shared_ptr<const Airway> airway = nullptr;  // Whose instance it is. Null: it is a Flight.
 };
 
 }  // namespace hangar::airways

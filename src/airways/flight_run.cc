@@ -3,6 +3,7 @@
 #include "abi/flight/evaluation.h"
 #include "airways/acting.h"
 #include "airways/flight_modules.h"
+#include "airways/limits.h"
 #include "airways/lookups.h"
 #include "airways/output.h"
 #include "airways/platform.h"
@@ -47,9 +48,10 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
   abi::flight::Evaluation evaluation{
       .release = run.release.name,
       .namespace_ = run.release.namespace_,
+      .args = terms.args,
       .stdin_bytes = std::move(input),
       .host_version = platform.host_version,
-      .timeout = std::min<Duration>(terms.timeout.value_or(kFlightTimeMax), run.time_max),
+      .timeout = std::min<Duration>(terms.timeout.value_or(limits::kFlightTimeMax), run.time_max),
       .consumer = {.tenant = budget::Tenant::of_namespace(run.release.instance.namespace_),
                    .name = std::move(run.consumer)},
   };
@@ -61,8 +63,8 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
     rights.emplace(
         LookupRights{.authorizer = platform.authorizer, .identity = account->identity()});
   }
-  ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.lookups_for,
-                         platform.view, run.tracker, std::move(rights), stop);
+  ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.release,
+                         run.lookups_for, platform.view, run.tracker, std::move(rights), stop);
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(
       platform.runtime, std::move(code), std::move(evaluation), lookups, stop);
   platform.evaluations.add();

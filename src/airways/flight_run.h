@@ -8,29 +8,25 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
 
-#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <string>
 
 namespace hangar::airways {
 
-// For flights whose Airway wants no limit of its own (`timeout: -1s`): the host's. Shorter than the
-// deadline of a reconcile.
-inline constexpr std::chrono::seconds kFlightTimeMax{60};
-
 struct FlightRun {
   const Platform& platform;
   std::shared_ptr<const Binding> binding;
   const Release& release;
   // As which instance lookups are remembered, in `tracker` and by the view.
-  const Release& lookups_for;
+  ResourceRef lookups_for;
   Tracker& tracker;
   const Actor& actor;
   std::string consumer;                 // For whom: within the instance's namespace.

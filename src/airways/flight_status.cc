@@ -1,6 +1,7 @@
 #include "airways/flight_status.h"
 
 #include "airways/conditions.h"
+#include "airways/limits.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "modules/pin.h"
@@ -8,8 +9,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace hangar::airways {
@@ -34,6 +38,16 @@ std::optional<modules::Pin> pin_in(const json::Value& airway, const ModuleRole& 
                    .replaces = text("replaces")};
   if (pin.definition.empty() || pin.sha256.empty()) return std::nullopt;
   return pin;
+}
+
+json::Value inventory_of(std::span<const Instance::Released> released) {
+  json::Array inventory;
+  for (const Instance::Released& one :
+       released.first(std::min(released.size(), limits::kInventoryMax))) {
+    inventory.push_back(json::Object{
+        {"resource", one.ref.to_string()}, {"version", one.gvk.version}, {"ready", one.is_ready}});
+  }
+  return inventory;
 }
 
 Condition module_condition(const ModuleRole& role, const ModuleFacts& facts) {

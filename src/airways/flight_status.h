@@ -3,6 +3,7 @@
 #pragma once
 
 #include "airways/conditions.h"
+#include "airways/instance.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,8 +43,15 @@ inline constexpr ModuleRole kConverter{.name = "converter",
                                        .is_up_to_date = "ConverterUpToDate",
                                        .changed = "ConverterChanged",
                                        .checksum_field = "spec.wasmUrls.converterChecksum"};
-
-inline constexpr std::array kModuleRoles = {kFlight, kConverter};
+inline constexpr std::array kModuleRoles = {kFlight, kConverter};  // Of Airways.
+// Of a Flight, which is its only instance.
+inline constexpr ModuleRole kFlightModule{.name = "module",
+                                          .is_up_to_date = "FlightUpToDate",
+                                          .changed = "FlightChanged",
+                                          .checksum_field = "spec.checksum",
+                                          .of = "Flight",
+                                          .go = "it goes",
+                                          .no_copy = "the host's cache does not have it"};
 
 struct ModuleFacts {
   std::string reference;  // For people.
@@ -58,6 +67,10 @@ struct ModuleFacts {
 [[nodiscard]] json::Value module_status(const ModuleFacts& facts);
 // What an earlier host wrote there.
 [[nodiscard]] std::optional<modules::Pin> pin_in(const json::Value& airway, const ModuleRole& role);
+
+// status.inventory: what a release has, as yoke's host says it of a Flight. Of very many resources
+// the first ones: a status has to fit into the API server.
+[[nodiscard]] json::Value inventory_of(std::span<const Instance::Released> released);
 
 // Without its generation.
 [[nodiscard]] Condition module_condition(const ModuleRole& role, const ModuleFacts& facts);

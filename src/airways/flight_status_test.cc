@@ -1,7 +1,9 @@
 #include "airways/flight_status.h"
 
 #include "airways/conditions.h"
+#include "airways/instance.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "json/value.h"
 #include "modules/pin.h"
 
@@ -10,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hangar::airways {
 namespace {
@@ -78,6 +81,46 @@ TEST(FlightCondition, IsTrueForWhatCannotChangeAndForWhatIsFollowed) {
   facts.upgrade = Upgrade::Followed;
   EXPECT_EQ(module_condition(kFlight, facts).reason, "Followed");
   EXPECT_EQ(module_condition(kFlight, facts).status, ConditionStatus::True);
+}
+
+TEST(FlightCondition, OfAFlightSpeaksOfIt) {
+  ModuleFacts facts = pinned();
+  facts.offered_sha256 = "new";
+  EXPECT_THAT(module_condition(kFlightModule, facts).message,
+              HasSubstr("it goes on with the former. Set spec.checksum to the latter"));
+  facts.upgrade = Upgrade::Never;
+  EXPECT_THAT(module_condition(kFlightModule, facts).message, HasSubstr("the Flight says"));
+}
+
+TEST(PutModule, SaysOnceThatTheSourceHasChanged) {
+  ModuleFacts facts = pinned();
+  json::Value status = json::Object();
+  EXPECT_FALSE(put_module(status, kFlightModule, facts, 1, WallTime()));
+  facts.offered_sha256 = "new";
+
+  const auto event = put_module(status, kFlightModule, facts, 1, WallTime());
+
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->reason, "FlightChanged");
+  EXPECT_EQ(json::string_at(status, {"module", "sha256"}), "old");
+  EXPECT_FALSE(put_module(status, kFlightModule, facts, 1, WallTime()));
+}
+
+TEST(Inventory, NamesResourcesAsYokeDoesAndFitsIntoAStatus) {
+  std::vector<Instance::Released> released{
+      {.ref = {.kind = {"", "ConfigMap"}, .namespace_ = "default", .name = "basic"},
+       .gvk = {"", "v1", "ConfigMap"},
+       .is_ready = true},
+      {.ref = {.kind = {"", "Namespace"}, .namespace_ = {}, .name = "made"},
+       .gvk = {"", "v1", "Namespace"}}};
+  EXPECT_EQ(inventory_of(released),
+            json::parse(R"([{"resource":"default/ConfigMap:basic","version":"v1","ready":true},
+                            {"resource":"/Namespace:made","version":"v1","ready":false}])")
+                .value());
+
+  released.resize(5000, released.front());
+  EXPECT_EQ(inventory_of(released).as_array().size(), 1000U);
+  EXPECT_EQ(inventory_of({}), json::Value(json::Array()));
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "airways/identity.h"
 
 #include "airways/conditions.h"
+#include "airways/pinned_module.h"
 #include "airways/resource_ref.h"
 #include "base/time.h"
 #include "json/value.h"
+#include "reconcile/acting_rights.h"
+#include "tenants/rules.h"
 
 #include <algorithm>
 #include <array>
@@ -77,6 +80,14 @@ Verdict deployed() {
 }
 Verdict failed(std::string message) {
   return {ConditionStatus::False, std::string(kReasonError), std::move(message)};
+}
+Verdict verdict_of(const Error& error) {
+  Verdict verdict = failed(error.message());
+  for (const std::string_view reason :
+       {kReasonModuleUnavailable, reconcile::kNamespaceNotAllowed, tenants::kRefusedByPolicy}) {
+    if (error.reason() == reason) verdict.reason = reason;
+  }
+  return verdict;
 }
 Verdict being_removed() {
   return {ConditionStatus::False, std::string(kReasonTerminating),

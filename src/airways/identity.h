@@ -4,6 +4,7 @@
 
 #include "airways/conditions.h"
 #include "airways/resource_ref.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 
@@ -29,6 +30,8 @@ struct Verdict {
 [[nodiscard]] Verdict waiting_for_ready();  // False InProgress "waiting for flight to become ready"
 [[nodiscard]] Verdict deployed();           // True  Ready "Successfully deployed"
 [[nodiscard]] Verdict failed(std::string message);  // False Error <message>
+// The same, but where the error's reason says what is to be done, that is the reason.
+[[nodiscard]] Verdict verdict_of(const Error& error);
 [[nodiscard]] Verdict being_removed();  // False Terminating "Mayday: Flight is being removed"
 
 struct StatusInput {

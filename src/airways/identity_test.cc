@@ -232,5 +232,17 @@ TEST(Verdicts, AreYokesWords) {
             (Verdict{ConditionStatus::False, "Terminating", "Mayday: Flight is being removed"}));
 }
 
+TEST(VerdictOf, KeepsTheReasonsThatPeopleActUpon) {
+  EXPECT_EQ(verdict_of(Error(ErrorKind::Denied, "x").with_reason("Forbidden")), failed("x"));
+  for (const std::string_view reason :
+       {"NamespaceNotAllowed", "RefusedByPolicy", "ModuleUnavailable"}) {
+    const Verdict verdict =
+        verdict_of(Error(ErrorKind::Denied, "x").with_reason(std::string(reason)));
+    EXPECT_EQ(verdict.reason, reason);
+    EXPECT_EQ(verdict.status, ConditionStatus::False);
+    EXPECT_EQ(verdict.message, "x");
+  }
+}
+
 }  // namespace
 }  // namespace hangar::airways

@@ -15,7 +15,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hangar::airways {
@@ -29,7 +28,13 @@ struct Instance {
   // goes brings the instance back, and those need not be asked for again.
   std::set<ResourceRef> pruned;
   // The last release, for readiness: what was applied, in stages flattened.
-  std::vector<std::pair<ResourceRef, kube::GroupVersionKind>> released;
+  struct Released {
+    ResourceRef ref;
+    kube::GroupVersionKind gvk;
+    bool is_ready = false;  // At the last look.
+  };
+  std::vector<Released> released;
+  bool has_looked = false;  // Since the process began.
   std::set<std::string, std::less<>>
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 

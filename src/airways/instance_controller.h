@@ -48,6 +48,8 @@ class InstanceController {
   // Ends running reconciles.
   [[nodiscard]] io::Task<void> stop();
 
+  [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
+
   // All of them are evaluated again.
   void evaluate_all();
 

@@ -26,6 +26,8 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
+#include "kube/find.h"
 #include "kube/object.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -118,6 +120,10 @@ io::Task<Result<Outcome>> InstanceWork::run() {
   co_return outcome;
 }
 
+io::Task<Result<>> InstanceWork::report(Verdict verdict) {
+  return write_status(std::move(verdict));
+}
+
 io::Task<Result<Outcome>> InstanceWork::carry_out() {
   if (!memory_.history)
     memory_.history.emplace(platform_.shared.workers, platform_.shared.client, release_);
@@ -137,7 +143,6 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
       break;
   }
   // Only how ready the release is can have changed.
-  HANGAR_CO_TRY(co_await load_history());
   HANGAR_CO_TRY(co_await settle());
   HANGAR_CO_TRY(co_await write_status(verdict_));
   co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
@@ -145,7 +150,7 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
 
 // Finalizer and owner reference, in one write, before anything is made.
 io::Task<Result<>> InstanceWork::claim() {
-  std::optional<json::Value> patch = claim_patch(value_, *subject_.binding->airway);
+  std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway.get());
   if (!patch) co_return Result<>();
   Result<json::Value> answer =
       co_await subject_.shell.patch(key_, kube::PatchType::Merge, *std::move(patch), stop_);
@@ -231,6 +236,7 @@ ReleaseWork& InstanceWork::carrying() {
 // Its module is asked for at each evaluation. Whoever has set it may update Airways: it waits for
 // that source as a review does, and its instance alone.
 io::Task<Result<>> InstanceWork::follow_overrides() {
+  if (!subject_.binding->airway) co_return Result<>();
   const Airway& own = *subject_.binding->airway;
   const Overrides overrides = overrides_of(value_);
   if (!overrides.any() || !platform_.means.has_webhooks) {
@@ -312,10 +318,10 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
       co_await airways::run_flight({.platform = platform_,
                                     .binding = binding_,
                                     .release = release_,
-                                    .lookups_for = release_,
+                                    .lookups_for = release_.instance,
                                     .tracker = platform_.tracker,
                                     .actor = *actor_,
-                                    .consumer = "instance/" + release_.name},
+                                    .consumer = "instance/" + release_.history_name},
                                    evaluated_, stop_);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
@@ -354,6 +360,7 @@ void InstanceWork::keep_output(std::string_view printed) {
 io::Task<Result<>> InstanceWork::settle() {
   if (memory_.life.waits_for_release() && verdict_) co_return Result<>();
   const Readiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
+  memory_.has_looked = true;
   memory_.life.on_settled(readiness.is_ready());
   switch (readiness.state) {
     case Readiness::State::Ready:
@@ -377,6 +384,11 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
     std::ignore = co_await write_status(being_removed());
   }
   Result<Outcome> outcome = co_await remove_release();
+  if (!outcome && outcome.error().reason() == reconcile::kNamespaceNotAllowed &&
+      co_await goes_with_its_namespace()) {
+    memory_.life.on_ended();
+    co_return Outcome{};
+  }
   if (!outcome && outcome.error().kind() != ErrorKind::Cancelled &&
       outcome.error().kind() != ErrorKind::Conflict) {
     co_await say_stuck(advise(outcome.error()));
@@ -385,6 +397,15 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
     std::ignore = co_await write_status(being_removed());
   }
   co_return outcome;
+}
+
+// The right to act there goes with a namespace, and cannot be given to one that goes. What was made
+// in it goes by itself; what belongs to no namespace stays.
+io::Task<bool> InstanceWork::goes_with_its_namespace() {
+  if (key_.namespace_.empty()) co_return false;
+  const Result<kube::ObjectPtr> found = co_await kube::find(
+      platform_.shared.client, kube::namespace_resource(), {.name = key_.namespace_}, stop_);
+  co_return found && *found && (*found)->is_being_deleted();
 }
 
 io::Task<void> InstanceWork::say_stuck(Error error) {
@@ -423,6 +444,10 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
                                      .flight_owned_ready = memory_.life.is_ready_flights()},
                                     io::Loop::wall_now());
   memory_.life.on_ready_owned(update.flight_owns_ready);
+  if (subject_.add_to_status && !update.outdated) {
+    subject_.add_to_status(update.status);
+    update.changed = !json::equal(update.status, reconcile::status_of(value_));
+  }
   if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
 
   Result<json::Value> answer = co_await subject_.shell.write_status(
@@ -449,9 +474,8 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
 void InstanceWork::announce(const Verdict& verdict) {
   const std::string before = std::exchange(memory_.last_reason, verdict.reason);
   if (verdict.reason == before) return;
-  const bool is_error = verdict.reason == kReasonError;
-  if (!is_error && verdict.reason != kReasonReady) return;
-  if (is_error) {
+  if (verdict.reason == kReasonInProgress || verdict.reason == kReasonTerminating) return;
+  if (verdict.reason != kReasonReady) {
     platform_.shared.events.record(value_, {.type = reconcile::EventType::Warning,
                                             .reason = "FlightFailed",
                                             .message = subject_.said_by + verdict.message});

@@ -31,6 +31,7 @@
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -50,6 +51,8 @@ class InstanceWork {
     PruneOptions prune = {};
     Result<Actor> actor;       // An error: nobody knows as whom.
     std::string said_by = {};  // Before what Events say of failures.
+    // What its status says besides.
+    std::function<void(json::Value& status)> add_to_status = {};
   };
   // `object`: the newest state of the instance that is known.
   InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop);
@@ -59,6 +62,8 @@ class InstanceWork {
 
   // To be called once.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
+  // Instead, if it cannot be worked on: the status says why.
+  [[nodiscard]] io::Task<Result<>> report(Verdict verdict);
 
  private:
   [[nodiscard]] bool is_overtaken() const;
@@ -84,6 +89,8 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();
+  // Nobody can act in its namespace any more, and nobody has to.
+  [[nodiscard]] io::Task<bool> goes_with_its_namespace();
   // Why it cannot be taken down yet, for people.
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);

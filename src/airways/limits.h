@@ -16,6 +16,15 @@ inline constexpr std::uint64_t kFlightResourcesMax = 5000;
 // A shorter fixDriftInterval would keep a core busy with one idle instance.
 inline constexpr std::chrono::milliseconds kFixDriftIntervalMin{100};
 
+// One evaluation, whatever its author says: shorter than the deadline of a reconcile.
+inline constexpr std::chrono::seconds kFlightTimeMax{60};
+
+// Tenants write Flights, and what is done again and again costs the API server a request each time.
+inline constexpr std::chrono::seconds kFlightDriftIntervalMin{1};
+
+// Entries of a Flight's inventory: each has 600 bytes at most, and an object 1.5 MiB.
+inline constexpr std::size_t kInventoryMax = 1000;
+
 // A revision after decompression: a flight's output and what we add to each of its resources.
 inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
 

@@ -56,10 +56,11 @@ LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
 }  // namespace
 
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
-                               LiveView& view, Tracker& tracker, std::optional<LookupRights> rights,
-                               std::stop_token stop)
+                               ResourceRef remembered_for, LiveView& view, Tracker& tracker,
+                               std::optional<LookupRights> rights, std::stop_token stop)
     : terms_(std::move(terms)),
       release_(release),
+      remembered_for_(std::move(remembered_for)),
       view_(view),
       tracker_(tracker),
       rights_(std::move(rights)),
@@ -92,6 +93,10 @@ io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resourc
                                  : fmt::format(" in the namespace \"{}\"", ref.namespace_))};
 }
 
+void ReleaseLookups::remember(const ResourceRef& ref, LookupOutcome outcome) {
+  if (terms_->watches_lookups) tracker_.looked_up(remembered_for_, ref, outcome);
+}
+
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (!terms_->cluster_access) co_return not_granted();
   const kube::GroupVersionKind gvk = kube::make_gvk(request.api_version, request.kind);
@@ -107,29 +112,28 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
     co_return *std::move(refused);
   }
   if (const kube::ObjectPtr child = view_.child(ref)) {
-    if (owner_of(child->to_value()) == release_.owner()) {
-      tracker_.looked_up(release_.instance, ref, LookupOutcome::Owned);
+    if (release_.owns(child->to_value())) {
+      remember(ref, LookupOutcome::Owned);
       co_return LookupAnswer{.state = LookupState::Ok, .body = std::string(child->bytes())};
     }
   }
   const bool covered = any_matches(terms_->resource_access_matchers, ref);
   Result<kube::ObjectPtr> found =
-      covered ? co_await view_.external(release_.instance, *resource, ref.key(), stop_)
-              : co_await view_.read(*resource, ref.key(), stop_);
+      covered && terms_->watches_lookups
+          ? co_await view_.external(remembered_for_, *resource, ref.key(), stop_)
+          : co_await view_.read(*resource, ref.key(), stop_);
   if (!found) co_return answer_of(found.error());
   if (!*found) {
-    tracker_.looked_up(release_.instance, ref,
-                       covered ? LookupOutcome::Absent : LookupOutcome::Candidate);
+    remember(ref, covered ? LookupOutcome::Absent : LookupOutcome::Candidate);
     co_return absent(*resource, request.name);
   }
-  const bool owned = owner_of((*found)->to_value()) == release_.owner();
+  const bool owned = release_.owns((*found)->to_value());
   if (!owned && !covered) {
     co_return LookupAnswer{
         .state = LookupState::Forbidden,
         .body = "forbidden: cannot access resource outside of target release ownership"};
   }
-  tracker_.looked_up(release_.instance, ref,
-                     owned ? LookupOutcome::Owned : LookupOutcome::External);
+  remember(ref, owned ? LookupOutcome::Owned : LookupOutcome::External);
   co_return LookupAnswer{.state = LookupState::Ok, .body = std::string((*found)->bytes())};
 }
 

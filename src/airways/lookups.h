@@ -29,9 +29,10 @@ namespace hangar::airways {
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
   // All of it outlives the evaluation; `terms` are immutable. Without `rights` the flight is shown
-  // what the host may see.
-  ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release, LiveView& view,
-                 Tracker& tracker, std::optional<LookupRights> rights, std::stop_token stop);
+  // what the host may see. `remembered_for`: as which instance lookups are remembered.
+  ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
+                 ResourceRef remembered_for, LiveView& view, Tracker& tracker,
+                 std::optional<LookupRights> rights, std::stop_token stop);
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
       abi::flight::LookupRequest request) override;
@@ -43,8 +44,11 @@ class ReleaseLookups final : public abi::flight::Lookups {
   [[nodiscard]] io::Task<std::optional<abi::flight::LookupAnswer>> refuse(
       const kube::Resource& resource, const ResourceRef& ref);
 
+  void remember(const ResourceRef& ref, LookupOutcome outcome);
+
   std::shared_ptr<const Terms> terms_;
   const Release& release_;
+  const ResourceRef remembered_for_;
   LiveView& view_;
   Tracker& tracker_;
   std::optional<LookupRights> rights_;

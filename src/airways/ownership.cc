@@ -1,5 +1,6 @@
 #include "airways/ownership.h"
 
+#include "airways/flight.h"
 #include "airways/output.h"
 #include "airways/resource_ref.h"
 #include "base/result.h"
@@ -81,10 +82,23 @@ Release release_of(const json::Value& instance) {
   release.cross_namespace = release.instance.namespace_.empty();
   release.namespace_ = release.cross_namespace ? "default" : release.instance.namespace_;
 
+  if (is_flight(release.instance.kind)) {
+    release.name = release.instance.name;
+    release.history_name = release.instance.to_string();
+    return release;
+  }
   release.name = release.instance.kind.group + "." + release.instance.kind.kind;
   if (!release.instance.namespace_.empty()) release.name += "." + release.instance.namespace_;
   release.name += "." + release.instance.name;
+  release.history_name = release.name;
   return release;
+}
+
+bool Release::owns(const json::Value& object) const {
+  if (owner_of(object) != owner()) return false;
+  const std::string_view made_by = kube::annotation_of(object, kInstanceRefAnnotation);
+  if (!made_by.empty()) return has_instance() && made_by == instance.to_string();
+  return !is_flight(instance.kind) || is_owned_by(object, instance_uid);
 }
 
 std::string owner_of(const json::Value& object) {
@@ -114,8 +128,12 @@ Result<> may_take_over(const json::Value& live, const Release& release, Adoption
                 fmt::format("expected release \"{}\" but resource is already owned by \"{}\"",
                             release.owner(), owner));
   };
-  const std::string owner = owner_of(live);
-  if (owner == release.owner()) return {};
+  if (release.owns(live)) return {};
+  std::string owner = owner_of(live);
+  if (owner == release.owner()) {
+    const std::string_view made_by = kube::annotation_of(live, kInstanceRefAnnotation);
+    owner = made_by.empty() ? "another release of that name" : std::string(made_by);
+  }
   if (!owner.empty() || adoption == Adoption::Refuse) return refused(owner);
   // A controller would fight with us over what it made: a Deployment's ReplicaSet.
   for (const kube::OwnerReference& reference : kube::owners_of(live)) {

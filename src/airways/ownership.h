@@ -35,6 +35,8 @@ inline constexpr std::string_view kInstanceRefAnnotation = "instance.atc.yoke.cd
 struct Release {
   std::string name;        // "examples.com.Backend.default.test": also argv[0] and YOKE_RELEASE.
   std::string namespace_;  // Where its history lives; "default" for cluster-scoped instances.
+  // As which its revisions are kept: the name, but for Flights, which share theirs with others.
+  std::string history_name;
   ResourceRef instance;
   std::string instance_api_version;
   std::string instance_uid;
@@ -43,11 +45,16 @@ struct Release {
 
   // A flight that a person runs without a resource has none.
   [[nodiscard]] bool has_instance() const { return !instance.name.empty(); }
-  // "default/examples.com.Backend.default.test": compared with owner_of().
+  // "default/examples.com.Backend.default.test", as owner_of() says it of what it has made.
   [[nodiscard]] std::string owner() const { return namespace_ + "/" + name; }
+  // Whether it has made `object`. The name of a Flight is any name, so that a ClusterFlight `x`, a
+  // Flight `x` of `default` and a release that a person made there have one owner(): which of them
+  // it is, the annotation instanceRef says. yoke's host sets none for Flights; then an owner
+  // reference has to.
+  [[nodiscard]] bool owns(const json::Value& object) const;
 };
 
-// The release of an instance as the API server has it (with namespace and uid).
+// The release of an instance, or of a Flight, as the API server has it (with namespace and uid).
 [[nodiscard]] Release release_of(const json::Value& instance);
 
 // The owner that the annotations (or yoke's older labels) of a resource name; empty: none.

@@ -48,6 +48,78 @@ TEST(ReleaseOf, NamesAnInstanceAsYokeDoes) {
   EXPECT_TRUE(cluster.cross_namespace);
 }
 
+const json::Value kFlight = yaml(
+    "{apiVersion: yoke.cd/v1alpha1, kind: Flight, metadata: {name: x, namespace: default, uid: "
+    "f-1}}");
+const json::Value kClusterFlight =
+    yaml("{apiVersion: yoke.cd/v1alpha1, kind: ClusterFlight, metadata: {name: x, uid: f-2}}");
+
+TEST(ReleaseOf, AFlightHasItsNameAndAHistoryOfItsOwn) {
+  const Release release = release_of(kFlight);
+  EXPECT_EQ(release.name, "x") << "what the flight sees";
+  EXPECT_EQ(release.namespace_, "default");
+  EXPECT_EQ(release.history_name, "default/Flight.yoke.cd:x");
+  EXPECT_FALSE(release.cross_namespace);
+
+  const Release cluster = release_of(kClusterFlight);
+  EXPECT_EQ(cluster.name, "x");
+  EXPECT_EQ(cluster.namespace_, "default");
+  EXPECT_EQ(cluster.history_name, "/ClusterFlight.yoke.cd:x");
+  EXPECT_TRUE(cluster.cross_namespace);
+  EXPECT_EQ(release_of(kBackend).history_name, release_of(kBackend).name);
+}
+
+json::Value config_map_of(const Release& release) {
+  Stages stages = stages_of("{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}");
+  EXPECT_TRUE(prepare_release(stages, release, kScopes));
+  return stages[0][0];
+}
+
+TEST(Owns, TellsReleasesOfOneNameApart) {
+  const Release flight = release_of(kFlight);
+  const Release cluster = release_of(kClusterFlight);
+  const Release other = release_of(yaml(
+      "{apiVersion: x.dev/v1, kind: Flight, metadata: {name: x, namespace: default, uid: i}}"));
+  ASSERT_EQ(flight.owner(), cluster.owner());
+
+  EXPECT_TRUE(flight.owns(config_map_of(flight)));
+  EXPECT_TRUE(cluster.owns(config_map_of(cluster)));
+  EXPECT_FALSE(flight.owns(config_map_of(cluster)));
+  EXPECT_FALSE(cluster.owns(config_map_of(flight)));
+  EXPECT_FALSE(flight.owns(config_map_of(other)));
+}
+
+TEST(Owns, WhatYokesHostHasMadeForAFlightIsTheFlightsByItsOwnerReference) {
+  const std::string_view annotations =
+      "annotations: {instance.atc.yoke.cd/release: x, instance.atc.yoke.cd/namespace: default}";
+  const auto made = [&](std::string_view uid) {
+    return yaml("{metadata: {" + std::string(annotations) +
+                ", ownerReferences: [{apiVersion: yoke.cd/v1alpha1, kind: Flight, name: x, uid: " +
+                std::string(uid) + "}]}}");
+  };
+  const json::Value by_hand = yaml("{metadata: {" + std::string(annotations) + "}}");
+
+  EXPECT_TRUE(release_of(kFlight).owns(made("f-1")));
+  EXPECT_FALSE(release_of(kFlight).owns(made("f-2"))) << "of the ClusterFlight";
+  EXPECT_FALSE(release_of(kFlight).owns(made("f-0"))) << "of an earlier Flight of that name";
+  EXPECT_FALSE(release_of(kFlight).owns(by_hand)) << "what a person released";
+  EXPECT_TRUE(release_of(kBackend).owns(
+      yaml("{metadata: {annotations: {instance.atc.yoke.cd/release: "
+           "examples.com.Backend.apps.test, instance.atc.yoke.cd/namespace: apps}}}")))
+      << "an instance's name is its own";
+}
+
+TEST(MayTakeOver, AFlightTakesNothingFromAReleaseOfTheSameName) {
+  const Release flight = release_of(kFlight);
+
+  const Result<> refused =
+      may_take_over(config_map_of(release_of(kClusterFlight)), flight, Adoption::Unowned);
+
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("already owned by \"/ClusterFlight.yoke.cd:x\""));
+}
+
 TEST(OwnerOf, ReadsAnnotationsAndYokesOlderLabels) {
   struct Case {
     std::string_view name;

@@ -24,9 +24,9 @@ bool refers_to_an_airway(const json::Value& owner) {
 
 }  // namespace
 
-std::optional<json::Value> claim_patch(const json::Value& instance, const Airway& airway) {
+std::optional<json::Value> claim_patch(const json::Value& instance, const Airway* airway) {
   const bool has_finalizer = kube::has_finalizer(instance, kInstanceFinalizer);
-  const bool has_owner = is_owned_by(instance, airway.uid);
+  const bool has_owner = airway == nullptr || is_owned_by(instance, airway->uid);
   if (has_finalizer && has_owner) return std::nullopt;
 
   json::Object metadata{
@@ -44,8 +44,8 @@ std::optional<json::Value> claim_patch(const json::Value& instance, const Airway
     }
     owners.push_back(json::Object{{"apiVersion", kAirwayApiVersion},
                                   {"kind", kAirwayKind},
-                                  {"name", airway.name},
-                                  {"uid", airway.uid},
+                                  {"name", airway->name},
+                                  {"uid", airway->uid},
                                   {"blockOwnerDeletion", true}});
     metadata["ownerReferences"] = std::move(owners);
   }

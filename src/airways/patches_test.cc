@@ -15,16 +15,11 @@ json::Value parse(std::string_view text) {
   return json::parse(text).value();
 }
 
-Airway airway() {
-  Airway made;
-  made.name = "backends.examples.com";
-  made.uid = "airway-uid";
-  return made;
-}
+const Airway kAirway{.name = "backends.examples.com", .uid = "airway-uid"};
 
 TEST(ClaimPatch, PutsFinalizerAndOwnerOntoANewInstance) {
   const std::optional<json::Value> patch =
-      claim_patch(parse(R"({"metadata": {"name": "a", "resourceVersion": "7"}})"), airway());
+      claim_patch(parse(R"({"metadata": {"name": "a", "resourceVersion": "7"}})"), &kAirway);
 
   ASSERT_TRUE(patch.has_value());
   EXPECT_EQ(*patch, parse(R"({"metadata": {"resourceVersion": "7",
@@ -39,7 +34,7 @@ TEST(ClaimPatch, KeepsTheEntriesOfOthersAndReplacesAnEarlierAirway) {
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"},
         {"apiVersion": "yoke.cd/v1alpha1", "kind": "Airway", "name": "backends.examples.com",
          "uid": "earlier"}]}})"),
-                                                       airway());
+                                                       &kAirway);
 
   ASSERT_TRUE(patch.has_value());
   EXPECT_EQ(*json::find(*patch, {"metadata", "finalizers"}),
@@ -55,7 +50,18 @@ TEST(ClaimPatch, IsNothingForAnInstanceThatIsClaimed) {
       "ownerReferences": [{"apiVersion": "yoke.cd/v1alpha1", "kind": "Airway",
                            "name": "backends.examples.com", "uid": "airway-uid"}]}})");
 
-  EXPECT_FALSE(claim_patch(instance, airway()).has_value());
+  EXPECT_FALSE(claim_patch(instance, &kAirway).has_value());
+}
+
+TEST(ClaimPatch, PutsTheFinalizerAloneOntoWhatHasNoAirway) {
+  const std::optional<json::Value> patch =
+      claim_patch(parse(R"({"metadata": {"name": "a", "resourceVersion": "7"}})"), nullptr);
+
+  ASSERT_TRUE(patch.has_value());
+  EXPECT_EQ(*patch, parse(R"({"metadata": {"resourceVersion": "7",
+      "finalizers": ["yoke.cd/mayday.flight"]}})"));
+  EXPECT_FALSE(
+      claim_patch(parse(R"({"metadata": {"finalizers": ["yoke.cd/mayday.flight"]}})"), nullptr));
 }
 
 }  // namespace

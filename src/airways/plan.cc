@@ -183,7 +183,7 @@ std::vector<std::vector<PruneStep>> plan_prune(const Stages& previous, const Sta
 }
 
 PruneAction prune_action(const PruneStep& step, const json::Value* live, const Release& release) {
-  if (live == nullptr || owner_of(*live) != release.owner()) return PruneAction::Leave;
+  if (live == nullptr || !release.owns(*live)) return PruneAction::Leave;
   const bool is_being_deleted = !json::string_at(*live, {"metadata", "deletionTimestamp"}).empty();
   if (step.orphan) return is_being_deleted ? PruneAction::Leave : PruneAction::Orphan;
   return is_being_deleted ? PruneAction::Wait : PruneAction::Delete;

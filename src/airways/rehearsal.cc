@@ -11,6 +11,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -80,9 +81,8 @@ io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client clie
   const std::set<std::string> made = namespaces_made_by(stages);
   std::map<std::string, bool> exists;  // Of those.
   for (const std::string& name : made) {
-    const kube::Resource kind{.version = "v1", .plural = "namespaces", .kind = "Namespace"};
-    const kube::ObjectPtr live =
-        HANGAR_CO_TRY(co_await platform.view.read_as(client, kind, {.name = name}, stop));
+    const kube::ObjectPtr live = HANGAR_CO_TRY(
+        co_await platform.view.read_as(client, kube::namespace_resource(), {.name = name}, stop));
     exists[name] = live != nullptr;
   }
 

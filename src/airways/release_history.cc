@@ -36,7 +36,10 @@ kube::WriteOptions as_yoke() {
 
 ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
                                const Release& release)
-    : workers_(&workers), client_(client), release_(release.name), namespace_(release.namespace_) {}
+    : workers_(&workers),
+      client_(client),
+      release_(release.history_name),
+      namespace_(release.namespace_) {}
 
 io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   if (loaded_) co_return Result<>();

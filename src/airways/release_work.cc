@@ -86,11 +86,11 @@ io::Task<Result<>> ReleaseWork::prepare(Stages& stages) {
 }
 
 io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source& source) {
-  std::vector<std::pair<ResourceRef, kube::GroupVersionKind>> released;
+  std::vector<Instance::Released> released;
   for (std::size_t index = 0; index < stages.size(); ++index) {
     Progress progress = HANGAR_CO_TRY(co_await apply_stage(stages[index], stages, source));
     for (const json::Value& resource : stages[index]) {
-      released.emplace_back(ref_of(resource), HANGAR_CO_TRY(kube::gvk_of(resource)));
+      released.push_back({.ref = ref_of(resource), .gvk = HANGAR_CO_TRY(kube::gvk_of(resource))});
     }
     memory_.released = released;
     if (!progress.done) co_return progress;
@@ -103,8 +103,7 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source
     if (!ready.is_ready()) co_return Progress{.done = false, .waiting_for = ready.why};
   }
   std::erase_if(memory_.applied, [&](const auto& entry) {
-    return std::ranges::none_of(released,
-                                [&](const auto& one) { return one.first == entry.first; });
+    return std::ranges::none_of(released, [&](const auto& one) { return one.ref == entry.first; });
   });
   memory_.released = std::move(released);
   co_return Progress{};
@@ -255,11 +254,14 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
 
 io::Task<Result<Readiness>> ReleaseWork::readiness() {
   std::vector<io::Task<Result<Readiness>>> looks;
-  for (const auto& [ref, gvk] : memory_.released)
-    looks.push_back(readiness_of_one(ref));
+  for (const Instance::Released& one : memory_.released)
+    looks.push_back(readiness_of_one(one.ref));
   Readiness worst;
-  for (Result<Readiness>& one : co_await io::all(platform_.shared.loop, std::move(looks))) {
-    Readiness readiness = HANGAR_CO_TRY(std::move(one));
+  std::vector<Result<Readiness>> answers =
+      co_await io::all(platform_.shared.loop, std::move(looks));
+  for (std::size_t index = 0; index < answers.size(); ++index) {
+    Readiness readiness = HANGAR_CO_TRY(std::move(answers[index]));
+    memory_.released[index].is_ready = readiness.is_ready();
     if (readiness.state > worst.state) worst = std::move(readiness);
   }
   co_return worst;

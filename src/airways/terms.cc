@@ -116,6 +116,7 @@ Result<Terms> parse_terms(const Fields& spec) {
 }
 
 Result<std::string> input_of(const Terms& terms, const json::Value& instance) {
+  if (terms.input) return *terms.input;
   const json::Value* value = &instance;
   for (const std::string& key : terms.object_path) {
     if (value->is_null()) break;

@@ -1,4 +1,4 @@
-// How instances are evaluated: what an Airway says for all of its kind.
+// How instances are evaluated: what an Airway says for all of its kind, and a Flight for itself.
 #pragma once
 
 #include "airways/matcher.h"
@@ -35,10 +35,15 @@ struct PruneOptions {
 
 struct Terms {
   modules::Source flight;
-  std::vector<std::string> object_path;  // Empty: the whole instance goes to stdin.
+  std::vector<std::string> args = {};         // After the release's name.
+  std::optional<std::string> input = {};      // For stdin. Nothing: the instance itself,
+  std::vector<std::string> object_path = {};  // or what it has there.
   Mode mode = Mode::Standard;
   bool cluster_access = false;
   std::vector<Matcher> resource_access_matchers;
+  // What matchers cover is watched from the first lookup on. Otherwise it is read at each lookup
+  // and nothing is remembered: for authors who could have thousands of objects watched.
+  bool watches_lookups = true;
   Duration fix_drift_interval{0};  // 0: none.
   // Nothing ("-1s"): they want none.
   std::optional<Duration> timeout = limits::kGuestCallMax;
@@ -51,8 +56,8 @@ struct Terms {
 // Everything but `flight` and what is given to it. InvalidInput names the field ("spec.mode: ...").
 [[nodiscard]] Result<Terms> parse_terms(const json::Fields& spec);
 
-// What goes to the flight's stdin: the instance, or what is at `object_path` (null if missing), as
-// JSON. InvalidInput when the path leads through what is no object.
+// What goes to the flight's stdin: `input`, else the instance, or what is at `object_path` (null if
+// missing), as JSON. InvalidInput when the path leads through what is no object.
 [[nodiscard]] Result<std::string> input_of(const Terms& terms, const json::Value& instance);
 
 }  // namespace hangar::airways

@@ -1,6 +1,7 @@
 #include "commands/pod_logs.h"
 
 #include "airways/airway.h"
+#include "airways/flight.h"
 #include "base/time.h"
 #include "host/cluster_session.h"
 #include "http/client.h"
@@ -99,11 +100,21 @@ class PodLogs {
 
   // "namespace/name", or empty: no host says it. All of these refer to this.
   [[nodiscard]] io::Task<Result<std::string>> pod_of_host() {
-    const bool is_operator = wanted_.resource.empty();
-    const json::Value found = HANGAR_CO_TRY(co_await client_.get(
-        is_operator ? operators::operator_resource() : airways::airway_resource(),
-        is_operator ? wanted_.key : kube::ObjectKey{.namespace_ = {}, .name = wanted_.resource},
-        stop_.get_token()));
+    const std::string& resource = wanted_.resource;
+    kube::Resource kind = airways::airway_resource();
+    kube::ObjectKey key{.namespace_ = {}, .name = resource};
+    if (resource.empty()) {
+      kind = operators::operator_resource();
+      key = wanted_.key;
+    } else if (resource == airways::flight_resource().qualified_plural()) {
+      kind = airways::flight_resource();
+      key = wanted_.key;
+    } else if (resource == airways::cluster_flight_resource().qualified_plural()) {
+      kind = airways::cluster_flight_resource();
+      key = {.namespace_ = {}, .name = wanted_.key.name};
+    }
+    const json::Value found =
+        HANGAR_CO_TRY(co_await client_.get(std::move(kind), std::move(key), stop_.get_token()));
     co_return std::string(json::string_at(found, {"status", "pod"}));
   }
 

@@ -34,6 +34,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "modules/requester.h"
 
 #include <fmt/format.h>
 
@@ -199,8 +200,8 @@ class FlightSession {
     for (const std::string& text : options_.resource_access_matchers) {
       terms->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
     }
-    return std::make_unique<airways::ReleaseLookups>(terms, release, cluster_->view,
-                                                     cluster_->tracker, std::nullopt, stop_);
+    return std::make_unique<airways::ReleaseLookups>(
+        terms, release, release.instance, cluster_->view, cluster_->tracker, std::nullopt, stop_);
   }
 
   [[nodiscard]] io::Task<Result<>> prepare(airways::Stages& stages,

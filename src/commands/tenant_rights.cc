@@ -139,14 +139,15 @@ json::Value tenant_role(const TenantRights& rights) {
            std::ranges::find(rights.features, feature) != rights.features.end();
   };
   json::Array rules;
-  // Flights act as service accounts only where somebody names one.
+  // Instances' flights act as service accounts only where somebody names one.
   const bool is_named = has(host::Feature::Airways) && !rights.service_accounts.empty();
-  if (has(host::Feature::Operators) || has(host::Feature::Workflows) || is_named) {
+  const bool has_guests =
+      has(host::Feature::Operators) || has(host::Feature::Workflows) || has(host::Feature::Flights);
+  if (has_guests || is_named) {
     add_acting(rules, rights);
   }
   // Modules, and that they change.
-  if (has(host::Feature::Airways) || has(host::Feature::Operators) ||
-      has(host::Feature::Workflows)) {
+  if (has_guests || has(host::Feature::Airways)) {
     rules.emplace_back(rule("", {"configmaps"}, {"get", "list", "watch"}));
   }
   // What operators are given as their environment and files.
@@ -155,7 +156,7 @@ json::Value tenant_role(const TenantRights& rights) {
     // Copies of the modules that workflows began with.
     rules.emplace_back(rule("apps", {"controllerrevisions"}, {"get", "list", "create", "delete"}));
   }
-  if (has(host::Feature::Airways)) {
+  if (has(host::Feature::Airways) || has(host::Feature::Flights)) {
     // The history of releases, beside their instances.
     rules.emplace_back(rule("", {"secrets"}, {"list", "create", "patch", "delete"}));
     // Whether a Service has endpoints.

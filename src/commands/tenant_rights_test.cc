@@ -70,7 +70,19 @@ TEST(TenantRights, AFeatureThatIsOffGetsNothing) {
   EXPECT_THAT(verbs_on(role, "secrets"), ElementsAre("list", "create", "patch", "delete"));
 }
 
-TEST(TenantRights, FlightsActAsAccountsThatAreNamed) {
+TEST(TenantRights, FlightsActAsAnyAccountOfTheNamespaceAndHaveAHistoryThere) {
+  TenantRights rights = rights_of("team");
+  rights.features = {host::Feature::Flights};
+  const json::Value role = tenant_role(rights);
+
+  EXPECT_THAT(verbs_on(role, "serviceaccounts"), ElementsAre("impersonate:serviceaccount"));
+  EXPECT_EQ(json::find(json::array_at(role, {"rules"})->front(), {"resourceNames"}), nullptr);
+  EXPECT_THAT(verbs_on(role, "configmaps"), ElementsAre("get", "list", "watch"));
+  EXPECT_THAT(verbs_on(role, "secrets"), ElementsAre("list", "create", "patch", "delete"));
+  EXPECT_THAT(verbs_on(role, "controllerrevisions"), IsEmpty());
+}
+
+TEST(TenantRights, InstancesFlightsActAsAccountsThatAreNamed) {
   TenantRights rights = rights_of("team");
   rights.features = {host::Feature::Airways};
   rights.service_accounts = {"flights"};

@@ -191,11 +191,12 @@ std::vector<Setting> general_settings() {
        .set = text_into(&Config::namespace_),
        .published_variable = "CONTROLLER_NAMESPACE"},
       {.name = "features",
-       .help = "what this host does, by comma: airways, operators, workflows, nodes (default: "
-               "all of it)",
+       .help = "what this host does, by comma: airways, flights, operators, workflows, nodes "
+               "(default: all of it)",
        .type = "LIST",
        .part = Part::Features,
        .set = choices_into<Feature>(&Config::features, {{"airways", Feature::Airways},
+                                                        {"flights", Feature::Flights},
                                                         {"operators", Feature::Operators},
                                                         {"workflows", Feature::Workflows},
                                                         {"nodes", Feature::Nodes}})},
@@ -247,6 +248,12 @@ std::vector<Setting> general_settings() {
          config.airway_service_account = HANGAR_TRY(airways::parse_acting(text));
          return {};
        }},
+      {.name = "cluster-flights-as-host",
+       .help = "ClusterFlights that name no service account act as the host itself (default false: "
+               "they are refused)",
+       .part = Part::Reconciles,
+       .set = flag_into(&Config::cluster_flights_as_host),
+       .is_switch = true},
       {.name = "module-recheck-interval",
        .help = "how often the source of a module is asked whether it serves another one; what does "
                "not change costs a short question (default 5m)",
@@ -254,8 +261,9 @@ std::vector<Setting> general_settings() {
        .part = Part::Sources,
        .set = duration_into(&Config::module_recheck_interval)},
       {.name = "allow-file-modules",
-       .help = "Airways, Operators and StatefulWorkflows may name modules that are files of this "
-               "machine (default false)",
+       .help =
+           "Airways, Flights, Operators and StatefulWorkflows may name modules that are files of "
+           "this machine (default false)",
        .part = Part::Sources,
        .set = flag_into(&Config::allow_file_modules),
        .is_switch = true},

@@ -33,7 +33,7 @@ enum class LogFormat : std::uint8_t { Json, Console };
 
 // The families of controllers that may be left out. One that is left out asks the cluster for
 // nothing, so that the host needs no rights for it.
-enum class Feature : std::uint8_t { Airways, Operators, Workflows, Nodes };
+enum class Feature : std::uint8_t { Airways, Flights, Operators, Workflows, Nodes };
 
 struct NodeSettings {
   std::string installer_image = {};  // Empty: nothing is provisioned.
@@ -72,6 +72,7 @@ struct Config {
   std::filesystem::path module_cache_dir = {};  // Empty: below the user's cache directory.
   std::string code_cache_key_file = {};         // Empty: the directory is this user's alone.
   airways::Acting airway_service_account = {};  // Without a name: the host itself.
+  bool cluster_flights_as_host = false;         // Those that name no service account.
   Duration module_recheck_interval = modules::kRecheck;
   bool allow_file_modules = false;          // Modules may be files of this machine.
   std::uint64_t operator_memory_bytes = 0;  // Of all operators' guests; zero: no budget.

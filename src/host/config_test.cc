@@ -74,7 +74,7 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
         Row{"guestThreads: -1", "guestThreads: \"-1\" is not a whole number"},
         Row{"leaderElect: maybe", "leaderElect: \"maybe\" is neither true nor false"},
         Row{"features: [airways, pigs]",
-            "features: \"pigs\" is not one of airways, operators, workflows, nodes"},
+            "features: \"pigs\" is not one of airways, flights, operators, workflows, nodes"},
         Row{"moduleAddressAllowList: [10.0.0.0/8, intranet]",
             "moduleAddressAllowList: \"intranet\" is not a network (10.96.0.0/12), an address, or "
             "\"private\""},

@@ -3,6 +3,7 @@
 #include "abi/flight/evaluation.h"
 #include "admission/webhooks.h"
 #include "airways/air_traffic_controller.h"
+#include "airways/flight.h"
 #include "airways/flight_modules.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -244,6 +245,11 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .modules = flight_modules,
                .store = *supply.store,
                .runtime = flights,
+               .policies = policies,
+               .has_airways = config.has(Feature::Airways),
+               .has_flights = config.has(Feature::Flights),
+               .cluster_flights = config.cluster_flights_as_host ? airways::AsHost::Allowed
+                                                                 : airways::AsHost::Refused,
                .acting_by_default = config.airway_service_account,
                .host_version = std::string(kVersion),
                .namespace_ = lease_namespace(config, credentials->namespace_()),
@@ -291,10 +297,8 @@ void Host::Parts::on_leading() {
   if (is_ending || has_started) return;
   has_started = true;
   log.info("leading");
-  if (config.has(Feature::Airways)) {
-    airways.start();
-    webhooks.lead();
-  }
+  if (config.has(Feature::Airways) || config.has(Feature::Flights)) airways.start();
+  if (config.has(Feature::Airways)) webhooks.lead();
   if (has_tenants()) policies.start();
   if (config.has(Feature::Operators)) operators.start();
   if (config.has(Feature::Workflows)) workflows.start();
@@ -304,7 +308,8 @@ void Host::Parts::on_leading() {
 
 // Whether others than administrators may make this host run something.
 bool Host::Parts::has_tenants() const {
-  return config.has(Feature::Operators) || config.has(Feature::Workflows);
+  return config.has(Feature::Flights) || config.has(Feature::Operators) ||
+         config.has(Feature::Workflows);
 }
 
 // For /readyz: the controllers of this host have listed what they are about. A host that does not
@@ -319,7 +324,8 @@ void Host::Parts::add_checks() {
       return fail(ErrorKind::Unavailable, fmt::format("the {} have not been listed yet", what));
     });
   };
-  add("airways", config.has(Feature::Airways), airways, "Airways");
+  add("airways", config.has(Feature::Airways) || config.has(Feature::Flights), airways,
+      "Airways and Flights");
   add("operators", config.has(Feature::Operators), operators, "Operators");
   add("workflows", config.has(Feature::Workflows), workflows, "StatefulWorkflows");
   if (has_tenants()) {

@@ -18,6 +18,9 @@ namespace hangar::kube {
 [[nodiscard]] inline Resource event_resource() {
   return {.version = "v1", .plural = "events", .kind = "Event", .namespaced = true};
 }
+[[nodiscard]] inline Resource namespace_resource() {
+  return {.version = "v1", .plural = "namespaces", .kind = "Namespace", .namespaced = false};
+}
 [[nodiscard]] inline Resource pod_resource() {
   return {.version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true};
 }

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "io/loop.h"
 #include "kube/cache/cache.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "tenants/rules.h"
@@ -27,10 +28,6 @@ constexpr int kNotFoundConfirmed = 2;
 
 // Namespaces whose rules are remembered.
 constexpr std::size_t kRulesKeptMax = 10'000;
-
-kube::Resource namespace_resource() {
-  return {.version = "v1", .plural = "namespaces", .kind = "Namespace", .namespaced = false};
-}
 
 }  // namespace
 
@@ -133,7 +130,7 @@ void Policies::follow_namespaces() {
   if (namespaces_ || !set_.needs_labels()) return;
   are_namespaces_known_ = false;
   namespaces_ = parts_.cache.subscribe(
-      {.resource = namespace_resource(), .detail = kube::Detail::Metadata},
+      {.resource = kube::namespace_resource(), .detail = kube::Detail::Metadata},
       {.on_delta =
            [this](const kube::Delta& delta) {
              if (delta.type == kube::Delta::Type::Modified &&

@@ -37,6 +37,8 @@ KINDS = {
         ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"), ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
         ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"))},
     ("yoke.cd/v1alpha1", "Airway"): ("/apis/yoke.cd/v1alpha1", "airways", False),
+    ("yoke.cd/v1alpha1", "Flight"): ("/apis/yoke.cd/v1alpha1", "flights", True),
+    ("yoke.cd/v1alpha1", "ClusterFlight"): ("/apis/yoke.cd/v1alpha1", "clusterflights", False),
     ("hangar.dev/v1alpha1", "Operator"): ("/apis/hangar.dev/v1alpha1", "operators", True),
 }
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import airways
+import flights
 import operators
 import workflows
 from airways import flight, instance
@@ -58,7 +59,7 @@ def argument(manifests, name):
 
 
 @pytest.mark.parametrize("values", [
-    {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"operators": False}}, {"features": {"nodes": False}},
+    {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"flights": False}}, {"features": {"operators": False}}, {"features": {"nodes": False}},
     {"features": {"workflows": False}},
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}},
@@ -67,7 +68,7 @@ def argument(manifests, name):
      "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
      "networkPolicy": {"enabled": True, "from": [{"podSelector": {}}]}, "topologySpreadConstraints": [
          {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
-], ids=["defaults", "kwasm", "no airways", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -99,7 +100,7 @@ def test_the_published_values_mean_what_they_meant():
     ({"replicas": 2}, "replicas"),
     ({"features": {"airway": True}}, "airway"),
     ({"features": {"airways": "yes"}}, "boolean"),
-    ({"features": {"airways": False, "operators": False, "workflows": False, "nodes": False}}, "every feature is off"),
+    ({"features": {"airways": False, "flights": False, "operators": False, "workflows": False, "nodes": False}}, "every feature is off"),
     ({"kwasmOperator": {"autoProvision": "sometimes"}}, "autoProvision"),
     ({"nodes": {"maxUnavailable": "120%"}}, "maxUnavailable"),
     ({"nodes": {"runtimes": [{**SHIM, "sha256": "short"}]}}, "runtimes/0/sha256"),
@@ -228,15 +229,15 @@ def test_what_users_may_do_goes_into_the_clusters_own_roles():
     assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
     assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
     assert {verb for *_, verb in rules_of(view)} == {"get", "list", "watch"}
-    assert {resource for _, _, resource, _ in rules_of(edit)} == {"operators", "statefulworkflows"}, "neither Airways nor any status"
+    assert {resource for _, _, resource, _ in rules_of(edit)} == {"flights", "operators", "statefulworkflows"}, "neither Airways nor any status"
     for values in ({"rbac": {"aggregate": False}}, {"rbac": {"create": False}}):
         assert not aggregated(render(values))
-    only = aggregated(render({"features": {"operators": False, "workflows": False}}))
+    only = aggregated(render({"features": {"flights": False, "operators": False, "workflows": False}}))
     assert {resource for role in only.values() for _, _, resource, _ in rules_of(role)} == {"airways", "airways/status"}
 
 
 def test_a_feature_that_is_off_has_no_rights():
-    only = {"airways": ("yoke.cd", "airways"), "operators": ("hangar.dev", "operators"),
+    only = {"airways": ("yoke.cd", "airways"), "flights": ("yoke.cd", "flights"), "operators": ("hangar.dev", "operators"),
             "workflows": ("workflows.example.com", "statefulworkflows"), "nodes": ("", "nodes")}
     for off, what in only.items():
         manifests = render({"features": {off: False}})
@@ -315,8 +316,8 @@ def test_a_changed_setting_restarts_the_pods():
 # What the host asks for --------------------------------------------------------------------------
 
 NAMESPACE = "hangar-system"
-# Of the operator, of the workflow, and of the Airway's instances.
-TENANTS = ("team", "flows", "default")
+# Of the operator, of the workflow, of the Airway's instances, and of the Flight.
+TENANTS = ("team", "flows", "default", "fleet")
 RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                    "flightResources": [{"apiGroups": [""], "resources": ["configmaps", "services"]}],
                    "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
@@ -432,6 +433,27 @@ def pinned_airway_flow(cluster, host, modules):
     eventually(lambda: not copies(), "nobody needs the copy", 60)
     cluster.delete(*airway)
     eventually(lambda: cluster.get(*airway) is None, "the Airway is gone", 90)
+
+
+def flight_flow(cluster):
+    """A Flight makes a ConfigMap and a Service as its own service account, changes them, and is taken down; so is a ClusterFlight."""
+    release = lambda *resources: {"spec": {"inputObject": {"spec": {"behaviour": "raw", "stdout": json.dumps(resources)}}}}
+    flights.allow(cluster, "fleet", resources=("configmaps", "services"))
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}, "spec": {"selector": {"app": "one"}, "ports": [{"port": 80}]}}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b"}}
+    one = ("yoke.cd/v1alpha1", "Flight", "one", "fleet")
+    cluster.create(flights.manifest("one", "fleet", **release(service, settings)["spec"]))
+    eventually(lambda: is_ready(cluster.get(*one)), "the Flight is ready", COMPILED)
+    cluster.patch(*one[:3], release(settings), "fleet")
+    eventually(lambda: cluster.get("v1", "Service", "one", "fleet") is None, "the Service is pruned", 60)
+    cluster.delete(*one)
+    eventually(lambda: cluster.get(*one) is None, "the Flight is gone", 60)
+    settings["metadata"]["namespace"] = "fleet"
+    all_of_it = ("yoke.cd/v1alpha1", "ClusterFlight", "all", None)
+    cluster.create(flights.manifest("all", None, kind="ClusterFlight", account="fleet/default", **release(settings)["spec"]))
+    eventually(lambda: is_ready(cluster.get(*all_of_it)), "the ClusterFlight is ready", COMPILED)
+    cluster.delete(*all_of_it)
+    eventually(lambda: cluster.get(*all_of_it) is None, "the ClusterFlight is gone", 60)
 
 
 def operator_flow(cluster, host):
@@ -556,7 +578,7 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
             "user": user, "resourceAttributes": {"namespace": namespace, "verb": verb, "group": group, "resource": name}}}
         return installed.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 
-    for resource in ("hangar.dev/operators", "workflows.example.com/statefulworkflows"):
+    for resource in ("yoke.cd/flights", "hangar.dev/operators", "workflows.example.com/statefulworkflows"):
         eventually(lambda: may("a-viewer", "list", resource) and may("a-editer", "create", resource), "the roles were aggregated", 60)
         assert not may("a-viewer", "create", resource) and not may("a-editer", "create", resource, "flows")
     assert may("a-viewer", "list", "hangar.dev/tenantusages") and not may("a-viewer", "list", "hangar.dev/tenantusages", "flows")
@@ -567,6 +589,8 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
     webhook_flow(installed)
     airway_flow(installed)
+    # Before the host is started anew: what it watches for Flights covers what others have watched.
+    flight_flow(installed)
     modules = Modules()
     pinned_airway_flow(installed, account_host, modules)
     modules.close()
@@ -594,7 +618,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
     unused = {rule for rule in given - UNSEEN if not was_used(rule) and not lists_before_watching(rule, given)}
     assert not unused, f"never asked for: {sorted(unused, key=str)}"
     assert {(namespace, verb) for namespace, *_, verb in seen if verb.startswith("impersonate") and "-on:" not in verb} == {
-        (name, "impersonate:serviceaccount") for name in ("team", "flows")}
+        (name, "impersonate:serviceaccount") for name in ("team", "flows", "fleet")}
 
 
 def test_requests_for_the_lease_have_the_seats_of_leaders(installed, account_host):

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import airways
+import flights
 import operators
 import workflows
 from airways import flight, instance
@@ -55,7 +56,7 @@ def chart_host(installed, tmp_path_factory):
     """A host with the identity that the chart gives to its pods."""
     directory = tmp_path_factory.mktemp("tenants")
     host = Host(kubeconfig_of(installed, SYSTEM, "hangar", directory / "kubeconfig"), directory / "host", "--leader-elect",
-                f"--namespace={SYSTEM}", "--features=airways,operators,workflows")
+                f"--namespace={SYSTEM}", "--features=airways,flights,operators,workflows")
     yield host
     host.stop()
 
@@ -80,13 +81,15 @@ def listed(host, namespace, name="one"):
     ({"tenants": [INSIDE]}, []),
     ({"tenants": [{"namespace": INSIDE, "serviceAccounts": ["mirror", "copier"]}]}, ["--service-account=mirror", "--service-account=copier"]),
     ({"tenants": [{"namespace": INSIDE, "clusterReach": True}]}, ["--cluster-reach"]),
-    ({"tenants": [INSIDE], "features": {"airways": False}}, ["--features=operators,workflows,nodes"]),
-    ({"tenants": [INSIDE], "features": {"operators": False}}, ["--features=airways,workflows,nodes"]),
-    ({"tenants": [INSIDE], "features": {"workflows": False}}, ["--features=airways,operators,nodes"]),
-    ({"tenants": [INSIDE], "features": {"operators": False, "workflows": False}}, ["--features=airways,nodes"]),
-    ({"tenants": [{"namespace": INSIDE, "serviceAccounts": ["flights"]}], "features": {"operators": False, "workflows": False}},
+    ({"tenants": [INSIDE], "features": {"airways": False}}, ["--features=flights,operators,workflows,nodes"]),
+    ({"tenants": [INSIDE], "features": {"operators": False}}, ["--features=airways,flights,workflows,nodes"]),
+    ({"tenants": [INSIDE], "features": {"workflows": False}}, ["--features=airways,flights,operators,nodes"]),
+    ({"tenants": [INSIDE], "features": {"flights": False}}, ["--features=airways,operators,workflows,nodes"]),
+    ({"tenants": [INSIDE], "features": {"airways": False, "operators": False, "workflows": False}}, ["--features=flights,nodes"]),
+    ({"tenants": [INSIDE], "features": {"flights": False, "operators": False, "workflows": False}}, ["--features=airways,nodes"]),
+    ({"tenants": [{"namespace": INSIDE, "serviceAccounts": ["flights"]}], "features": {"flights": False, "operators": False, "workflows": False}},
      ["--features=airways,nodes", "--service-account=flights"]),
-], ids=["all", "named", "cluster reach", "no airways", "no operators", "no workflows", "airways only", "airways with accounts"])
+], ids=["all", "named", "cluster reach", "no airways", "no operators", "no workflows", "no flights", "flights only", "airways only", "airways with accounts"])
 def test_the_command_and_the_chart_give_the_same_rights(values, flags):
     chart = render(values)
     role, binding = yaml.safe_load_all(tenant("allow", INSIDE, "--dry-run=client", "-o", "yaml", *flags))
@@ -169,6 +172,35 @@ def test_elsewhere_nothing_runs_and_says_how_it_would(installed, chart_host):
     assert installed.get("v1", "ConfigMap", "made", OUTSIDE) is None
     assert not operators.lines(chart_host, "one", OUTSIDE)
     assert chart_host.process.poll() is None
+
+
+def test_a_flight_runs_where_hangar_may_act_and_nowhere_else(installed, chart_host):
+    inside, outside = (flights.Flights(installed, namespace) for namespace in (INSIDE, OUTSIDE))
+    for one in (inside, outside):
+        one.create("web", "basic", does={"data": {"a": "1"}})
+    assert inside.ready("web") and inside.data("web") == {"a": "1"}
+    outside.says("web", NOT_ALLOWED.format(OUTSIDE), reason="NamespaceNotAllowed")
+    assert outside.data("web") is None and not outside.get("web")["metadata"].get("finalizers")
+    for one in (inside, outside):
+        one.delete("web")
+        one.goes("web")
+    assert inside.data("web") is None
+
+
+def test_a_namespace_goes_with_its_flights_although_the_right_to_act_there_has_gone_first(installed, chart_host):
+    installed.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "brief"}})
+    tenant("allow", "brief", kubeconfig=installed.kubeconfig)
+    flights.allow(installed, "brief")
+    brief = flights.Flights(installed, "brief")
+    brief.create("web", "basic", does={"data": {"a": "1"}})
+    brief.ready("web")
+    tenant("remove", "brief", kubeconfig=installed.kubeconfig)
+
+    brief.delete("web")
+    brief.says("web", "cannot be removed", reason="Terminating")
+    installed.delete("v1", "Namespace", "brief")
+
+    eventually(lambda: installed.get("v1", "Namespace", "brief") is None, "the namespace is gone", 120)
 
 
 def test_a_namespace_can_be_allowed_and_removed_while_the_host_runs(installed, chart_host):

@@ -33,7 +33,7 @@
 {{- /* The rules of one namespace, or of all. Given: root, serviceAccounts, constrained. */}}
 {{- define "hangar.tenantRules" -}}
 {{- $features := .root.Values.features }}
-{{- if or $features.operators $features.workflows (and $features.airways .serviceAccounts) }}
+{{- if or $features.flights $features.operators $features.workflows (and $features.airways .serviceAccounts) }}
 # Act as service accounts, and only as those: no user and no group can be impersonated.
 {{- if .constrained }}
 - apiGroups: [authentication.k8s.io]
@@ -58,7 +58,7 @@
   {{- end }}
 {{- end }}
 {{- end }}
-{{- if or $features.airways $features.operators $features.workflows }}
+{{- if or $features.airways $features.flights $features.operators $features.workflows }}
 # Modules in ConfigMaps, and that they change.
 - apiGroups: [""]
   resources: [configmaps]
@@ -76,7 +76,7 @@
   resources: [controllerrevisions]
   verbs: [get, list, create, delete]
 {{- end }}
-{{- if $features.airways }}
+{{- if or $features.airways $features.flights }}
 # The history of releases, beside their instances.
 - apiGroups: [""]
   resources: [secrets]

@@ -1,0 +1,280 @@
+#include "airways/flight_controller.h"
+
+#include "airways/acting.h"
+#include "airways/binding.h"
+#include "airways/flight_rules.h"
+#include "airways/flight_status.h"
+#include "airways/identity.h"
+#include "airways/instance.h"
+#include "airways/instance_controller.h"
+#include "airways/instance_work.h"
+#include "airways/pinned_module.h"
+#include "airways/platform.h"
+#include "airways/terms.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/object.h"
+#include "modules/pin.h"
+#include "modules/requester.h"
+#include "reconcile/acting_rights.h"
+#include "reconcile/controller.h"
+#include "reconcile/event_log.h"
+#include "tenants/policies.h"
+#include "tenants/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace hangar::airways {
+
+namespace {
+
+using reconcile::Outcome;
+
+// Half of all reconciles: tenants' code decides how long these take, and nobody else is to wait
+// for it.
+std::size_t places_of(const Platform& platform) {
+  return std::max<std::size_t>(platform.shared.concurrency / 2, 1);
+}
+
+}  // namespace
+
+// One of FlightTurns, until it is destroyed.
+class FlightController::Turn {
+ public:
+  Turn(FlightController& controller, std::string namespace_)
+      : controller_(controller), namespace_(std::move(namespace_)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  Turn(Turn&&) = delete;
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    for (kube::ObjectKey& next : controller_.turns_.end(namespace_))
+      controller_.controller_.shell().enqueue(std::move(next));
+  }
+
+ private:
+  FlightController& controller_;
+  const std::string namespace_;
+};
+
+FlightController::FlightController(const Platform& platform, tenants::Policies& policies,
+                                   Options options)
+    : platform_(platform),
+      policies_(policies),
+      rules_{.policies = policies, .as_host = options.as_host},
+      turns_(places_of(platform)),
+      controller_(platform,
+                  {.kind = std::move(options.kind),
+                   .name = std::move(options.name),
+                   .concurrency = places_of(platform),
+                   .work =
+                       [this](kube::ObjectPtr flight, Instance& instance, std::stop_token stop) {
+                         return work_on(std::move(flight), instance, std::move(stop));
+                       },
+                   .forget = [this](const kube::ObjectKey& key) { forget(key); }}) {}
+
+FlightController::~FlightController() = default;
+
+void FlightController::start() {
+  if (controller_.kind().namespaced) {
+    policies_.listen([this](const std::string& namespace_) { look_again(namespace_); });
+  }
+  controller_.start();
+}
+
+io::Task<void> FlightController::stop() {
+  return controller_.stop();
+}
+
+void FlightController::look_again(const std::string& namespace_) {
+  for (const kube::ObjectPtr& flight : controller_.shell().list(namespace_))
+    controller_.shell().enqueue(flight->key());
+}
+
+std::string FlightController::listener_of(const kube::ObjectKey& key) const {
+  return fmt::format("{} {}", controller_.kind().kind, key.to_string());
+}
+
+void FlightController::forget(const kube::ObjectKey& key) {
+  turns_.forget(key);
+  modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(key));
+  flights_.erase(key);
+}
+
+FlightController::Memory& FlightController::memory_of(const json::Value& flight) {
+  auto& memory = flights_[kube::key_of(flight)];
+  const std::string_view uid = json::string_at(flight, {"metadata", "uid"});
+  if (!memory || memory->uid != uid) {
+    memory = std::make_unique<Memory>();
+    memory->uid = uid;
+    memory->module.pin = pin_in(flight, kFlightModule);
+  }
+  return *memory;
+}
+
+FlightController::OutcomeTask FlightController::work_on(kube::ObjectPtr flight, Instance& instance,
+                                                        std::stop_token stop) {
+  // end() brings it back.
+  if (!turns_.begin(flight->key())) co_return Outcome{};
+  const Turn turn(*this, flight->key().namespace_);
+  if (flight->is_being_deleted()) {
+    co_return co_await take_down(std::move(flight), instance, std::move(stop));
+  }
+  // They are all looked at again once it is known what they may.
+  if (controller_.kind().namespaced && !rules_.are_known()) co_return Outcome{};
+  Result<Outcome> outcome = co_await evaluate(std::move(flight), instance, std::move(stop));
+  // Its history can be as large as all that it prints, and tenants may have many Flights: it is
+  // read again when it is needed.
+  if (!instance.life.waits_for_release()) instance.history.reset();
+  co_return outcome;
+}
+
+FlightController::OutcomeTask FlightController::take_down(kube::ObjectPtr flight,
+                                                          Instance& instance,
+                                                          std::stop_token stop) {
+  const json::Value value = flight->to_value();
+  modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(flight->key()));
+  InstanceWork work({.platform = platform_,
+                     .shell = controller_.shell(),
+                     .memory = instance,
+                     .binding = nullptr,
+                     .prune = prune_of(value),
+                     .actor = rules_.actor_of(value)},
+                    *flight, std::move(stop));
+  co_return co_await work.run();
+}
+
+FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight, Instance& instance,
+                                                         std::stop_token stop) {
+  const json::Value value = flight->to_value();
+  Memory& memory = memory_of(value);
+  Result<std::shared_ptr<const Binding>> binding = co_await bind(value, memory, instance, stop);
+  const Instant now = io::Loop::now();
+  // What is there within a moment is not worth a write of a status that says that it is awaited.
+  if (binding && !*binding && memory.module.asking.is_quiet(now)) {
+    co_return Outcome{.requeue_after = memory.module.asking.again_in(now)};
+  }
+  InstanceWork work({.platform = platform_,
+                     .shell = controller_.shell(),
+                     .memory = instance,
+                     .binding = binding ? *binding : nullptr,
+                     .prune = prune_of(value),
+                     .actor = rules_.actor_of(value),
+                     .add_to_status =
+                         [this, &value, &memory, &instance](json::Value& status) {
+                           add_to_status(value, memory, instance, status);
+                         }},
+                    *flight, stop);
+  if (!binding) {
+    if (binding.error().kind() == ErrorKind::Cancelled) {
+      co_return std::unexpected(std::move(binding).error());
+    }
+    HANGAR_CO_TRY(co_await work.report(verdict_of(binding.error())));
+    if (binding.error().reason() == reconcile::kNamespaceNotAllowed) {
+      co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
+    }
+    // What the module's source has said is asked again in its own time, and a policy that changes
+    // is told.
+    const bool is_of_module = memory.module.asking.error().has_value();
+    const bool is_told = binding.error().reason() == tenants::kRefusedByPolicy;
+    if (is_of_module) co_return Outcome{.requeue_after = memory.module.asking.again_in(now)};
+    if (is_told) co_return Outcome{};
+    co_return std::unexpected(std::move(binding).error());
+  }
+  if (!*binding) {
+    HANGAR_CO_TRY(co_await work.report(
+        {.reason = std::string(kReasonInProgress),
+         .message = fmt::format("the flight: {}", memory.module.asking.waits_for())}));
+    co_return Outcome{.requeue_after = memory.module.asking.again_in(now)};
+  }
+  Result<Outcome> outcome = co_await work.run();
+  const Duration again = memory.module.asking.again_in(io::Loop::now());
+  // Its status says what is wrong. Another module may be right.
+  if (!outcome && outcome.error().kind() == ErrorKind::InvalidInput) {
+    co_return Outcome{.requeue_after = again};
+  }
+  if (outcome) outcome->requeue_after = std::min(outcome->requeue_after.value_or(again), again);
+  co_return outcome;
+}
+
+io::Task<Result<>> FlightController::check(const json::Value& flight, const Terms& terms,
+                                           std::stop_token stop) {
+  const Actor actor = HANGAR_CO_TRY(rules_.check(flight, terms));
+  const Account* const account = actor.account();
+  if (account == nullptr) co_return Result<>();
+  co_return co_await platform_.shared.acting.check(account->namespace_, account->name,
+                                                   std::move(stop));
+}
+
+io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const json::Value& flight,
+                                                                        Memory& memory,
+                                                                        Instance& instance,
+                                                                        std::stop_token stop) {
+  const kube::ObjectKey key = kube::key_of(flight);
+  const Result<Terms> terms = parse_flight(flight);
+  Result<> may = terms ? co_await check(flight, *terms, std::move(stop))
+                       : Result<>(std::unexpected(terms.error()));
+  if (!may) {
+    modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(key));
+    memory.module.asking = {};
+    memory.module.module_of.clear();
+    co_return std::unexpected(std::move(may).error());
+  }
+  modules::Requester requester = rules_.requester_of(flight);
+  // Another text where the policies let it reach other addresses.
+  const std::string definition =
+      fmt::format("{}/{}/{}", memory.uid, json::int_at(flight, {"metadata", "generation"}),
+                  requester.public_because());
+  std::optional<FlightModule> module = HANGAR_CO_TRY(memory.module.ask(
+      platform_.modules, {.role = kFlightModule,
+                          .source = terms->flight,
+                          .requester = std::move(requester),
+                          .definition = definition,
+                          .listener = {.name = listener_of(key), .changed = [this, key] {
+                                         controller_.shell().enqueue(key);
+                                       }}}));
+  if (!module) co_return std::shared_ptr<const Binding>();
+  memory.module.describe(terms->flight);
+  std::string bound_of = fmt::format("{} {}", definition, module->sha256);
+  if (!memory.binding || memory.bound_of != bound_of) {
+    memory.bound_of = std::move(bound_of);
+    memory.binding =
+        std::make_shared<const Binding>(Binding{.terms = *terms,
+                                                .module = *std::move(module),
+                                                .is_first_use = memory.module.is_first_use()});
+    instance.life.on_changed();
+  }
+  co_return memory.binding;
+}
+
+void FlightController::add_to_status(const json::Value& flight, const Memory& memory,
+                                     const Instance& instance, json::Value& status) const {
+  if (instance.has_looked) status.as_object()["inventory"] = inventory_of(instance.released);
+  if (memory.module.facts) {
+    const std::optional<reconcile::EventText> event =
+        put_module(status, kFlightModule, *memory.module.facts,
+                   json::int_at(flight, {"metadata", "generation"}), io::Loop::wall_now());
+    if (event) platform_.shared.events.record(flight, *event);
+  }
+  // Whatever the flight printed for itself.
+  if (platform_.pod.empty()) {
+    status.as_object().erase("pod");
+  } else {
+    status.as_object()["pod"] = platform_.pod;
+  }
+}
+
+}  // namespace hangar::airways
