@@ -20,10 +20,11 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// cache is two informers with a handler each, as a controller has them.
+// cache is an informer with a handler for each resource, as a controller has them.
 type cache struct {
 	config          *rest.Config
 	namespace, kind string
+	resources       []string
 	informers       []toolscache.SharedIndexInformer
 	changes         atomic.Int64 // since the last watch command
 }
@@ -79,9 +80,8 @@ func (cache *cache) makeInformers() error {
 			return err
 		}
 		factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, cache.namespace, nil)
-		for _, resource := range []string{"configmaps", "pods"} {
-			cache.informers = append(cache.informers,
-				factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Informer())
+		for _, resource := range cache.resources {
+			cache.informers = append(cache.informers, factory.ForResource(core(resource)).Informer())
 		}
 		return nil
 	}
@@ -98,8 +98,18 @@ func (cache *cache) makeInformers() error {
 		return fmt.Errorf("-objects must be typed, stripped or unstructured")
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, options...)
-	cache.informers = append(cache.informers, factory.Core().V1().ConfigMaps().Informer(), factory.Core().V1().Pods().Informer())
+	for _, resource := range cache.resources {
+		informer, err := factory.ForResource(core(resource))
+		if err != nil {
+			return err
+		}
+		cache.informers = append(cache.informers, informer.Informer())
+	}
 	return nil
+}
+
+func core(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
 func stripManagedFields(object any) (any, error) {

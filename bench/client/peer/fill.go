@@ -28,15 +28,7 @@ func fill(ctx context.Context, config *rest.Config, namespace string, count int)
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil && !errors.IsAlreadyExists(err) {
-		return err
-	}
-	// Nobody else makes it where there is no controller manager, and pods are refused without it.
-	_, err = client.CoreV1().ServiceAccounts(namespace).Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
-	if err != nil && !errors.IsAlreadyExists(err) {
+	if err := makeNamespace(ctx, client, namespace); err != nil {
 		return err
 	}
 	return each(count, func(number int) error {
@@ -46,11 +38,60 @@ func fill(ctx context.Context, config *rest.Config, namespace string, count int)
 		} else {
 			_, err = client.CoreV1().Pods(namespace).Create(ctx, pod(number), metav1.CreateOptions{})
 		}
-		if errors.IsAlreadyExists(err) {
-			return nil
-		}
-		return err
+		return unlessThere(err)
 	})
+}
+
+// crowd creates what is missing of namespaces with so many Pods and Secrets in each.
+func crowd(ctx context.Context, config *rest.Config, namespaces, pods, secrets int) error {
+	client, err := kubernetes.NewForConfig(forWriting(config))
+	if err != nil {
+		return err
+	}
+	name := func(number int) string { return fmt.Sprintf("crowd-%03d", number) }
+	err = each(namespaces, func(number int) error { return makeNamespace(ctx, client, name(number)) })
+	if err != nil {
+		return err
+	}
+	return each(namespaces*(pods+secrets), func(number int) error {
+		namespace, index := name(number%namespaces), number/namespaces
+		var err error
+		if index < pods {
+			_, err = client.CoreV1().Pods(namespace).Create(ctx, watched(pod(index), index), metav1.CreateOptions{})
+		} else {
+			_, err = client.CoreV1().Secrets(namespace).Create(ctx, watched(secret(index), index-pods), metav1.CreateOptions{})
+		}
+		return unlessThere(err)
+	})
+}
+
+// watched gives one of a hundred objects the label that somebody looks at.
+func watched[T metav1.Object](object T, index int) T {
+	if index%100 == 0 {
+		labels := object.GetLabels()
+		labels["example.com/watched"] = "true"
+		object.SetLabels(labels)
+	}
+	return object
+}
+
+func makeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err := unlessThere(err); err != nil {
+		return err
+	}
+	// Nobody else makes it where there is no controller manager, and pods are refused without it.
+	_, err = client.CoreV1().ServiceAccounts(name).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	return unlessThere(err)
+}
+
+func unlessThere(err error) error {
+	if errors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // touch changes one value of each of `count` ConfigMaps.
@@ -150,6 +191,23 @@ func pod(number int) *corev1.Pod {
 			Volumes: []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("settings-%05d", number-1)}}}}},
 		},
+	}
+}
+
+// secret has the size of a certificate with its key, 2 to 5 KB.
+func secret(number int) *corev1.Secret {
+	random := rand.New(rand.NewPCG(uint64(number), 3))
+	bytes := func(count int) []byte {
+		out := make([]byte, count)
+		for index := range out {
+			out[index] = "abcdefghijklmnopqrstuvwxyz0123456789+/"[random.IntN(38)]
+		}
+		return out
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("certificate-%05d", number), Labels: labels(number)},
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{"tls.crt": bytes(1000 + random.IntN(2000)), "tls.key": bytes(300 + random.IntN(1400))},
 	}
 }
 

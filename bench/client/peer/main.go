@@ -1,11 +1,14 @@
-// The peer of the client benchmark: informers of client-go. It also fills the cluster, because nothing
+// The peer of the benchmarks of the cache: informers of client-go. It also fills the cluster, because nothing
 // else here does that as fast.
 //
 //	peer fill -count N            N objects in the namespace, ConfigMaps and Pods in turn
+//	peer crowd -namespaces N -pods N -secrets N
+//	                              namespaces crowd-000, crowd-001 ... with so many of both in each; one of a
+//	                              hundred has the label example.com/watched
 //	peer touch -count N           changes N of the ConfigMaps
 //	peer cache -objects KIND      obeys one command a line on stdin, answers with a line of JSON:
 //	    connect        one request to the API server
-//	    sync           starts informers for both kinds, waits until they have everything
+//	    sync           starts informers for the resources, waits until they have everything
 //	    settle         collects garbage and returns memory to the system
 //	    watch N        waits until N changes have arrived
 //
@@ -36,13 +39,17 @@ func main() {
 
 func run(ctx context.Context) error {
 	if len(os.Args) < 2 {
-		return fmt.Errorf("usage: %s fill|touch|cache", os.Args[0])
+		return fmt.Errorf("usage: %s fill|crowd|touch|cache", os.Args[0])
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "the cluster")
 	namespace := flags.String("namespace", "bench", "where the objects are")
 	count := flags.Int("count", 20000, "how many objects")
 	kind := flags.String("objects", "typed", "typed, stripped or unstructured")
+	resources := flags.String("resources", "configmaps,pods", "what the informers are for, of the core group")
+	namespaces := flags.Int("namespaces", 100, "how many namespaces of a crowd")
+	pods := flags.Int("pods", 1000, "how many Pods in each namespace of a crowd")
+	secrets := flags.Int("secrets", 300, "how many Secrets in each namespace of a crowd")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		return err
 	}
@@ -56,19 +63,20 @@ func run(ctx context.Context) error {
 		return fill(ctx, config, *namespace, *count)
 	case "touch":
 		return touch(ctx, config, *namespace, *count)
+	case "crowd":
+		return crowd(ctx, config, *namespaces, *pods, *secrets)
 	case "cache":
-		return obey(ctx, config, *namespace, *kind)
+		return obey(ctx, &cache{config: config, namespace: *namespace, kind: *kind, resources: strings.Split(*resources, ",")})
 	}
 	return fmt.Errorf("unknown command %s", os.Args[1])
 }
 
-func obey(ctx context.Context, config *rest.Config, namespace, kind string) error {
-	config = rest.CopyConfig(config)
-	if kind != "unstructured" {
-		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-		config.ContentType = "application/vnd.kubernetes.protobuf"
+func obey(ctx context.Context, cache *cache) error {
+	cache.config = rest.CopyConfig(cache.config)
+	if cache.kind != "unstructured" {
+		cache.config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+		cache.config.ContentType = "application/vnd.kubernetes.protobuf"
 	}
-	cache := &cache{config: config, namespace: namespace, kind: kind}
 	answers := json.NewEncoder(os.Stdout)
 	for commands := bufio.NewScanner(os.Stdin); commands.Scan(); {
 		words := strings.Fields(commands.Text())
