@@ -79,6 +79,21 @@ def test_an_operator_of_the_cpp_sdk_keeps_a_copy_up_to_date(cluster, namespace, 
     eventually(lambda: is_copied("2"), "the copy has what is new")
 
 
+def test_what_the_cpp_example_may_not_do_yet_it_does_once_it_may(cluster, host, namespace, operator):
+    allow(cluster, namespace, "get", "list", "watch")
+    operator("mirror", wasm="label_mirror", env=[{"name": "NAMESPACE", "value": namespace}], sleep={"after": "0s"})
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "source", "namespace": namespace, "labels": {"mirror-to": "copy"}}, "data": {"step": "1"}})
+    eventually(lambda: lines(host, "mirror", namespace).count("source to copy: 403") >= 2, "it was refused, and tried again", 60)
+    assert cluster.get("v1", "ConfigMap", "copy", namespace) is None
+
+    role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/default-configmaps"
+    cluster.request("PATCH", role, {"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": list(EVERYTHING)}]},
+                    "application/merge-patch+json")
+
+    eventually(lambda: (cluster.get("v1", "ConfigMap", "copy", namespace) or {}).get("data") == {"step": "1"}, "there is a copy", 60)
+
+
 def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get):
     allow(cluster, namespace, *EVERYTHING)
     operator("awake", f"watch={namespace}", sleep={"policy": "Never"})

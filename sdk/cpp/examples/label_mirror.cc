@@ -1,5 +1,6 @@
 // An operator: every ConfigMap of a namespace that has the label mirror-to=<name> has a copy with
-// that name, and the copy has the same data. A copy that nobody asks for any more stays.
+// that name, and the copy has the same data. A copy that nobody asks for any more stays. What the
+// server refuses is tried again: a right may be given later, and a server come back.
 //
 //   NAMESPACE   where to look; "default" if not set
 
@@ -8,9 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -20,6 +25,7 @@ using hangar::op::Task;
 using hangar::op::Watcher;
 
 constexpr const char* kLabel = "mirror-to";
+constexpr std::chrono::milliseconds kPauseMin{1000}, kPauseMax{30000};
 
 std::string collection() {
   const char* name = std::getenv("NAMESPACE");
@@ -33,11 +39,12 @@ Json at(const Json& object, const char* key) {
 }
 
 // Applies the copy: the server compares, and a copy that is as it should be stays untouched.
-Task<> mirror(Json source) {
+// Returns whether there is nothing left to do.
+Task<bool> mirror(const Json& source) {
   const Json metadata = at(source, "metadata");
   const std::string copy = hangar::op::text_of(at(metadata, "labels"), kLabel);
   const std::string name = hangar::op::text_of(metadata, "name");
-  if (copy.empty() || copy == name) co_return;
+  if (copy.empty() || copy == name) co_return true;
 
   const Json wanted = {{"apiVersion", "v1"},
                        {"kind", "ConfigMap"},
@@ -48,23 +55,63 @@ Task<> mirror(Json source) {
       "application/apply-patch+yaml"));
   std::printf("%s to %s: %d\n", name.c_str(), copy.c_str(), answer.status);
   std::fflush(stdout);
+  co_return answer.status / 100 == 2;
 }
+
+// Sources by name, each in its newest state, until their copies are made: one after the other, so
+// that the last state of an object is the one that stays.
+class Queue {
+ public:
+  void add(Json source) {
+    std::string name = hangar::op::text_of(at(source, "metadata"), "name");
+    waiting_.insert_or_assign(std::move(name), std::move(source));
+    if (!std::exchange(is_working_, true)) hangar::op::spawn(work());
+  }
+
+  // A source that is gone needs no copy, whatever was to be tried again.
+  void remove(const Json& source) {
+    if (is_working_) waiting_[hangar::op::text_of(at(source, "metadata"), "name")] = Json();
+  }
+
+ private:
+  Task<> work() {
+    std::chrono::milliseconds pause = kPauseMin;
+    while (!waiting_.empty()) {
+      bool has_failed = false;
+      auto round = std::exchange(waiting_, {});
+      for (auto& [name, source] : round) {
+        if (waiting_.contains(name)) continue;  // There is a newer state by now.
+        if (co_await mirror(source)) continue;
+        waiting_.try_emplace(name, std::move(source));
+        has_failed = true;
+      }
+      if (has_failed) co_await hangar::op::sleep(pause);
+      pause = has_failed ? std::min(2 * pause, kPauseMax) : kPauseMin;
+    }
+    is_working_ = false;
+  }
+
+  std::map<std::string, Json> waiting_;
+  bool is_working_ = false;
+};
 
 Task<> run() {
   Watcher watcher(collection());
+  Queue queue;
   for (;;) {
     Watcher::Event event = co_await watcher.next();
     switch (event.type) {
       case Watcher::Event::Type::Listed:
       case Watcher::Event::Type::Changed:
-        // One after the other, so that the last state of an object is the one that stays.
-        co_await mirror(std::move(event.object));
+        queue.add(std::move(event.object));
+        break;
+      case Watcher::Event::Type::Deleted:
+        queue.remove(event.object);
         break;
       case Watcher::Event::Type::Failed:
         std::fprintf(stderr, "%s\n", event.object.dump().c_str());
         break;
       case Watcher::Event::Type::Done:
-      case Watcher::Event::Type::Deleted:
         break;
     }
   }
