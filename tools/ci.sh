@@ -87,7 +87,7 @@ step dependencies install_dependencies
 step format check_format || true
 step texts python3 tools/text_rules.py || true
 step engine python3 tools/wasmtime_patch.py || true
-step tools run_pytest tools bench || true
+step tools run_pytest tools bench tests/soak || true
 step go check_go || true
 step rust check_rust || true
 step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true

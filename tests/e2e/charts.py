@@ -42,7 +42,7 @@ def render(values=None, release="hangar", namespace="hangar-system", image=True,
 
 def kubeconfig_of(cluster, namespace, account, path):
     """Writes a kubeconfig for a service account: with the rights that it was given, and no others."""
-    token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()
+    token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=48h").strip()
     config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
     path.write_text(yaml.safe_dump(config))

@@ -103,9 +103,10 @@ class ChartHost(Host):
 
 
 class Stage:
-    """One control plane and one host that leads. `renew()` ends the host, however it is, and starts another."""
+    """One control plane and one host that leads. `renew()` ends the host, however it is, and starts another. `flags`: given
+    the cluster, those of the host besides the chart's."""
 
-    def __init__(self, directory, values=None, binary=BINARY):
+    def __init__(self, directory, values=None, binary=BINARY, flags=lambda cluster: ()):
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self._binary = directory, binary
         self.values = {**RIGHTS, **(values or {}), "replicaCount": 0}
@@ -123,6 +124,7 @@ class Stage:
         container = deployment["spec"]["template"]["spec"]["containers"][0]
         self.limit_bytes = bytes_of(container["resources"]["limits"]["memory"])
         self._flags = [word for word in container["args"] if word.startswith(("--features=", "--leader-elect"))]
+        self._flags += flags(self.cluster)
         self._hosts = 0
         self.host = self._limit = None
         self.renew()

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# make soak: an hour of a busy cluster, with what `make build` and `make guests` made. Arguments go to soak.py. Needs root.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+. dev/env.sh
+
+export HANGAR_TOOLS_DIR HANGAR_BIN_DIR=${HANGAR_BIN_DIR:-$PWD/build/bin} HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests} PYTHONDONTWRITEBYTECODE=1
+HANGAR_TOOLS_DIR=$(dev/build-tools.sh)
+exec /usr/bin/python3 tests/soak/soak.py "$@"
