@@ -121,6 +121,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     const Decision::Next next = decision_.next(now);
     if (std::holds_alternative<Decision::Start>(next)) {
       HANGAR_CO_TRY(co_await begin());
+      take_signals();  // Those that were there before: nothing else makes the host look again.
     } else if (std::holds_alternative<Decision::Ask>(next)) {
       HANGAR_CO_TRY(co_await decide());
     } else if (std::holds_alternative<Decision::Write>(next)) {

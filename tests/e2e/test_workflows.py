@@ -537,6 +537,22 @@ def test_a_machine_in_another_language(cluster, host, namespace):
     assert cluster.get(*CONFIG_MAP, "release-notes", namespace)["data"] == {"text": "1.2 is out", "approvedBy": "the boss"}
 
 
+def test_a_signal_that_is_there_before_the_machine_begins_is_an_event_of_it(cluster, host, namespace):
+    """Many, because others that are made meanwhile can give a workflow a second look that it would not have had."""
+    workflows.allow(cluster, namespace)
+    workflows.module(cluster, namespace, "machine", bundle("responder"))
+    cluster.create(workflows.workflow("first", namespace, "machine", input={"answer": "first"}))
+    reaches(cluster, namespace, "first", "waiting")  # The machine is loaded: the others begin at once.
+    names = [f"it-{index}" for index in range(30)]
+    for name in names:
+        made = workflows.workflow(name, namespace, "machine", input={"answer": f"{name}-answer"})
+        made["metadata"]["annotations"] = {"signal.workflows.example.com/ask": '{"type": "ASK", "number": 7}'}
+        cluster.create(made)
+
+    for name in names:
+        eventually(lambda: (cluster.get(*CONFIG_MAP, f"{name}-answer", namespace) or {}).get("data") == {"number": "7"}, f"{name} answers", 60)
+
+
 def test_a_module_in_several_keys_and_one_behind_a_url(cluster, host, namespace):
     workflows.allow(cluster, namespace)
     text = bundle(ROLLOUT).encode()
