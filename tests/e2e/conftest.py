@@ -162,8 +162,17 @@ def airway(cluster):
     made = []
     templates = []
 
+    def is_reviewed(manifest):
+        try:
+            cluster.apply(manifest)
+            return True
+        except ApiError as error:
+            if error.status != 503:  # Which a webhook says while the module is fetched and compiled.
+                raise
+            return False
+
     def apply(manifest, ready=True):
-        cluster.apply(manifest)
+        eventually(lambda: is_reviewed(manifest), "the Airway is reviewed", 300)
         made.append(manifest["metadata"]["name"])
         template = manifest["spec"]["template"]
         templates.append(template)

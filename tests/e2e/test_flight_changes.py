@@ -128,7 +128,7 @@ def restart_with_an_empty_cache(host, while_down=lambda: None):
 
 def events(cluster, name, reason):
     return [event for event in cluster.list("v1", "Event", "default")
-            if event["involvedObject"]["name"] == name and event["reason"] == reason]
+            if event["involvedObject"].get("name") == name and event["reason"] == reason]
 
 
 def test_a_flight_that_changes_behind_its_url_breaks_nothing_until_its_author_takes_it(cluster, host, greetings, modules):
