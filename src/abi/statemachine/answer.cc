@@ -299,7 +299,7 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
   return {};
 }
 
-Result<std::vector<Actor>> read_actors(const json::Object& answer) {
+Result<std::vector<Actor>> actors_of(const json::Object& answer) {
   std::vector<Actor> actors;
   const json::Value* const list = member(answer, "actors");
   if (list == nullptr || !list->is_array()) return actors;
@@ -407,7 +407,7 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
     HANGAR_TRY(read_timers(answer, reader));
     step.actors_stopped = HANGAR_TRY(read_stopped(answer));
   }
-  step.actors = HANGAR_TRY(read_actors(answer));
+  step.actors = HANGAR_TRY(actors_of(answer));
   const bool is_same = handled == nullptr && state_before && step.actions.empty() &&
                        step.timers_started.empty() && step.timers_cancelled.empty() &&
                        json::equal(state, *state_before);
@@ -439,7 +439,7 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
 
 Result<std::vector<Actor>> read_actors(std::string_view text) {
   const json::Value answer = HANGAR_TRY(parse_answer(text));
-  return read_actors(answer.get_object());
+  return actors_of(answer.get_object());
 }
 
 Result<std::string> read_definition(std::string_view text) {
