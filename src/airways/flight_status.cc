@@ -85,10 +85,12 @@ std::optional<reconcile::EventText> put_module(json::Value& status, const Module
                                                const ModuleFacts& facts, std::int64_t generation,
                                                WallTime now) {
   status.as_object()[role.name] = module_status(facts);
+  const json::Value* const present = find_condition(status, role.is_up_to_date);
+  // What a former host was told by the source stands until this one is told something.
+  if (facts.is_source_unasked && !facts.look_error && present != nullptr) return std::nullopt;
   Condition condition = module_condition(role, facts);
   condition.observed_generation = generation;
   std::optional<reconcile::EventText> event;
-  const json::Value* const present = find_condition(status, role.is_up_to_date);
   if (condition.reason == kReasonSourceChanged &&
       (present == nullptr || json::string_at(*present, {"message"}) != condition.message)) {
     event = {.type = reconcile::EventType::Warning,

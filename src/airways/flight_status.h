@@ -61,6 +61,7 @@ struct ModuleFacts {
   std::optional<modules::Pin> pin;  // Nothing where the reference is followed.
   std::string offered_sha256;       // What the source serves in place of that; empty: nothing.
   std::optional<Error> look_error;  // Why nobody knows.
+  bool is_source_unasked = false;   // This host knows the pin alone, so far.
 };
 
 // status.flight, or status.converter.

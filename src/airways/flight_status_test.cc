@@ -106,6 +106,23 @@ TEST(PutModule, SaysOnceThatTheSourceHasChanged) {
   EXPECT_FALSE(put_module(status, kFlightModule, facts, 1, WallTime()));
 }
 
+TEST(PutModule, LetsStandWhatAFormerHostWasToldUntilTheSourceIsAsked) {
+  ModuleFacts facts = pinned();
+  facts.offered_sha256 = "new";
+  json::Value status = json::Object();
+  EXPECT_TRUE(put_module(status, kFlightModule, facts, 1, WallTime()));
+  const json::Value told = status;
+
+  facts.offered_sha256.clear();
+  facts.is_source_unasked = true;
+  EXPECT_FALSE(put_module(status, kFlightModule, facts, 1, WallTime()));
+  EXPECT_EQ(status, told);
+
+  facts.is_source_unasked = false;
+  EXPECT_FALSE(put_module(status, kFlightModule, facts, 1, WallTime()));
+  EXPECT_NE(status, told);
+}
+
 TEST(Inventory, NamesResourcesAsYokeDoesAndFitsIntoAStatus) {
   std::vector<Instance::Released> released{
       {.ref = {.kind = {"", "ConfigMap"}, .namespace_ = "default", .name = "basic"},

@@ -76,7 +76,8 @@ void PinnedModule::describe(const modules::Source& source) {
                       .resolved = module->resolved,
                       .pin = pin,
                       .offered_sha256 = asking.offered_sha256(),
-                      .look_error = asking.look_error()};
+                      .look_error = asking.look_error(),
+                      .is_source_unasked = asking.is_unasked()};
 }
 
 bool PinnedModule::is_first_use() const {

@@ -61,6 +61,9 @@ class PinnedAsking {
   [[nodiscard]] bool is_pinned() const { return is_pinned_; }
   // The digest of what the source serves now in place of what is pinned; empty: none that we know.
   [[nodiscard]] const std::string& offered_sha256() const { return offered_sha256_; }
+  // Whether the source is still to be asked what it serves, for the first time since the host
+  // began.
+  [[nodiscard]] bool is_unasked() const { return is_looking_ && !look_.is_known(); }
   // Why the source could not be asked whether it still serves what is pinned.
   [[nodiscard]] std::optional<Error> look_error() const { return look_.error(); }
 

@@ -236,6 +236,8 @@ class Asking {
   // As if there had been an answer about this definition just now.
   void put_off(const Supply& supply, std::string_view definition);
 
+  // Whether there was an answer about the definition of the last ask().
+  [[nodiscard]] bool is_known() const { return is_known_; }
   // What is awaited, for people. Empty: nothing, or only whether there is something newer.
   [[nodiscard]] std::string waits_for() const { return open_ ? open_->waits_for : std::string(); }
   [[nodiscard]] std::optional<Error> error() const {
