@@ -103,6 +103,7 @@ io::Task<void> CertificateKeeper::keep_looking() {
       const bool is_new = !current_ ||
                           current_->tls.certificate_pem != found->tls.certificate_pem ||
                           current_->tls.key_pem != found->tls.key_pem ||
+                          current_->tls.client_ca_pem != found->tls.client_ca_pem ||
                           current_->authorities_pem != found->authorities_pem;
       if (is_new) {
         current_ = *std::move(found);
@@ -117,6 +118,20 @@ io::Task<void> CertificateKeeper::keep_looking() {
 }
 
 io::Task<Result<ServerCertificate>> CertificateKeeper::look() {
+  ServerCertificate found = HANGAR_CO_TRY(co_await look_for_its_own());
+  if (options_.client_authorities.empty()) co_return found;
+  found.tls.client_ca_pem =
+      HANGAR_CO_TRY(io::read_file(options_.client_authorities, kFileBytesMax));
+  if (found.tls.client_ca_pem.empty()) {
+    co_return fail(ErrorKind::InvalidInput, fmt::format("{} has no certificate of an authority",
+                                                        options_.client_authorities.string()));
+  }
+  // Probes and conversions come without one.
+  found.tls.client_is_optional = true;
+  co_return found;
+}
+
+io::Task<Result<ServerCertificate>> CertificateKeeper::look_for_its_own() {
   if (!options_.directory.empty()) co_return read_directory();
   co_return co_await read_secret();
 }

@@ -45,6 +45,8 @@ class CertificateKeeper {
     std::string namespace_ = {};
     std::string secret = {};
     std::vector<std::string> names = {};  // Of the server.
+    // A file with the authorities of its clients; empty: it asks for no certificate of theirs.
+    std::filesystem::path client_authorities = {};
   };
   using Listener = std::function<void(const ServerCertificate&)>;
 
@@ -66,6 +68,7 @@ class CertificateKeeper {
  private:
   [[nodiscard]] io::Task<void> keep_looking();
   [[nodiscard]] io::Task<Result<ServerCertificate>> look();
+  [[nodiscard]] io::Task<Result<ServerCertificate>> look_for_its_own();
   [[nodiscard]] Result<ServerCertificate> read_directory() const;
   [[nodiscard]] io::Task<Result<ServerCertificate>> read_secret();
   [[nodiscard]] io::Task<Result<>> write_secret(const Issued& issued, const json::Value* present);

@@ -23,6 +23,8 @@ struct Review {
   std::string user;
   std::vector<std::string> groups;
   bool is_dry_run = false;
+  // The sender has proved to be the API server: what the review says of its user is true.
+  bool is_authenticated = false;
   json::Value object;      // Null at deletions.
   json::Value old_object;  // Null at creations.
 };

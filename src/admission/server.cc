@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -41,6 +42,17 @@ constexpr std::chrono::milliseconds kOnTheWay{1000};
 // For conversions the API server waits for half a minute and does not say so.
 constexpr std::chrono::seconds kConversionMax = kTimeoutMax - std::chrono::seconds(5);
 constexpr std::chrono::seconds kStopGrace{10};
+
+// For whoever reads the API server's log, or sees what it makes of a 401.
+constexpr std::string_view kWhoAreYou =
+    "this webhook takes reviews from the API server alone: name a client certificate that "
+    "webhook-client-ca-file has signed in the AdmissionConfiguration of the API server";
+
+bool is_caller(const Callers& callers, const std::optional<std::string>& name) {
+  if (!callers.must_authenticate) return true;
+  return name &&
+         (callers.names.empty() || std::ranges::find(callers.names, *name) != callers.names.end());
+}
 
 http::Response text(int status, std::string body) {
   return {.status = status,
@@ -85,7 +97,7 @@ Duration time_for(std::string_view query) {
   return timeout > 2 * kOnTheWay ? timeout - kOnTheWay : timeout / 2;
 }
 
-Server::Server(io::Loop& loop, Metrics& metrics, Log log)
+Server::Server(io::Loop& loop, Metrics& metrics, Log log, Callers callers)
     : loop_(loop),
       metrics_(metrics),
       seconds_(metrics.histogram("hangar_admission_review_seconds",
@@ -95,7 +107,8 @@ Server::Server(io::Loop& loop, Metrics& metrics, Log log)
           "hangar_conversion_seconds",
           "Time of one conversion of objects between versions of their kind, in seconds.",
           latency_buckets())),
-      log_(std::move(log)) {}
+      log_(std::move(log)),
+      callers_(std::move(callers)) {}
 
 Server::~Server() = default;
 
@@ -136,6 +149,7 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
   std::string rest;
   if (const Reviewer* const reviewer = entry_for(reviewers_, request.path, rest)) {
     if (request.method != "POST") co_return text(405, "send an AdmissionReview by POST");
+    if (!is_caller(callers_, request.client_name)) co_return text(401, std::string(kWhoAreYou));
     co_return co_await review(*reviewer, std::move(rest), std::move(request));
   }
   if (const Converter* const converter = entry_for(converters_, request.path, rest)) {
@@ -160,6 +174,7 @@ io::Task<http::Response> Server::review(Reviewer reviewer, std::string name,
     co_return text(400, parsed.error().message());
   }
   request.body = {};
+  parsed->is_authenticated = callers_.must_authenticate;
   const std::string uid = parsed->uid;
   const Duration time = time_for(request.query);
   std::stop_source stop;

@@ -23,6 +23,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::admission {
 
@@ -35,9 +36,16 @@ using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::st
 using Converter = std::function<io::Task<Result<std::string>>(std::string body, std::string name,
                                                               std::stop_token stop)>;
 
+// Who may send reviews. The API server shows a certificate where its AdmissionConfiguration has one
+// for this webhook; for conversions it never does.
+struct Callers {
+  bool must_authenticate = false;
+  std::vector<std::string> names;  // Common names of certificates; empty: any that was verified.
+};
+
 class Server {
  public:
-  Server(io::Loop& loop, Metrics& metrics, Log log);
+  Server(io::Loop& loop, Metrics& metrics, Log log, Callers callers = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -68,6 +76,7 @@ class Server {
   Histogram& seconds_;
   Histogram& conversion_seconds_;
   const Log log_;
+  const Callers callers_;
   std::map<std::string, Reviewer, std::less<>> reviewers_;
   std::map<std::string, Converter, std::less<>> converters_;
   std::unique_ptr<http::Server> server_;  // Null until listen().

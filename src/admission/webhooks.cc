@@ -142,13 +142,16 @@ json::Value Reach::client_config(std::string_view path, std::string_view authori
 Webhooks::Webhooks(Parts parts, Options options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      server_(parts_.loop, parts_.metrics, parts_.log),
+      server_(parts_.loop, parts_.metrics, parts_.log,
+              {.must_authenticate = !options_.client_authorities.empty(),
+               .names = options_.client_names}),
       certificate_(parts_.loop, parts_.client, parts_.log,
                    {.directory = options_.certificate_directory,
                     .namespace_ = options_.namespace_,
                     .secret = options_.secret,
                     .names = options_.reach.is_set() ? options_.reach.server_names()
-                                                     : std::vector<std::string>()},
+                                                     : std::vector<std::string>(),
+                    .client_authorities = options_.client_authorities},
                    [this](const ServerCertificate& one) { on_certificate(one); }),
       kept_(keeping(parts_), configuration_resource(), options_.namespace_),
       policies_(keeping(parts_), policy_resource(), options_.namespace_),

@@ -90,6 +90,10 @@ class Webhooks {
     // The ClusterRole that owns the configurations, so that they go with the chart; empty: none.
     std::string owner = {};
     Duration drain = std::chrono::seconds(5);
+    // A file with the authorities that sign the API server's client certificate, and the common
+    // names that it may have (empty: any). Empty: reviews are taken from anybody.
+    std::filesystem::path client_authorities = {};
+    std::vector<std::string> client_names = {};
   };
   struct Parts {
     io::Loop& loop;

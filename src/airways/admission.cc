@@ -43,6 +43,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <expected>
 #include <iterator>
 #include <memory>
@@ -101,6 +102,22 @@ json::Value without_bookkeeping(json::Value object) {
   for (const std::string_view member : {"finalizers", "ownerReferences"})
     json::erase_at(object, {"metadata", member});
   return object;
+}
+
+// Anybody who reaches the webhooks may have sent a review that is not authenticated. What a flight
+// makes of objects that it looked up, as another account, is not told them.
+constexpr std::string_view kWithheld =
+    "what was wrong is not told here, because the flight looked up other objects and this host "
+    "does not know who asks; give it the authority of the API server's client certificate "
+    "(webhook-client-ca-file)";
+
+Error withheld(const Error& error) {
+  return Error(error.kind(), fmt::format("the flight does not accept the instance: {}", kWithheld));
+}
+
+void withhold(Rehearsed& rehearsed) {
+  const std::size_t count = rehearsed.not_rehearsed.size();
+  if (count > 0) rehearsed.not_rehearsed = {fmt::format("resources not rehearsed: {}", count)};
 }
 
 }  // namespace
@@ -378,16 +395,11 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
                                                             .time_max = kFlightTimeAtAdmissionMax},
                                                            review.object, stop);
   if (!output) co_return std::unexpected(std::move(output).error());
-  if (output->exit_code != 0) {
-    co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
-  }
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
-  std::ignore = take_identity(parsed.stages, release.instance);
-  Result<Rehearsed> rehearsed = co_await rehearse(platform_, actor.client(platform_.shared.client),
-                                                  release, parsed.stages, stop);
-  if (!rehearsed) {
-    co_return std::unexpected(actor.advise(rehearsed.error()));
-  }
+  const bool tells = review.is_authenticated || tracker.tracked(lookups).empty();
+  Result<Rehearsed> rehearsed = co_await rehearse_output(*std::move(output), actor, release, stop);
+  if (!rehearsed)
+    co_return std::unexpected(tells ? rehearsed.error() : withheld(rehearsed.error()));
+  if (!tells) withhold(*rehearsed);
   Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
   if (is_overridden) {
     std::ranges::move(limits_of(own, change.overrides), std::back_inserter(decision.warnings));
@@ -396,6 +408,18 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
   co_return decision;
+}
+
+io::Task<Result<Rehearsed>> Admission::rehearse_output(abi::flight::Output output,
+                                                       const Actor& actor, const Release& release,
+                                                       std::stop_token stop) {
+  if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output.stdout_bytes)));
+  std::ignore = take_identity(parsed.stages, release.instance);
+  Result<Rehearsed> rehearsed = co_await rehearse(platform_, actor.client(platform_.shared.client),
+                                                  release, parsed.stages, std::move(stop));
+  if (!rehearsed) co_return std::unexpected(actor.advise(rehearsed.error()));
+  co_return rehearsed;
 }
 
 io::Task<Result<>> Admission::check_overrides(const Review& review, const OverrideChange& change,

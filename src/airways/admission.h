@@ -14,11 +14,14 @@
 #include "abi/flight/evaluation.h"
 #include "admission/review.h"
 #include "admission/webhooks.h"
+#include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
 #include "airways/overrides.h"
+#include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/rehearsal.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -63,6 +66,11 @@ class Admission {
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
+  // What the flight printed, as a dry run.
+  [[nodiscard]] io::Task<Result<Rehearsed>> rehearse_output(abi::flight::Output output,
+                                                            const Actor& actor,
+                                                            const Release& release,
+                                                            std::stop_token stop);
   // Whether the user of the review may set these, and whether they could be followed.
   [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
                                                    const OverrideChange& change,

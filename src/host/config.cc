@@ -87,19 +87,9 @@ Set duration_into(Duration Config::* member) {
   };
 }
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> list;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    if (comma > 0) list.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return list;
-}
-
 Set list_into(std::vector<std::string> Config::* member) {
   return [member](Config& config, std::string_view text) -> Result<> {
-    config.*member = split(text);
+    config.*member = list_of(text);
     return {};
   };
 }
@@ -130,7 +120,7 @@ template <class Choice>
 Set choices_into(std::vector<Choice> Config::* member, Choices<Choice> choices) {
   return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
     std::vector<Choice> chosen;
-    for (const std::string& one : split(text))
+    for (const std::string& one : list_of(text))
       chosen.push_back(HANGAR_TRY(choose(choices, one)));
     config.*member = std::move(chosen);
     return {};
@@ -236,7 +226,7 @@ std::vector<Setting> general_settings() {
        .type = "NETWORKS",
        .part = Part::Sources,
        .set = [](Config& config, std::string_view text) -> Result<> {
-         config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(split(text)));
+         config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
          return {};
        }},
       {.name = "airway-service-account",
@@ -358,6 +348,16 @@ std::filesystem::path user_cache_directory() {
 }
 
 }  // namespace
+
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) list.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return list;
+}
 
 bool Config::has(Feature feature) const {
   return features.empty() || std::ranges::find(features, feature) != features.end();

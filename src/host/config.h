@@ -126,6 +126,8 @@ struct Setting {
   [[nodiscard]] std::string key() const;       // "logLevel"
 };
 [[nodiscard]] std::span<const Setting> settings();
+// Of a text such as "a,b": without the empty ones.
+[[nodiscard]] std::vector<std::string> list_of(std::string_view text);
 
 // A YAML mapping of keys to scalars, lists being joined by commas. InvalidInput names the key that
 // is unknown or wrong.

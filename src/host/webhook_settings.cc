@@ -84,6 +84,24 @@ std::vector<Setting> webhook_settings() {
        .type = "NAME",
        .part = Part::Webhooks,
        .set = text_into(&Options::owner)},
+      {.name = "webhook-client-ca-file",
+       .help = "file with the authorities of the API server's client certificate: reviews are "
+               "taken from who shows one (default: from anybody, and refusals then tell nothing "
+               "of what a flight looked up)",
+       .type = "FILE",
+       .part = Part::Webhooks,
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.webhooks.client_authorities = text;
+         return {};
+       }},
+      {.name = "webhook-client-names",
+       .help = "common names that this certificate may have, with commas between (default: any)",
+       .type = "NAMES",
+       .part = Part::Webhooks,
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.webhooks.client_names = list_of(text);
+         return {};
+       }},
       {.name = "webhook-drain",
        .help = "how long a host that ends goes on answering, so that the Service has time to leave "
                "it out (default 5s)",
@@ -111,6 +129,10 @@ Result<> check(const Options& options) {
     return fail(ErrorKind::InvalidInput,
                 "webhook-service and webhook-url need webhook-bind-address: where are webhooks "
                 "served?");
+  }
+  if (!options.client_names.empty() && options.client_authorities.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "webhook-client-names needs webhook-client-ca-file: who says that a name is true?");
   }
   return {};
 }

@@ -29,12 +29,18 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <boost/beast/version.hpp>
 #include <fmt/format.h>
+#include <openssl/asn1.h>
+#include <openssl/crypto.h>
+#include <openssl/objects.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -81,14 +87,40 @@ Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& t
   if (tls.client_ca_pem.empty()) return context;
   context->add_certificate_authority(asio::buffer(tls.client_ca_pem), error);
   if (!error) {
-    context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert,
+    context->set_verify_mode(tls.client_is_optional
+                                 ? asio::ssl::verify_peer
+                                 : asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert,
                              error);
   }
   if (error) {
     return fail(ErrorKind::InvalidInput,
                 "the certificate authority of clients is not usable: " + error.message());
   }
+  // OpenSSL refuses to resume a session with a certificate unless it knows what for.
+  constexpr std::string_view kSessions = "hangar";
+  SSL_CTX_set_session_id_context(context->native_handle(),
+                                 reinterpret_cast<const unsigned char*>(kSessions.data()),
+                                 kSessions.size());
   return context;
+}
+
+// The common name of the certificate that the client has shown, and that was verified.
+std::optional<std::string> client_name_of(TlsStream& stream) {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      SSL_get1_peer_certificate(stream.native_handle()), &X509_free);
+  if (!certificate || SSL_get_verify_result(stream.native_handle()) != X509_V_OK) {
+    return std::nullopt;
+  }
+  const X509_NAME* const subject = X509_get_subject_name(certificate.get());
+  const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (index < 0) return std::string();
+  unsigned char* text = nullptr;
+  const int length =
+      ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owned(
+      text, [](unsigned char* bytes) { OPENSSL_free(bytes); });
+  if (length < 0) return std::string();
+  return std::string(text, text + length);
 }
 
 std::string_view view(beast::string_view text) {
@@ -208,7 +240,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   static io::Task<> serve_tls(std::shared_ptr<Impl> self, tcp::socket socket);
   template <class Stream>
   static io::Task<> serve_requests(std::shared_ptr<Impl> self, Stream& stream,
-                                   Connection& connection);
+                                   Connection& connection, std::optional<std::string> client_name);
   template <class Stream, class Parser>
   io::Task<error_code> read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
                             Connection& connection);
@@ -336,7 +368,7 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
 io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
   PlainStream stream(std::move(socket));
   Connection connection(*self, stream);
-  co_await serve_requests(self, stream, connection);
+  co_await serve_requests(self, stream, connection, std::nullopt);
   error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
@@ -354,7 +386,7 @@ io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socke
   if (error) {
     self->log_.debug("tls handshake failed", {{"error", error.message()}});
   } else {
-    co_await serve_requests(self, stream, connection);
+    co_await serve_requests(self, stream, connection, client_name_of(stream));
     plain.expires_after(self->options_.write_max);
     co_await run(self->loop_, [&](auto done) { stream.async_shutdown(std::move(done)); });
   }
@@ -362,7 +394,8 @@ io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socke
 
 template <class Stream>
 io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stream,
-                                        Connection& connection) {
+                                        Connection& connection,
+                                        std::optional<std::string> client_name) {
   PlainStream& plain = beast::get_lowest_layer(stream);
   beast::flat_buffer buffer(limits::kServerHeaderBytesMax + 64 * limits::kKiB);
   while (!self->stopping_) {
@@ -405,8 +438,9 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     const bool is_head = parser.get().method() == bhttp::verb::head;
     plain.expires_never();
     connection.enter(Phase::Handling);
-    auto message =
-        to_message(co_await self->handler_(to_request(parser.release())), version, is_head);
+    ServerRequest request = to_request(parser.release());
+    request.client_name = client_name;
+    auto message = to_message(co_await self->handler_(std::move(request)), version, is_head);
     connection.enter(Phase::Writing);
     message.keep_alive(keep_alive && !self->stopping_);
     if (co_await self->write(stream, message) || !message.keep_alive()) co_return;

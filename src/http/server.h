@@ -27,6 +27,8 @@ struct ServerRequest {
   std::string query;  // What follows the '?', or "".
   Headers headers;
   std::string body;
+  // The common name of the client's certificate, which was verified. Nothing: it showed none.
+  std::optional<std::string> client_name = {};
 };
 
 struct ServerOptions {
@@ -36,8 +38,10 @@ struct ServerOptions {
   struct Tls {
     std::string certificate_pem;  // With its chain.
     std::string key_pem;
-    // When given, a client must show a certificate that one of these has signed.
+    // When given, a client's certificate must be signed by one of these.
     std::string client_ca_pem = {};
+    // Whether a client may show none.
+    bool client_is_optional = false;
   };
   std::optional<Tls> tls = {};
 

@@ -438,5 +438,36 @@ TEST_F(ServerTest, RefusesACertificateWithTheKeyOfAnother) {
   EXPECT_EQ(server.start().error().kind(), ErrorKind::InvalidInput);
 }
 
+TEST_F(ServerTest, KnowsTheNameOfAClientThatShowsItsCertificate) {
+  const Authority authority;
+  const Authority clients;
+  const Authority strangers;
+  const Identity identity = authority.sign("127.0.0.1");
+  serve(
+      [](ServerRequest request) -> io::Task<Response> {
+        co_return Response{.status = 200, .body = request.client_name.value_or("nobody")};
+      },
+      {.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                                 .key_pem = identity.key_pem,
+                                 .client_ca_pem = clients.certificate_pem(),
+                                 .client_is_optional = true}});
+  Client client(loop_);
+  const auto ask = [&](const Identity& shown) {
+    return run(loop_, client.send({.url = fmt::format("https://127.0.0.1:{}/", server_->port()),
+                                   .transport = direct({.ca_pem = authority.certificate_pem(),
+                                                        .certificate_pem = shown.certificate_pem,
+                                                        .key_pem = shown.key_pem})},
+                                  {}));
+  };
+
+  const auto without = ask({});
+  const auto known = ask(clients.sign("kube-apiserver"));
+  ASSERT_TRUE(without) << without.error().message();
+  EXPECT_EQ(without->body, "nobody");
+  ASSERT_TRUE(known) << known.error().message();
+  EXPECT_EQ(known->body, "kube-apiserver");
+  EXPECT_FALSE(ask(strangers.sign("kube-apiserver")).has_value());
+}
+
 }  // namespace
 }  // namespace hangar::http

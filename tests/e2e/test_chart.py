@@ -200,6 +200,13 @@ def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
     assert {"port": "webhooks", "protocol": "TCP"} in on[("NetworkPolicy", "hangar")]["spec"]["ingress"][1]["ports"]
     added = rules(on) - rules(off)
     assert (NAMESPACE, "", "secrets", "get") in added and not {rule for rule in added if rule[2] in ("*", "*/*")}
+    known = render({"webhooks": {"enabled": True, "clientCaConfigMap": "clients", "clientNames": ["one", "two"]},
+                    "networkPolicy": {"enabled": True, "webhooksFrom": [{"ipBlock": {"cidr": "192.0.2.10/32"}}]}})
+    pod = pod_of(known)["spec"]
+    assert {"--webhook-client-ca-file=/etc/hangar-webhook-clients/ca.crt", "--webhook-client-names=one,two"} <= set(pod["containers"][0]["args"])
+    assert {"name": "webhook-clients", "configMap": {"name": "clients"}} in pod["volumes"]
+    assert known[("NetworkPolicy", "hangar")]["spec"]["ingress"][1]["from"] == [{"ipBlock": {"cidr": "192.0.2.10/32"}}]
+
     others = render({"webhooks": {"enabled": True, "existingSecret": "ours", "injectCaFrom": "hangar-system/ours"}})
     assert {"--webhook-certificate-dir=/etc/hangar-webhooks", "--webhook-ca-from=hangar-system/ours"} <= set(pod_of(others)["spec"]["containers"][0]["args"])
     assert not {rule for rule in rules(others) if rule[2] == "secrets"}

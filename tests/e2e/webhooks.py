@@ -6,12 +6,14 @@ import ssl
 
 import pytest
 
-from airways import instance
+from airways import airway as manifest_of
+from airways import flight, instance
 from cluster import ApiError, eventually
 
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 # Of the kinds that create() and refused() are about; their flight is `behave`.
 GROUP = "admission.hangar.dev"
+CONVERSIONS = "/crdconvert/"
 
 
 def webhook_flags(port, namespace, *more, reached=None):
@@ -33,9 +35,11 @@ def remove_configurations(cluster, namespace):
         cluster.delete(*CONFIGURATION, name)
 
 
-def ask(host, path, body, method="POST", authorities=None):
-    """Asks the server as the API server does."""
+def ask(host, path, body, method="POST", authorities=None, shown=None):
+    """Asks the server as the API server does. `shown`: a file with a certificate of the client, and its key."""
     context = ssl.create_default_context(cadata=authorities) if authorities else ssl._create_unverified_context()
+    if shown:
+        context.load_cert_chain(shown)
     connection = http.client.HTTPSConnection("127.0.0.1", host.webhook_port, context=context, timeout=30)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"})
@@ -79,3 +83,13 @@ def refused_airway(cluster, manifest):
         cluster.create(manifest)
     assert 'admission webhook "airways.yoke.cd" denied the request' in str(refusal.value)
     return str(refusal.value)
+
+
+def looking_up(cluster, airway, unique, namespace, host_namespace):
+    """A kind, and what of an instance's spec has its flight look up a Secret, say something, and end with an error."""
+    kind = f"A{unique}"
+    made = airway(manifest_of(f"{kind.lower()}s", kind, flight("behave"), group=GROUP, clusterAccess=True, resourceAccessMatchers=["*"]))
+    wait_registered(cluster, host_namespace, made["metadata"]["name"])
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret", "namespace": namespace}})
+    resource = {"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}
+    return kind, {"lookup": resource, "exitCode": 1, "stderr": "what the flight says"}
