@@ -68,6 +68,13 @@ constexpr std::chrono::seconds kReadinessRecheck{5};
 // all that one run may, at once.
 constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
 
+// What no further attempt mends by itself.
+bool is_for_people(const Error& error) {
+  return error.kind() == ErrorKind::InvalidInput || error.kind() == ErrorKind::Corrupt ||
+         error.kind() == ErrorKind::LimitExceeded ||
+         error.reason() == reconcile::kNamespaceNotAllowed;
+}
+
 }  // namespace
 
 json::Value without_status(json::Value instance) {
@@ -213,9 +220,8 @@ io::Task<Result<>> InstanceWork::load_history() {
 
 io::Task<Result<>> InstanceWork::prepare() {
   Result<> ready = co_await choose_actor();
-  const bool is_wrong = !ready && ready.error().kind() == ErrorKind::InvalidInput;
   if (ready) ready = co_await load_history();
-  if (!ready && (is_wrong || ready.error().reason() == reconcile::kNamespaceNotAllowed)) {
+  if (!ready && is_for_people(ready.error())) {
     verdict_ = failed(ready.error().message());
     std::ignore = co_await write_status(verdict_);  // For people only: it is tried again.
   }

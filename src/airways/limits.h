@@ -28,6 +28,12 @@ inline constexpr std::size_t kInventoryMax = 1000;
 // A revision after decompression: a flight's output and what we add to each of its resources.
 inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
 
+// Secrets of one release's history, of which the names and annotations are read, and the text of
+// those that may be in the cluster: the active revision and interrupted ones. Whoever may create
+// Secrets in a namespace can plant some there.
+inline constexpr std::size_t kHistoryRevisionsMax = 2000;
+inline constexpr std::uint64_t kHistoryBytesMax = 2 * kRevisionBytesMax;
+
 // Resources of one stage that are applied at the same time: enough to hide the API server's
 // latency, few enough that a release of a thousand objects does not crowd out everybody else's
 // requests.

@@ -1,5 +1,6 @@
 #include "airways/release_history.h"
 
+#include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -12,12 +13,14 @@
 #include "kube/client.h"
 #include "kube/core_resources.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 #include "reconcile/acting_rights.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -48,44 +51,27 @@ io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
     co_return std::unexpected(
         reconcile::not_allowed_in(namespace_, read_all.error().message()).in("read the history"));
   }
-  if (!read_all) co_return std::unexpected(std::move(read_all).error().in("read the history"));
+  if (!read_all) {
+    const Error& error = read_all.error();
+    // It is not the instance that is wrong: tried again, because somebody may mend the Secret.
+    const ErrorKind kind =
+        error.kind() == ErrorKind::InvalidInput ? ErrorKind::Corrupt : error.kind();
+    co_return std::unexpected(Error(kind, error.message()).in("read the history"));
+  }
   loaded_ = true;
   co_return Result<>();
 }
 
 io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
-  std::vector<json::Value> secrets;
-  const std::string deprecated = deprecated_history_selector(release_);
-  for (const std::string& selector : {history_selector(release_), deprecated}) {
-    if (selector.empty()) continue;
-    kube::ListOptions options{.namespace_ = namespace_, .label_selector = selector};
-    const kube::List list =
-        HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
-    for (const kube::ObjectPtr& object : list.items) {
-      json::Value secret = object->to_value();
-      if (const auto patch = migration_patch(secret, release_)) {
-        secret =
-            HANGAR_CO_TRY(co_await client_.patch(kube::secret_resource(), object->key(),
-                                                 kube::PatchType::Merge, *patch, as_yoke(), stop));
-      }
-      secrets.push_back(std::move(secret));
-    }
-  }
-
-  History history;
-  std::map<std::string, json::Value*> by_name;
-  for (json::Value& secret : secrets) {
-    Revision revision = HANGAR_CO_TRY(revision_of(secret));
-    by_name[revision.secret] = &secret;
-    history.add(std::move(revision));
-  }
+  History history = HANGAR_CO_TRY(co_await read_revisions(stop));
+  std::uint64_t bytes_left = limits::kHistoryBytesMax;
   Stages active;
   if (const Revision* const revision = history.active()) {
-    active = HANGAR_CO_TRY(co_await unpack(std::move(*by_name.at(revision->secret))));
+    active = HANGAR_CO_TRY(co_await read_resources(revision->secret, bytes_left, stop));
   }
   std::vector<Pending> pending;
   for (const Revision* const revision : history.interrupted()) {
-    Stages stages = HANGAR_CO_TRY(co_await unpack(std::move(*by_name.at(revision->secret))));
+    Stages stages = HANGAR_CO_TRY(co_await read_resources(revision->secret, bytes_left, stop));
     pending.push_back({.secret = revision->secret, .stages = std::move(stages)});
   }
   pending_ = std::move(pending);
@@ -95,9 +81,61 @@ io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   co_return Result<>();
 }
 
-// Up to limits::kRevisionBytesMax when it is unpacked.
-io::Task<Result<Stages>> ReleaseHistory::unpack(json::Value secret) {
-  co_return co_await workers_->run([secret = std::move(secret)] { return resources_of(secret); });
+// Without what they hold: a history may have many, and nearly all of them are only counted.
+io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
+  constexpr std::uint32_t kPageSize = 50;  // Annotations may take 256 KiB each.
+  History history;
+  const std::string deprecated = deprecated_history_selector(release_);
+  for (const std::string& selector : {history_selector(release_), deprecated}) {
+    if (selector.empty()) continue;
+    std::size_t count = 0;
+    kube::ListOptions options{
+        .namespace_ = namespace_,
+        .label_selector = selector,
+        .page_size = kPageSize,
+        .detail = kube::Detail::Metadata,
+        .keeps = [&count](const kube::Object&) { return ++count <= limits::kHistoryRevisionsMax; }};
+    const kube::List list =
+        HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
+    if (count > limits::kHistoryRevisionsMax) {
+      co_return fail(
+          ErrorKind::LimitExceeded,
+          fmt::format("namespace {} has {} Secrets with the label {}, and {} may have it: "
+                      "delete old revisions, and what is none",
+                      namespace_, count, selector, limits::kHistoryRevisionsMax));
+    }
+    for (const kube::ObjectPtr& object : list.items) {
+      json::Value secret = object->to_value();
+      if (const auto patch = migration_patch(secret, release_)) {
+        secret =
+            HANGAR_CO_TRY(co_await client_.patch(kube::secret_resource(), object->key(),
+                                                 kube::PatchType::Merge, *patch, as_yoke(), stop));
+      }
+      history.add(HANGAR_CO_TRY(revision_of(secret)));
+    }
+  }
+  co_return history;
+}
+
+io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
+                                                        std::uint64_t& bytes_left,
+                                                        std::stop_token stop) {
+  // A list, because a history takes no right to get Secrets.
+  kube::ListOptions options{.namespace_ = namespace_,
+                            .field_selector = fmt::format("metadata.name={}", secret_name)};
+  kube::List list =
+      HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
+  if (list.items.empty()) {
+    co_return fail(ErrorKind::Conflict, fmt::format("revision {} is gone meanwhile", secret_name));
+  }
+  // Up to limits::kRevisionBytesMax.
+  const std::uint64_t bytes_max = std::min(bytes_left, limits::kRevisionBytesMax);
+  UnpackedRevision unpacked =
+      HANGAR_CO_TRY(co_await workers_->run([secret = std::move(list.items.front()), bytes_max] {
+        return unpack(secret->to_value(), bytes_max);
+      }));
+  bytes_left -= std::min(bytes_left, unpacked.bytes);
+  co_return std::move(unpacked.stages);
 }
 
 io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,

@@ -54,11 +54,14 @@ class ReleaseHistory {
   };
 
   [[nodiscard]] io::Task<Result<>> read(std::stop_token stop);
+  [[nodiscard]] io::Task<Result<History>> read_revisions(std::stop_token stop);
+  // Takes what it reads from `bytes_left`.
+  [[nodiscard]] io::Task<Result<Stages>> read_resources(std::string secret_name,
+                                                        std::uint64_t& bytes_left,
+                                                        std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> drop_superseded(std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
   void take_inventory();
-
-  [[nodiscard]] io::Task<Result<Stages>> unpack(json::Value secret);
 
   io::Workers* workers_;  // A history can be moved.
   kube::Client client_;

@@ -66,7 +66,7 @@ std::string gzip(std::string_view text) {
   return bytes;
 }
 
-Result<std::string> gunzip(std::string_view bytes) {
+Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
   constexpr std::size_t kChunkBytes = 64 * limits::kKiB;
   z_stream stream = {};
   if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) {
@@ -76,7 +76,7 @@ Result<std::string> gunzip(std::string_view bytes) {
   stream.avail_in = static_cast<uInt>(bytes.size());
   std::string text;
   int status = Z_OK;
-  while (status == Z_OK && text.size() <= limits::kRevisionBytesMax) {
+  while (status == Z_OK && text.size() <= bytes_max) {
     const std::size_t filled = text.size();
     text.resize(filled + kChunkBytes);
     stream.next_out = reinterpret_cast<Bytef*>(text.data() + filled);
@@ -85,9 +85,8 @@ Result<std::string> gunzip(std::string_view bytes) {
     text.resize(text.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  if (text.size() > limits::kRevisionBytesMax) {
-    return fail(ErrorKind::LimitExceeded,
-                fmt::format("revision is larger than {} bytes", limits::kRevisionBytesMax));
+  if (text.size() > bytes_max) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("is larger than {} bytes", bytes_max));
   }
   if (status != Z_STREAM_END) return fail(ErrorKind::Corrupt, "revision is no complete gzip data");
   return text;
@@ -194,20 +193,23 @@ Result<Revision> revision_of(const json::Value& secret) {
   return revision;
 }
 
-Result<Stages> resources_of(const json::Value& secret) {
+Result<UnpackedRevision> unpack(const json::Value& secret, std::uint64_t bytes_max) {
   const auto in_secret = [&](Error error) {
     return std::unexpected(std::move(error).in("revision " + ref_of(secret).name));
   };
   Result<std::string> data = decode(json::string_at(secret, {"data", "resources"}));
   if (!data) return in_secret(std::move(data).error());
   // Older versions of yoke did not compress.
-  if (data->starts_with(kGzipMagic)) data = gunzip(*data);
+  if (data->starts_with(kGzipMagic)) data = gunzip(*data, bytes_max);
   if (!data) return in_secret(std::move(data).error());
+  if (data->size() > bytes_max) {
+    return in_secret({ErrorKind::LimitExceeded, fmt::format("is larger than {} bytes", bytes_max)});
+  }
   Result<json::Value> document = json::parse(*data);
   if (!document) return in_secret(std::move(document).error());
   Result<Stages> stages = stages_of(*std::move(document));
   if (!stages) return in_secret(std::move(stages).error());
-  return stages;
+  return UnpackedRevision{.stages = *std::move(stages), .bytes = data->size()};
 }
 
 Result<json::Value> secret_of(std::string_view release, std::string_view namespace_,

@@ -6,6 +6,7 @@
 // resources belong to the inventory, so that nothing is forgotten.
 #pragma once
 
+#include "airways/limits.h"
 #include "airways/resource_ref.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -51,8 +52,13 @@ struct Revision {
 
 // InvalidInput when a Secret is no revision.
 [[nodiscard]] Result<Revision> revision_of(const json::Value& secret);
+struct UnpackedRevision {
+  Stages stages;
+  std::uint64_t bytes = 0;  // Of their text.
+};
 // data.resources, gzip or plain. InvalidInput, LimitExceeded (decompressed size), Corrupt.
-[[nodiscard]] Result<Stages> resources_of(const json::Value& secret);
+[[nodiscard]] Result<UnpackedRevision> unpack(const json::Value& secret,
+                                              std::uint64_t bytes_max = limits::kRevisionBytesMax);
 
 // The Secret to create. Its name is a digest of the content and created_at. LimitExceeded when the
 // resources do not fit into a Secret, with what to do.

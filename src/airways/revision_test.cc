@@ -90,7 +90,7 @@ TEST(RevisionSecret, IsReadBack) {
       secret_of(kRelease, "default", kStages, kSource, kNow, kNow + seconds(1)).value();
 
   const Result<Revision> read = revision_of(secret);
-  const Result<Stages> resources = resources_of(secret);
+  const Result<UnpackedRevision> unpacked = unpack(secret);
 
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->secret, json::string_at(secret, {"metadata", "name"}));
@@ -100,8 +100,8 @@ TEST(RevisionSecret, IsReadBack) {
   EXPECT_EQ(read->created_at, kNow);
   EXPECT_EQ(read->active_at, kNow + seconds(1));
   EXPECT_EQ(read->resource_count, 2U);
-  ASSERT_TRUE(resources) << resources.error().message();
-  EXPECT_TRUE(same_resources(*resources, kStages));
+  ASSERT_TRUE(unpacked) << unpacked.error().message();
+  EXPECT_TRUE(same_resources(unpacked->stages, kStages));
 }
 
 TEST(RevisionSecret, IsNotActiveUntilItIsMadeSo) {
@@ -130,7 +130,7 @@ TEST(RevisionSecret, HasANameOfItsOwn) {
 TEST(RevisionSecret, OfNoResourcesIsReadBack) {
   const json::Value secret = secret_of(kRelease, "default", {}, kSource, kNow).value();
 
-  EXPECT_THAT(resources_of(secret).value(), IsEmpty());
+  EXPECT_THAT(unpack(secret).value().stages, IsEmpty());
   EXPECT_EQ(revision_of(secret)->resource_count, 0U);
 }
 
@@ -154,7 +154,7 @@ TEST(RevisionSecret, HoldsAMegabyteAndSaysWhatToDoBeyond) {
   EXPECT_THAT(secret.error().message(), HasSubstr("several Airways"));
 }
 
-TEST(ResourcesOf, AcceptsWhatOlderVersionsDidNotCompress) {
+TEST(Unpack, AcceptsWhatOlderVersionsDidNotCompress) {
   struct Case {
     std::string_view name;
     std::string_view base64;
@@ -171,13 +171,13 @@ TEST(ResourcesOf, AcceptsWhatOlderVersionsDidNotCompress) {
     SCOPED_TRACE(c.name);
     json::Value secret = json::Object();
     json::set_at(secret, {"data", "resources"}, json::Value(c.base64));
-    const Result<Stages> stages = resources_of(secret);
-    ASSERT_TRUE(stages) << stages.error().message();
-    EXPECT_EQ(resource_count(*stages), c.resources);
+    const Result<UnpackedRevision> unpacked = unpack(secret);
+    ASSERT_TRUE(unpacked) << unpacked.error().message();
+    EXPECT_EQ(resource_count(unpacked->stages), c.resources);
   }
 }
 
-TEST(ResourcesOf, RefusesWhatIsNoHistory) {
+TEST(Unpack, RefusesWhatIsNoHistory) {
   struct Case {
     std::string_view name;
     std::string_view base64;
@@ -197,11 +197,11 @@ TEST(ResourcesOf, RefusesWhatIsNoHistory) {
     SCOPED_TRACE(c.name);
     json::Value secret = json::Object();
     json::set_at(secret, {"data", "resources"}, json::Value(c.base64));
-    EXPECT_FALSE(resources_of(secret));
+    EXPECT_FALSE(unpack(secret));
   }
 }
 
-TEST(ResourcesOf, RefusesAnyFlippedByteOrReadsResources) {
+TEST(Unpack, RefusesAnyFlippedByteOrReadsResources) {
   const json::Value secret = secret_of(kRelease, "default", kStages, kSource, kNow).value();
   const std::string data(json::string_at(secret, {"data", "resources"}));
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -209,20 +209,28 @@ TEST(ResourcesOf, RefusesAnyFlippedByteOrReadsResources) {
     flipped[i] = flipped[i] == 'A' ? 'B' : 'A';
     json::Value broken = secret;
     json::set_at(broken, {"data", "resources"}, json::Value(flipped));
-    const Result<Stages> stages = resources_of(broken);
+    const Result<UnpackedRevision> unpacked = unpack(broken);
     // gzip has bytes that say nothing: the time, the operating system.
-    if (stages) EXPECT_TRUE(same_resources(*stages, kStages)) << i;
+    if (unpacked) EXPECT_TRUE(same_resources(unpacked->stages, kStages)) << i;
   }
 }
 
-TEST(ResourcesOf, IsNotABomb) {
+TEST(Unpack, SaysHowLargeTheTextIsAndTakesNoLargerOne) {
+  const json::Value secret = secret_of(kRelease, "default", kStages, kSource, kNow).value();
+  const std::uint64_t bytes = unpack(secret).value().bytes;
+
+  EXPECT_TRUE(unpack(secret, bytes));
+  EXPECT_EQ(unpack(secret, bytes - 1).error().kind(), ErrorKind::LimitExceeded);
+}
+
+TEST(Unpack, IsNotABomb) {
   // 64 MiB of blanks are 64 KiB of gzip: too large to decompress, small enough for a Secret.
   Stages stages = kStages;
   json::set_at(stages[0][0], {"data", "blanks"},
                json::Value(std::string(limits::kRevisionBytesMax + 1, ' ')));
   const json::Value secret = secret_of(kRelease, "default", stages, kSource, kNow).value();
 
-  const Result<Stages> read = resources_of(secret);
+  const Result<UnpackedRevision> read = unpack(secret);
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind(), ErrorKind::LimitExceeded);

@@ -38,9 +38,12 @@ def annotations(cluster, name, namespace):
     return cluster.get("v1", "ConfigMap", name, namespace)["metadata"]["annotations"]
 
 
+def release_label(namespace, name):
+    return hashlib.sha1(f"{namespace}/Flight.yoke.cd:{name}".encode()).hexdigest()
+
+
 def revisions(cluster, namespace, name):
-    label = hashlib.sha1(f"{namespace}/Flight.yoke.cd:{name}".encode()).hexdigest()
-    return cluster.list("v1", "Secret", namespace, f"internal.yoke/release={label}")
+    return cluster.list("v1", "Secret", namespace, f"internal.yoke/release={release_label(namespace, name)}")
 
 
 # What a Flight is ----------------------------------------------------------------------------------
@@ -137,6 +140,30 @@ def test_the_history_has_as_many_revisions_as_it_may(cluster, flights, namespace
     newest = max(revisions(cluster, namespace, "web"), key=lambda one: one["metadata"]["annotations"]["internal.yoke/active-at"])
     kept = json.loads(gzip.decompress(base64.b64decode(newest["data"]["resources"])))
     assert kept[0][0]["data"] == {"n": "5"}
+
+
+def plant(cluster, namespace, name, text, **annotations):
+    """A Secret that claims to be a revision of the Flight `web`."""
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "data": {"resources": base64.b64encode(gzip.compress(text)).decode()}, "metadata": {
+        "name": name, "namespace": namespace,
+        "labels": {"internal.yoke/kind": "revision", "internal.yoke/release": release_label(namespace, "web")},
+        "annotations": {f"internal.yoke/{key}": value for key, value in annotations.items()}}})
+
+
+@pytest.mark.parametrize("planted, words", [
+    (dict.fromkeys(range(12), {"created-at": "2026-01-01T00:00:00Z", "active-at": "0001-01-01T00:00:00Z"}), "is larger than"),
+    ({0: {"created-at": "yesterday", "active-at": "0001-01-01T00:00:00Z"}}, "created-at"),
+], ids=["372 MB when they are unpacked", "no time"])
+def test_secrets_that_somebody_plants_in_a_history_are_an_error_with_words(cluster, flights, namespace, planted, words):
+    text = b"[[" + b" " * (31 << 20) + b"]]"
+    for number, annotations in planted.items():
+        plant(cluster, namespace, f"planted-{number}", text, **annotations)
+    flights.create("web", "basic", does={"data": {"a": "1"}})
+
+    flights.says("web", "read the history: revision planted-", words)
+    for number in planted:
+        cluster.delete("v1", "Secret", f"planted-{number}", namespace)
+    flights.ready("web")
 
 
 def test_a_flight_that_fails_says_why_and_leaves_what_there_was(flights):
