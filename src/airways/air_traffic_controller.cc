@@ -14,11 +14,28 @@
 #include "kube/core_resources.h"
 #include "kube/object.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hangar::airways {
+
+namespace {
+
+constexpr std::string_view kEveryNamespace = "*";
+
+// Whoever may write ConfigMaps in one of them decides for all namespaces.
+std::vector<std::string> sources_of_rules(const AirTrafficController::Parts& parts) {
+  const std::vector<std::string>& given = parts.readiness_rules_from;
+  if (given.empty()) return {parts.namespace_};
+  if (std::ranges::find(given, kEveryNamespace) != given.end()) {
+    return {std::string(kEveryNamespace)};
+  }
+  return given;
+}
+
+}  // namespace
 
 AirTrafficController::AirTrafficController(const Parts& parts)
     : authorizer_(parts.platform.client),
@@ -58,16 +75,20 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                        {.kind = cluster_flight_resource(),
                         .name = "clusterflight",
                         .as_host = parts.cluster_flights}),
-      admission_(platform_, parts.reviewing, parts.webhooks) {}
+      admission_(platform_, parts.reviewing, parts.webhooks),
+      readiness_rules_from_(sources_of_rules(parts)) {}
 
 AirTrafficController::~AirTrafficController() = default;
 
 void AirTrafficController::start() {
-  readiness_rules_ = platform_.shared.cache.subscribe(
-      {.resource = kube::config_map_resource(),
-       .label_selector = std::string(CustomReadiness::kLabelSelector)},
-      {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
-       .on_synced = [this] { read_custom_readiness(); }});
+  for (const std::string& namespace_ : readiness_rules_from_) {
+    readiness_rules_.push_back(platform_.shared.cache.subscribe(
+        {.resource = kube::config_map_resource(),
+         .namespace_ = namespace_ == kEveryNamespace ? std::string() : namespace_,
+         .label_selector = std::string(CustomReadiness::kLabelSelector)},
+        {.on_delta = [this](const kube::Delta&) { read_custom_readiness(); },
+         .on_synced = [this] { read_custom_readiness(); }}));
+  }
   if (has_flights_) {
     flights_.start();
     cluster_flights_.start();
@@ -86,17 +107,17 @@ bool AirTrafficController::is_synced() const {
 io::Task<void> AirTrafficController::stop() {
   webhooks_.on_address_change({});
   co_await admission_.stop();
-  readiness_rules_.reset();
+  readiness_rules_.clear();
   co_await flights_.stop();
   co_await cluster_flights_.stop();
   co_await airways_.stop();
 }
 
 void AirTrafficController::read_custom_readiness() {
-  if (!readiness_rules_) return;
   std::vector<json::Value> config_maps;
-  for (const kube::ObjectPtr& object : readiness_rules_->list()) {
-    config_maps.push_back(object->to_value());
+  for (const auto& rules : readiness_rules_) {
+    for (const kube::ObjectPtr& object : rules->list())
+      config_maps.push_back(object->to_value());
   }
   custom_readiness_ = CustomReadiness(config_maps);
   for (const std::string& sentence : custom_readiness_.unsupported()) {

@@ -30,6 +30,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -52,6 +53,9 @@ class AirTrafficController {
     std::string host_version;       // HANGAR_VERSION of the flights.
     std::string namespace_;         // The host's own.
     output::LogWriter& output;
+    // Whose ConfigMaps say when resources of kinds that nobody knows are ready, in any namespace.
+    // "*": those of every namespace. Empty: the host's own.
+    std::vector<std::string> readiness_rules_from = {};
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
   };
   explicit AirTrafficController(const Parts& parts);
@@ -83,7 +87,8 @@ class AirTrafficController {
   FlightController flights_;
   FlightController cluster_flights_;
   Admission admission_;
-  std::unique_ptr<kube::Cache::Subscription> readiness_rules_;
+  const std::vector<std::string> readiness_rules_from_;
+  std::vector<std::unique_ptr<kube::Cache::Subscription>> readiness_rules_;
 };
 
 }  // namespace hangar::airways

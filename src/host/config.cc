@@ -244,6 +244,12 @@ std::vector<Setting> general_settings() {
        .part = Part::Reconciles,
        .set = flag_into(&Config::cluster_flights_as_host),
        .is_switch = true},
+      {.name = "readiness-rules-from",
+       .help = "namespaces whose ConfigMaps with the label resource.yoke.cd/readiness say when "
+               "resources are ready, by comma; * for all (default: the host's own)",
+       .type = "NAMESPACES",
+       .part = Part::Reconciles,
+       .set = list_into(&Config::readiness_rules_from)},
       {.name = "module-recheck-interval",
        .help = "how often the source of a module is asked whether it serves another one; what does "
                "not change costs a short question (default 5m)",

@@ -254,6 +254,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .host_version = std::string(kVersion),
                .namespace_ = lease_namespace(config, credentials->namespace_()),
                .output = output,
+               .readiness_rules_from = config.readiness_rules_from,
                .pod = config.pod}),
       operators({.platform = platform,
                  .gateway = operator_parts.gateway,

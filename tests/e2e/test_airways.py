@@ -16,6 +16,7 @@ from cluster import ApiError, condition, eventually, is_ready, never
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 GROUP = "e2e.hangar.dev"
+HOST_NAMESPACE = "default"
 
 
 class Kind:
@@ -560,12 +561,30 @@ WIDGETS = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefin
                                   "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
 
 
-def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, namespace):
-    widget = {"apiVersion": "rules.hangar.dev/v1", "kind": "Widget", "metadata": {"name": "it"}}
-    rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": namespace, "labels": {"resource.yoke.cd/readiness": "conditions"}},
-             "data": {"Widget.rules.hangar.dev": "Baked Cooled"}}
+@pytest.fixture
+def widgets(cluster):
     cluster.apply(WIDGETS)
     cluster.learn("rules.hangar.dev/v1", "Widget", "widgets")
+    yield {"apiVersion": "rules.hangar.dev/v1", "kind": "Widget", "metadata": {"name": "it"}}
+    cluster.delete(*CRD, "widgets.rules.hangar.dev")
+    eventually(lambda: cluster.get(*CRD, "widgets.rules.hangar.dev") is None, "the kind is gone", 60)
+
+
+def rules_in(namespace):
+    """Of users, for widgets."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": namespace, "labels": {"resource.yoke.cd/readiness": "conditions"}},
+            "data": {"Widget.rules.hangar.dev": "Baked Cooled"}}
+
+
+def test_a_rule_of_a_tenants_namespace_decides_nothing(cluster, kind, widgets, namespace):
+    cluster.apply(rules_in(namespace))
+    made = kind()
+    made.create("it", "raw", namespace, stdout=json.dumps(widgets))
+    made.ready("it", namespace)
+
+
+def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, widgets, namespace):
+    widget, rules = widgets, rules_in(HOST_NAMESPACE)
     cluster.apply(rules)
     made = kind()
 
@@ -586,9 +605,8 @@ def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, namespa
     cluster.apply(rules)
     made.patch("it", namespace, again=1)
     assert "written in Lua, which is not supported" in made.error("it", namespace)
-    cluster.delete("v1", "ConfigMap", "rules", namespace)
+    cluster.delete("v1", "ConfigMap", "rules", HOST_NAMESPACE)
     made.ready("it", namespace)
-    cluster.delete(*CRD, "widgets.rules.hangar.dev")
 
 
 def test_the_status_does_not_flap(cluster, kind, namespace):

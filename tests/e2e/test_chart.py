@@ -188,6 +188,16 @@ def test_the_container_that_downloads_reaches_its_servers_as_the_values_say():
     assert not [one for one in plain if one.startswith(("--node-fetch-proxy", "--node-fetch-no-proxy", "--node-fetch-ca"))]
 
 
+def test_config_maps_are_read_where_readiness_rules_come_from():
+    def readers(values):
+        return {rule[0] for rule in rules(render(values)) if rule[1:] == ("", "configmaps", "list")}
+    assert readers({}) == {NAMESPACE}
+    assert readers({"readinessRulesFrom": ["one", "two"]}) == {"one", "two"}
+    assert readers({"readinessRulesFrom": ["*"]}) == {None}
+    assert not readers({"features": {"airways": False, "flights": False}})
+    assert argument(render({"readinessRulesFrom": ["one", "two"]}), "readiness-rules-from") == "--readiness-rules-from=one,two"
+
+
 def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
     off, on = render(), render({"webhooks": {"enabled": True}, "networkPolicy": {"enabled": True}})
     container = pod_of(on)["spec"]["containers"][0]
