@@ -210,6 +210,18 @@ def try_to(act, *arguments, **options):
         return None
 
 
+def when_compiled(write, seconds=300):
+    """The answer to a write that a webhook puts off (503) while it fetches and compiles a module."""
+    def attempt():
+        try:
+            return [write()]
+        except ApiError as error:
+            if error.status != 503:
+                raise
+            return None
+    return eventually(attempt, "the webhook has the module", seconds)[0]
+
+
 def never(look, why, seconds=2.0):
     """Fails as soon as look() is true within the time."""
     deadline = time.monotonic() + seconds

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import host as host_module  # noqa: E402
 import operators  # noqa: E402
-from cluster import ROOT, ApiError, Cluster, eventually, is_ready  # noqa: E402
+from cluster import ROOT, ApiError, Cluster, eventually, is_ready, when_compiled  # noqa: E402
 from host import Host, to_its_end  # noqa: E402
 
 _names = itertools.count(1)
@@ -162,17 +162,8 @@ def airway(cluster):
     made = []
     templates = []
 
-    def is_reviewed(manifest):
-        try:
-            cluster.apply(manifest)
-            return True
-        except ApiError as error:
-            if error.status != 503:  # Which a webhook says while the module is fetched and compiled.
-                raise
-            return False
-
     def apply(manifest, ready=True):
-        eventually(lambda: is_reviewed(manifest), "the Airway is reviewed", 300)
+        when_compiled(lambda: cluster.apply(manifest))
         made.append(manifest["metadata"]["name"])
         template = manifest["spec"]["template"]
         templates.append(template)

@@ -5,7 +5,7 @@ import pytest
 
 import airways
 from airways import flight, instance
-from cluster import ApiError, eventually, is_ready, never, try_to
+from cluster import ApiError, eventually, is_ready, never, try_to, when_compiled
 from host import Host, free_port, to_its_end
 from webhooks import ask, remove_configurations, review, wait_registered, webhook_flags
 
@@ -71,7 +71,8 @@ def accounts(cluster, namespace, unique):
 
 def annotate(cluster, path, headers=None, **annotations):
     keys = {"flight": FLIGHT, "mode": MODE}
-    return cluster.request("PATCH", path, {"metadata": {"annotations": {keys[key]: value for key, value in annotations.items()}}}, MERGE, headers)
+    patch = {"metadata": {"annotations": {keys[key]: value for key, value in annotations.items()}}}
+    return when_compiled(lambda: cluster.request("PATCH", path, patch, MERGE, headers))
 
 
 def write_when_asked(write):
