@@ -1,0 +1,182 @@
+#include "guest_protocol/conversation.h"
+
+#include "base/result.h"
+#include "base/time.h"
+#include "guest_protocol/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace hangar::guest_protocol {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Move = Conversation::Move;
+
+const Instant kNow = Instant() + std::chrono::hours(1);
+const Conversation::Patience kPatience;
+const Conversation::Terms kFlight{.memory_bytes_max = 100, .timeout = seconds(10)};
+
+class ConversationTest : public testing::Test {
+ public:
+  void expect_breach(const FromGuest& message, const std::string& text) {
+    const Result<> heard = talk_.hear(message, kNow);
+    ASSERT_FALSE(heard.has_value());
+    EXPECT_EQ(heard.error().kind(), ErrorKind::GuestFault);
+    EXPECT_THAT(heard.error().message(), HasSubstr(text));
+  }
+  void expect_fine(const FromGuest& message, Instant now = kNow) {
+    const Result<> heard = talk_.hear(message, now);
+    EXPECT_TRUE(heard.has_value()) << heard.error().message();
+  }
+
+ protected:
+  Conversation talk_;
+};
+
+TEST_F(ConversationTest, IsAboutRunsThatAreUnderWay) {
+  expect_breach(EndRun{.run = 1}, "not under way");
+  talk_.begin(1, kFlight, kNow);
+
+  expect_breach(LookUp{.run = 2}, "not under way");
+  expect_breach(MapKind{.run = 2}, "not under way");
+  expect_breach(AskMemory{.run = 2}, "not under way");
+  expect_fine(EndRun{.run = 1});
+}
+
+TEST_F(ConversationTest, EndsEachRunOnce) {
+  talk_.begin(1, kFlight, kNow);
+  talk_.begin(2, kFlight, kNow);
+
+  expect_fine(EndRun{.run = 1});
+
+  EXPECT_EQ(talk_.under_way(), 1U);
+  expect_breach(EndRun{.run = 1}, "not under way");
+}
+
+TEST_F(ConversationTest, HasOneQuestionOfARunAtATime) {
+  talk_.begin(1, kFlight, kNow);
+  talk_.begin(2, kFlight, kNow);
+
+  expect_fine(LookUp{.run = 1});
+  expect_fine(MapKind{.run = 2});
+  expect_breach(MapKind{.run = 1}, "two things");
+  talk_.answered(1);
+  expect_fine(LookUp{.run = 1});
+}
+
+TEST_F(ConversationTest, EndsNoRunThatWaitsForAnAnswer) {
+  talk_.begin(1, kFlight, kNow);
+  expect_fine(LookUp{.run = 1});
+
+  expect_breach(EndRun{.run = 1}, "waited for an answer");
+}
+
+TEST_F(ConversationTest, GivesConvertersNothingOfTheCluster) {
+  talk_.begin(1, {.contract = Contract::Converter}, kNow);
+
+  expect_breach(LookUp{.run = 1}, "converter");
+  expect_breach(MapKind{.run = 1}, "converter");
+}
+
+TEST_F(ConversationTest, HearsOfMemoryUpToTheLimitOnly) {
+  talk_.begin(1, kFlight, kNow);
+
+  expect_fine(AskMemory{.run = 1, .bytes = 100});
+  expect_breach(AskMemory{.run = 1, .bytes = 101}, "more memory");
+}
+
+TEST_F(ConversationTest, HearsNoAnswerThatNobodyAskedFor) {
+  talk_.begin(1, kFlight, kNow);
+
+  expect_breach(Pong{}, "nobody had asked");
+}
+
+TEST_F(ConversationTest, AsksOneThatIsQuietAndEndsItWhenItStaysSilent) {
+  talk_.begin(1, {.timeout = std::nullopt}, kNow);
+
+  const Instant quiet = kNow + kPatience.quiet_max;
+  EXPECT_EQ(talk_.look(quiet - milliseconds(1)).value(), Move::Wait);
+  EXPECT_EQ(talk_.look_at(), quiet);
+  EXPECT_EQ(talk_.look(quiet).value(), Move::Ping);
+  EXPECT_EQ(talk_.look(quiet + seconds(1)).value(), Move::Wait);
+  const Instant silent = quiet + kPatience.silence_max;
+  EXPECT_EQ(talk_.look_at(), silent);
+  EXPECT_FALSE(talk_.look(silent).has_value());
+}
+
+TEST_F(ConversationTest, GoesOnWithOneThatAnswers) {
+  talk_.begin(1, {.timeout = std::nullopt}, kNow);
+  const Instant quiet = kNow + kPatience.quiet_max;
+  EXPECT_EQ(talk_.look(quiet).value(), Move::Ping);
+
+  expect_fine(Pong{}, quiet + seconds(1));
+
+  EXPECT_EQ(talk_.look(quiet + seconds(2)).value(), Move::Wait);
+  EXPECT_EQ(talk_.look(quiet + seconds(1) + kPatience.quiet_max).value(), Move::Ping);
+}
+
+TEST_F(ConversationTest, AsksNothingWhileNothingIsUnderWay) {
+  EXPECT_EQ(talk_.look(kNow + std::chrono::hours(1)).value(), Move::Wait);
+  EXPECT_EQ(talk_.look_at(), std::nullopt);
+}
+
+TEST_F(ConversationTest, WaitsTheGraceOnlyForARunThatIsCancelled) {
+  talk_.begin(1, {.timeout = std::nullopt}, kNow);
+
+  talk_.cancel(1, kNow + seconds(1));
+  talk_.cancel(2, kNow);  // Which has ended meanwhile.
+
+  const Instant due = kNow + seconds(1) + kPatience.run_grace;
+  Conversation asked = talk_;
+  EXPECT_TRUE(asked.look(due - milliseconds(1)).has_value());
+  EXPECT_FALSE(talk_.look(due).has_value());
+}
+
+TEST_F(ConversationTest, EndsWithOneThatFloodsTheHost) {
+  talk_.begin(1, kFlight, kNow);
+  const auto ask_often = [this](Instant now) {
+    for (double count = 0; count < kMessagesPerSecondMax; ++count)
+      expect_fine(AskMemory{.run = 1, .bytes = 1}, now);
+  };
+
+  ask_often(kNow);
+  ask_often(kNow + seconds(1));
+  const Result<> heard = talk_.hear(AskMemory{.run = 1, .bytes = 1}, kNow + seconds(1));
+
+  ASSERT_FALSE(heard.has_value());
+  EXPECT_THAT(heard.error().message(), HasSubstr("more messages"));
+}
+
+TEST_F(ConversationTest, GivesARunItsTimeAfterThoseThatBeganBefore) {
+  talk_.begin(1, kFlight, kNow);
+  talk_.begin(2, kFlight, kNow);
+  expect_fine(EndRun{.run = 1});
+
+  const Instant due = kNow + 2 * seconds(10) + kPatience.run_grace;
+  Conversation asked = talk_;
+  EXPECT_TRUE(asked.look(due - milliseconds(1)).has_value());
+  const auto late = talk_.look(due);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_THAT(late.error().message(), HasSubstr("in its time"));
+}
+
+TEST_F(ConversationTest, GivesARunNoTimeForThoseThatHaveEnded) {
+  talk_.begin(0, kFlight, kNow);
+  for (std::uint64_t run = 1; run < 100; ++run) {
+    talk_.begin(run, kFlight, kNow);
+    expect_fine(EndRun{.run = run - 1});
+  }
+
+  EXPECT_FALSE(talk_.look(kNow + 2 * seconds(10) + kPatience.run_grace).has_value());
+}
+
+}  // namespace
+}  // namespace hangar::guest_protocol

@@ -1,0 +1,217 @@
+#include "guest_protocol/messages.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "guest_protocol/frames.h"
+#include "guest_protocol/zygote_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hangar::guest_protocol {
+namespace {
+
+const std::vector<ToGuest> kToGuest = {
+    LoadModule{.module = 7},
+    DropModule{.module = 7},
+    BeginRun{.run = 1,
+             .module = 7,
+             .contract = Contract::Converter,
+             .tenant = "team",
+             .consumer = "Backend/web",
+             .arguments = {"release", "", "-v"},
+             .environment = {"A=b"},
+             .stdin_bytes = std::string("a\0b", 3),
+             .timeout_nanoseconds = -1,
+             .memory_bytes_max = 512,
+             .memory_bytes = 64},
+    Found{.run = 1, .state = 3, .body = "{}"},
+    MemoryAnswer{.run = 1, .refusal = "the host has no more"},
+    CancelRun{.run = 1},
+    Ping{},
+};
+
+const std::vector<FromGuest> kFromGuest = {
+    LookUp{.run = 1, .name = "web", .namespace_ = "", .kind = "Secret", .api_version = "v1"},
+    MapKind{.run = 1, .group_or_api_version = "apps", .kind = "Deployment"},
+    AskMemory{.run = 1, .bytes = std::uint64_t{1} << 33U},
+    EndRun{.run = 1,
+           .is_error = true,
+           .kind = ErrorKind::Corrupt,
+           .reason = "because",
+           .exit_code = 3,
+           .stdout_bytes = "out",
+           .stderr_bytes = "err",
+           .cpu_nanoseconds = 5,
+           .memory_bytes = 6},
+    Pong{},
+};
+
+const EndRun kLargest{.reason = std::string(kReasonBytesMax, 'r'),
+                      .stdout_bytes = std::string(limits::kFlightOutputBytesMax, 'o'),
+                      .stderr_bytes = std::string(kErrorOutputBytesMax, 'e')};
+
+Result<FromGuest> decode_whole(std::string_view bytes) {
+  return decode_from_guest(static_cast<std::uint8_t>(bytes[kFrameHeaderBytes - 1]),
+                           bytes.substr(kFrameHeaderBytes));
+}
+
+std::uint8_t type_of(std::string_view bytes) {
+  return static_cast<std::uint8_t>(bytes[kFrameHeaderBytes - 1]);
+}
+
+TEST(GuestMessages, AreReadAsTheyWereWritten) {
+  for (const ToGuest& message : kToGuest) {
+    SCOPED_TRACE(message.index());
+    const std::string bytes = encode(message);
+    const auto read = decode_to_guest(type_of(bytes), bytes.substr(kFrameHeaderBytes));
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_TRUE(*read == message);
+  }
+  for (const FromGuest& message : kFromGuest) {
+    SCOPED_TRACE(message.index());
+    const auto read = decode_whole(encode(message));
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_TRUE(*read == message);
+  }
+}
+
+TEST(GuestMessages, ThatAreCutAreRefusedWhereverItWas) {
+  for (const FromGuest& message : kFromGuest) {
+    const std::string bytes = encode(message);
+    for (std::size_t size = kFrameHeaderBytes; size < bytes.size(); ++size) {
+      SCOPED_TRACE(size);
+      const auto read = decode_whole(std::string_view(bytes).substr(0, size));
+      ASSERT_FALSE(read.has_value());
+      EXPECT_EQ(read.error().kind(), ErrorKind::InvalidInput);
+    }
+  }
+}
+
+TEST(GuestMessages, ThatGoOnAreRefused) {
+  for (const FromGuest& message : kFromGuest)
+    EXPECT_FALSE(decode_whole(encode(message) + '\0').has_value());
+}
+
+// What flips is another value, or is refused: nothing is read twice in two ways.
+TEST(GuestMessages, WithAnyBitFlippedAreAnotherMessageOrNone) {
+  for (const FromGuest& message : kFromGuest) {
+    const std::string bytes = encode(message);
+    for (std::size_t bit = 8 * (kFrameHeaderBytes - 1); bit < 8 * bytes.size(); ++bit) {
+      SCOPED_TRACE(bit);
+      std::string flipped = bytes;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ static_cast<char>(1U << (bit % 8)));
+      const auto read = decode_whole(flipped);
+      if (!read) continue;
+      EXPECT_FALSE(*read == message);
+      EXPECT_EQ(encode(*read).substr(kFrameHeaderBytes), flipped.substr(kFrameHeaderBytes));
+    }
+  }
+}
+
+TEST(GuestMessages, HaveTextsUpToTheirBoundsAndNotBeyond) {
+  EXPECT_TRUE(decode_whole(encode(FromGuest(kLargest))).has_value());
+  for (std::string EndRun::* text :
+       {&EndRun::reason, &EndRun::stdout_bytes, &EndRun::stderr_bytes}) {
+    EndRun larger = kLargest;
+    (larger.*text) += 'x';
+    EXPECT_FALSE(decode_whole(encode(FromGuest(larger))).has_value());
+  }
+  const LookUp longest{.name = std::string(kNameBytesMax, 'n')};
+  EXPECT_TRUE(decode_whole(encode(FromGuest(longest))).has_value());
+  const LookUp longer{.name = std::string(kNameBytesMax + 1, 'n')};
+  EXPECT_FALSE(decode_whole(encode(FromGuest(longer))).has_value());
+}
+
+TEST(GuestMessages, FitTheFramesOfTheirDirection) {
+  EXPECT_LE(encode(FromGuest(kLargest)).size() - kFrameHeaderBytes, kFromGuestBytesMax);
+  const BeginRun largest{.arguments = {std::string(kTextBytesMax, 'a')},
+                         .environment = {std::string(kTextBytesMax, 'e')},
+                         .stdin_bytes = std::string(kStdinBytesMax, 's')};
+  EXPECT_LE(encode(ToGuest(largest)).size() - kFrameHeaderBytes, kToGuestBytesMax);
+}
+
+TEST(GuestMessages, HaveReasonsThatAreCut) {
+  EXPECT_EQ(cut_reason("short"), "short");
+  EXPECT_EQ(cut_reason(std::string(kReasonBytesMax, 'r')).size(), kReasonBytesMax);
+  const std::string cut = cut_reason(std::string(kReasonBytesMax + 1, 'r'));
+  EXPECT_EQ(cut.size(), kReasonBytesMax);
+  EXPECT_TRUE(cut.ends_with(" ..."));
+}
+
+TEST(ZygoteMessages, AreReadAsTheyWereWrittenAndNothingElseIs) {
+  const std::vector<FromZygote> all = {
+      Standing{.landlock_version = 6, .has_system_call_filter = true},
+      ProcessEnded{.process = 3, .status = 9, .memory_bytes = 4},
+      ForkFailed{.process = 3, .error_number = 11}};
+  for (const FromZygote& message : all) {
+    const std::string packet = encode(message);
+    ASSERT_LE(packet.size(), kZygotePacketBytesMax);
+    const auto read = decode_from_zygote(packet);
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_TRUE(*read == message);
+    for (std::size_t size = 0; size < packet.size(); ++size)
+      EXPECT_FALSE(decode_from_zygote(packet.substr(0, size)).has_value());
+  }
+  const ToZygote fork = ForkProcess{.process = 3, .thread_count = 2, .memory_bytes_max = 1};
+  const auto read = decode_to_zygote(encode(fork));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(*read == fork);
+}
+
+TEST(Frames, AreWholeHoweverTheyArrive) {
+  std::string all;
+  for (const FromGuest& message : kFromGuest)
+    all += encode(message);
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+
+  Frames frames(kFromGuestBytesMax);
+  std::vector<FromGuest> read;
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t size = std::min<std::size_t>(random() % 40, all.size() - at);
+    frames.add(std::string_view(all).substr(at, size));
+    at += size;
+    while (true) {
+      const auto frame = frames.next();
+      ASSERT_TRUE(frame.has_value());
+      if (!*frame) break;
+      read.push_back(decode_from_guest((*frame)->type, (*frame)->payload).value());
+    }
+  }
+
+  EXPECT_TRUE(read == kFromGuest);
+  EXPECT_EQ(frames.waiting_bytes(), 0U);
+}
+
+TEST(Frames, ThatAreAnnouncedTooLargeAreRefusedBeforeTheyArrive) {
+  const auto announce = [](std::uint32_t size) {
+    std::string bytes(kFrameHeaderBytes, '\1');
+    std::memcpy(bytes.data(), &size, sizeof size);
+    return bytes;
+  };
+  Frames allowed(100);
+  allowed.add(announce(100));
+  const auto waits = allowed.next();
+  ASSERT_TRUE(waits.has_value());
+  EXPECT_FALSE(waits->has_value());
+
+  Frames refused(100);
+  refused.add(announce(101));
+  EXPECT_FALSE(refused.next().has_value());
+  EXPECT_FALSE(refused.next().has_value());
+}
+
+}  // namespace
+}  // namespace hangar::guest_protocol
