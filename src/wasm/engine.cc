@@ -165,8 +165,9 @@ void Ticker::work(const std::stop_token& stop) {
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
     : sleeping_code_kept(options.sleeping_code_kept),
       code_loads(loop),
-      written_pages(options.scans_page_entries ? WrittenPages::Method::Entries
-                                               : WrittenPages::Method::Scan),
+      written_pages(
+          options.scans_page_entries ? WrittenPages::Method::Entries : WrittenPages::Method::Scan,
+          options.proc_files.pagemap),
       pooled(make_pooled(options)),
       on_demand(wasm_engine_new_with_config(make_config())),
       sleepable(make_sleepable(memory_slots)),
@@ -178,7 +179,8 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
       ready(workers),
       // A namespace alone may run half of what the pool has room for.
       slots(loop, {.slots = options.runs_max}),
-      code(limits::kFilePagesBytesMax, internal::resident_file_bytes) {
+      code(limits::kFilePagesBytesMax,
+           [statm = options.proc_files.statm] { return internal::resident_file_bytes(statm); }) {
   if (options.memory != nullptr) memory.emplace(loop, *options.memory);
 }
 
@@ -199,7 +201,7 @@ io::Task<Result<std::optional<budget::Reservation>>> Engine::reserve(
     budget::Consumer consumer, std::uint64_t memory_bytes, std::stop_token stop,
     std::function<void(const budget::Shortage&)> on_wait) {
   if (!native_->memory) co_return std::nullopt;
-  const std::uint64_t bytes = memory_bytes + internal::kInstanceBytes;
+  const std::uint64_t bytes = memory_bytes + kInstanceBytes;
   co_return HANGAR_CO_TRY(co_await native_->memory->reserve(std::move(consumer), bytes,
                                                             std::move(stop), std::move(on_wait)));
 }

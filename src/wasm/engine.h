@@ -21,6 +21,22 @@
 
 namespace hangar::wasm {
 
+// What each instance may take beside its memory and tables: its frames on a stack, and what
+// wasmtime knows of it. Frames of host functions, and the second stack of a guest that is called
+// back, are the host's own.
+inline constexpr std::uint64_t kInstanceBytes = limits::kGuestStackBytesMax + 256 * limits::kKiB;
+
+// Says whether a guest may have so much in all, kInstanceBytes included; the error is why not. On
+// the worker that runs it, which waits.
+using AskMemory = std::function<Result<>(std::uint64_t bytes)>;
+
+// Files of /proc about this process, for one that opens none any more. The engine does not close
+// them. Negative: it opens them itself.
+struct OwnProcFiles {
+  int pagemap = -1;
+  int statm = -1;
+};
+
 // Created once, before modules are loaded; destroyed after all of them, when no guest runs. Any
 // thread, unless a function says otherwise.
 class Engine {
@@ -30,6 +46,7 @@ class Engine {
     std::uint32_t runs_max = limits::kGuestRunsMax;
     // Look for written pages as on Linux before 6.7, which is slower.
     bool scans_page_entries = false;
+    OwnProcFiles proc_files = {};
     // Code that only guests have that sleep stays loaded for so long.
     Duration sleeping_code_kept = limits::kSleepingCodeKept;
     // What all guests in memory may take, by namespace. Outlives the engine, which listens to it.

@@ -570,7 +570,7 @@ TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
 class SharedMemoryTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kPage = 65536;
-  static constexpr std::uint64_t kOwn = internal::kInstanceBytes;
+  static constexpr std::uint64_t kOwn = kInstanceBytes;
 
   SharedMemoryTest() { wasi::add_preview1(functions_); }
 

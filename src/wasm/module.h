@@ -31,9 +31,8 @@ class Module {
 
   struct Parts {
     Allocation allocation = Allocation::Pooled;
-    wasmtime_module* code = nullptr;  // Owned by the Module.
-    // What it was mapped from, if it is Sleepable.
-    std::shared_ptr<const internal::CodeFile> file = nullptr;
+    wasmtime_module* code = nullptr;                           // Owned by the Module.
+    std::shared_ptr<const internal::CodeFile> file = nullptr;  // What it was mapped from.
   };
   explicit Module(Parts parts);
   Module(const Module&) = delete;

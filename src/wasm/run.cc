@@ -45,7 +45,7 @@ class Run final : public Execution {
         functions_(functions),
         entry_(std::move(entry)),
         limits_(std::move(limits)),
-        account_(limits_.memory_bytes_max, std::move(reservation)) {}
+        account_(limits_.memory_bytes_max, std::move(reservation), limits_.ask_memory) {}
 
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
 

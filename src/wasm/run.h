@@ -30,6 +30,8 @@ struct RunLimits {
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   // For whom: whose share of the workers it uses.
   budget::Consumer consumer = budget::unnamed_consumer();
+  // Who is asked in place of the engine's accounts, also about what it begins with.
+  AskMemory ask_memory = {};
 };
 
 struct RunReport {

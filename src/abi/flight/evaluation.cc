@@ -1,7 +1,9 @@
 #include "abi/flight/evaluation.h"
 
+#include "abi/flight/command.h"
 #include "abi/flight/lookups.h"
 #include "abi/module_kind/module_kind.h"
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
@@ -172,14 +174,32 @@ io::Task<Result<Output>> run_command(wasm::Engine& engine,
                    .memory_bytes = report.memory_bytes};
 }
 
+void give(wasm::wasi::Command& state, Command& command) {
+  state.arguments = wasm::wasi::CStrings(command.arguments);
+  state.environment = wasm::wasi::CStrings(command.environment);
+  state.stdin_bytes = std::move(command.stdin_bytes);
+}
+
+io::Task<Result<Output>> run_somewhere(const Runtime& runtime,
+                                       std::shared_ptr<const wasm::Module> module, Command command,
+                                       Lookups* lookups, std::stop_token stop) {
+  if (runtime.elsewhere() != nullptr) {
+    co_return co_await runtime.elsewhere()->run(std::move(module), std::move(command), lookups,
+                                                std::move(stop));
+  }
+  co_return co_await run_here(runtime, std::move(module), std::move(command), lookups, {},
+                              std::move(stop));
+}
+
 }  // namespace
 
-Runtime::Runtime(wasm::Engine& engine)
-    : engine_(engine), functions_(engine), converter_functions_(engine) {
+Runtime::Runtime(wasm::Engine& engine, CommandRunner* elsewhere, const AddFunctions& add_functions)
+    : engine_(engine), elsewhere_(elsewhere), functions_(engine), converter_functions_(engine) {
   wasm::wasi::add_preview1(functions_);
   wasm::wasi::add_preview1(converter_functions_);
   functions_.add<&k8s_lookup>(kHostModule, "k8s_lookup");
   functions_.add<&k8s_rest_mapping>(kHostModule, "k8s_rest_mapping");
+  if (add_functions) add_functions(functions_);
 }
 
 Result<> Runtime::check(const wasm::Module& module) const {
@@ -208,33 +228,55 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
                                   Lookups& lookups, std::stop_token stop) {
   HANGAR_CO_TRY(runtime.check(*module));
   HANGAR_CO_TRY(check_strings(evaluation));
-  const wasm::RunLimits run_limits{.timeout = timeout_of(evaluation.timeout),
-                                   .memory_bytes_max = evaluation.memory_bytes_max,
-                                   .consumer = std::move(evaluation.consumer)};
-  State state(lookups);
-  state.environment = wasm::wasi::CStrings(
-      {"YOKE_RELEASE=" + evaluation.release, "YOKE_NAMESPACE=" + evaluation.namespace_,
-       "NAMESPACE=" + evaluation.namespace_, fmt::format("YOKE_VERSION={}", kContractVersion),
-       "HANGAR_VERSION=" + evaluation.host_version});
-  evaluation.args.insert(evaluation.args.begin(), std::move(evaluation.release));
-  state.arguments = wasm::wasi::CStrings(evaluation.args);
-  state.stdin_bytes = std::move(evaluation.stdin_bytes);
+  Command command{.role = Role::Flight,
+                  .environment = {"YOKE_RELEASE=" + evaluation.release,
+                                  "YOKE_NAMESPACE=" + evaluation.namespace_,
+                                  "NAMESPACE=" + evaluation.namespace_,
+                                  fmt::format("YOKE_VERSION={}", kContractVersion),
+                                  "HANGAR_VERSION=" + evaluation.host_version},
+                  .stdin_bytes = std::move(evaluation.stdin_bytes),
+                  .timeout = timeout_of(evaluation.timeout),
+                  .memory_bytes_max = evaluation.memory_bytes_max,
+                  .consumer = std::move(evaluation.consumer)};
+  command.arguments = std::move(evaluation.args);
+  command.arguments.insert(command.arguments.begin(), std::move(evaluation.release));
+  co_return co_await run_somewhere(runtime, std::move(module), std::move(command), &lookups,
+                                   std::move(stop));
+}
 
+io::Task<Result<Output>> run_here(const Runtime& runtime,
+                                  std::shared_ptr<const wasm::Module> module, Command command,
+                                  Lookups* lookups, wasm::AskMemory ask_memory,
+                                  std::stop_token stop) {
+  wasm::RunLimits run_limits{.timeout = command.timeout,
+                             .memory_bytes_max = command.memory_bytes_max,
+                             .consumer = std::move(command.consumer),
+                             .ask_memory = std::move(ask_memory)};
+  if (command.role == Role::Converter) {
+    wasm::wasi::Command state;
+    give(state, command);
+    co_return co_await run_command(runtime.engine(), std::move(module),
+                                   runtime.converter_functions(), state, std::move(run_limits),
+                                   std::move(stop));
+  }
+  HANGAR_ASSERT(lookups != nullptr, "a flight may look things up");
+  State state(*lookups);
+  give(state, command);
   co_return co_await run_command(runtime.engine(), std::move(module), runtime.functions(), state,
-                                 run_limits, std::move(stop));
+                                 std::move(run_limits), std::move(stop));
 }
 
 io::Task<Result<Output>> convert(const Runtime& runtime, std::shared_ptr<const wasm::Module> module,
                                  Conversion conversion, std::stop_token stop) {
   HANGAR_CO_TRY(runtime.check_converter(*module));
-  const wasm::RunLimits run_limits{.timeout = timeout_of(conversion.timeout),
-                                   .memory_bytes_max = conversion.memory_bytes_max,
-                                   .consumer = std::move(conversion.consumer)};
-  wasm::wasi::Command state;
-  state.arguments = wasm::wasi::CStrings({"converter"});
-  state.stdin_bytes = std::move(conversion.stdin_bytes);
-  co_return co_await run_command(runtime.engine(), std::move(module), runtime.converter_functions(),
-                                 state, run_limits, std::move(stop));
+  Command command{.role = Role::Converter,
+                  .arguments = {"converter"},
+                  .stdin_bytes = std::move(conversion.stdin_bytes),
+                  .timeout = timeout_of(conversion.timeout),
+                  .memory_bytes_max = conversion.memory_bytes_max,
+                  .consumer = std::move(conversion.consumer)};
+  co_return co_await run_somewhere(runtime, std::move(module), std::move(command), nullptr,
+                                   std::move(stop));
 }
 
 }  // namespace hangar::abi::flight

@@ -11,6 +11,7 @@
 // (apiextensions.k8s.io/v1) from stdin and prints the same with a response.
 #pragma once
 
+#include "abi/flight/command.h"
 #include "abi/flight/lookups.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -23,6 +24,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -57,19 +59,15 @@ struct Conversion {
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
-struct Output {
-  std::uint32_t exit_code = 0;
-  std::string stdout_bytes;
-  std::string stderr_bytes;  // Cut at kFlightErrorBytesMax, with a note.
-  Duration cpu_time{};
-  std::uint64_t memory_bytes = 0;
-};
-
 // What flights get from the host, made once per engine. Outlives its evaluations; gone before the
 // engine.
 class Runtime {
  public:
-  explicit Runtime(wasm::Engine& engine);
+  // `elsewhere`: where they run in place of this process; null: here. Outlives this.
+  // `add_functions`: what flights may import beside the contract.
+  using AddFunctions = std::function<void(wasm::HostFunctions&)>;
+  explicit Runtime(wasm::Engine& engine, CommandRunner* elsewhere = nullptr,
+                   const AddFunctions& add_functions = {});
 
   // InvalidInput, naming what is wrong, when `module` cannot be a flight: it imports what flights
   // do not get, or exports no _start. Any thread.
@@ -78,6 +76,7 @@ class Runtime {
   [[nodiscard]] Result<> check_converter(const wasm::Module& module) const;
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
+  [[nodiscard]] CommandRunner* elsewhere() const { return elsewhere_; }
   [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
   [[nodiscard]] const wasm::HostFunctions& converter_functions() const {
     return converter_functions_;
@@ -85,6 +84,7 @@ class Runtime {
 
  private:
   wasm::Engine& engine_;
+  CommandRunner* const elsewhere_;
   wasm::HostFunctions functions_;
   wasm::HostFunctions converter_functions_;
 };
@@ -98,6 +98,13 @@ class Runtime {
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Evaluation evaluation, Lookups& lookups,
                                                 std::stop_token stop);
+
+// Runs `command` in this process, wherever evaluate() would. For who has been given it by another
+// process; `ask_memory` as wasm::RunLimits has it.
+[[nodiscard]] io::Task<Result<Output>> run_here(const Runtime& runtime,
+                                                std::shared_ptr<const wasm::Module> module,
+                                                Command command, Lookups* lookups,
+                                                wasm::AskMemory ask_memory, std::stop_token stop);
 
 // Runs a converter once. Results and errors as of evaluate().
 [[nodiscard]] io::Task<Result<Output>> convert(const Runtime& runtime,

@@ -280,35 +280,33 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
     }
   }
 
+  auto module = load_file(engine, std::move(file), allocation);
+  if (!module) return discard(entry, module.error().message());
+  return module;
+}
+
+Result<std::shared_ptr<const Module>> load_file(const Engine& engine,
+                                                std::shared_ptr<const CodeFile> file,
+                                                Module::Allocation allocation) {
   // A module that is too large for a slot of the pool is refused by the pooled engine only.
   const Engine::Native& native = engine.native();
-  Module::Parts parts{.allocation = allocation};
+  Module::Parts parts{.allocation = allocation, .file = std::move(file)};
+  const int descriptor = parts.file->descriptor();
   if (allocation == Module::Allocation::Pooled) {
     if (native.pooled != nullptr) {
-      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), file->descriptor())) {
+      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), descriptor)) {
         parts.code = module->release();
-        return share(parts);
+        return share(std::move(parts));
       }
     }
     parts.allocation = Module::Allocation::OnDemand;
   }
-  Result<ModuleHandle> module = deserialize(native.engine(parts.allocation), file->descriptor());
-  if (!module) return discard(entry, "native code is refused: " + module.error().message());
-  parts.code = module->release();
-  if (parts.allocation == Module::Allocation::Sleepable) parts.file = file;
-  return share(std::move(parts));
-}
-
-Result<std::shared_ptr<const Module>> load_again(const Engine& engine,
-                                                 std::shared_ptr<const CodeFile> file) {
-  constexpr auto kAllocation = Module::Allocation::Sleepable;
-  Result<ModuleHandle> module =
-      deserialize(engine.native().engine(kAllocation), file->descriptor());
+  Result<ModuleHandle> module = deserialize(native.engine(parts.allocation), descriptor);
   if (!module) {
-    return fail(ErrorKind::Unavailable,
-                "native code cannot be loaded again: " + module.error().message());
+    return fail(ErrorKind::Unavailable, "native code is refused: " + module.error().message());
   }
-  return share({.allocation = kAllocation, .code = module->release(), .file = std::move(file)});
+  parts.code = module->release();
+  return share(std::move(parts));
 }
 
 void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept) {

@@ -56,9 +56,11 @@ class CodeFile {
                                                                const std::filesystem::path& entry,
                                                                const CodeCache::Seal* seal);
 
-// The module of `file` once more; Unavailable when it cannot be mapped.
-[[nodiscard]] Result<std::shared_ptr<const Module>> load_again(
-    const Engine& engine, std::shared_ptr<const CodeFile> file);
+// The module of `file`, whose bytes this or another hangar process has checked; Unavailable when it
+// cannot be mapped. `allocation` as CodeCache::load has it.
+[[nodiscard]] Result<std::shared_ptr<const Module>> load_file(const Engine& engine,
+                                                              std::shared_ptr<const CodeFile> file,
+                                                              Module::Allocation allocation);
 
 // Deletes the least recently used entries until at most `bytes_max` are left; `kept` always stays.
 void evict(const std::filesystem::path& directory, std::uint64_t bytes_max,

@@ -62,18 +62,22 @@ bool GuestAccount::take_table(std::uint64_t elements, std::uint64_t elements_mor
 
 bool GuestAccount::reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes) {
   const std::uint64_t bytes = memory_bytes + table_bytes + kInstanceBytes;
+  if (ask_memory_) {
+    const Result<> answer = ask_memory_(bytes);
+    if (!answer) shortage_ = answer.error().message();
+    return answer.has_value();
+  }
   // The memory that it begins with was reserved before there was an instance.
   if (!reservation_ || bytes <= reservation_->bytes()) return true;
   const auto reserved = reservation_->resize(bytes);
-  if (!reserved) shortage_ = reserved.error();
+  if (!reserved) shortage_ = budget::to_text(reserved.error());
   return reserved.has_value();
 }
 
 Result<> explained(Result<> ended, const GuestAccount& account) {
   if (ended || !account.shortage() || ended.error().kind() == ErrorKind::Cancelled) return ended;
-  return fail(ended.error().kind(),
-              fmt::format("{}; it was refused memory before: {}", ended.error().message(),
-                          budget::to_text(*account.shortage())));
+  return fail(ended.error().kind(), fmt::format("{}; it was refused memory before: {}",
+                                                ended.error().message(), *account.shortage()));
 }
 
 }  // namespace hangar::wasm::internal

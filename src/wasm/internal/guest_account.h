@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "wasm/engine.h"
 #include "wasm/limits.h"
 
 #include <wasmtime/store.h>
@@ -13,21 +14,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace hangar::wasm::internal {
-
-// What each instance may take besides: its frames on a stack, and what wasmtime knows of it. Frames
-// of host functions, and the second stack of a guest that is called back, are the host's own.
-inline constexpr std::uint64_t kInstanceBytes = limits::kGuestStackBytesMax + 256 * limits::kKiB;
 
 // Counts linear memory and all tables together: an instance has one memory, and as many tables as
 // its module says. Destroyed after its store; on the worker that has that, unless a function says
 // otherwise.
 class GuestAccount {
  public:
-  GuestAccount(std::uint64_t bytes_max, std::optional<budget::Reservation> reservation)
-      : bytes_max_(bytes_max), reservation_(std::move(reservation)) {}
+  // `ask_memory` as RunLimits has it; with it there is no reservation.
+  GuestAccount(std::uint64_t bytes_max, std::optional<budget::Reservation> reservation,
+               AskMemory ask_memory = {})
+      : bytes_max_(bytes_max),
+        reservation_(std::move(reservation)),
+        ask_memory_(std::move(ask_memory)) {}
   GuestAccount(const GuestAccount&) = delete;
   GuestAccount& operator=(const GuestAccount&) = delete;
 
@@ -39,7 +41,7 @@ class GuestAccount {
 
   [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
   // Why it was refused more although it was within its own limit; nothing if it never was.
-  [[nodiscard]] const std::optional<budget::Shortage>& shortage() const { return shortage_; }
+  [[nodiscard]] const std::optional<std::string>& shortage() const { return shortage_; }
   // Of all tables. Any thread.
   [[nodiscard]] std::uint64_t table_bytes() const { return table_bytes_.load(); }
 
@@ -53,7 +55,8 @@ class GuestAccount {
   [[nodiscard]] bool reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes);
 
   std::optional<budget::Reservation> reservation_;  // Nothing without accounts.
-  std::optional<budget::Shortage> shortage_;
+  const AskMemory ask_memory_;
+  std::optional<std::string> shortage_;
   std::uint64_t memory_bytes_ = 0;
   std::atomic<std::uint64_t> table_bytes_ = 0;
 };

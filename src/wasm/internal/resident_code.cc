@@ -13,12 +13,13 @@
 
 namespace hangar::wasm::internal {
 
-std::uint64_t resident_file_bytes() {
-  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+std::uint64_t resident_file_bytes(int statm) {
+  const int opened = statm >= 0 ? -1 : ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  const int file = statm >= 0 ? statm : opened;
   if (file < 0) return 0;
   std::array<char, 128> buffer{};
-  const ssize_t size = ::read(file, buffer.data(), buffer.size());
-  ::close(file);
+  const ssize_t size = ::pread(file, buffer.data(), buffer.size(), 0);
+  if (opened >= 0) ::close(opened);
   // "total resident shared ...", in pages: the third is what is of files.
   std::string_view text(buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   for (int field = 0; field < 2; ++field) {

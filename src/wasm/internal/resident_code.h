@@ -11,8 +11,9 @@
 namespace hangar::wasm::internal {
 
 // What of this process's memory is pages of files, in bytes: native code, images of guests'
-// memories, and the program itself. Zero where the system does not tell.
-[[nodiscard]] std::uint64_t resident_file_bytes();
+// memories, and the program itself. Zero where the system does not tell. `statm`: that file of
+// /proc/self; negative: it is opened for this.
+[[nodiscard]] std::uint64_t resident_file_bytes(int statm = -1);
 
 // Twenty Go flights that are hot would hold some 500 MiB of code, of which each run needs a part,
 // and getting it again from the page cache is cheap. So code is released, of whoever has not run

@@ -133,7 +133,8 @@ SleepableModule::Native& SleepableModule::native() const {
 }
 
 void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
-  code_file_ = code->file();
+  // What stays resident is not loaded again.
+  if (code->allocation() == Module::Allocation::Sleepable) code_file_ = code->file();
   code_ = std::make_unique<Code>(Code{.module = std::move(code), .used = io::Loop::now()});
   unload_when_unused();
 }
@@ -142,8 +143,9 @@ io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire
   if (code_ == nullptr) {
     const io::Turns<const Native*>::Turn turn = co_await engine.native().code_loads.take(this);
     if (code_ == nullptr) {
-      set_code(HANGAR_CO_TRY(co_await engine.workers().run(
-          [&engine = engine, file = code_file_] { return internal::load_again(engine, file); })));
+      set_code(HANGAR_CO_TRY(co_await engine.workers().run([&engine = engine, file = code_file_] {
+        return internal::load_file(engine, file, Module::Allocation::Sleepable);
+      })));
     }
   }
   code_->used = io::Loop::now();

@@ -62,8 +62,9 @@ PageRange all_of(std::span<const std::byte> memory) {
 
 }  // namespace
 
-WrittenPages::WrittenPages(Method best)
-    : pagemap_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {
+WrittenPages::WrittenPages(Method best, int pagemap)
+    : opened_(pagemap >= 0 ? -1 : ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
+      pagemap_(pagemap >= 0 ? pagemap : opened_) {
   if (pagemap_ < 0 || best == Method::None) return;
   alignas(kPageBytes) static std::array<std::byte, kPageBytes> probe;
   PageRanges ignored;
@@ -75,7 +76,7 @@ WrittenPages::WrittenPages(Method best)
 }
 
 WrittenPages::~WrittenPages() {
-  if (pagemap_ >= 0) ::close(pagemap_);
+  if (opened_ >= 0) ::close(opened_);
 }
 
 PageRanges WrittenPages::find(std::span<const std::byte> memory) const {

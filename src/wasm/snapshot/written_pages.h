@@ -18,7 +18,8 @@ class WrittenPages {
     None,     // No /proc: every page counts as written.
   };
   // The best that the system has, or at most `best`.
-  explicit WrittenPages(Method best = Method::Scan);
+  // `pagemap`: that file of /proc/self, of its owner; negative: it is opened here.
+  explicit WrittenPages(Method best = Method::Scan, int pagemap = -1);
   WrittenPages(const WrittenPages&) = delete;
   WrittenPages& operator=(const WrittenPages&) = delete;
   ~WrittenPages();
@@ -33,7 +34,8 @@ class WrittenPages {
   [[nodiscard]] bool scan(std::span<const std::byte> memory, PageRanges& into) const;
   [[nodiscard]] bool read_entries(std::span<const std::byte> memory, PageRanges& into) const;
 
-  int pagemap_ = -1;
+  const int opened_;  // Negative: none.
+  const int pagemap_;
   Method method_ = Method::None;
 };
 
