@@ -25,11 +25,11 @@ test-tenants: build guests ## attacks of one tenant beside another that must be 
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
 	@tests/soak/run.sh $(SOAK)
 
-# hangar finds hangar-compile beside itself.
+# hangar finds hangar-compile and hangar-guest beside itself.
 PREFIX ?= /usr/local
 install: build ## the programs into $(DESTDIR)$(PREFIX)/bin
-	@install -D -t "$(DESTDIR)$(PREFIX)/bin" build/release/bin/hangar build/release/bin/hangar-compile build/release/bin/hangar-node \
-	  build/release/bin/hangar-node-fetch
+	@install -D -t "$(DESTDIR)$(PREFIX)/bin" build/release/bin/hangar build/release/bin/hangar-compile build/release/bin/hangar-guest \
+	  build/release/bin/hangar-node build/release/bin/hangar-node-fetch
 
 IMAGE ?= hangar:latest
 image: build ## the host's container image as build/hangar.tar: make image IMAGE=registry.example.com/hangar:1.0

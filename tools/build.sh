@@ -9,7 +9,7 @@ dev/setup.sh
 third_party/wasmtime/build.sh >/dev/null
 third_party/quickjs/build.sh >/dev/null
 
-programs=(hangar hangar-compile hangar-node hangar-node-fetch)
+programs=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"
 quiet=(--quiet)

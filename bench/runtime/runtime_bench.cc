@@ -3,7 +3,10 @@
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/result.h"
+#include "budget/consumer.h"
+#include "domains/guest_processes.h"
 #include "io/all.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -51,6 +54,11 @@ struct Rig {
       : workers(loop, static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN))),
         engine(loop, workers),
         runtime(engine),
+        processes({.engine = engine, .metrics = metrics},
+                  {.program = HANGAR_GUEST_PROGRAM,
+                   .thread_count = static_cast<std::uint32_t>(workers.thread_count())},
+                  std::nullopt),
+        elsewhere(engine, &processes),
         cache(engine,
               {.directory = std::move(directory), .compile_program = HANGAR_COMPILE_PROGRAM}) {
     if (!cache.open()) std::abort();
@@ -77,16 +85,27 @@ struct Rig {
     return *std::move(module);
   }
 
-  io::Task<Result<abi::flight::Output>> evaluate(std::shared_ptr<const wasm::Module> module) {
-    return abi::flight::evaluate(runtime, std::move(module),
-                                 {.release = "web", .namespace_ = "ns", .stdin_bytes = kInput},
-                                 cluster, {});
+  enum class Place : std::uint8_t { Here, GuestProcess };
+  io::Task<Result<abi::flight::Output>> evaluate(std::shared_ptr<const wasm::Module> module,
+                                                 Place place = Place::Here,
+                                                 std::string namespace_name = "ns") {
+    return abi::flight::evaluate(
+        place == Place::Here ? runtime : elsewhere, std::move(module),
+        {.release = "web",
+         .namespace_ = "ns",
+         .stdin_bytes = kInput,
+         .consumer = {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
+                      .name = "web"}},
+        cluster, {});
   }
 
   io::Loop loop;
   io::Workers workers;
   wasm::Engine engine;
   abi::flight::Runtime runtime;
+  Metrics metrics;
+  domains::GuestProcesses processes;
+  abi::flight::Runtime elsewhere;
   wasm::CodeCache cache;
   NoCluster cluster;
 };
@@ -137,12 +156,13 @@ void report_memory(benchmark::State& state) {
   state.counters["shmem_mib"] = now.shared_mib;
 }
 
-void one_at_a_time(benchmark::State& state, Rig& rig, const std::string& path) {
+void one_at_a_time(benchmark::State& state, Rig& rig, const std::string& path,
+                   Rig::Place place = Rig::Place::Here) {
   const auto module = rig.load(read(path));
   double cpu_us = 0;
   std::uint64_t memory = 0;
   for (auto _ : state) {
-    const auto output = rig.await(rig.evaluate(module));
+    const auto output = rig.await(rig.evaluate(module, place));
     if (!output) {
       state.SkipWithError(output.error().message().c_str());
       return;
@@ -155,8 +175,20 @@ void one_at_a_time(benchmark::State& state, Rig& rig, const std::string& path) {
   report_memory(state);
 }
 
+// The first evaluation of a namespace: its process is forked for it.
+void first_of_a_namespace(benchmark::State& state, Rig& rig, const std::string& path) {
+  const auto module = rig.load(read(path));
+  int number = 0;
+  for (auto _ : state) {
+    const auto output = rig.await(
+        rig.evaluate(module, Rig::Place::GuestProcess, "namespace-" + std::to_string(++number)));
+    if (!output) state.SkipWithError(output.error().message().c_str());
+  }
+}
+
 // Many at once, over modules that are all distinct: what a busy host does.
-void many_at_once(benchmark::State& state, Rig& rig, const std::string& path) {
+void many_at_once(benchmark::State& state, Rig& rig, const std::string& path,
+                  Rig::Place place = Rig::Place::Here) {
   std::vector<std::shared_ptr<const wasm::Module>> modules;
   const std::string bytes = read(path);
   for (int index = 0; index < state.range(0); ++index)
@@ -166,7 +198,7 @@ void many_at_once(benchmark::State& state, Rig& rig, const std::string& path) {
   for (auto _ : state) {
     std::vector<io::Task<Result<abi::flight::Output>>> tasks;
     for (std::size_t index = 0; index < kAtOnce; ++index)
-      tasks.push_back(rig.evaluate(modules[index % modules.size()]));
+      tasks.push_back(rig.evaluate(modules[index % modules.size()], place));
     for (const auto& output : rig.await(io::all(rig.loop, std::move(tasks)))) {
       if (!output) state.SkipWithError(output.error().message().c_str());
     }
@@ -193,6 +225,24 @@ int main(int argc, char** argv) {
         ("evaluate/" + name).c_str(),
         [&rig, path](benchmark::State& state) { one_at_a_time(state, rig, path); })
         ->Unit(benchmark::kMicrosecond)
+        ->UseRealTime();
+    benchmark::RegisterBenchmark(("evaluate_in_guest_process/" + name).c_str(),
+                                 [&rig, path](benchmark::State& state) {
+                                   one_at_a_time(state, rig, path, Rig::Place::GuestProcess);
+                                 })
+        ->Unit(benchmark::kMicrosecond)
+        ->UseRealTime();
+    benchmark::RegisterBenchmark(
+        ("first_of_a_namespace/" + name).c_str(),
+        [&rig, path](benchmark::State& state) { first_of_a_namespace(state, rig, path); })
+        ->Unit(benchmark::kMicrosecond)
+        ->UseRealTime();
+    benchmark::RegisterBenchmark(("hundred_at_once_in_guest_process/" + name).c_str(),
+                                 [&rig, path](benchmark::State& state) {
+                                   many_at_once(state, rig, path, Rig::Place::GuestProcess);
+                                 })
+        ->Arg(1)
+        ->Unit(benchmark::kMillisecond)
         ->UseRealTime();
     benchmark::RegisterBenchmark(
         ("hundred_at_once/" + name).c_str(),

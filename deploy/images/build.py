@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes container images without a container engine, from what is on this machine and nothing else.
 
-    build.py host OUT --bin DIR --name REFERENCE        the host: hangar, hangar-compile, hangar-node-fetch and
-                                                        Debian's libraries
+    build.py host OUT --bin DIR --name REFERENCE        the host: hangar, hangar-compile, hangar-guest,
+                                                        hangar-node-fetch and Debian's libraries
     build.py installer OUT --bin DIR --name REFERENCE [--runtimes DIR]
                                                         the node installer: hangar-node, one static program, and
                                                         the runtimes of DIR, for this machine's architecture;
@@ -82,7 +82,7 @@ def packages_of(paths):
 
 
 def host_tree(root, arguments):
-    programs = [arguments.bin / name for name in ("hangar", "hangar-compile", "hangar-node-fetch")]
+    programs = [arguments.bin / name for name in ("hangar", "hangar-compile", "hangar-guest", "hangar-node-fetch")]
     needed = set()
     for program in programs:
         install(program, root, f"/usr/bin/{program.name}", 0o755)

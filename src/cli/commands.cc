@@ -436,8 +436,8 @@ int run(int argc, char** argv) {
 
   CLI::App* const flight_command = app.add_subcommand(
       "run-flight", "run a flight once and print what it would apply; its input is stdin, if any");
-  const SettingFlags flight_settings(*flight_command,
-                                     {Part::Log, Part::Cluster, Part::Requests, Part::Modules});
+  const SettingFlags flight_settings(
+      *flight_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls});
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);
 

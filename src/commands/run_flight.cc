@@ -16,9 +16,12 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
+#include "host/guest_parts.h"
 #include "host/module_supply.h"
 #include "host/version.h"
 #include "http/client.h"
@@ -106,6 +109,8 @@ class FlightSession {
         http_(loop_) {}
 
   [[nodiscard]] Result<RunFlightOutput> run() {
+    // Before a credential is read.
+    zygote_ = HANGAR_TRY(start_zygote(config_));
     Result<RunFlightOutput> output = io::run_to_end(loop_, run_once());
     if (cluster_) cluster_->cache.stop();
     return output;
@@ -166,7 +171,10 @@ class FlightSession {
                               config_maps ? &*config_maps : nullptr, host::FileModules::Allowed,
                               log_);
     HANGAR_CO_TRY(supply.code_cache.open());
-    const abi::flight::Runtime runtime(supply.engine);
+    const std::unique_ptr<domains::GuestProcesses> guest_processes = make_guest_processes(
+        config_, std::exchange(zygote_, std::nullopt), supply.engine, metrics_, log_);
+    HANGAR_CO_TRY(host::hide_from_guests(config_));
+    const abi::flight::Runtime runtime(supply.engine, guest_processes.get());
     airways::FlightModules flight_modules(
         {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
     const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
@@ -239,6 +247,7 @@ class FlightSession {
   const RunFlightOptions options_;
   const Log& log_;
   std::stop_token stop_;
+  std::optional<domains::ZygoteProcess> zygote_;
   Metrics metrics_;
   io::Loop loop_;
   io::Workers workers_;

@@ -4,6 +4,7 @@
 #include "base/quantity.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "domains/guest_processes.h"
 #include "host/node_settings.h"
 #include "host/webhook_settings.h"
 #include "http/address_policy.h"
@@ -290,6 +291,20 @@ std::vector<Setting> general_settings() {
        .type = "FILE",
        .part = Part::Modules,
        .set = text_into(&Config::compiler)},
+      {.name = "guest-isolation",
+       .help = "where flights run: none (in this process), shared (one process for all, without "
+               "the credential) or namespace (one for each) (default none)",
+       .type = "ISOLATION",
+       .part = Part::Walls,
+       .set = choice_into<domains::Isolation>(&Config::guest_isolation,
+                                              {{"none", domains::Isolation::None},
+                                               {"shared", domains::Isolation::Shared},
+                                               {"namespace", domains::Isolation::Namespace}})},
+      {.name = "guest-program",
+       .help = "the hangar-guest program (default: beside this one)",
+       .type = "FILE",
+       .part = Part::Walls,
+       .set = text_into(&Config::guest_program)},
       {.name = "kube-api-qps",
        .help = "requests per second to the API server (default 0: its own limits decide)",
        .type = "NUMBER",
@@ -435,6 +450,19 @@ kube::ClientOptions client_options(const Config& config) {
 
 namespace {
 
+Result<std::filesystem::path> beside_this_program(std::string_view name, std::string_view flag) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::filesystem::path program = self.parent_path() / name;
+  if (error || !std::filesystem::exists(program, error)) {
+    return fail(ErrorKind::NotFound,
+                fmt::format("{} is missing: install it beside this program, or say where it is "
+                            "with --{}",
+                            program.string(), flag));
+  }
+  return program;
+}
+
 // As client-go has it. A renewal that takes as long as it may leaves time for another.
 Result<> check_lease(const Config& config) {
   using std::chrono::milliseconds;
@@ -475,15 +503,10 @@ Result<Config> resolve(Config config) {
     config.module_cache_dir = user_cache_directory() / "hangar" / "modules";
   }
   if (config.compiler.empty()) {
-    std::error_code error;
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-    config.compiler = self.parent_path() / "hangar-compile";
-    if (error || !std::filesystem::exists(config.compiler, error)) {
-      return fail(ErrorKind::NotFound,
-                  fmt::format("{} is missing: install it beside this program, or say where it is "
-                              "with --compiler",
-                              config.compiler.string()));
-    }
+    config.compiler = HANGAR_TRY(beside_this_program("hangar-compile", "compiler"));
+  }
+  if (config.guest_program.empty() && config.guest_isolation != domains::Isolation::None) {
+    config.guest_program = HANGAR_TRY(beside_this_program("hangar-guest", "guest-program"));
   }
   if (config.guest_threads == 0) {
     config.guest_threads = std::max(1U, std::thread::hardware_concurrency());

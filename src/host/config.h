@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "domains/guest_processes.h"
 #include "http/address_policy.h"
 #include "kube/client.h"
 #include "modules/supply.h"
@@ -85,6 +86,8 @@ struct Config {
   http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
+  domains::Isolation guest_isolation = domains::Isolation::None;
+  std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;    // Zero: not limited here; the API server has its own limits.
   std::uint32_t kube_api_burst = 0;  // Zero: twice kube_api_qps.
   NodeSettings nodes = {};
@@ -102,6 +105,7 @@ enum class Part : std::uint8_t {
   Requests,  // How many.
   Modules,   // Where they come from, and where they and their code are kept.
   Guests,    // How many run, in how much memory.
+  Walls,     // Where they run.
   Sources,   // What the definitions of tenants may name.
   Features,
   Place,  // The namespace of the Lease and of Jobs.
@@ -146,7 +150,8 @@ struct Setting {
 [[nodiscard]] std::string lease_namespace(const Config& config, std::string_view own);
 
 // Fills in what depends on the machine: directories, the compiler's place, the number of cores.
-// NotFound when there is no compiler; InvalidInput for values that cannot work together.
+// NotFound when a program that is needed is missing; InvalidInput for values that cannot work
+// together.
 [[nodiscard]] Result<Config> resolve(Config config);
 
 }  // namespace hangar::host

@@ -8,9 +8,12 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
+#include "host/guest_parts.h"
 #include "host/module_supply.h"
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
@@ -115,6 +118,7 @@ std::string identity() {
 struct Host::Parts {
   struct Opened {
     Config config;
+    std::optional<domains::ZygoteProcess> zygote;
     kube::Login login;
     ModuleFiles modules;
     OperatorFiles operators;
@@ -148,6 +152,7 @@ struct Host::Parts {
 
   ConfigMaps config_maps;
   ModuleSupply supply;
+  const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: none.
   abi::flight::Runtime flights;
   airways::FlightModules flight_modules;
   OperatorParts operator_parts;
@@ -196,7 +201,9 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
              config.allow_file_modules ? FileModules::Allowed : FileModules::Refused,
              log.named("modules")),
-      flights(supply.engine),
+      guest_processes(make_guest_processes(config, std::move(opened.zygote), supply.engine, metrics,
+                                           log.named("guests"))),
+      flights(supply.engine, guest_processes.get()),
       flight_modules({.sources = supply.sources,
                       .code_cache = supply.code_cache,
                       .runtime = flights,
@@ -358,6 +365,7 @@ io::Task<void> Host::Parts::end_all() {
     co_await airways.stop();
     policies.stop();
   }
+  if (guest_processes != nullptr) guest_processes->stop();
   co_await flight_modules.supply().stop();
   co_await operator_parts.modules.supply().stop();
   co_await machine_parts.modules.supply().stop();
@@ -379,11 +387,14 @@ Host::~Host() = default;
 Result<> Host::run() {
   Parts::Opened opened;
   opened.config = HANGAR_TRY(resolve(config_));
+  // Before the credential: what is forked from it has never had one.
+  opened.zygote = HANGAR_TRY(start_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
   opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
   HANGAR_TRY(prepare_machine_directory(opened.config));
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
+  HANGAR_TRY(hide_from_guests(parts_->config));
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
   parts_->add_checks();

@@ -154,6 +154,14 @@ def test_an_image_may_be_pinned_by_its_digest():
     assert pod_of(render({"image": {"digest": digest}}))["spec"]["containers"][0]["image"] == f"{REPOSITORY}@{digest}"
 
 
+def test_guest_processes_need_nothing_more_of_the_pod():
+    plain, isolated = render(), render({"settings": {"guestIsolation": "namespace"}})
+
+    assert "guestIsolation: namespace" in isolated[("ConfigMap", "hangar")]["data"]["hangar.yaml"]
+    assert pod_of(isolated)["spec"] == pod_of(plain)["spec"]
+    assert {key: value for key, value in isolated.items() if key[0].endswith("Role")} == {key: value for key, value in plain.items() if key[0].endswith("Role")}
+
+
 def test_only_those_who_are_named_may_reach_the_pods():
     assert not [kind for kind, _ in render() if kind == "NetworkPolicy"]
     monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}

@@ -49,8 +49,9 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
 CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
 GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}
+WALLS = {"guest-isolation", "guest-program"}
 USES = {
-    "run-flight": CLUSTER | REQUESTS | MODULES, "run": CLUSTER | REQUESTS | MODULES | GUESTS | {"bind-address"},
+    "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | {"bind-address"},
     "logs": CLUSTER | MODULES | {"pod"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}

@@ -1,8 +1,11 @@
+// The flight contract, wherever a flight runs: in this process, or in one of its own.
 #include "abi/flight/evaluation.h"
 
 #include "abi/flight/lookups.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/result.h"
+#include "domains/guest_processes.h"
 #include "io/all.h"
 #include "io/event.h"
 #include "io/task.h"
@@ -26,6 +29,8 @@
 
 namespace hangar::abi::flight {
 namespace {
+
+enum class Place : std::uint8_t { Here, GuestProcess };
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -64,14 +69,21 @@ class LateAnswers : public Answers {
 };
 
 // One engine for all tests: reserving its pool takes seconds under ThreadSanitizer.
-class FlightTest : public testing::Test {
+class FlightTest : public testing::TestWithParam<Place> {
  public:
   static void SetUpTestSuite() {
     shared_rig = std::make_unique<wasm::GuestRig>();
-    shared_runtime = std::make_unique<Runtime>(shared_rig->engine());
+    here = std::make_unique<Runtime>(shared_rig->engine());
+    processes = std::make_unique<domains::GuestProcesses>(
+        domains::GuestProcesses::Parts{.engine = shared_rig->engine(), .metrics = metrics},
+        domains::GuestProcesses::Options{.program = HANGAR_GUEST_PROGRAM, .thread_count = 2},
+        std::nullopt);
+    elsewhere = std::make_unique<Runtime>(shared_rig->engine(), processes.get());
   }
   static void TearDownTestSuite() {
-    shared_runtime.reset();
+    elsewhere.reset();
+    processes.reset();
+    here.reset();
     shared_rig.reset();
   }
 
@@ -99,16 +111,19 @@ class FlightTest : public testing::Test {
   }
 
  protected:
+  inline static Metrics metrics;
   inline static std::unique_ptr<wasm::GuestRig> shared_rig;
-  inline static std::unique_ptr<Runtime> shared_runtime;
+  inline static std::unique_ptr<Runtime> here;
+  inline static std::unique_ptr<domains::GuestProcesses> processes;
+  inline static std::unique_ptr<Runtime> elsewhere;
   wasm::GuestRig& rig_ = *shared_rig;
-  Runtime& runtime_ = *shared_runtime;
+  Runtime& runtime_ = GetParam() == Place::Here ? *here : *elsewhere;
   Answers answers_;
 };
 
 const Evaluation kShort{.timeout = milliseconds(30)};
 
-TEST_F(FlightTest, ReadsStdinAndPrintsToStdout) {
+TEST_P(FlightTest, ReadsStdinAndPrintsToStdout) {
   const Result<Output> output = run("echo", {.stdin_bytes = "a custom resource"});
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
@@ -119,7 +134,7 @@ TEST_F(FlightTest, ReadsStdinAndPrintsToStdout) {
   EXPECT_GT(output->cpu_time.count(), 0);
 }
 
-TEST_F(FlightTest, SeesExactlyTheArgumentsAndEnvironmentOfTheContract) {
+TEST_P(FlightTest, SeesExactlyTheArgumentsAndEnvironmentOfTheContract) {
   const Result<Output> output = run("arguments", {.release = "examples.com.Backend.ns.web",
                                                   .namespace_ = "ns",
                                                   .args = {"-v", ""},
@@ -133,17 +148,17 @@ TEST_F(FlightTest, SeesExactlyTheArgumentsAndEnvironmentOfTheContract) {
             "NAMESPACE=ns\0YOKE_VERSION=v0.20.12\0HANGAR_VERSION=0.1.0\0"s);
 }
 
-TEST_F(FlightTest, RefusesArgumentsThatTheGuestWouldReadCut) {
+TEST_P(FlightTest, RefusesArgumentsThatTheGuestWouldReadCut) {
   expect_error("echo", ErrorKind::InvalidInput, "null byte", {.release = std::string("a\0b", 3)});
 }
 
-TEST_F(FlightTest, ExitCodesAreOutputs) {
+TEST_P(FlightTest, ExitCodesAreOutputs) {
   expect_exit("exit_0", 0);
   expect_exit("exit_3", 3);
   expect_exit("exit_in_start", 5);
 }
 
-TEST_F(FlightTest, TrapsAreGuestFaultsThatNameTheFault) {
+TEST_P(FlightTest, TrapsAreGuestFaultsThatNameTheFault) {
   expect_error("unreachable", ErrorKind::GuestFault,
                "wasm trap: unreachable executed; at flight::inner < outer < ");
   expect_error("trap_in_start", ErrorKind::GuestFault, "unreachable executed; at boom");
@@ -152,7 +167,7 @@ TEST_F(FlightTest, TrapsAreGuestFaultsThatNameTheFault) {
   expect_error("hostile_names", ErrorKind::GuestFault, "unreachable executed; at ");
 }
 
-TEST_F(FlightTest, EndlessLoopsEndWithTheirTimeout) {
+TEST_P(FlightTest, EndlessLoopsEndWithTheirTimeout) {
   const std::string text =
       "module closed with context deadline exceeded: execution timeout (30ms) exceeded";
   expect_error("endless_loop", ErrorKind::LimitExceeded, text, kShort);
@@ -160,18 +175,18 @@ TEST_F(FlightTest, EndlessLoopsEndWithTheirTimeout) {
   expect_error("malloc_loops", ErrorKind::LimitExceeded, text, kShort);
 }
 
-TEST_F(FlightTest, TheTimeoutSaysWhereTheGuestWas) {
+TEST_P(FlightTest, TheTimeoutSaysWhereTheGuestWas) {
   expect_error("endless_loop", ErrorKind::LimitExceeded, "exceeded; at spin < ", kShort);
 }
 
-TEST_F(FlightTest, WaitingCountsTowardsTheTimeout) {
+TEST_P(FlightTest, WaitingCountsTowardsTheTimeout) {
   expect_error("sleep_for_ever", ErrorKind::LimitExceeded, "execution timeout (30ms) exceeded",
                kShort);
   expect_error("malloc_sleeps_for_ever", ErrorKind::LimitExceeded,
                "execution timeout (30ms) exceeded", kShort);
 }
 
-TEST_F(FlightTest, MemoryEndsAtItsLimit) {
+TEST_P(FlightTest, MemoryEndsAtItsLimit) {
   const Result<Output> output = run("memory_bomb", {.memory_bytes_max = 16 * limits::kMiB});
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
@@ -180,7 +195,7 @@ TEST_F(FlightTest, MemoryEndsAtItsLimit) {
   EXPECT_GT(output->memory_bytes, 14 * limits::kMiB);
 }
 
-TEST_F(FlightTest, MemoryThatIsTooLargeFromTheStartIsALimit) {
+TEST_P(FlightTest, MemoryThatIsTooLargeFromTheStartIsALimit) {
   expect_error("memory_at_start", ErrorKind::LimitExceeded, "64 MiB of memory at its start",
                {.memory_bytes_max = 63 * limits::kMiB});
   expect_error("memory_at_start", ErrorKind::LimitExceeded, "its limit is 64 KiB",
@@ -190,12 +205,12 @@ TEST_F(FlightTest, MemoryThatIsTooLargeFromTheStartIsALimit) {
                {.memory_bytes_max = 63 * limits::kMiB});
 }
 
-TEST_F(FlightTest, TablesEndAtTheirLimit) {
+TEST_P(FlightTest, TablesEndAtTheirLimit) {
   expect_exit("table_bomb", 42);
   expect_error("large_table", ErrorKind::LimitExceeded, "table");
 }
 
-TEST_F(FlightTest, TablesCountAsMemory) {
+TEST_P(FlightTest, TablesCountAsMemory) {
   expect_error("many_tables", ErrorKind::LimitExceeded, "exceeds table limits",
                {.memory_bytes_max = limits::kMiB});
   const Result<Output> output = run("many_tables", {.memory_bytes_max = 33 * limits::kMiB});
@@ -203,19 +218,19 @@ TEST_F(FlightTest, TablesCountAsMemory) {
   EXPECT_GE(output->memory_bytes, 8 * 500'000 * 8U);
 }
 
-TEST_F(FlightTest, AModuleThatDoesNotFitThePoolRunsOnDemand) {
+TEST_P(FlightTest, AModuleThatDoesNotFitThePoolRunsOnDemand) {
   EXPECT_EQ(rig_.load("two_tables")->allocation(), wasm::Module::Allocation::OnDemand);
   EXPECT_EQ(rig_.load("exit_3")->allocation(), wasm::Module::Allocation::Pooled);
   expect_exit("two_tables", 6);
 }
 
-TEST_F(FlightTest, StdoutHasALimitAndStderrIsCut) {
+TEST_P(FlightTest, StdoutHasALimitAndStderrIsCut) {
   expect_error("endless_stdout", ErrorKind::LimitExceeded, "stdout is larger than 16777216 bytes");
 
   expect_error("endless_stderr", ErrorKind::LimitExceeded, "execution timeout", kShort);
 }
 
-TEST_F(FlightTest, ModulesThatAreNoFlightsAreRefusedWithTheReason) {
+TEST_P(FlightTest, ModulesThatAreNoFlightsAreRefusedWithTheReason) {
   expect_error("wrong_imports", ErrorKind::InvalidInput,
                "module imports env.foo(i32) -> (i32), which a flight does not get; flights get "
                "wasi_snapshot_preview1 and host.{k8s_lookup,k8s_rest_mapping}");
@@ -226,36 +241,36 @@ TEST_F(FlightTest, ModulesThatAreNoFlightsAreRefusedWithTheReason) {
   expect_error("start_with_result", ErrorKind::InvalidInput, "exports no function _start");
 }
 
-TEST_F(FlightTest, AModuleOfAnotherContractIsCalledWhatItSeemsToBe) {
+TEST_P(FlightTest, AModuleOfAnotherContractIsCalledWhatItSeemsToBe) {
   expect_error("kube_runtime_journal", ErrorKind::InvalidInput,
                "it seems to be a long-running controller: name it in an Operator");
   expect_error("machine_packed", ErrorKind::InvalidInput, "it seems to be a state machine");
 }
 
-TEST_F(FlightTest, AGuestWithoutMemoryFaultsWhenTheHostNeedsIt) {
+TEST_P(FlightTest, AGuestWithoutMemoryFaultsWhenTheHostNeedsIt) {
   expect_error("missing_memory", ErrorKind::GuestFault,
                "wasi_snapshot_preview1.random_get: the module exports no memory");
   expect_error("memory_is_a_function", ErrorKind::GuestFault, "is not a memory");
 }
 
-TEST_F(FlightTest, BadPointersToWasiAnswerEfault) {
+TEST_P(FlightTest, BadPointersToWasiAnswerEfault) {
   expect_exit("wasi_bad_pointers", 0, {.release = "release"});
 }
 
-TEST_F(FlightTest, WhatWasiDoesNotOfferAnswersWithItsErrno) {
+TEST_P(FlightTest, WhatWasiDoesNotOfferAnswersWithItsErrno) {
   expect_exit("wasi_refusals", 0);
 }
 
-TEST_F(FlightTest, EveryFunctionOfPreview1CanBeImported) {
+TEST_P(FlightTest, EveryFunctionOfPreview1CanBeImported) {
   expect_exit("imports_everything", 0);
 }
 
-TEST_F(FlightTest, PollWaitsForClocksAndAnswersDescriptorsAtOnce) {
+TEST_P(FlightTest, PollWaitsForClocksAndAnswersDescriptorsAtOnce) {
   expect_exit("sleep_a_moment", 0);
   expect_exit("poll_stdio", 0, {.stdin_bytes = "12345"});
 }
 
-TEST_F(FlightTest, LookupsHandTheAnswerToTheGuestsAllocator) {
+TEST_P(FlightTest, LookupsHandTheAnswerToTheGuestsAllocator) {
   const Result<Output> output = run("lookup");
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
@@ -268,7 +283,7 @@ TEST_F(FlightTest, LookupsHandTheAnswerToTheGuestsAllocator) {
   EXPECT_EQ(answers_.requests[0].api_version, "apps/v1");
 }
 
-TEST_F(FlightTest, LookupsThatFailWriteTheStateAndTheirMessage) {
+TEST_P(FlightTest, LookupsThatFailWriteTheStateAndTheirMessage) {
   for (const LookupState state :
        {LookupState::FeatureNotGranted, LookupState::Error, LookupState::NotFound,
         LookupState::Unauthenticated, LookupState::Forbidden}) {
@@ -280,20 +295,20 @@ TEST_F(FlightTest, LookupsThatFailWriteTheStateAndTheirMessage) {
   }
 }
 
-TEST_F(FlightTest, TheStateIsWrittenOnlyOnErrors) {
+TEST_P(FlightTest, TheStateIsWrittenOnlyOnErrors) {
   expect_exit("lookup_leaves_state_alone", 99);
   answers_.answer.state = LookupState::NotFound;
   expect_exit("lookup_leaves_state_alone", 3);
 }
 
-TEST_F(FlightTest, AnEmptyAnswerNeedsNoMemory) {
+TEST_P(FlightTest, AnEmptyAnswerNeedsNoMemory) {
   answers_.answer.body = "";
   const Result<Output> output = run("malloc_traps");
   ASSERT_TRUE(output.has_value()) << output.error().message();
   EXPECT_EQ(output->stdout_bytes, "");
 }
 
-TEST_F(FlightTest, RestMappingsAreAskedForByGroupAndKind) {
+TEST_P(FlightTest, RestMappingsAreAskedForByGroupAndKind) {
   const Result<Output> output = run("rest_mapping");
 
   ASSERT_TRUE(output.has_value()) << output.error().message();
@@ -301,18 +316,18 @@ TEST_F(FlightTest, RestMappingsAreAskedForByGroupAndKind) {
   EXPECT_THAT(answers_.mappings, testing::ElementsAre(testing::Pair("apps/v1", "Deployment")));
 }
 
-TEST_F(FlightTest, LookupsWorkInTheStartSectionAndManyTimes) {
+TEST_P(FlightTest, LookupsWorkInTheStartSectionAndManyTimes) {
   EXPECT_EQ(run("lookup_in_start")->stdout_bytes, answers_.answer.body);
   expect_exit("lookup_many", 0);
   EXPECT_EQ(answers_.requests.size(), 101U);
 }
 
-TEST_F(FlightTest, MallocMayGrowTheMemoryAndWait) {
+TEST_P(FlightTest, MallocMayGrowTheMemoryAndWait) {
   EXPECT_EQ(run("grow_during_host_call")->stdout_bytes, answers_.answer.body);
   EXPECT_EQ(run("malloc_sleeps")->stdout_bytes, answers_.answer.body);
 }
 
-TEST_F(FlightTest, AMallocThatBreaksTheContractFaultsTheGuest) {
+TEST_P(FlightTest, AMallocThatBreaksTheContractFaultsTheGuest) {
   expect_error("malloc_traps", ErrorKind::GuestFault,
                "host.k8s_lookup: malloc: unreachable executed; at give_up < allocate");
   expect_error("malloc_returns_garbage", ErrorKind::GuestFault, "malloc's answer: ");
@@ -326,7 +341,7 @@ TEST_F(FlightTest, AMallocThatBreaksTheContractFaultsTheGuest) {
   expect_exit("malloc_exits", 7);
 }
 
-TEST_F(FlightTest, BadPointersToHostFunctionsFaultTheGuestBeforeTheClusterIsAsked) {
+TEST_P(FlightTest, BadPointersToHostFunctionsFaultTheGuestBeforeTheClusterIsAsked) {
   for (const std::string guest : {"state", "name", "namespace", "api_version"}) {
     expect_error("lookup_bad_" + guest, ErrorKind::GuestFault, "do not lie in the guest's");
   }
@@ -338,7 +353,7 @@ TEST_F(FlightTest, BadPointersToHostFunctionsFaultTheGuestBeforeTheClusterIsAske
   EXPECT_TRUE(answers_.mappings.empty());
 }
 
-TEST_F(FlightTest, ALookupThatTakesTooLongEndsTheGuestAtItsTimeout) {
+TEST_P(FlightTest, ALookupThatTakesTooLongEndsTheGuestAtItsTimeout) {
   LateAnswers late(rig_.loop());
   io::Loop::Timer release;
   late.on_lookup = [&] {
@@ -353,7 +368,7 @@ TEST_F(FlightTest, ALookupThatTakesTooLongEndsTheGuestAtItsTimeout) {
   EXPECT_EQ(rig_.engine().running_count(), 0U);
 }
 
-TEST_F(FlightTest, StopsWhereverTheGuestIs) {
+TEST_P(FlightTest, StopsWhereverTheGuestIs) {
   std::stop_source stopped;
   stopped.request_stop();
   EXPECT_EQ(run("echo", {}, stopped.get_token()).error().kind(), ErrorKind::Cancelled);
@@ -369,7 +384,7 @@ TEST_F(FlightTest, StopsWhereverTheGuestIs) {
   }
 }
 
-TEST_F(FlightTest, GuestsThatWaitHoldNoWorker) {
+TEST_P(FlightTest, GuestsThatWaitHoldNoWorker) {
   // Fifteen times more waiting guests than workers, nearly as many as one tenant may have; nobody
   // is answered before all have asked.
   constexpr std::size_t kGuests = 30;
@@ -403,7 +418,7 @@ TEST_F(FlightTest, GuestsThatWaitHoldNoWorker) {
   }
 }
 
-TEST_F(FlightTest, GuestsThatSpinShareTheWorkersWithOthers) {
+TEST_P(FlightTest, GuestsThatSpinShareTheWorkersWithOthers) {
   // More spinning guests than workers: only because they yield does the last one get its turn.
   const auto spinning = rig_.load("endless_loop");
   std::stop_source stop;
@@ -425,25 +440,26 @@ TEST_F(FlightTest, GuestsThatSpinShareTheWorkersWithOthers) {
     EXPECT_EQ(output.error().kind(), ErrorKind::Cancelled);
 }
 
-TEST_F(FlightTest, RunsWaitForASlotWhenTheLimitIsReached) {
+TEST(FlightSlots, AreWaitedForWhenTheLimitIsReached) {
+  Answers answers;
   wasm::GuestRig rig({.runs_max = 2});
   const Runtime runtime(rig.engine());
   const auto module = rig.load("sleep_a_moment");
   std::vector<io::Task<Result<Output>>> tasks;
   for (int index = 0; index < 10; ++index)
-    tasks.push_back(evaluate(runtime, module, {}, answers_, {}));
+    tasks.push_back(evaluate(runtime, module, {}, answers, {}));
 
   for (const Result<Output>& output : rig.await(io::all(rig.loop(), std::move(tasks))))
     EXPECT_TRUE(output.has_value()) << output.error().message();
 }
 
-TEST_F(FlightTest, RunsAgainAfterItsPagesWereReleased) {
+TEST_P(FlightTest, RunsAgainAfterItsPagesWereReleased) {
   expect_exit("exit_3", 3);
   rig_.load("exit_3")->release_pages();
   expect_exit("exit_3", 3);
 }
 
-TEST_F(FlightTest, StateOfOneRunIsNotSeenByTheNext) {
+TEST_P(FlightTest, StateOfOneRunIsNotSeenByTheNext) {
   const auto module = rig_.load("lookup_many");
   for (int index = 0; index < 20; ++index) {
     const auto output = rig_.await(evaluate(runtime_, module, {}, answers_, {}));
@@ -451,6 +467,16 @@ TEST_F(FlightTest, StateOfOneRunIsNotSeenByTheNext) {
   }
   EXPECT_EQ(answers_.requests.size(), 2000U);
 }
+
+// ThreadSanitizer would not see what happens in a guest process.
+#if __has_feature(thread_sanitizer)
+const auto kPlaces = testing::Values(Place::Here);
+#else
+const auto kPlaces = testing::Values(Place::Here, Place::GuestProcess);
+#endif
+INSTANTIATE_TEST_SUITE_P(, FlightTest, kPlaces, [](const testing::TestParamInfo<Place>& place) {
+  return place.param == Place::Here ? "Here" : "GuestProcess";
+});
 
 }  // namespace
 }  // namespace hangar::abi::flight

@@ -1,0 +1,231 @@
+#include "domains/guest_process.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "guest_protocol/conversation.h"
+#include "guest_protocol/frames.h"
+#include "guest_protocol/messages.h"
+#include "io/local_message.h"
+#include "io/loop.h"
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::domains {
+
+namespace {
+
+namespace protocol = guest_protocol;
+
+// Of one turn of the loop: what comes after it waits for others to have had theirs. A message may
+// be a question that the cache answers at once, with an object of a MiB.
+constexpr std::size_t kPieceBytes = 64 * limits::kKiB;
+constexpr int kMessagesMax = 32;
+
+// Answers that it has not taken. One that asks and never reads would fill the host's memory; one
+// that is at work reads at once.
+constexpr std::size_t kUnsentAnswerBytesMax = limits::kMiB;
+
+}  // namespace
+
+GuestProcess::GuestProcess(io::Loop& loop, int socket, protocol::Conversation::Patience patience,
+                           Events events)
+    : loop_(loop),
+      socket_(socket),
+      events_(std::move(events)),
+      talk_(patience),
+      frames_(protocol::kFromGuestBytesMax),
+      read_watch_(loop.watch(socket, io::Loop::Direction::Read, [this] { receive(); })) {}
+
+GuestProcess::~GuestProcess() {
+  close();
+}
+
+void GuestProcess::load_module(std::uint64_t module, int descriptor) {
+  send({.bytes = protocol::encode(protocol::LoadModule{.module = module}),
+        .descriptor = descriptor});
+}
+
+void GuestProcess::drop_module(std::uint64_t module) {
+  send({.bytes = protocol::encode(protocol::DropModule{.module = module})});
+}
+
+void GuestProcess::begin(const protocol::BeginRun& order,
+                         const protocol::Conversation::Terms& terms) {
+  talk_.begin(order.run, terms, io::Loop::now());
+  send({.bytes = protocol::encode(order)});
+  look_later();
+}
+
+void GuestProcess::cancel(std::uint64_t run) {
+  talk_.cancel(run, io::Loop::now());
+  send({.bytes = protocol::encode(protocol::CancelRun{.run = run})});
+  look_later();
+}
+
+void GuestProcess::answer(const protocol::Found& answer) {
+  if (socket_ < 0) return;
+  talk_.answered(answer.run);
+  send({.bytes = protocol::encode(answer), .is_answer = true});
+}
+
+void GuestProcess::answer(const protocol::MemoryAnswer& answer) {
+  send({.bytes = protocol::encode(answer), .is_answer = true});
+}
+
+void GuestProcess::close() {
+  read_watch_.reset();
+  rest_timer_.cancel();
+  look_timer_.cancel();
+  drop_unsent();
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+}
+
+void GuestProcess::drop_unsent() {
+  for (const Unsent& unsent : unsent_) {
+    if (unsent.descriptor >= 0) ::close(unsent.descriptor);
+  }
+  unsent_.clear();
+  unsent_answer_bytes_ = 0;
+  write_watch_.reset();
+}
+
+void GuestProcess::end(std::optional<Error> breach) {
+  if (socket_ < 0) return;
+  close();
+  events_.on_over(std::move(breach));
+}
+
+void GuestProcess::send(Unsent unsent) {
+  if (socket_ < 0) {
+    if (unsent.descriptor >= 0) ::close(unsent.descriptor);
+    return;
+  }
+  if (unsent.is_answer) unsent_answer_bytes_ += unsent.bytes.size();
+  unsent_.push_back(std::move(unsent));
+  if (write_watch_ == nullptr) flush();
+  if (!takes_answers()) pace();
+}
+
+void GuestProcess::flush() {
+  while (!unsent_.empty()) {
+    Unsent& first = unsent_.front();
+    const ssize_t size = io::send_local(
+        socket_, std::string_view(first.bytes).substr(first.sent_bytes), first.descriptor);
+    // Its end is closed: the reading side finds that, with all that it has said before.
+    if (size < 0 && errno != EAGAIN) return drop_unsent();
+    if (size < 0) {
+      if (write_watch_ == nullptr) {
+        write_watch_ = loop_.watch(socket_, io::Loop::Direction::Write, [this] {
+          flush();
+          pace();
+        });
+      }
+      return;
+    }
+    if (first.descriptor >= 0) ::close(std::exchange(first.descriptor, -1));
+    first.sent_bytes += static_cast<std::size_t>(size);
+    if (first.sent_bytes < first.bytes.size()) continue;
+    if (first.is_answer) unsent_answer_bytes_ -= first.bytes.size();
+    unsent_.pop_front();
+  }
+  write_watch_.reset();
+}
+
+void GuestProcess::receive() {
+  std::array<char, kPieceBytes> piece;
+  ssize_t size = -1;
+  do {
+    // Without room for descriptors: the kernel closes what a process would hand over.
+    size = ::recv(socket_, piece.data(), piece.size(), MSG_DONTWAIT);
+  } while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EAGAIN) return;
+  if (size <= 0) return end(std::nullopt);
+  frames_.add({piece.data(), static_cast<std::size_t>(size)});
+  hear();
+}
+
+void GuestProcess::hear() {
+  if (Result<> read = read_frames(); !read) {
+    // Whatever is wrong with its bytes is its fault.
+    return end(Error(ErrorKind::GuestFault, read.error().message()));
+  }
+  pace();
+  look_later();
+}
+
+Result<> GuestProcess::read_frames() {
+  const Instant now = io::Loop::now();
+  has_rest_ = true;
+  for (int count = 0; count < kMessagesMax && takes_answers(); ++count) {
+    const auto frame = HANGAR_TRY(frames_.next());
+    if (!frame) {
+      has_rest_ = false;
+      return {};
+    }
+    protocol::FromGuest message =
+        HANGAR_TRY(protocol::decode_from_guest(frame->type, frame->payload));
+    HANGAR_TRY(talk_.hear(message, now));
+    events_.on_message(std::move(message));
+  }
+  return {};
+}
+
+bool GuestProcess::takes_answers() const {
+  return unsent_answer_bytes_ <= kUnsentAnswerBytesMax;
+}
+
+void GuestProcess::pace() {
+  if (socket_ < 0) return;
+  if (has_rest_ || !takes_answers()) {
+    read_watch_.reset();
+  } else if (read_watch_ == nullptr) {
+    read_watch_ = loop_.watch(socket_, io::Loop::Direction::Read, [this] { receive(); });
+  }
+  rest_timer_.cancel();
+  if (has_rest_ && takes_answers()) {
+    rest_timer_ = loop_.after(Duration::zero(), [this] { hear(); });
+  }
+}
+
+void GuestProcess::look() {
+  look_at_.reset();
+  // What it has taken and said meanwhile counts: it may be the host that stood still.
+  flush();
+  if (takes_answers()) receive();
+  while (socket_ >= 0 && has_rest_ && takes_answers())
+    hear();
+  if (socket_ < 0) return;
+  const auto move = talk_.look(io::Loop::now());
+  if (!move) return end(move.error());
+  if (*move == protocol::Conversation::Move::Ping) {
+    send({.bytes = protocol::encode(protocol::Ping{})});
+  }
+  look_later();
+}
+
+void GuestProcess::look_later() {
+  const std::optional<Instant> at = talk_.look_at();
+  if (socket_ < 0 || !at || *at == Instant::max()) return;
+  // A timer that is early looks once for nothing; one for each message would cost more.
+  if (look_at_ && *look_at_ <= *at) return;
+  look_at_ = at;
+  const Instant now = io::Loop::now();
+  look_timer_ = loop_.after(std::max(Duration::zero(), Duration(*at - now)), [this] { look(); });
+}
+
+}  // namespace hangar::domains

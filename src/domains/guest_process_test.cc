@@ -1,0 +1,194 @@
+#include "domains/guest_process.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "guest_protocol/conversation.h"
+#include "guest_protocol/messages.h"
+#include "io/local_message.h"
+#include "io/loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::domains {
+namespace {
+
+namespace protocol = guest_protocol;
+
+class GuestProcessTest : public testing::Test {
+ public:
+  GuestProcessTest() {
+    make({}, [this](protocol::FromGuest message) { heard_.push_back(std::move(message)); });
+  }
+  ~GuestProcessTest() override {
+    if (peer_ >= 0) ::close(peer_);
+  }
+  // Each lookup is answered at once with `body`.
+  void make_answering(std::string body, protocol::Conversation::Patience patience = {}) {
+    make(patience, [this, body = std::move(body)](protocol::FromGuest message) {
+      const auto* const question = std::get_if<protocol::LookUp>(&message);
+      if (question != nullptr) process_->answer({.run = question->run, .body = body});
+      heard_.push_back(std::move(message));
+    });
+  }
+  GuestProcessTest(const GuestProcessTest&) = delete;
+  GuestProcessTest& operator=(const GuestProcessTest&) = delete;
+
+  void make(protocol::Conversation::Patience patience,
+            std::function<void(protocol::FromGuest)> on_message) {
+    if (peer_ >= 0) ::close(peer_);
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    peer_ = ends[1];
+    process_ = std::make_unique<GuestProcess>(
+        loop_, ends[0], patience,
+        GuestProcess::Events{.on_message = std::move(on_message),
+                             .on_over = [this](std::optional<Error> breach) {
+                               is_over_ = true;
+                               breach_ = std::move(breach);
+                             }});
+  }
+  // As the process would send it.
+  void send(const std::string& bytes, int descriptor = -1) const {
+    ASSERT_EQ(io::send_local(peer_, bytes, descriptor), static_cast<ssize_t>(bytes.size()));
+  }
+
+ protected:
+  io::Loop loop_;
+  int peer_ = -1;
+  std::vector<protocol::FromGuest> heard_;
+  bool is_over_ = false;
+  std::optional<Error> breach_;
+  std::unique_ptr<GuestProcess> process_;
+};
+
+TEST_F(GuestProcessTest, TakesNoDescriptorThatItIsHandedOver) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  process_->begin({.run = 1}, {});
+  send(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1})), pipe[1]);
+  ::close(pipe[1]);
+
+  loop_.run_until([this] { return !heard_.empty(); });
+
+  // Nobody holds the other end: it was closed on its way.
+  char byte = 0;
+  EXPECT_EQ(::read(pipe[0], &byte, 1), 0);
+  ::close(pipe[0]);
+}
+
+TEST_F(GuestProcessTest, HearsMessagesInPieces) {
+  process_->begin({.run = 1}, {});
+  const std::string bytes = protocol::encode(
+      protocol::FromGuest(protocol::EndRun{.run = 1, .stdout_bytes = std::string(100'000, 'x')}));
+  std::size_t sent = 0;
+  io::Loop::Timer timer;
+  const std::function<void()> go_on = [&] {
+    send(bytes.substr(sent, 30'000));
+    sent += 30'000;
+    if (sent < bytes.size()) timer = loop_.after(Duration(1), go_on);
+  };
+  go_on();
+
+  loop_.run_until([this] { return !heard_.empty(); });
+
+  EXPECT_EQ(std::get<protocol::EndRun>(heard_.front()).stdout_bytes.size(), 100'000U);
+  EXPECT_FALSE(is_over_);
+}
+
+TEST_F(GuestProcessTest, IsOverWhenTheOtherEndIsClosed) {
+  ::close(std::exchange(peer_, -1));
+
+  loop_.run_until([this] { return is_over_; });
+
+  EXPECT_FALSE(breach_.has_value());
+}
+
+TEST_F(GuestProcessTest, IsOverAfterABreachAndHearsNoMore) {
+  const std::string pong = protocol::encode(protocol::FromGuest(protocol::Pong{}));
+  send(pong + pong);
+
+  loop_.run_until([this] { return is_over_; });
+
+  ASSERT_TRUE(breach_.has_value());
+  EXPECT_EQ(breach_->kind(), ErrorKind::GuestFault);
+  EXPECT_TRUE(heard_.empty());
+}
+
+TEST_F(GuestProcessTest, HearsManyMessagesWhileOthersHaveTheirTurn) {
+  process_->begin({.run = 1}, {.memory_bytes_max = 1});
+  std::string bytes;
+  for (int count = 0; count < 1000; ++count)
+    bytes += protocol::encode(protocol::FromGuest(protocol::AskMemory{.run = 1, .bytes = 1}));
+  send(bytes);
+
+  loop_.run_until([this] { return !heard_.empty(); });
+  const std::size_t heard_at_once = heard_.size();
+  loop_.run_until([this] { return heard_.size() == 1000; });
+
+  EXPECT_LT(heard_at_once, 100U);
+  EXPECT_FALSE(is_over_);
+}
+
+TEST_F(GuestProcessTest, IsNotHeardWhileItDoesNotReadItsAnswers) {
+  make_answering(std::string(limits::kMiB, 'x'));
+  process_->begin({.run = 1}, {});
+  const std::string question = protocol::encode(protocol::FromGuest(protocol::LookUp{.run = 1}));
+  constexpr std::size_t kAsked = 64;
+  for (std::size_t count = 0; count < kAsked; ++count)
+    send(question);
+  io::Loop::Timer timer;
+  bool is_quiet = false;
+  loop_.run_until([this] { return !heard_.empty(); });
+  timer = loop_.after(std::chrono::milliseconds(50), [&is_quiet] { is_quiet = true; });
+  loop_.run_until([&is_quiet] { return is_quiet; });
+
+  EXPECT_LT(heard_.size(), 8U);
+
+  // It goes on with one that does.
+  std::string read(limits::kMiB, '\0');
+  std::vector<int> none;
+  while (heard_.size() < kAsked) {
+    while (io::receive_local(peer_, read, none, io::Waiting::No) > 0) {
+    }
+    bool has_turned = false;
+    loop_.post([&has_turned] { has_turned = true; });
+    loop_.run_until([&has_turned] { return has_turned; });
+  }
+  EXPECT_FALSE(is_over_);
+}
+
+TEST_F(GuestProcessTest, ThatNeverReadsItsAnswersIsSilent) {
+  make_answering(std::string(limits::kMiB, 'x'), {.quiet_max = std::chrono::milliseconds(20),
+                                                  .silence_max = std::chrono::milliseconds(200)});
+  process_->begin({.run = 1}, {});
+  const std::string question = protocol::encode(protocol::FromGuest(protocol::LookUp{.run = 1}));
+  io::Loop::Timer timer;
+  const std::function<void()> ask_again = [&] {
+    // Until its own end is full.
+    static_cast<void>(io::send_local(peer_, question));
+    timer = loop_.after(Duration(1), ask_again);
+  };
+  ask_again();
+
+  loop_.run_until([this] { return is_over_; });
+
+  ASSERT_TRUE(breach_.has_value());
+  EXPECT_NE(breach_->message().find("did not answer"), std::string::npos) << breach_->message();
+}
+
+}  // namespace
+}  // namespace hangar::domains

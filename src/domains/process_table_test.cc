@@ -1,0 +1,221 @@
+#include "domains/process_table.h"
+
+#include "base/time.h"
+#include "budget/consumer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hangar::domains {
+namespace {
+
+using std::chrono::seconds;
+using Id = ProcessTable::Id;
+using Actions = ProcessTable::Actions;
+
+const Instant kNow = Instant() + std::chrono::hours(1);
+
+Domain domain(const std::string& name) {
+  return budget::Tenant::of_namespace(name);
+}
+
+Id started(const Actions& actions) {
+  EXPECT_EQ(actions.start.size(), 1U);
+  return actions.start.empty() ? 0 : actions.start.front().process;
+}
+
+TEST(ProcessTable, HasOneProcessForADomainHoweverOftenItIsWanted) {
+  ProcessTable table({.processes_max = 4});
+
+  const Id process = started(table.want(domain("a"), kNow));
+
+  EXPECT_EQ(table.find(domain("a")), process);
+  EXPECT_TRUE(table.want(domain("a"), kNow).start.empty());
+  EXPECT_EQ(table.size(), 1U);
+  EXPECT_EQ(table.find(domain("b")), std::nullopt);
+}
+
+TEST(ProcessTable, EndsAProcessThatLingersAndNoneThatWorks) {
+  ProcessTable table({.processes_max = 4, .linger = seconds(5)});
+  const Id idle = started(table.want(domain("idle"), kNow));
+  const Id busy = started(table.want(domain("busy"), kNow));
+  table.begin_run(busy);
+
+  EXPECT_EQ(table.look_at(), kNow + seconds(5));
+  EXPECT_TRUE(table.look(kNow + seconds(4)).end.empty());
+  EXPECT_EQ(table.look(kNow + seconds(5)).end, std::vector<Id>{idle});
+  EXPECT_EQ(table.find(domain("idle")), std::nullopt);
+  EXPECT_EQ(table.look_at(), std::nullopt);
+  EXPECT_TRUE(table.look(kNow + seconds(9)).end.empty());
+
+  EXPECT_TRUE(table.end_run(busy, kNow + seconds(9)).end.empty());
+  EXPECT_EQ(table.look_at(), kNow + seconds(14));
+}
+
+TEST(ProcessTable, GivesThePlaceOfTheLeastRecentlyUsedToWhoWaits) {
+  ProcessTable table({.processes_max = 2});
+  const Id first = started(table.want(domain("a"), kNow));
+  const Id second = started(table.want(domain("b"), kNow));
+  table.begin_run(second);
+  static_cast<void>(table.end_run(second, kNow));
+  table.begin_run(first);
+  static_cast<void>(table.end_run(first, kNow + seconds(1)));
+
+  const Actions actions = table.want(domain("c"), kNow + seconds(2));
+
+  EXPECT_EQ(actions.end, std::vector<Id>{second});
+  EXPECT_TRUE(actions.start.empty());  // Not before the place is free.
+  const Actions later = table.ended(second, kNow + seconds(2));
+  ASSERT_EQ(later.start.size(), 1U);
+  EXPECT_EQ(later.start.front().domain, domain("c"));
+}
+
+TEST(ProcessTable, DrainsTheOneThatHasWorkedForLongestWhenAllWork) {
+  ProcessTable table({.processes_max = 2});
+  const Id first = started(table.want(domain("a"), kNow));
+  const Id second = started(table.want(domain("b"), kNow + seconds(1)));
+  table.begin_run(first);
+  table.begin_run(second);
+
+  EXPECT_TRUE(table.want(domain("c"), kNow + seconds(2)).end.empty());
+  EXPECT_EQ(table.find(domain("a")), std::nullopt);  // Takes no more runs.
+  EXPECT_EQ(table.find(domain("b")), second);
+
+  EXPECT_EQ(table.end_run(first, kNow + seconds(3)).end, std::vector<Id>{first});
+  EXPECT_EQ(table.ended(first, kNow + seconds(3)).start.front().domain, domain("c"));
+}
+
+TEST(ProcessTable, ServesThoseThatWaitInTheOrderInWhichTheyCame) {
+  ProcessTable table({.processes_max = 1});
+  const Id first = started(table.want(domain("a"), kNow));
+  table.begin_run(first);
+  static_cast<void>(table.end_run(first, kNow));
+  EXPECT_EQ(table.want(domain("b"), kNow).end, std::vector<Id>{first});
+  EXPECT_TRUE(table.want(domain("c"), kNow).end.empty());
+  EXPECT_TRUE(table.want(domain("a"), kNow).end.empty());
+
+  const Actions next = table.ended(first, kNow);
+
+  ASSERT_EQ(next.start.size(), 1U);
+  EXPECT_EQ(next.start.front().domain, domain("b"));
+  EXPECT_EQ(table.waiting_count(), 2U);
+  EXPECT_TRUE(next.end.empty());  // Who has waited for it comes first.
+  table.begin_run(next.start.front().process);
+  EXPECT_EQ(table.end_run(next.start.front().process, kNow).end.size(), 1U);
+}
+
+TEST(ProcessTable, ReplacesOneThatIsGone) {
+  ProcessTable table({.processes_max = 2});
+  const Id first = started(table.want(domain("a"), kNow));
+  table.begin_run(first);
+
+  table.give_up(first);
+
+  EXPECT_EQ(table.find(domain("a")), std::nullopt);
+  const Id second = started(table.want(domain("a"), kNow));
+  EXPECT_NE(second, first);
+  static_cast<void>(table.ended(first, kNow));
+  EXPECT_TRUE(table.end_run(first, kNow).end.empty());  // Of one that is gone: nothing.
+  EXPECT_EQ(table.find(domain("a")), second);
+}
+
+TEST(ProcessTable, StartsNothingForWhoWaitsNoMore) {
+  ProcessTable table({.processes_max = 1});
+  const Id first = started(table.want(domain("a"), kNow));
+  table.begin_run(first);
+  static_cast<void>(table.want(domain("b"), kNow));
+
+  table.forget(domain("b"));
+
+  EXPECT_EQ(table.end_run(first, kNow).end, std::vector<Id>{first});  // It was draining.
+  EXPECT_TRUE(table.ended(first, kNow).start.empty());
+  EXPECT_EQ(table.size(), 0U);
+}
+
+// Domains come and go, processes crash, and time passes, in any order.
+TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  constexpr std::size_t kProcessesMax = 3;
+  constexpr int kDomains = 7;
+  constexpr int kSteps = 20'000;
+  ProcessTable table({.processes_max = kProcessesMax, .linger = seconds(5)});
+  Instant now = kNow;
+  std::map<Id, std::size_t> alive;  // With the runs of each.
+  std::set<Id> ending;
+  std::map<int, int> waiting;  // Since which step.
+  const auto carry_out = [&](const Actions& actions) {
+    for (const Id id : actions.end) {
+      ASSERT_TRUE(alive.contains(id));
+      ASSERT_EQ(alive[id], 0U) << "ended at work";
+      ASSERT_TRUE(ending.insert(id).second) << "ended twice";
+    }
+    for (const ProcessTable::Start& start : actions.start)
+      ASSERT_TRUE(alive.emplace(start.process, 0).second) << "started twice";
+    ASSERT_LE(alive.size(), kProcessesMax);
+  };
+  const auto any_of = [&](auto& entries) {
+    auto at = entries.begin();
+    std::advance(at, random() % entries.size());
+    return at;
+  };
+
+  for (int step = 0; step < kSteps && !testing::Test::HasFatalFailure(); ++step) {
+    now += std::chrono::milliseconds(random() % 1000);
+    const int number = static_cast<int>(random() % kDomains);
+    const Domain which = domain(std::to_string(number));
+    switch (random() % 6) {
+      case 0:
+      case 1:
+        if (const auto process = table.find(which)) {
+          table.begin_run(*process);
+          ++alive[*process];
+          waiting.erase(number);
+        } else {
+          carry_out(table.want(which, now));
+          waiting.try_emplace(number, step);
+        }
+        break;
+      case 2:
+      case 3:
+        if (alive.empty()) break;
+        if (const auto at = any_of(alive); at->second > 0) {
+          --at->second;
+          carry_out(table.end_run(at->first, now));
+        }
+        break;
+      case 4:
+        if (!ending.empty()) {
+          const Id id = *any_of(ending);
+          ending.erase(id);
+          alive.erase(id);
+          carry_out(table.ended(id, now));
+        } else if (!alive.empty() && random() % 8 == 0) {
+          const Id crashed = any_of(alive)->first;
+          table.give_up(crashed);
+          alive.erase(crashed);
+          ending.erase(crashed);
+          carry_out(table.ended(crashed, now));
+        }
+        break;
+      default:
+        carry_out(table.look(now));
+    }
+    for (auto at = waiting.begin(); at != waiting.end();)
+      at = table.find(domain(std::to_string(at->first))) ? waiting.erase(at) : std::next(at);
+    for (const auto& [name, since] : waiting)
+      ASSERT_LT(step - since, 1000) << "domain " << name << " waits for ever";
+  }
+}
+
+}  // namespace
+}  // namespace hangar::domains

@@ -1,0 +1,45 @@
+// For tests of guest processes: which there are, as the kernel has it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace hangar::domains {
+
+// "state ppid" of a process, from its stat; an empty state when it is gone.
+struct ProcessState {
+  char state = 0;
+  pid_t parent = -1;
+};
+inline ProcessState state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t end = text.rfind(") ");  // The name may have anything in it.
+  if (end == std::string::npos) return {};
+  ProcessState found{.state = text[end + 2]};
+  std::from_chars(text.data() + end + 4, text.data() + text.size(), found.parent);
+  return found;
+}
+
+inline std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    const ProcessState state = state_of(pid);
+    if (state.parent == parent && state.state != 'Z') children.push_back(pid);
+  }
+  return children;
+}
+
+}  // namespace hangar::domains

@@ -1,0 +1,34 @@
+#include "guest/guest_process.h"
+
+#include "abi/flight/evaluation.h"
+#include "base/result.h"
+#include "guest/server.h"
+#include "guest/walls.h"
+#include "guest_protocol/zygote_messages.h"
+#include "io/loop.h"
+#include "io/workers.h"
+#include "wasm/engine.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace hangar::guest {
+
+int run_guest_process(const guest_protocol::ForkProcess& order, int socket, pid_t zygote,
+                      const abi::flight::Runtime::AddFunctions& add_functions) {
+  const Result<wasm::OwnProcFiles> files = put_up_first_walls(zygote);
+  if (!files) return guest_protocol::kExitWithoutWalls;
+  io::Loop loop;
+  io::Workers workers(loop, order.thread_count);
+  wasm::Engine engine(loop, workers, {.proc_files = *files});
+  const abi::flight::Runtime runtime(engine, nullptr, add_functions);
+  if (!put_up_last_wall()) return guest_protocol::kExitWithoutWalls;
+  // At once: guests may be running, and nothing of this process is to be kept.
+  const Server server(runtime, socket, [](Server::End end) {
+    ::_exit(end == Server::End::HostIsGone ? 0 : guest_protocol::kExitOtherProtocol);
+  });
+  loop.run();
+  return 0;
+}
+
+}  // namespace hangar::guest

@@ -1,0 +1,59 @@
+#include "guest/memory_grant.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace hangar::guest {
+
+namespace {
+
+// More than was asked for, so that a guest that grows page by page does not ask each time.
+constexpr std::uint64_t kStepBytes = 4 * limits::kMiB;
+
+// The host answers within its loop's turn. A worker is held for as long.
+constexpr std::chrono::seconds kAnswerMax{5};
+
+}  // namespace
+
+Result<> MemoryGrant::reserve(std::uint64_t bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (bytes <= granted_bytes_) return {};
+  }
+  const std::uint64_t more = std::max(bytes, std::min(bytes_max_, bytes + kStepBytes));
+  if (ask_for(more)) return {};
+  // What it needs and no more may still fit.
+  return ask_for(bytes);
+}
+
+Result<> MemoryGrant::ask_for(std::uint64_t bytes) {
+  std::unique_lock lock(mutex_);
+  if (bytes > bytes_max_ || has_given_up_) {
+    return fail(ErrorKind::LimitExceeded, "the host did not answer before");
+  }
+  answer_.reset();
+  ask_(bytes);
+  if (!answered_.wait_for(lock, kAnswerMax, [this] { return answer_.has_value(); })) {
+    has_given_up_ = true;
+    return fail(ErrorKind::Unavailable, "the host did not answer in time");
+  }
+  if (!answer_->empty()) return fail(ErrorKind::LimitExceeded, *std::exchange(answer_, {}));
+  granted_bytes_ = bytes;
+  return {};
+}
+
+void MemoryGrant::answer(std::string refusal) {
+  // Who waits may be gone as soon as the mutex is free.
+  const std::scoped_lock lock(mutex_);
+  answer_ = std::move(refusal);
+  answered_.notify_one();
+}
+
+}  // namespace hangar::guest

@@ -1,0 +1,72 @@
+#include "guest/memory_grant.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hangar::guest {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint64_t kMost = 100 * limits::kMiB;
+
+// A host that answers what it is asked, from a thread of its own as a loop would.
+class MemoryGrantTest : public testing::Test {
+ public:
+  MemoryGrantTest()
+      : grant_(10, kMost, [this](std::uint64_t bytes) {
+          asked_.push_back(bytes);
+          answers_.emplace_back(
+              [this, bytes] { grant_.answer(bytes <= host_has_ ? "" : "the host has no more"); });
+        }) {}
+
+ protected:
+  std::uint64_t host_has_ = kMost;
+  std::vector<std::uint64_t> asked_;
+  std::vector<std::jthread> answers_;
+  MemoryGrant grant_;
+};
+
+TEST_F(MemoryGrantTest, AsksForNothingThatItHas) {
+  EXPECT_TRUE(grant_.reserve(10).has_value());
+
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(MemoryGrantTest, AsksForMoreThanItNeedsSoThatItAsksSeldom) {
+  for (std::uint64_t bytes = 11; bytes < limits::kMiB; bytes += 64 * limits::kKiB)
+    EXPECT_TRUE(grant_.reserve(bytes).has_value());
+
+  EXPECT_EQ(asked_.size(), 1U);
+}
+
+TEST_F(MemoryGrantTest, TakesWhatItNeedsWhereThereIsNoMore) {
+  host_has_ = 20;
+
+  EXPECT_TRUE(grant_.reserve(20).has_value());
+  const Result<> refused = grant_.reserve(21);
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_EQ(refused.error().message(), "the host has no more");
+  EXPECT_EQ(asked_.at(1), 20U);
+}
+
+TEST_F(MemoryGrantTest, NeverAsksForMoreThanTheLimit) {
+  EXPECT_TRUE(grant_.reserve(kMost).has_value());
+  EXPECT_FALSE(grant_.reserve(kMost + 1).has_value());
+
+  EXPECT_THAT(asked_, ElementsAre(kMost));
+}
+
+}  // namespace
+}  // namespace hangar::guest

@@ -1,0 +1,49 @@
+#include "guest/process_memory.h"
+
+#include "base/limits.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hangar::guest {
+
+std::uint64_t memory_in(std::string_view status) {
+  std::uint64_t kibibytes = 0;
+  while (!status.empty()) {
+    const std::size_t end = std::min(status.find('\n'), status.size());
+    std::string_view line = status.substr(0, end);
+    status.remove_prefix(std::min(end + 1, status.size()));
+    for (const std::string_view name : {"RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"}) {
+      if (!line.starts_with(name)) continue;
+      line.remove_prefix(name.size());
+      line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+      std::uint64_t number = 0;
+      std::from_chars(line.data(), line.data() + line.size(), number);
+      kibibytes += number;
+      break;
+    }
+  }
+  return kibibytes * limits::kKiB;
+}
+
+std::uint64_t memory_of(pid_t pid) {
+  const std::string path = fmt::format("/proc/{}/status", pid);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 4096> text{};
+  const ssize_t size = ::read(file, text.data(), text.size());
+  ::close(file);
+  return memory_in({text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
+}
+
+}  // namespace hangar::guest

@@ -1,0 +1,43 @@
+#include "guest/process_memory.h"
+
+#include "base/limits.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hangar::guest {
+namespace {
+
+TEST(ProcessMemory, IsWhatIsNoFiles) {
+  EXPECT_EQ(memory_in("Name:\tVmSwap:\nVmRSS:\t  900 kB\nRssAnon:\t     100 kB\n"
+                      "RssFile:\t   700 kB\nRssShmem:\t 20 kB\nVmPTE:\t 3 kB\nVmSwap:\t4 kB\n"),
+            127 * limits::kKiB);
+}
+
+TEST(ProcessMemory, IsNothingWhereNothingIsSaid) {
+  EXPECT_EQ(memory_in(""), 0U);
+  EXPECT_EQ(memory_in("RssAnon:"), 0U);
+  EXPECT_EQ(memory_in("RssAnon:\tmuch kB\nVmPTE"), 0U);
+  EXPECT_EQ(memory_of(-1), 0U);
+}
+
+TEST(ProcessMemory, GrowsWithWhatAProcessWrites) {
+  constexpr std::size_t kBytes = 64 * limits::kMiB;
+  const std::uint64_t before = memory_of(::getpid());
+  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+
+  const std::uint64_t after = memory_of(::getpid());
+  ::munmap(memory, kBytes);
+
+  EXPECT_GT(before, 0U);
+  EXPECT_GE(after, before + kBytes - limits::kMiB);
+}
+
+}  // namespace
+}  // namespace hangar::guest

@@ -1,0 +1,86 @@
+#include "guest/walls.h"
+
+#include "base/result.h"
+#include "guest_protocol/messages.h"
+#include "sandbox/landlock.h"
+#include "sandbox/process.h"
+#include "sandbox/system_calls.h"
+#include "wasm/engine.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace hangar::guest {
+
+namespace {
+
+// Native code, of which the engine keeps a descriptor beside ours; the socket, what the loop has,
+// and some room.
+constexpr std::uint64_t kDescriptorsMax = 2 * guest_protocol::kModulesMax + 32;
+
+// wasm/snapshot/written_pages.cc: _IOWR('f', 16, 96 bytes), which older headers do not have.
+constexpr std::uint64_t kPagemapScan = 0xc0606610;
+
+// The kernel takes a guest process before the host. Whoever may not say so has the other bounds.
+void end_first_when_memory_is_short() {
+  constexpr std::string_view kFirst = "1000";
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::ignore = ::write(file, kFirst.data(), kFirst.size());
+  ::close(file);
+}
+
+}  // namespace
+
+Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
+  HANGAR_TRY(sandbox::die_with(zygote));
+  end_first_when_memory_is_short();
+  // While they are this user's: /proc of a process that hides its memory is root's.
+  const wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+                                 .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
+  HANGAR_TRY(sandbox::give_up_privileges());
+  HANGAR_TRY(sandbox::limit(RLIMIT_NOFILE, kDescriptorsMax));
+  HANGAR_TRY(sandbox::limit(RLIMIT_FSIZE, 0));
+  HANGAR_TRY(sandbox::limit(RLIMIT_MEMLOCK, 0));
+  HANGAR_TRY(sandbox::limit(RLIMIT_MSGQUEUE, 0));
+  std::ignore = HANGAR_TRY(sandbox::deny_files_and_others());
+  return files;
+}
+
+Result<> put_up_last_wall() {
+  std::vector<sandbox::AllowedCall> calls = sandbox::computing_calls();
+  std::erase_if(calls, [](const sandbox::AllowedCall& call) {
+    // All threads that it needs are there: one more is taken from the host's number of processes.
+    return call.number == SYS_clone || call.number == SYS_mmap;
+  });
+  // There is nobody to share memory with.
+  calls.push_back(
+      {.number = SYS_mmap, .conditions = {{.argument = 3, .mask = MAP_SHARED, .value = 0}}});
+  for (const int number :
+       {// The loop.
+        SYS_epoll_ctl, SYS_epoll_wait, SYS_epoll_pwait, SYS_timerfd_settime, SYS_readv,
+        // Messages.
+        SYS_recvmsg, SYS_sendmsg,
+        // Own pages, and clocks of guests.
+        SYS_pread64, SYS_clock_getres}) {
+    calls.push_back({.number = number});
+  }
+  for (const std::uint64_t command : {std::uint64_t{FIONBIO}, kPagemapScan})
+    calls.push_back({.number = SYS_ioctl, .conditions = {{.argument = 1, .value = command}}});
+  // In place of opening native code once more.
+  calls.push_back({.number = SYS_fcntl, .conditions = {{.argument = 1, .value = F_DUPFD_CLOEXEC}}});
+  return sandbox::limit_system_calls(calls, sandbox::Threads::All);
+}
+
+}  // namespace hangar::guest

@@ -1,0 +1,183 @@
+#include "guest/zygote.h"
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "guest/process_memory.h"
+#include "guest_protocol/zygote_messages.h"
+#include "io/local_message.h"
+#include "sandbox/landlock.h"
+#include "sandbox/system_calls.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hangar::guest {
+
+namespace {
+
+using guest_protocol::EndProcess;
+using guest_protocol::ForkProcess;
+
+// How often the memory of processes is looked at. No limit of the kernel's fits: what the engine
+// has reserved for guests that might come is a hundred times what they use. In this time a process
+// that has been taken over gets some 100 MiB.
+constexpr int kLookMilliseconds = 50;
+
+// What a process may have beside its guests' memory: stacks that were used, the heaps, and messages
+// on their way.
+constexpr std::uint64_t kOwnBytesMax = 256 * limits::kMiB;
+
+struct Child {
+  std::uint64_t process = 0;
+  pid_t pid = -1;
+  int handle = -1;  // A pidfd: readable when it has ended.
+  std::uint64_t memory_bytes_max = 0;
+  std::uint64_t ended_at_bytes = 0;  // Its memory, when that was the reason to end it.
+};
+
+// One packet of the host, with the descriptor that may come with it.
+struct Packet {
+  std::string bytes;
+  std::vector<int> descriptors;
+};
+
+class Zygote {
+ public:
+  Zygote(int socket, const RunProcess& run_process) : socket_(socket), run_process_(run_process) {}
+
+  void run() {
+    tell(guest_protocol::Standing{
+        .landlock_version = static_cast<std::uint32_t>(sandbox::landlock_version()),
+        .has_system_call_filter = sandbox::has_system_call_filters()});
+    while (wait()) {
+    }
+  }
+
+ private:
+  // False when the host is gone.
+  bool wait() {
+    std::vector<pollfd> watched = {{.fd = socket_, .events = POLLIN, .revents = 0}};
+    for (const Child& child : children_)
+      watched.push_back({.fd = child.handle, .events = POLLIN, .revents = 0});
+    const int wait = children_.empty() ? -1 : kLookMilliseconds;
+    if (::poll(watched.data(), watched.size(), wait) < 0) return errno == EINTR;
+    bury();
+    end_those_that_are_too_large();
+    if (watched.front().revents == 0) return true;
+    Packet packet = receive();
+    if (packet.bytes.empty()) return false;
+    return obey(packet);
+  }
+
+  void bury() {
+    std::erase_if(children_, [this](const Child& child) {
+      int status = 0;
+      if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+      ::close(child.handle);
+      tell(guest_protocol::ProcessEnded{
+          .process = child.process, .status = status, .memory_bytes = child.ended_at_bytes});
+      return true;
+    });
+  }
+
+  void end_those_that_are_too_large() {
+    for (Child& child : children_) {
+      const std::uint64_t bytes = memory_of(child.pid);
+      if (bytes <= child.memory_bytes_max || child.ended_at_bytes > 0) continue;
+      child.ended_at_bytes = bytes;
+      ::kill(child.pid, SIGKILL);
+    }
+  }
+
+  [[nodiscard]] Packet receive() const {
+    Packet packet{.bytes = std::string(guest_protocol::kZygotePacketBytesMax, '\0')};
+    const ssize_t size =
+        io::receive_local(socket_, packet.bytes, packet.descriptors, io::Waiting::Yes);
+    packet.bytes.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    return packet;
+  }
+
+  bool obey(const Packet& packet) {
+    const auto order = guest_protocol::decode_to_zygote(packet.bytes);
+    if (!order) return false;
+    if (const auto* const end = std::get_if<EndProcess>(&*order)) {
+      const auto child = std::ranges::find(children_, end->process, &Child::process);
+      if (child != children_.end()) ::kill(child->pid, SIGKILL);  // Ours, and not yet buried.
+      return true;
+    }
+    const auto& fork_order = std::get<ForkProcess>(*order);
+    if (packet.descriptors.empty()) {
+      // The kernel drops what there is no number for.
+      tell(guest_protocol::ForkFailed{.process = fork_order.process, .error_number = EMFILE});
+      return true;
+    }
+    fork_process(fork_order, packet.descriptors.front());
+    for (const int descriptor : packet.descriptors)
+      ::close(descriptor);
+    return true;
+  }
+
+  void fork_process(const ForkProcess& order, int descriptor) {
+    const pid_t zygote = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      // Nothing of the zygote's, nor of its other children.
+      for (const Child& other : children_)
+        ::close(other.handle);
+      ::dup2(descriptor, socket_);
+      ::close(descriptor);
+      // What nobody thought of; Linux 5.9.
+      ::syscall(SYS_close_range, STDERR_FILENO + 1, std::numeric_limits<unsigned>::max(), 0);
+      ::_exit(run_process_(order, socket_, zygote));
+    }
+    const int fork_error = errno;
+    const int handle = pid < 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    if (handle >= 0) {
+      children_.push_back({.process = order.process,
+                           .pid = pid,
+                           .handle = handle,
+                           .memory_bytes_max = order.memory_bytes_max + kOwnBytesMax});
+      return;
+    }
+    const int error_number = pid < 0 ? fork_error : errno;
+    if (pid > 0) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    tell(guest_protocol::ForkFailed{.process = order.process, .error_number = error_number});
+  }
+
+  void tell(const guest_protocol::FromZygote& message) const {
+    const std::string packet = guest_protocol::encode(message);
+    // The host is gone when this fails, which the next look at the socket finds.
+    while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+    }
+  }
+
+  const int socket_;
+  const RunProcess& run_process_;
+  std::vector<Child> children_;
+};
+
+}  // namespace
+
+void run_zygote(int socket, const RunProcess& run_process) {
+  Zygote(socket, run_process).run();
+}
+
+}  // namespace hangar::guest

@@ -1,0 +1,59 @@
+#include "host/guest_parts.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
+#include "host/config.h"
+#include "sandbox/process.h"
+#include "wasm/engine.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace hangar::host {
+
+namespace {
+
+// One process for all is as wide as the host. Of many each has its own threads, which count for the
+// container's number of processes: 32 of them with one for each of 64 cores would be 2,000.
+constexpr std::uint32_t kThreadsOfOneOfManyMax = 8;
+
+std::uint32_t threads_of_each(const Config& config) {
+  return config.guest_isolation == domains::Isolation::Namespace
+             ? std::min(config.guest_threads, kThreadsOfOneOfManyMax)
+             : config.guest_threads;
+}
+
+}  // namespace
+
+Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config) {
+  std::optional<domains::ZygoteProcess> zygote;
+  const bool has_flights = config.has(Feature::Airways) || config.has(Feature::Flights);
+  if (config.guest_isolation != domains::Isolation::None && has_flights) {
+    zygote.emplace(HANGAR_TRY(domains::ZygoteProcess::start(config.guest_program)));
+  }
+  return zygote;
+}
+
+Result<> hide_from_guests(const Config& config) {
+  return config.guest_isolation == domains::Isolation::None ? Result<>() : sandbox::hide_memory();
+}
+
+std::unique_ptr<domains::GuestProcesses> make_guest_processes(
+    const Config& config, std::optional<domains::ZygoteProcess> zygote, wasm::Engine& engine,
+    Metrics& metrics, Log log) {
+  if (!zygote) return nullptr;
+  return std::make_unique<domains::GuestProcesses>(
+      domains::GuestProcesses::Parts{.engine = engine, .metrics = metrics, .log = std::move(log)},
+      domains::GuestProcesses::Options{.program = config.guest_program,
+                                       .isolation = config.guest_isolation,
+                                       .thread_count = threads_of_each(config)},
+      std::move(zygote));
+}
+
+}  // namespace hangar::host

@@ -1,0 +1,201 @@
+"""Flights in guest processes: `hangar host --guest-isolation=namespace`, and what becomes of them when something dies."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+import yaml
+
+import airways
+from airways import flight
+from charts import CHART
+from cluster import condition, eventually, is_ready
+from conftest import COMPILED
+from host import BINARY, Host, to_its_end
+from test_command_line import hangar, thing
+
+GROUP = "isolation.hangar.dev"
+
+
+@pytest.fixture
+def cluster(own_cluster):
+    """Another host on the same cluster would evaluate the same Airways."""
+    return own_cluster
+
+
+@pytest.fixture(scope="module")
+def host(own_cluster, tmp_path_factory):
+    yield from to_its_end(Host(own_cluster.kubeconfig, tmp_path_factory.mktemp("host"), "--features=airways", "--guest-isolation=namespace"))
+
+
+def children(parent):
+    """Processes that live and are children of `parent`."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, of = path.read_text().rsplit(") ", 1)[1].split()[:2]
+        except (OSError, IndexError):
+            continue
+        if int(of) == parent and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def zygote(host):
+    found = [pid for pid in children(host.process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "hangar-guest"]
+    assert len(found) == 1, found
+    return found[0]
+
+
+class Kind:
+    def __init__(self, cluster, airway, unique, **spec):
+        self.cluster, self.kind = cluster, unique.capitalize()
+        airway(airways.airway(f"{unique}s", self.kind, flight("behave"), group=GROUP, **spec))
+
+    def create(self, name, namespace, behaviour="basic", **spec):
+        self.cluster.create(airways.instance(self.kind, name, {"behaviour": behaviour, "data": {"a": "b"}, **spec}, namespace, group=GROUP))
+
+    def get(self, name, namespace):
+        return self.cluster.get(f"{GROUP}/v1", self.kind, name, namespace)
+
+    def ready(self, name, namespace, seconds=COMPILED):
+        eventually(lambda: is_ready(self.get(name, namespace)), f"{name} is Ready: {condition(self.get(name, namespace))}", seconds)
+
+
+@pytest.fixture
+def other_namespace(cluster, unique):
+    name = f"other-{unique}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    cluster.delete("v1", "Namespace", name)
+
+
+def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluster, host, airway, namespace, other_namespace, unique):
+    kind = Kind(cluster, airway, unique)
+    for number in range(3):
+        kind.create(f"slow-{number}", namespace, "sleep", milliseconds=1500)
+        kind.create(f"slow-{number}", other_namespace, "sleep", milliseconds=1500)
+
+    processes = eventually(lambda: len(found := children(zygote(host))) >= 2 and found, "two processes work", COMPILED)
+
+    assert len(processes) == 2 and host.metrics()["hangar_guest_processes"] == 2
+    for pid in [zygote(host), *processes]:
+        assert pathlib.Path(f"/proc/{pid}/environ").read_bytes() == b""
+    for pid in processes:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
+        opened = {os.readlink(path).split(":")[0] for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+        assert not [path for path in opened if path not in ("socket", "anon_inode", "/dev/null")
+                    and not path.endswith((".cwasm", "/pagemap", "/statm"))], opened
+    for number in range(3):
+        kind.ready(f"slow-{number}", namespace)
+        kind.ready(f"slow-{number}", other_namespace)
+    eventually(lambda: not children(zygote(host)), "idle processes end", 30)
+
+
+def test_lookups_and_failures_are_what_they_are_in_the_host(cluster, host, airway, namespace, unique):
+    kind = Kind(cluster, airway, unique, clusterAccess=True, resourceAccessMatchers=["ConfigMap"])
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "wanted", "namespace": namespace}, "data": {"k": "v"}})
+    kind.create("asks", namespace, "lookup", lookup={"name": "wanted", "namespace": namespace, "kind": "ConfigMap", "apiVersion": "v1"})
+    kind.create("panics", namespace, "panic")
+    kind.create("fails", namespace, stderr="this is why", exitCode=3)
+
+    kind.ready("asks", namespace)
+    eventually(lambda: "exceeded" not in (message := condition(kind.get("panics", namespace)).get("message", "")) and "panic" in message, "it says that it panicked")
+    eventually(lambda: "this is why" in condition(kind.get("fails", namespace)).get("message", ""), "it says what the flight said")
+
+
+def test_a_guest_process_that_is_killed_costs_its_namespace_an_evaluation(cluster, host, airway, namespace, other_namespace, unique):
+    kind = Kind(cluster, airway, unique)
+    kind.create("first", namespace)
+    kind.ready("first", namespace)
+    eventually(lambda: not children(zygote(host)), "no process is left of before", 30)
+    kind.create("slow", namespace, "sleep", milliseconds=3000)
+    victim = eventually(lambda: children(zygote(host)), "it runs")[0]
+
+    os.kill(victim, signal.SIGKILL)
+
+    def failed():
+        return [event for event in cluster.list("v1", "Event", namespace) if event["involvedObject"]["name"] == "slow"
+                and f"the guest process of namespace {namespace}: ended by signal 9" in event["message"]]
+    eventually(failed, "an Event says why", 30)
+    kind.create("beside", other_namespace)
+    kind.ready("beside", other_namespace)
+    kind.ready("slow", namespace)  # It was evaluated again.
+
+
+def test_guests_end_with_a_host_that_is_killed(own_cluster, host, airway, namespace, unique):
+    kind = Kind(own_cluster, airway, unique)
+    kind.create("endless", namespace, "endless")
+    first = zygote(host)
+    processes = eventually(lambda: children(first), "it runs", COMPILED)
+
+    host.kill()
+
+    for pid in [first, *processes]:
+        eventually(lambda pid=pid: not pathlib.Path(f"/proc/{pid}/comm").exists()
+                   or pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", f"{pid} ends by itself", 10)
+    host.start()
+    eventually(lambda: "timeout" in condition(kind.get("endless", namespace)).get("message", ""), "a new host goes on", 60)
+
+
+@pytest.mark.parametrize("isolation", ["shared", "namespace"])
+def test_run_flight_prints_the_same_from_a_process_of_its_own(isolation, tmp_path):
+    here = hangar("run-flight", flight("behave"), stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+    there = hangar("run-flight", flight("behave"), f"--guest-isolation={isolation}", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+
+    assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
+
+
+@pytest.fixture
+def place_for_all():
+    """A directory that every user of the machine may enter, unlike pytest's."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="hangar-pod-"))
+    place.chmod(0o777)
+    yield place
+    shutil.rmtree(place)
+
+
+def as_in_the_pod():
+    """A command that runs another one with the rights that the chart's container has."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    pod, container = values["podSecurityContext"], values["securityContext"]
+    assert pod["runAsNonRoot"] and container["capabilities"] == {"drop": ["ALL"]} and not container["allowPrivilegeEscalation"]
+    command = ["setpriv", "--no-new-privs"]
+    if os.geteuid() == 0:
+        command += [f"--reuid={pod['runAsUser']}", f"--regid={pod['runAsGroup']}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+    return command
+
+
+def test_the_walls_need_no_more_than_the_charts_pod_has(place_for_all):
+    for name in ("hangar", "hangar-compile", "hangar-guest"):
+        shutil.copy(BINARY.parent / name, place_for_all)
+    module = shutil.copy(flight("behave"), place_for_all)
+    session = subprocess.Popen(
+        [*as_in_the_pod(), str(place_for_all / "hangar"), "run-flight", module, "--guest-isolation=namespace",
+         f"--module-cache-dir={place_for_all / 'cache'}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(place_for_all)})
+    session.stdin.write(thing(behaviour="sleep", milliseconds=1500, data={"a": "b"}))
+    session.stdin.close()
+
+    def guest():
+        assert session.poll() is None, session.stderr.read()
+        forks = [fork for child in children(session.pid) for fork in children(child)]
+        return forks and pathlib.Path(f"/proc/{forks[0]}/status").read_text()
+    status = eventually(guest, "a guest process runs", COMPILED)
+    output, errors = session.stdout.read(), session.stderr.read()
+
+    assert session.wait() == 0, errors
+    assert "kind: ConfigMap" in output
+    walls = dict(line.split(":\t", 1) for line in status.splitlines())
+    assert (walls["Seccomp"], walls["NoNewPrivs"], walls["CapEff"]) == ("2", "1", "0" * 16), status
+
+
+def test_a_host_without_the_program_says_where_it_looked(tmp_path):
+    refused = subprocess.run([str(BINARY), "run-flight", flight("behave"), "--guest-isolation=namespace", "--guest-program=/no/such/program",
+                              f"--module-cache-dir={tmp_path / 'modules'}"], input=thing(), capture_output=True, text=True, timeout=120)
+
+    assert refused.returncode != 0 and "/no/such/program: No such file" in refused.stderr

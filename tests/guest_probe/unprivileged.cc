@@ -1,0 +1,46 @@
+// hangar-guest as the chart's pod runs it: as a user without any right, whoever starts it. For
+// tests of what the kernel refuses to such a one: after SIGUSR1 it may start no process, after
+// SIGUSR2 it may again.
+#include "guest/guest_process.h"
+#include "guest/zygote.h"
+#include "guest_protocol/zygote_messages.h"
+#include "sandbox/process.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr uid_t kUser = 65532;
+
+bool become_unprivileged() {
+  if (::geteuid() != 0) return true;
+  return ::setgroups(0, nullptr) == 0 && ::setgid(kUser) == 0 && ::setuid(kUser) == 0 &&
+         // A change of the user hides /proc of the process from itself.
+         ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+}
+
+void limit_processes(int signal) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NPROC, &limit);
+  limit.rlim_cur = signal == SIGUSR1 ? 0 : limit.rlim_max;
+  ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
+}  // namespace
+
+int main() {
+  if (!become_unprivileged() || !hangar::sandbox::die_with(::getppid())) return 1;
+  ::signal(SIGUSR1, limit_processes);
+  ::signal(SIGUSR2, limit_processes);
+  hangar::guest::run_zygote(
+      hangar::guest_protocol::kSocket,
+      [](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
+        return hangar::guest::run_guest_process(order, socket, zygote);
+      });
+  return 0;
+}
