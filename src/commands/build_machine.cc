@@ -4,11 +4,11 @@
 #include "base/dns_name.h"
 #include "base/log.h"
 #include "base/result.h"
-#include "commands/program.h"
 #include "commands/run_machine.h"
 #include "commands/temporary_directory.h"
 #include "host/config.h"
 #include "io/file.h"
+#include "io/program.h"
 #include "json/value.h"
 #include "json/yaml.h"
 #include "modules/config_map.h"
@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,10 +37,11 @@ constexpr std::array<std::string_view, 8> kEntries = {
 constexpr std::string_view kKey = "machine.js";
 
 Result<fs::path> find_esbuild(const fs::path& directory) {
-  if (const fs::path own = directory / "node_modules/.bin/esbuild"; is_program(own)) {
+  if (const fs::path own = directory / "node_modules/.bin/esbuild"; io::is_program(own)) {
     return fs::absolute(own);
   }
-  if (std::optional<fs::path> found = find_on_path("esbuild")) return *std::move(found);
+  Result<fs::path> found = io::find_program("esbuild");
+  if (found) return found;
   return fail(ErrorKind::NotFound,
               fmt::format("no esbuild in {}/node_modules/.bin or on PATH: npm install --save-dev "
                           "esbuild",
@@ -83,14 +83,17 @@ Result<std::string> bundle_project(const MachineProject& project) {
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
   const fs::path bundle = work->path() / kKey;
   // Names stay as they are: they are in errors.
-  HANGAR_TRY(run_program(
-      {.program = esbuild,
+  const int exit_code = HANGAR_TRY(io::run_program(
+      {.path = esbuild,
        .arguments = {"./" + entry.string(), "--bundle", "--format=esm", "--target=es2022",
                      "--minify-whitespace", "--minify-syntax", "--log-level=error",
                      "--define:process.env.NODE_ENV=\"production\"",
                      "--outfile=" + bundle.string()},
-       .directory = project.directory,
-       .failed = "could not bundle the project"}));
+       .directory = project.directory}));
+  if (exit_code != 0) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{} could not bundle the project", esbuild.string()));
+  }
   return io::read_file(bundle, limits::kMachineBundleBytesMax);
 }
 

@@ -1,13 +1,12 @@
 #include "commands/flight_from_chart.h"
 
 #include "base/result.h"
-#include "commands/program.h"
 #include "commands/sdk_source.h"
 #include "commands/temporary_directory.h"
+#include "io/program.h"
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,7 +23,7 @@ Result<> flight_from_chart(const FlightFromChartOptions& options) {
                                          " does not exist: CHART is a chart's directory or .tgz; "
                                          "helm pull fetches one");
   }
-  std::optional<fs::path> go = find_on_path("go");
+  Result<fs::path> go = io::find_program("go");
   if (!go) {
     return fail(ErrorKind::NotFound, "no go on PATH: flights of charts are built with Go 1.26");
   }
@@ -41,11 +40,13 @@ Result<> flight_from_chart(const FlightFromChartOptions& options) {
   arguments.emplace_back("--");
   arguments.push_back(fs::absolute(options.chart).string());
   // The generator runs here, whatever the user builds for, and outside of the user's workspace.
-  return run_program({.program = *std::move(go),
-                      .arguments = std::move(arguments),
-                      .directory = sdk->path() / "helm",
-                      .environment = {"GOOS=", "GOARCH=", "GOWORK=off", "GOFLAGS=-mod=readonly"},
-                      .failed = "could not make a flight of the chart"});
+  const int exit_code = HANGAR_TRY(io::run_program(
+      {.path = *std::move(go),
+       .arguments = std::move(arguments),
+       .directory = sdk->path() / "helm",
+       .environment = {"GOOS=", "GOARCH=", "GOWORK=off", "GOFLAGS=-mod=readonly"}}));
+  if (exit_code == 0) return {};
+  return fail(ErrorKind::InvalidInput, "the generator could not make a flight of the chart");
 }
 
 }  // namespace hangar::commands
