@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -54,11 +55,20 @@ struct Transport {
   AddressPolicy addresses = {};
 };
 
+// A body that is not in memory as a whole, such as a file's.
+struct BodySource {
+  std::uint64_t size_bytes = 0;
+  // Fills `into` with what the body has from `offset` on, which is not its end; how many bytes it
+  // was, and never none. It may be asked for the same bytes again. Inside of the transfer.
+  std::function<Result<std::size_t>(std::uint64_t offset, std::span<char> into)> read;
+};
+
 struct Request {
   std::string method = "GET";
   std::string url;
   Headers headers;
   std::string body;
+  std::optional<BodySource> body_source;              // In place of `body`.
   std::shared_ptr<const Transport> transport;         // Null: defaults.
   std::chrono::milliseconds connect_timeout{10'000};  // The lookup of the name included.
   // Until the whole response is there; zero: no limit (streams).

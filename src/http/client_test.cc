@@ -17,13 +17,16 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -134,6 +137,41 @@ TEST_F(ClientTest, CarriesEveryMethodWithItsBody) {
   }
   EXPECT_TRUE(send({.method = "HEAD", .url = url}).has_value());
   EXPECT_EQ(last_.method, "HEAD");
+}
+
+TEST_F(ClientTest, SendsABodyThatIsReadPieceByPiece) {
+  const std::string url = serve_echo();
+  const std::string body = std::string(700'000, 'x') + "end";
+
+  const auto response =
+      send({.method = "PUT",
+            .url = url,
+            .body_source = BodySource{
+                .size_bytes = body.size(),
+                .read = [&](std::uint64_t offset, std::span<char> into) -> Result<std::size_t> {
+                  // Fewer than there is room for, as a pipe would have it.
+                  return body.copy(into.data(), std::min<std::size_t>(into.size(), 1000), offset);
+                }}});
+
+  ASSERT_TRUE(response.has_value()) << response.error().message();
+  EXPECT_EQ(last_.method, "PUT");
+  EXPECT_EQ(last_.body, body);
+}
+
+TEST_F(ClientTest, EndsARequestWhoseBodyCannotBeRead) {
+  const std::string url = serve_echo();
+
+  const auto response = send(
+      {.method = "PUT",
+       .url = url,
+       .body_source = BodySource{.size_bytes = 10,
+                                 .read = [](std::uint64_t, std::span<char>) -> Result<std::size_t> {
+                                   return fail(ErrorKind::Corrupt, "the file is shorter");
+                                 }}});
+
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Corrupt);
+  EXPECT_THAT(response.error().message(), HasSubstr("the file is shorter"));
 }
 
 TEST_F(ClientTest, ReturnsEveryStatusAsAResponse) {

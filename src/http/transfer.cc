@@ -28,6 +28,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -328,7 +329,7 @@ bool Transfer::set_up_again(CURLcode code) {
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
   if (code != CURLE_HTTP2_STREAM || goes_again_ || failure_ || headers_ended_ ||
-      std::cmp_greater_equal(uploaded, request_.body.size())) {
+      std::cmp_greater_equal(uploaded, body_size())) {
     return false;
   }
   goes_again_ = true;
@@ -408,20 +409,45 @@ int Transfer::on_send(void* self, char* /*peer_address*/, char* /*own_address*/,
 
 std::size_t Transfer::on_upload(char* buffer, std::size_t size, std::size_t count,
                                 void* self) noexcept {
-  auto& transfer = *static_cast<Transfer*>(self);
-  if (!transfer.may_send()) return CURL_READFUNC_ABORT;
-  const std::string_view body = transfer.request_.body;
-  const std::size_t copied = body.copy(buffer, size * count, transfer.uploaded_bytes_);
-  transfer.uploaded_bytes_ += copied;
-  return copied;
+  return static_cast<Transfer*>(self)
+      ->upload({buffer, size * count})
+      .value_or(std::size_t{CURL_READFUNC_ABORT});
+}
+
+std::optional<std::size_t> Transfer::upload(std::span<char> into) noexcept {
+  try {
+    if (request_.may_send && !may_send()) return std::nullopt;
+    const std::uint64_t left = body_size() - uploaded_bytes_;
+    if (left < into.size()) into = into.first(static_cast<std::size_t>(left));
+    if (into.empty()) return 0;
+    if (!request_.body_source) {
+      (void)request_.body.copy(into.data(), into.size(), static_cast<std::size_t>(uploaded_bytes_));
+      uploaded_bytes_ += into.size();
+      return into.size();
+    }
+    const Result<std::size_t> count = request_.body_source->read(uploaded_bytes_, into);
+    if (count) {
+      HANGAR_ASSERT(*count > 0 && *count <= into.size(), "a source fills what it is given");
+      uploaded_bytes_ += *count;
+      return *count;
+    }
+    fail_with(Error(count.error()).in(shown_));
+  } catch (...) {
+    fail_with(io::error_of_exception());
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Transfer::body_size() const {
+  return request_.body_source ? request_.body_source->size_bytes : request_.body.size();
 }
 
 int Transfer::on_rewind(void* self, curl_off_t offset, int origin) noexcept {
   auto& transfer = *static_cast<Transfer*>(self);
-  if (origin != SEEK_SET || offset < 0 || std::cmp_greater(offset, transfer.request_.body.size())) {
+  if (origin != SEEK_SET || offset < 0 || std::cmp_greater(offset, transfer.body_size())) {
     return CURL_SEEKFUNC_CANTSEEK;
   }
-  transfer.uploaded_bytes_ = static_cast<std::size_t>(offset);
+  transfer.uploaded_bytes_ = static_cast<std::uint64_t>(offset);
   return CURL_SEEKFUNC_OK;
 }
 
@@ -551,7 +577,7 @@ Result<> Transfer::set_method() {
     set(easy(), CURLOPT_NOBODY, 1L);
     return {};
   }
-  if (!request_.body.empty() || method == "POST" || method == "PUT" || method == "PATCH") {
+  if (body_size() > 0 || method == "POST" || method == "PUT" || method == "PATCH") {
     set(easy(), CURLOPT_POST, 1L);
     set_body();
     if (method != "POST") set(easy(), CURLOPT_CUSTOMREQUEST, method.c_str());
@@ -563,8 +589,8 @@ Result<> Transfer::set_method() {
 }
 
 void Transfer::set_body() {
-  set(easy(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-  if (!request_.may_send) {
+  set(easy(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_size()));
+  if (!request_.may_send && !request_.body_source) {
     set(easy(), CURLOPT_POSTFIELDS, request_.body.data());
     return;
   }

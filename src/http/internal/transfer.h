@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -103,7 +104,8 @@ class Transfer {
   static std::size_t on_header(char* bytes, std::size_t size, std::size_t count,
                                void* self) noexcept;
   static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* self) noexcept;
-  // Of a request that is asked whether it may be sent.
+  [[nodiscard]] std::uint64_t body_size() const;
+  // Of a request that is asked whether it may be sent, or whose body comes from elsewhere.
   static int on_send(void* self, char* peer_address, char* own_address, int peer_port,
                      int own_port) noexcept;
   static std::size_t on_upload(char* buffer, std::size_t size, std::size_t count,
@@ -111,6 +113,8 @@ class Transfer {
   static int on_rewind(void* self, curl_off_t offset, int origin) noexcept;
   // False: the transfer ends.
   [[nodiscard]] bool may_send() noexcept;
+  // How many bytes of the body were copied; nothing: the transfer ends.
+  [[nodiscard]] std::optional<std::size_t> upload(std::span<char> into) noexcept;
   using Take = bool (Transfer::*)(std::string_view bytes);
   [[nodiscard]] std::size_t take(Take part, std::string_view bytes) noexcept;
   // False: the transfer ends.
@@ -153,7 +157,8 @@ class Transfer {
   std::string shown_;        // "GET https://host/path": what messages begin with.
   std::string host_header_;  // Set when the URL that libcurl sees names another host.
 
-  std::size_t uploaded_bytes_ = 0;  // Handed to libcurl; of a request with may_send.
+  // Handed to libcurl; of a request with may_send or body_source.
+  std::uint64_t uploaded_bytes_ = 0;
 
   Response response_;
   std::size_t header_bytes_ = 0;
