@@ -9,11 +9,17 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 namespace hangar::modules {
@@ -133,6 +139,32 @@ std::string gzip(std::string_view bytes) {
   }
   deflateEnd(&stream);
   return deflated;
+}
+
+Result<> gzip_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const auto failed = [](const std::filesystem::path& path) {
+    const ErrorKind kind = errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable;
+    return fail(kind, fmt::format("{}: {}", path.string(), std::generic_category().message(errno)));
+  };
+  struct Close {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+    void operator()(gzFile file) const { (void)gzclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> input(std::fopen(from.c_str(), "rbe"));
+  if (!input) return failed(from);
+  // zlib's header has neither a time nor a name.
+  std::unique_ptr<std::remove_pointer_t<gzFile>, Close> output(gzopen(to.c_str(), "wbe6"));
+  if (!output) return failed(to);
+  std::vector<char> step(kStepBytes);
+  while (true) {
+    const std::size_t count = std::fread(step.data(), 1, step.size(), input.get());
+    if (count == 0) break;
+    const auto size = static_cast<unsigned>(count);
+    if (gzwrite(output.get(), step.data(), size) != static_cast<int>(count)) return failed(to);
+  }
+  if (std::ferror(input.get()) != 0) return failed(from);
+  if (gzclose(output.release()) != Z_OK) return failed(to);
+  return {};
 }
 
 }  // namespace hangar::modules

@@ -4,6 +4,7 @@
 #include "base/result.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,10 @@ namespace hangar::modules {
 
 // Fast rather than small. Blocking.
 [[nodiscard]] std::string gzip(std::string_view bytes);
+
+// Compresses a file into another one, piece by piece. Equal input gives equal output. Blocking.
+// Errors: NotFound; Unavailable for any other refusal of the file system.
+[[nodiscard]] Result<> gzip_file(const std::filesystem::path& from,
+                                 const std::filesystem::path& to);
 
 }  // namespace hangar::modules

@@ -81,21 +81,103 @@ io::Task<Result<std::string>> Registry::get(Get what, std::stop_token stop) {
     response = HANGAR_CO_TRY(co_await send(what, stop));
   }
   if (response.status == http::kOk) co_return std::move(response.body);
+  co_return std::unexpected(refusal(response));
+}
+
+Error Registry::refusal(const http::Response& response) const {
   Error error = registry_error(response.status, response.body);
-  if (error.kind() == ErrorKind::Denied) {
-    const std::string_view why = credential_.is_anonymous()
-                                     ? "there are no credentials for it in the docker config"
-                                     : "with the credentials of the docker config";
-    co_return fail(ErrorKind::Denied, fmt::format("{} ({})", error.message(), why));
+  if (error.kind() != ErrorKind::Denied) return error;
+  const std::string_view why = credential_.is_anonymous()
+                                   ? "there are no credentials for it in the docker config"
+                                   : "with the credentials of the docker config";
+  return {ErrorKind::Denied, fmt::format("{} ({})", error.message(), why)};
+}
+
+io::Task<Result<>> Registry::push_blob(std::string digest, http::BodySource bytes,
+                                       std::stop_token stop) {
+  const std::string blobs = fmt::format("/v2/{}/blobs/", source_.repository);
+  const auto failed = [&digest](Error error) {
+    return std::unexpected(std::move(error).in("push blob " + digest));
+  };
+  Result<http::Response> known = co_await write({.method = "HEAD", .url = blobs + digest}, stop);
+  if (!known) co_return failed(std::move(known).error());
+  if (known->status == http::kOk) co_return Result<>();
+  Result<http::Response> begun =
+      co_await write({.method = "POST", .url = blobs + "uploads/"}, stop);
+  if (!begun) co_return failed(std::move(begun).error());
+  if (begun->status != http::kAccepted) co_return failed(refusal(*begun));
+  Result<std::string> place = upload_url(*begun);
+  if (!place) co_return failed(std::move(place).error());
+  // The colon of a digest is one that a query may have as it is.
+  Put put{.method = "PUT",
+          .url = fmt::format("{}{}digest={}", *place, place->contains('?') ? '&' : '?', digest),
+          .media_type = "application/octet-stream",
+          .source = std::move(bytes)};
+  Result<http::Response> ended = co_await write(std::move(put), std::move(stop));
+  if (!ended) co_return failed(std::move(ended).error());
+  if (ended->status != http::kCreated) co_return failed(refusal(*ended));
+  co_return Result<>();
+}
+
+io::Task<Result<>> Registry::push_manifest(std::string tag, std::string_view media_type,
+                                           std::string bytes, std::stop_token stop) {
+  const std::string what = "push manifest " + tag;
+  Result<http::Response> response =
+      co_await write({.method = "PUT",
+                      .url = fmt::format("/v2/{}/manifests/{}", source_.repository, tag),
+                      .media_type = std::string(media_type),
+                      .body = std::move(bytes)},
+                     std::move(stop));
+  if (!response) co_return std::unexpected(std::move(response).error().in(what));
+  if (response->status != http::kCreated) co_return std::unexpected(refusal(*response).in(what));
+  co_return Result<>();
+}
+
+io::Task<Result<http::Response>> Registry::write(Put what, std::stop_token stop) {
+  http::Response response = HANGAR_CO_TRY(co_await write_once(what, stop));
+  if (response.status != http::kUnauthorized) co_return response;
+  HANGAR_CO_TRY(co_await authenticate(std::move(response.headers), stop));
+  co_return co_await write_once(std::move(what), std::move(stop));
+}
+
+io::Task<Result<http::Response>> Registry::write_once(Put what, std::stop_token stop) {
+  while (true) {
+    http::Request request;
+    request.method = what.method;
+    request.url = address() + what.url;
+    if (!what.media_type.empty()) request.headers = {{"Content-Type", what.media_type}};
+    if (!authorization_.empty()) request.headers.emplace_back("Authorization", authorization_);
+    request.body = what.body;
+    request.body_source = what.source;
+    request.transport = trust_.transport;
+    request.requester = trust_.requester;
+    request.total_timeout = limits::kModuleDownloadMax;
+    request.response_bytes_max = limits::kRegistryAnswerBytesMax;
+    Result<http::Response> response = co_await client_.send(std::move(request), stop);
+    if (response) {
+      was_reached_ = true;
+      co_return response;
+    }
+    if (response.error().kind() == ErrorKind::Unavailable && fall_back_to_plain_http()) continue;
+    co_return std::unexpected(std::move(response).error());
   }
-  co_return std::unexpected(std::move(error));
+}
+
+Result<std::string> Registry::upload_url(const http::Response& response) const {
+  const std::string_view location = http::find_header(response.headers, "Location").value_or("");
+  if (location.starts_with('/') && !location.starts_with("//")) return std::string(location);
+  // Nothing goes elsewhere: a blob may be a secret, and the credentials are this registry's.
+  const std::string own = address() + "/";
+  if (location.starts_with(own)) return std::string(location.substr(own.size() - 1));
+  return fail(
+      ErrorKind::InvalidInput,
+      fmt::format("the registry wants the blob at another address than its own, {}", address()));
 }
 
 io::Task<Result<http::Response>> Registry::send(Get what, std::stop_token stop) {
   while (true) {
     http::Request request;
-    request.url = fmt::format("{}://{}/v2/{}/{}", is_https_ ? "https" : "http", host(),
-                              source_.repository, what.path);
+    request.url = fmt::format("{}/v2/{}/{}", address(), source_.repository, what.path);
     request.headers = {{"Accept", std::string(what.accept)}};
     if (!authorization_.empty()) request.headers.emplace_back("Authorization", authorization_);
     request.transport = trust_.transport;
@@ -149,6 +231,10 @@ io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token
       &client_, std::move(request), limits::kRegistryAnswerBytesMax, {}, std::move(stop)));
   authorization_ = "Bearer " + HANGAR_CO_TRY(read_token(response));
   co_return Result<>();
+}
+
+std::string Registry::address() const {
+  return fmt::format("{}://{}", is_https_ ? "https" : "http", host());
 }
 
 std::string Registry::host() const {

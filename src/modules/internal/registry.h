@@ -1,5 +1,5 @@
 // A conversation with one OCI registry about one repository: authentication as the registry asks
-// for it, manifests and blobs, each checked against its digest.
+// for it, manifests and blobs, read and written, each checked against its digest.
 #pragma once
 
 #include "base/result.h"
@@ -44,6 +44,15 @@ class Registry {
   [[nodiscard]] io::Task<Result<std::string>> blob(Descriptor descriptor, OnBytes on_bytes,
                                                    std::stop_token stop);
 
+  // As the distribution specification has a push: the blob in one piece unless the registry has it
+  // already. `digest` is that of the bytes. Errors: Denied, Unavailable, LimitExceeded, Cancelled;
+  // InvalidInput when the registry refuses it.
+  [[nodiscard]] io::Task<Result<>> push_blob(std::string digest, http::BodySource bytes,
+                                             std::stop_token stop);
+  // After what it names. Errors as push_blob().
+  [[nodiscard]] io::Task<Result<>> push_manifest(std::string tag, std::string_view media_type,
+                                                 std::string bytes, std::stop_token stop);
+
  private:
   struct Get {
     std::string path;  // After /v2/<repository>/.
@@ -55,10 +64,25 @@ class Registry {
   // The body of a 200.
   io::Task<Result<std::string>> get(Get what, std::stop_token stop);
   io::Task<Result<http::Response>> send(Get what, std::stop_token stop);
+  struct Put {
+    std::string method;
+    std::string url;  // After the registry's address: "/v2/...".
+    std::string media_type = {};
+    std::string body = {};
+    std::optional<http::BodySource> source = {};
+  };
+  // The answer, whatever its status; authenticated once more when the registry says so: a token for
+  // reading does not write.
+  io::Task<Result<http::Response>> write(Put what, std::stop_token stop);
+  io::Task<Result<http::Response>> write_once(Put what, std::stop_token stop);
+  // Where the registry wants a blob: the path and query of its own address.
+  [[nodiscard]] Result<std::string> upload_url(const http::Response& response) const;
+  [[nodiscard]] Error refusal(const http::Response& response) const;
   // From https to http, once and where that is allowed.
   bool fall_back_to_plain_http();
   io::Task<Result<>> authenticate(http::Headers headers, std::stop_token stop);
   [[nodiscard]] std::string host() const;
+  [[nodiscard]] std::string address() const;  // "https://registry.example:5000".
 
   http::Client& client_;
   const OciSource source_;
