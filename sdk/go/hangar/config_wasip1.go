@@ -3,6 +3,7 @@ package hangar
 import (
 	"k8s.io/client-go/rest"
 
+	"hangar.dev/sdk/go/hangar/guest"
 	_ "hangar.dev/sdk/go/hangar/internal/quiet"
 )
 
@@ -13,8 +14,8 @@ const IsGuest = true
 // Elsewhere it is controller-runtime's.
 func GetConfigOrDie() *rest.Config {
 	return &rest.Config{
-		Host:      "http://" + apiServer,
-		Transport: transport{},
+		Host:      "http://" + guest.APIServer,
+		Transport: guest.Transport{},
 		QPS:       -1, // The host limits requests, and says so in the Operator's spec.
 		ContentConfig: rest.ContentConfig{
 			// The host answers from its cache with JSON.

@@ -1,12 +1,10 @@
 package hangar
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -16,35 +14,12 @@ import (
 //   - Leader election: the host has it, for all of its operators. A Lease of one's own is a write every two seconds.
 //   - The endpoints of metrics, health and pprof: nobody could reach them.
 //   - The priority queue: it wakes the program every half second. The plain queue takes its place.
+//   - Webhooks: the API server could not reach them. Each that is registered is logged.
 func Options(options ctrl.Options) ctrl.Options {
 	if !IsGuest {
 		return options
 	}
-	changed := quieten(&options)
-	if len(changed) > 0 {
-		ctrl.Log.WithName("hangar").Info("options are changed, because the host does this", "off", strings.Join(changed, ", "))
-	}
-	return options
-}
-
-// quieten turns off what Options names and returns what was on.
-func quieten(options *ctrl.Options) (changed []string) {
-	off := func(name string, isOn bool) {
-		if isOn {
-			changed = append(changed, name)
-		}
-	}
-	off("leader election", options.LeaderElection)
-	off("metrics endpoint", options.Metrics.BindAddress != "0")
-	off("health endpoint", options.HealthProbeBindAddress != "" && options.HealthProbeBindAddress != "0")
-	off("pprof endpoint", options.PprofBindAddress != "" && options.PprofBindAddress != "0")
-	off("priority queue", ptr.Deref(options.Controller.UsePriorityQueue, true))
-	options.LeaderElection = false
-	options.Metrics.BindAddress = "0"
-	options.HealthProbeBindAddress = "0"
-	options.PprofBindAddress = "0"
-	options.Controller.UsePriorityQueue = ptr.To(false)
-	return changed
+	return hangarOptions(options)
 }
 
 // NewQueue is for controller.Options.NewQueue: client-go's queue without its heartbeat, which would wake the

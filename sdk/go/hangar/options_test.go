@@ -1,6 +1,9 @@
 package hangar
 
 import (
+	"context"
+	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 
@@ -9,13 +12,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 func TestOptionsTellWhatTheyTurnOff(t *testing.T) {
 	options := ctrl.Options{LeaderElection: true, LeaderElectionID: "x", HealthProbeBindAddress: ":8081",
 		Metrics: server.Options{BindAddress: ":8080"}}
 
-	changed := quieten(&options)
+	changed := hangarTurnOff(&options)
 
 	want := []string{"leader election", "metrics endpoint", "health endpoint", "priority queue"}
 	if !slices.Equal(changed, want) {
@@ -33,8 +37,36 @@ func TestOptionsTellWhatTheyTurnOff(t *testing.T) {
 func TestOptionsThatAreQuietAreLeftAlone(t *testing.T) {
 	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{UsePriorityQueue: ptr.To(false)}}
 
-	if changed := quieten(&options); len(changed) > 0 {
+	if changed := hangarTurnOff(&options); len(changed) > 0 {
 		t.Errorf("changed %v", changed)
+	}
+}
+
+func TestWebhooksAreTakenAndNotServed(t *testing.T) {
+	options := ctrl.Options{WebhookServer: webhook.NewServer(webhook.Options{CertDir: "/not-there"})}
+	hangarTurnOff(&options)
+	hangarTurnOff(&options) // As by Options and by a copy of controller-runtime in one program.
+
+	server, isOff := options.WebhookServer.(hangarWebhooks)
+	if !isOff {
+		t.Fatalf("the server is %T", options.WebhookServer)
+	}
+	if _, isTwice := server.Server.(hangarWebhooks); isTwice {
+		t.Error("what is off was turned off again")
+	}
+	server.Register("/mutate", http.NotFoundHandler())
+	if _, pattern := server.WebhookMux().Handler(&http.Request{URL: &url.URL{Path: "/mutate"}}); pattern != "/mutate" {
+		t.Errorf("the webhook is registered as %q", pattern)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- server.Start(ctx) }()
+	if err := server.StartedChecker()(nil); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("a server without a certificate ended with %v", err)
 	}
 }
 

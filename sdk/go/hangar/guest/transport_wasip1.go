@@ -1,39 +1,37 @@
-package hangar
+package guest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime"
 	"sync"
 	"unsafe"
 )
 
-// The host's name in URLs. It is never looked up.
-const apiServer = "hangar"
+// Transport is an http.RoundTripper whose requests are the host's.
+type Transport struct{}
 
-// transport is an http.RoundTripper whose requests are the host's.
-type transport struct{}
-
-func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host != apiServer {
-		return nil, fmt.Errorf("hangar: %s is not the API server; operators reach no other server", request.URL.Host)
+// RoundTrip implements http.RoundTripper.
+func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, err := takeBody(request)
+	if err != nil {
+		return nil, err
 	}
-	var body []byte
-	if request.Body != nil {
-		var err error
-		body, err = io.ReadAll(request.Body)
-		request.Body.Close()
-		if err != nil {
-			return nil, err
-		}
+	if request.URL == nil || !isAPIServer(request.URL.Host, os.Getenv("KUBERNETES_SERVICE_HOST")) {
+		return nil, fmt.Errorf("hangar: %s is not the API server; operators reach no other server", hostOf(request))
 	}
 	if err := request.Context().Err(); err != nil {
 		return nil, err
 	}
+	if !started {
+		return nil, errNotStarted
+	}
 	isStream := isStream(request)
-	call := begin(encodeRequest(request.Method, request.URL.RequestURI(), request.Header, body), isStream)
+	call := begin(encodeRequest(methodOf(request), request.URL.RequestURI(), withJSON(request.Header), body), isStream)
 	stopWaiting := context.AfterFunc(request.Context(), func() { call.cancel(context.Cause(request.Context())) })
 
 	meta, err := call.head()
@@ -50,6 +48,33 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		Header: header, ContentLength: -1, Request: request,
 		Body: &responseBody{call: call, stopWaiting: stopWaiting},
 	}, nil
+}
+
+// As a command the program would run in one turn that never ends: its main was not called by runUntilIdle.
+var errNotStarted = errors.New("hangar: this module is not one that the host can wake: build it with `hangar build go`, " +
+	"or with -buildmode=c-shared")
+
+// takeBody reads and closes it, as a RoundTripper has to in any case.
+func takeBody(request *http.Request) ([]byte, error) {
+	if request.Body == nil {
+		return nil, nil
+	}
+	defer request.Body.Close()
+	return io.ReadAll(request.Body)
+}
+
+func hostOf(request *http.Request) string {
+	if request.URL == nil {
+		return "a request without a URL"
+	}
+	return request.URL.Host
+}
+
+func methodOf(request *http.Request) string {
+	if request.Method == "" {
+		return http.MethodGet
+	}
+	return request.Method
 }
 
 // Whether the answer is to be handed over piece by piece.

@@ -1,4 +1,4 @@
-package hangar
+package guest
 
 import (
 	"os"
@@ -16,10 +16,9 @@ func hostIdleDescriptor() uint32
 //go:wasmimport turn-abi cancel
 func hostCancel(id uint64)
 
-// main of the program, which the linker calls by itself in commands only.
-//
-//go:linkname mainMain main.main
-func mainMain()
+// Main is the program's main, which Go's runtime calls by itself in commands only. It is set before the host first calls
+// the module: by a file that `hangar build go` adds to package main, or by package hangar.
+var Main func()
 
 var (
 	idle    syscall.RawConn
@@ -73,8 +72,11 @@ func wakeup(id uint64, finished uint32, at uint32, _ uint32) {
 func runUntilIdle() {
 	if !started {
 		started = true
+		if Main == nil {
+			panic("hangar: guest.Main is not set: build the program with `hangar build go`, or set it in an init of package main")
+		}
 		go func() {
-			mainMain()
+			Main()
 			os.Exit(0)
 		}()
 	}

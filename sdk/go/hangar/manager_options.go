@@ -1,0 +1,71 @@
+package hangar
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// This file is compiled in two places: here, for Options, and in package manager of the copy of
+// controller-runtime that `hangar build go` makes for programs whose main says nothing of hangar. So it uses
+// nothing else of this package, and only what controller-runtime 0.20 has too.
+
+// hangarOptions returns the options of a manager without what would keep it awake, or what the host does for
+// it, and logs what it changed.
+func hangarOptions(options manager.Options) manager.Options {
+	changed := hangarTurnOff(&options)
+	if len(changed) > 0 {
+		log.Log.WithName("hangar").Info("options are changed, because the host does this", "off", strings.Join(changed, ", "))
+	}
+	return options
+}
+
+// hangarTurnOff turns off what keeps a program awake and returns what was on. Of webhooks it cannot know yet whether
+// there are any: the server says so, for each that is registered.
+func hangarTurnOff(options *manager.Options) (changed []string) {
+	off := func(name string, isOn bool) {
+		if isOn {
+			changed = append(changed, name)
+		}
+	}
+	isEndpoint := func(address string) bool { return address != "" && address != "0" }
+	usePriorityQueue := options.Controller.UsePriorityQueue
+	off("leader election", options.LeaderElection)
+	off("metrics endpoint", options.Metrics.BindAddress != "0")
+	off("health endpoint", isEndpoint(options.HealthProbeBindAddress))
+	off("pprof endpoint", isEndpoint(options.PprofBindAddress))
+	off("priority queue", usePriorityQueue == nil || *usePriorityQueue)
+	options.LeaderElection = false
+	options.Metrics.BindAddress = "0"
+	options.HealthProbeBindAddress = "0"
+	options.PprofBindAddress = "0"
+	options.Controller.UsePriorityQueue = new(bool)
+	if _, isOff := options.WebhookServer.(hangarWebhooks); !isOff {
+		if options.WebhookServer == nil {
+			options.WebhookServer = webhook.NewServer(webhook.Options{})
+		}
+		options.WebhookServer = hangarWebhooks{options.WebhookServer}
+	}
+	return changed
+}
+
+// hangarWebhooks takes the webhooks of a program and serves none of them: it needs no certificate, and does not
+// keep a manager from starting.
+type hangarWebhooks struct{ webhook.Server }
+
+func (w hangarWebhooks) Register(path string, hook http.Handler) {
+	log.Log.WithName("hangar").Info("a webhook is not served: the API server cannot reach a guest", "path", path)
+	w.Server.Register(path, hook)
+}
+
+func (hangarWebhooks) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (hangarWebhooks) StartedChecker() healthz.Checker { return healthz.Ping }
