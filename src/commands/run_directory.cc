@@ -23,6 +23,7 @@
 #include "operators/fleet.h"
 #include "operators/operator.h"
 #include "operators/operator_modules.h"
+#include "operators/pod_view.h"
 #include "ops/endpoints.h"
 #include "ops/metrics_text.h"
 #include "output/log_files.h"
@@ -43,10 +44,16 @@ namespace {
 
 constexpr std::string_view kConfigFile = "wasm_config.yaml";
 
-// All of it stands in the configuration.
-io::Task<Result<operators::GuestInputs>> read_inputs(const operators::Operator& spec,
-                                                     std::stop_token /*stop*/) {
+// All else stands in the configuration.
+io::Task<Result<operators::GuestInputs>> read_inputs(kube::Client client,
+                                                     const operators::Operator& spec,
+                                                     std::stop_token stop) {
   operators::GuestInputs inputs;
+  const std::string& namespace_name = client.default_namespace();
+  inputs.in_pod = operators::pod_view(
+      {.namespace_ = namespace_name.empty() ? "default" : namespace_name,
+       .name = spec.key.name,
+       .cluster_ca = HANGAR_CO_TRY(co_await client.server_ca(std::move(stop)))});
   for (const operators::EnvironmentEntry& entry : spec.environment) {
     inputs.environment.push_back(entry.name + "=" + entry.value);
   }
@@ -78,7 +85,10 @@ class Session {
                 .snapshots = *parts_.snapshots,
                 .metrics = metrics_,
                 .output = output_,
-                .read_inputs = read_inputs,
+                .read_inputs =
+                    [this](const operators::Operator& spec, std::stop_token stop) {
+                      return read_inputs(client_, spec, std::move(stop));
+                    },
                 .log = log,
                 .memory_budget_bytes = config.operator_memory_bytes},
                {.on_change = [](const operators::RunningOperator&) {},

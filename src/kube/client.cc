@@ -468,6 +468,12 @@ Client Client::as(Identity identity) const {
   return Client(shared_, std::move(identity));
 }
 
+io::Task<Result<std::string>> Client::server_ca(std::stop_token stop) const {
+  const std::shared_ptr<Credentials> credentials = shared_->credentials;
+  const Credentials::Grant grant = HANGAR_CO_TRY(co_await credentials->grant(std::move(stop)));
+  co_return grant.transport->ca_pem;
+}
+
 io::Loop& Client::loop() const {
   return shared_->loop;
 }

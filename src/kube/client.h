@@ -166,6 +166,10 @@ class Client {
                                          std::function<Result<>(std::string_view line)> on_line,
                                          std::stop_token stop, Detail detail = Detail::Whole) const;
 
+  // What the server's certificate is checked with, in PEM; empty: with the system's. Errors as
+  // Credentials::grant().
+  [[nodiscard]] io::Task<Result<std::string>> server_ca(std::stop_token stop) const;
+
   [[nodiscard]] io::Loop& loop() const;
   // The namespace of the kubeconfig's context or of our pod; empty when it does not say.
   [[nodiscard]] const std::string& default_namespace() const;

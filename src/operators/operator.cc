@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -36,7 +37,39 @@ Result<> check_text(const std::string& text, const std::string& where) {
   return {};
 }
 
-Result<EnvironmentEntry> parse_environment_entry(const Fields& item) {
+// "metadata.labels['a.b/c']" names the key a.b/c below metadata.labels.
+std::optional<std::string_view> subscript(std::string_view path, std::string_view map) {
+  constexpr std::string_view kOpen = "['";
+  constexpr std::string_view kClose = "']";
+  if (!path.starts_with(map) || !path.ends_with(kClose)) return std::nullopt;
+  path.remove_prefix(map.size());
+  if (!path.starts_with(kOpen) || path.size() < kOpen.size() + kClose.size()) return std::nullopt;
+  return path.substr(kOpen.size(), path.size() - kOpen.size() - kClose.size());
+}
+
+// What a pod reads of itself, of the Operator.
+Result<std::string> read_field(const Fields& reference, const json::Value& manifest) {
+  const std::string path = HANGAR_TRY(reference.required_text("fieldPath"));
+  for (const std::string_view name : {"name", "namespace", "uid"}) {
+    if (path == fmt::format("metadata.{}", name)) {
+      return std::string(json::string_at(manifest, {"metadata", name}));
+    }
+  }
+  for (const std::string_view map : {"labels", "annotations"}) {
+    const auto key = subscript(path, fmt::format("metadata.{}", map));
+    if (key) return std::string(json::string_at(manifest, {"metadata", map, *key}));
+  }
+  if (path == "spec.serviceAccountName") {
+    const std::string_view name = json::string_at(manifest, {"spec", "serviceAccountName"});
+    return std::string(name.empty() ? "default" : name);
+  }
+  return reference.wrong("fieldPath",
+                         "metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], "
+                         "metadata.annotations['KEY'] or spec.serviceAccountName: a guest has no "
+                         "pod, node or address of its own");
+}
+
+Result<EnvironmentEntry> parse_environment_entry(const Fields& item, const json::Value& manifest) {
   EnvironmentEntry entry{.name = HANGAR_TRY(item.required_text("name"))};
   HANGAR_TRY(check_environment_name(entry.name, item.name("name")));
   entry.value = HANGAR_TRY(item.text("value"));
@@ -48,8 +81,16 @@ Result<EnvironmentEntry> parse_environment_entry(const Fields& item) {
   }
   const Fields from = HANGAR_TRY(item.required_object("valueFrom"));
   const bool is_secret = from.has("secretKeyRef");
-  if (is_secret == from.has("configMapKeyRef")) {
-    return invalid(item.name("valueFrom") + ": must have one of configMapKeyRef, secretKeyRef");
+  const bool is_field = from.has("fieldRef");
+  if (int{is_secret} + int{is_field} + int{from.has("configMapKeyRef")} != 1) {
+    return invalid(item.name("valueFrom") +
+                   ": must have one of configMapKeyRef, secretKeyRef, fieldRef");
+  }
+  if (is_field) {
+    const Fields reference = HANGAR_TRY(from.required_object("fieldRef"));
+    entry.value = HANGAR_TRY(read_field(reference, manifest));
+    HANGAR_TRY(check_text(entry.value, item.name("valueFrom")));
+    return entry;
   }
   const Fields reference =
       HANGAR_TRY(from.required_object(is_secret ? "secretKeyRef" : "configMapKeyRef"));
@@ -149,10 +190,12 @@ Result<> parse_sleep(const Fields& spec, SleepPolicy& sleep) {
   return {};
 }
 
-Result<std::vector<EnvironmentEntry>> parse_environment(const Fields& spec) {
+// `manifest`: what the fields of fieldRef are of.
+Result<std::vector<EnvironmentEntry>> parse_environment(const Fields& spec,
+                                                        const json::Value& manifest) {
   std::vector<EnvironmentEntry> environment;
   for (const Fields& item : HANGAR_TRY(spec.objects("env"))) {
-    environment.push_back(HANGAR_TRY(parse_environment_entry(item)));
+    environment.push_back(HANGAR_TRY(parse_environment_entry(item, manifest)));
   }
   return environment;
 }
@@ -196,7 +239,7 @@ Result<Operator> parse_wasm_document(const json::Value& document, std::string_vi
   const bool is_absolute = path.starts_with('/');
   result.module = is_absolute ? path : fmt::format("{}/{}", directory, path);
   result.args = HANGAR_TRY(parse_args(fields));
-  result.environment = HANGAR_TRY(parse_environment(fields));
+  result.environment = HANGAR_TRY(parse_environment(fields, document));
   result.service_account.clear();
   result.limits.memory_bytes = hangar::limits::kGuestMemoryBytesMax;
   result.limits.requests_per_second = 0;
@@ -222,7 +265,7 @@ Result<Operator> parse_operator(const json::Value& manifest) {
   const Fields spec(*object, "spec");
   HANGAR_TRY(parse_module(spec, result));
   result.args = HANGAR_TRY(parse_args(spec));
-  result.environment = HANGAR_TRY(parse_environment(spec));
+  result.environment = HANGAR_TRY(parse_environment(spec, manifest));
   for (const Fields& item : HANGAR_TRY(spec.objects("files"))) {
     result.files.push_back(HANGAR_TRY(parse_file_entry(item)));
   }

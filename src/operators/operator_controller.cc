@@ -9,6 +9,7 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "operators/limits.h"
+#include "operators/pod_view.h"
 #include "reconcile/conditions.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
@@ -89,6 +90,9 @@ io::Task<Result<json::Value>> read_source(kube::Client client, std::string names
 io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& spec,
                                           std::stop_token stop) {
   GuestInputs inputs;
+  inputs.in_pod = pod_view({.namespace_ = spec.key.namespace_,
+                            .name = spec.key.name,
+                            .cluster_ca = HANGAR_CO_TRY(co_await client.server_ca(stop))});
   for (const EnvironmentEntry& entry : spec.environment) {
     if (entry.source == EnvironmentEntry::Source::Literal) {
       inputs.environment.push_back(fmt::format("{}={}", entry.name, entry.value));

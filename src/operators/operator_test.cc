@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::operators {
 namespace {
@@ -69,6 +70,32 @@ TEST(ParseOperator, ReadsEveryField) {
   EXPECT_EQ(parsed.sleep.after, 5min);
 }
 
+TEST(ParseOperator, ReadsFieldsOfItselfAsAPodDoes) {
+  const json::Value manifest = json::parse_yaml(R"({
+    apiVersion: hangar.dev/v1alpha1, kind: Operator,
+    metadata: {name: mirror, namespace: team, uid: u-1, labels: {a.b/c: one}, annotations: {"it's": two}},
+    spec: {module: {url: a}, env: [
+      {name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}},
+      {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}},
+      {name: UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}},
+      {name: LABEL, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a.b/c']"}}},
+      {name: ANNOTATION, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['it's']"}}},
+      {name: NONE, valueFrom: {fieldRef: {fieldPath: "metadata.labels['none']"}}},
+      {name: ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}]}})")
+                                   .value();
+
+  const Result<Operator> parsed = parse_operator(manifest);
+
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  std::vector<std::string> variables;
+  for (const EnvironmentEntry& entry : parsed->environment) {
+    EXPECT_EQ(entry.source, EnvironmentEntry::Source::Literal);
+    variables.push_back(entry.name + "=" + entry.value);
+  }
+  EXPECT_THAT(variables, ElementsAre("NAME=mirror", "NAMESPACE=team", "UID=u-1", "LABEL=one",
+                                     "ANNOTATION=two", "NONE=", "ACCOUNT=default"));
+}
+
 TEST(ParseOperator, NamesTheFieldThatIsWrong) {
   const struct {
     std::string_view spec;
@@ -88,7 +115,16 @@ TEST(ParseOperator, NamesTheFieldThatIsWrong) {
        "k}}}]}",
        "together with valueFrom"},
       {"{module: {url: a}, env: [{name: A, valueFrom: {}}]}",
-       "one of configMapKeyRef, secretKeyRef"},
+       "one of configMapKeyRef, secretKeyRef, fieldRef"},
+      {"{module: {url: a}, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}, secretKeyRef: "
+       "{name: "
+       "s, key: k}}}]}",
+       "one of configMapKeyRef, secretKeyRef, fieldRef"},
+      {"{module: {url: a}, env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}",
+       "spec.env[0].valueFrom.fieldRef.fieldPath"},
+      {"{module: {url: a}, env: [{name: A, valueFrom: {fieldRef: {fieldPath: "
+       "\"metadata.labels[']\"}}}]}",
+       "spec.env[0].valueFrom.fieldRef.fieldPath"},
       {"{module: {url: a}, files: [{path: etc, secret: {name: s}}]}", "spec.files[0].path"},
       {"{module: {url: a}, files: [{path: /a/../b, secret: {name: s}}]}", "without .."},
       {"{module: {url: a}, files: [{path: /a}]}", "one of configMap, secret"},

@@ -295,6 +295,7 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   kube_runtime::GuestOptions options{.args = {spec.key.name},
                                      .environment = std::move(inputs.environment),
                                      .files = std::move(inputs.files),
+                                     .in_pod = std::move(inputs.in_pod),
                                      .memory_bytes_max = spec.limits.memory_bytes,
                                      .cpu_time_max = spec.limits.cpu_time_per_wake,
                                      .output_bytes_max = spec.limits.log_bytes};

@@ -47,6 +47,7 @@ namespace hangar::operators {
 struct GuestInputs {
   std::vector<std::string> environment;      // "NAME=value".
   std::map<std::string, std::string> files;  // Path to content.
+  abi::kube_runtime::Surroundings in_pod;    // As GuestOptions has it.
 };
 // The spec lives until the task has ended.
 using ReadInputs =

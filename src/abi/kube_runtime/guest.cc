@@ -118,6 +118,20 @@ bool has_function(const wasm::Module& module, std::string_view name, std::string
          found->signature == signature;
 }
 
+bool runs_until_idle(const wasm::Module& module) {
+  return has_function(module, kRunUntilIdle, "() -> ()");
+}
+
+void add_surroundings(GuestOptions& options) {
+  for (std::string& variable : options.in_pod.environment) {
+    const std::string_view assigned = std::string_view(variable).substr(0, variable.find('=') + 1);
+    const bool is_given = std::ranges::any_of(
+        options.environment, [&](const std::string& one) { return one.starts_with(assigned); });
+    if (!is_given) options.environment.push_back(std::move(variable));
+  }
+  options.files.merge(std::move(options.in_pod.files));
+}
+
 bool can_be_woken(const wasm::Module& module) {
   return module.find_export(kWakeup) != nullptr;
 }
@@ -256,12 +270,11 @@ Result<> Runtime::check(const wasm::Module& module) const {
       return fail(ErrorKind::InvalidInput, "module exports no memory");
     }
   }
-  const bool runs_until_idle = module.find_export(kRunUntilIdle) != nullptr;
+  const bool has_run = module.find_export(kRunUntilIdle) != nullptr;
   const bool polls_for_idleness = std::ranges::any_of(module.imports(), [](const auto& import) {
     return import.module == kTurnModule && import.name == kIdleDescriptor;
   });
-  if (runs_until_idle != polls_for_idleness ||
-      (runs_until_idle && (!is_woken || !has_function(module, kRunUntilIdle, "() -> ()")))) {
+  if (has_run != polls_for_idleness || (has_run && (!is_woken || !runs_until_idle(module)))) {
     return fail(
         ErrorKind::InvalidInput,
         fmt::format("module is to import {}.{} and export {}() -> (), {} and {}, or neither "
@@ -331,6 +344,7 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop, budget::Consumer consum
   const std::unique_ptr<New> begun = std::move(*unstarted);
   const Result<std::shared_ptr<const wasm::Module>> code = co_await begun->module->code();
   const std::uint64_t memory_bytes_max = begun->options.memory_bytes_max;
+  if (code && runs_until_idle(**code)) add_surroundings(begun->options);
   Result<wasm::wasi::ProcessState> process = process_of(std::move(begun->options));
   Result<> fine = !process ? std::unexpected(process.error())
                   : !code  ? std::unexpected(code.error())
@@ -344,7 +358,7 @@ io::Task<TurnOutcome> Guest::start(std::stop_token stop, budget::Consumer consum
   awake->instance.provide(std::move(begun->memory));
   state_ = std::move(awake);
   std::vector<std::string_view> functions;
-  runs_until_idle_ = has_function(**code, kRunUntilIdle, "() -> ()");
+  runs_until_idle_ = runs_until_idle(**code);
   for (const std::string_view name : {kInitialize, kStart, kRunUntilIdle}) {
     if (has_function(**code, name, "() -> ()")) functions.push_back(name);
   }

@@ -59,11 +59,18 @@ class Runtime {
   wasm::HostFunctions functions_;
 };
 
-struct GuestOptions {
-  std::vector<std::string> args;         // With the program's name first.
+struct Surroundings {
   std::vector<std::string> environment;  // "NAME=value".
   // Path as the guest sees it ("/etc/config/key") to content; read-only.
   std::map<std::string, std::string> files;
+};
+
+struct GuestOptions {
+  std::vector<std::string> args;  // With the program's name first.
+  std::vector<std::string> environment;
+  std::map<std::string, std::string> files;
+  // Besides, for a guest that runs until it is idle. What it is given under the same name wins.
+  Surroundings in_pod;
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   Duration cpu_time_max = limits::kGuestCallMax;  // Of one turn.
   // Of output that is kept from one turn; what is beyond is dropped and counted.

@@ -360,7 +360,11 @@ TEST_P(GuestTest, KeepsWhatItWasGivenAndWhereItIsInItsFilesFromTurnToTurn) {
   using namespace std::string_literals;
   const auto guest =
       make("kube_runtime_process",
-           {.args = {"operator", ""}, .environment = {"A=b", "C="}, .files = {{"/key", "value"}}});
+           {.args = {"operator", ""},
+            .environment = {"A=b", "C="},
+            .files = {{"/key", "value"}},
+            // Guests of the published contract notice nothing of it.
+            .in_pod = {.environment = {"POD=1"}, .files = {{"/key", "other"}, {"/x", ""}}}});
   const std::string given = "operator\0\0A=b\0C=\0"s;
 
   EXPECT_THAT(texts_of(start(*guest)), ElementsAre(given + "va"));
@@ -372,6 +376,17 @@ TEST_P(GuestTest, KeepsWhatItWasGivenAndWhereItIsInItsFilesFromTurnToTurn) {
   const TurnOutcome outcome = wake(*guest, {{.id = 2, .finished = true, .is_null = true}});
   EXPECT_THAT(texts_of(outcome), ElementsAre(given));
   EXPECT_EQ(outcome.exit_code, 0U);
+}
+
+TEST_P(GuestTest, AGuestWithASchedulerFindsWhatAPodHasUnlessItIsGivenSomethingElse) {
+  using namespace std::string_literals;
+  const Surroundings in_pod{.environment = {"POD=1", "A=pod", "AB=2"}, .files = {{"/key", "pod"}}};
+
+  const auto guest = make("kube_runtime_in_pod", {.environment = {"A="}, .in_pod = in_pod});
+  EXPECT_THAT(texts_of(start(*guest)), ElementsAre("A=\0POD=1\0AB=2\0pod"s));
+
+  const auto given = make("kube_runtime_in_pod", {.files = {{"/key", "own"}}, .in_pod = in_pod});
+  EXPECT_THAT(texts_of(start(*given)), ElementsAre("POD=1\0A=pod\0AB=2\0own"s));
 }
 
 TEST_P(GuestTest, FilesCanBeReadInEveryWayAndNotBeChanged) {
