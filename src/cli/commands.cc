@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/build_commands.h"
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
 #include "commands/build_machine.h"
@@ -469,6 +470,10 @@ int run(int argc, char** argv) {
   commands::FlightFromChartOptions from_chart_options;
   add_from_chart_flags(*from_chart_command, from_chart_options);
 
+  CLI::App* const build_command =
+      app.add_subcommand("build", "make modules of what is written with controller-runtime");
+  const BuildCommands build_commands(*build_command);
+
   CLI::App* const machine_command =
       app.add_subcommand("machine", "make and try the machines of workflows");
   machine_command->require_subcommand(1);
@@ -540,6 +545,7 @@ int run(int argc, char** argv) {
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
+  if (build_command->parsed()) return build_commands.run();
   if (build_machine_command->parsed()) {
     return build_machine(build_machine_settings, build_machine_options);
   }

@@ -34,19 +34,20 @@ class Registry:
         """The module URL for a tag, or for a manifest's digest."""
         return f"oci://{self.address}/{repository}{'@' if reference.startswith('sha256:') else ':'}{reference}"
 
-    def _request(self, method, path, body=None, content_type=None):
+    def _request(self, method, path, body=None, content_type=None, accept="*/*"):
+        """The answer's headers and its body."""
         login = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-        headers = {"Authorization": f"Basic {login}", **({"Content-Type": content_type} if content_type else {})}
+        headers = {"Authorization": f"Basic {login}", "Accept": accept, **({"Content-Type": content_type} if content_type else {})}
         connection = http.client.HTTPConnection(self.address, timeout=30)
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        text = answer.read()
+        data = answer.read()
         connection.close()
-        assert answer.status < 300, f"{method} {path}: {answer.status} {text[:200]!r}"
-        return answer
+        assert answer.status < 300, f"{method} {path}: {answer.status} {data[:200]!r}"
+        return answer.headers, data
 
     def _push_blob(self, repository, data):
-        where = self._request("POST", f"/v2/{repository}/blobs/uploads/").headers["Location"]
+        where = self._request("POST", f"/v2/{repository}/blobs/uploads/")[0]["Location"]
         where = where.removeprefix(f"http://{self.address}")
         self._request("PUT", f"{where}{'&' if '?' in where else '?'}digest={digest_of(data)}", data, "application/octet-stream")
         return {"digest": digest_of(data), "size": len(data)}
@@ -62,3 +63,10 @@ class Registry:
             "layers": [{"mediaType": layer_type, **self._push_blob(repository, data)}]}).encode()
         self._request("PUT", f"/v2/{repository}/manifests/{tag}", manifest, MANIFEST)
         return digest_of(manifest)
+
+    def layer(self, repository, tag):
+        """The one layer of an artifact, inflated."""
+        manifest = json.loads(self._request("GET", f"/v2/{repository}/manifests/{tag}", accept=MANIFEST)[1])
+        data = self._request("GET", f"/v2/{repository}/blobs/{manifest['layers'][0]['digest']}")[1]
+        assert digest_of(data) == manifest["layers"][0]["digest"]
+        return gzip.decompress(data)

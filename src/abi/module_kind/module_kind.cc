@@ -105,10 +105,11 @@ std::string_view advice(ModuleKind kind) {
              "host.k8s_lookup; build it with one of the SDKs";
     case ModuleKind::Program:
       return "it seems to be an ordinary WASI program: a controller sends its requests through "
-             "http-proxy-abi and waits by delay-abi, as the SDKs do; a program that prints "
-             "resources is a flight, to be named in an Airway (spec.wasmUrls.flight)";
+             "http-proxy-abi and waits by delay-abi, as the SDKs do, and one in Go is built with "
+             "`hangar build go`; a program that prints resources is a flight, to be named in an "
+             "Airway (spec.wasmUrls.flight)";
     case ModuleKind::Reactor:
-      return "it seems to be a WASI reactor";
+      return "it seems to be a WASI reactor; a controller in Go is built with `hangar build go`";
     case ModuleKind::Wasi02:
       return "it seems to be made for WASI 0.2, as components are: build it for wasm32-wasip1";
     case ModuleKind::WasiUnstable:

@@ -1,0 +1,34 @@
+// The Go files that `hangar build go` adds to a program: parts of sdk/go/hangar, which are in this
+// program so that it needs no source tree (cmake/GuestSources.cmake).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hangar::go_build {
+
+inline constexpr std::string_view kGuestModule = "hangar.dev/sdk/go/hangar";
+inline constexpr std::string_view kGuestPackage = "hangar.dev/sdk/go/hangar/guest";
+
+struct GuestSource {
+  std::string_view name;
+  std::string_view text;
+};
+
+// Of package guest.
+[[nodiscard]] std::span<const GuestSource> guest_sources();
+
+// The go.mod of a module with that package and nothing else.
+[[nodiscard]] std::string guest_go_mod();
+
+// sdk/go/hangar/manager_options.go.
+[[nodiscard]] std::string_view manager_options_source();
+
+// The same as a file of controller-runtime's package manager.
+[[nodiscard]] std::string in_package_manager(std::string_view manager_options);
+
+// A file for the program's main package that makes it a guest.
+[[nodiscard]] std::string main_source();
+
+}  // namespace hangar::go_build

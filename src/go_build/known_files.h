@@ -1,0 +1,68 @@
+// Which files of which modules `hangar build go` changes, and in which versions it knows them.
+//
+// A version is known by the digest of the file and not by its number: a fork with the same file is
+// known, a version whose file was changed is not, and nothing is changed by guessing.
+#pragma once
+
+#include "base/result.h"
+#include "go_build/text_edit.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hangar::go_build {
+
+inline constexpr std::string_view kControllerRuntime = "sigs.k8s.io/controller-runtime";
+// Where a copy of controller-runtime gets a file more.
+inline constexpr std::string_view kManagerDirectory = "pkg/manager";
+
+struct KnownVersion {
+  std::string_view releases;  // "0.35 to 0.37".
+  std::string_view sha256;
+  Edit edit;
+};
+
+struct ChangedFile {
+  std::string_view module;
+  std::string_view directory;  // In the module: the package.
+  std::string_view name;
+  std::string_view why;  // What the line would do in a guest.
+  std::span<const KnownVersion> versions;
+};
+
+[[nodiscard]] std::span<const ChangedFile> changed_files();
+
+// A line that was replaced.
+struct Change {
+  std::string file;  // "k8s.io/client-go v0.37.0 util/workqueue/queue.go", for people.
+  std::size_t line_number = 0;
+  std::string why;
+  std::string before;
+  std::string after;
+  std::string text;  // Of the whole file, changed.
+};
+
+// `version` is what the build takes of the module, for messages. InvalidInput when the text is not
+// one of the known versions: the message says which are known, and what else can be done.
+[[nodiscard]] Result<Change> change(const ChangedFile& file, std::string_view version,
+                                    std::string_view text);
+
+// "client-go 0.32 to 0.37, controller-runtime 0.20 to 0.25".
+[[nodiscard]] std::string_view known_releases();
+
+// Files of Go's own library, below its src; they are not known by their digest but by the line.
+struct StandardFile {
+  std::string_view path;
+  std::string_view why;
+  Edit edit;
+  std::string_view appended;  // At the end of the file.
+};
+[[nodiscard]] std::span<const StandardFile> standard_files();
+
+// InvalidInput naming the toolchain, `version`, when the line is not there.
+[[nodiscard]] Result<Change> change(const StandardFile& file, std::string_view version,
+                                    std::string_view text);
+
+}  // namespace hangar::go_build

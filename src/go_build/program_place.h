@@ -1,0 +1,35 @@
+// Where the source of a program is: a directory, a package of the module around us, or a module
+// from the proxy, which is copied.
+#pragma once
+
+#include "base/result.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::go_build {
+
+// "example.com/a/b/cmd" -> itself, "example.com/a/b", "example.com/a": what may be the module of a
+// package, the longest first, as the go command looks for it.
+[[nodiscard]] std::vector<std::string> possible_modules(std::string_view import_path);
+
+// The regular files below `directory`, relative to it.
+[[nodiscard]] Result<std::vector<std::filesystem::path>> files_below(
+    const std::filesystem::path& directory);
+
+// All of them, to be written to by this user.
+[[nodiscard]] Result<> copy_tree(const std::filesystem::path& from,
+                                 const std::filesystem::path& to);
+
+// The directory of the package. One from the proxy is in a copy of its module below `work`: it is
+// built as its authors build it, with the go.mod, go.sum and replacements that it has.
+// Errors: NotFound; InvalidInput when a module cannot be built by itself, since it replaces others
+// by directories that the proxy does not have.
+[[nodiscard]] Result<std::filesystem::path> find_program_directory(
+    const std::string& program, const std::filesystem::path& go, const std::filesystem::path& work,
+    const std::function<void(std::string_view)>& say);
+
+}  // namespace hangar::go_build

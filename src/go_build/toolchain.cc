@@ -1,0 +1,51 @@
+#include "go_build/toolchain.h"
+
+#include "base/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace hangar::go_build {
+
+namespace {
+
+// The first whose compiler exports functions (go:wasmexport), and builds what exports them as a
+// library (-buildmode=c-shared).
+constexpr int kMinorMin = 24;
+constexpr std::array kTestedMinors = {26};
+constexpr std::string_view kTested = "Go 1.26";
+
+}  // namespace
+
+Result<std::string> check_toolchain(std::string_view version) {
+  // Of a development version: "devel go1.27-0123abcd".
+  constexpr std::string_view kPrefix = "go1.";
+  const std::size_t at = version.find(kPrefix);
+  int minor = 0;
+  if (at != std::string_view::npos) {
+    const std::string_view rest = version.substr(at + kPrefix.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), minor);
+    if (error == std::errc() && minor >= kMinorMin) {
+      if (std::ranges::find(kTestedMinors, minor) != kTestedMinors.end()) return std::string();
+      return fmt::format("{} is not a toolchain that guests were tested with; {} is", version,
+                         kTested);
+    }
+    if (error == std::errc()) {
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("{} cannot build guests: Go 1.{} is the first that can, and {} is "
+                              "what they were tested with",
+                              version, kMinorMin, kTested));
+    }
+  }
+  return fail(ErrorKind::InvalidInput,
+              fmt::format("\"{}\" is not a version of Go; {} is what guests were tested with",
+                          version, kTested));
+}
+
+}  // namespace hangar::go_build

@@ -1,0 +1,287 @@
+"""`hangar build go`: an operator as kubebuilder lays one out (examples/memo), its main unchanged, as a module and as a program."""
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+
+import pytest
+
+from airways import GUESTS
+from cluster import ROOT, condition, eventually
+from host import BINARY
+from operators import EVERYTHING, OPERATOR, events_of, lines, phase
+from registry import Registry
+
+MEMO = ("examples.hangar.dev/v1", "Memo")
+CONFIG_MAP = ("v1", "ConfigMap")
+SOURCE = ROOT / "examples/memo"
+# Some 70 MiB of Wasm are compiled once.
+COMPILED = 600
+
+# Tests of one file that share what was built run in one process.
+pytestmark = pytest.mark.xdist_group("go_build")
+
+
+def build(*arguments, directory=ROOT, env=None):
+    """Runs `hangar build go`."""
+    return subprocess.run([str(BINARY), "build", "go", *map(str, arguments)], cwd=directory, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+
+
+def refusal(*arguments, **options):
+    """Why it builds nothing."""
+    done = build(*arguments, **options)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def tree(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def file_name(keyword):
+    return keyword.replace("_", ".", 1)
+
+
+def write(directory, **files):
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (directory / file_name(name)).write_text(text)
+    return directory
+
+
+def publish(proxy, module, version, **files):
+    """Puts a module into a directory that the go command takes for a module proxy."""
+    at = proxy / module / "@v"
+    write(at, **{f"{version}.info": json.dumps({"Version": version}), f"{version}.mod": files["go_mod"]})
+    with zipfile.ZipFile(at / f"{version}.zip", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"{module}@{version}/{file_name(name)}", text)
+
+
+@pytest.fixture(scope="module")
+def built():
+    """What the build said; the module is among the other guests then, and keeps its code there."""
+    module = GUESTS / "memo.wasm"
+    before = tree(SOURCE)
+    done = build(SOURCE / "cmd", "-o", module)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"file://{module}\n"
+    assert tree(SOURCE) == before, "the build wrote into the project"
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """The same source as a program for a container."""
+    program = tmp_path_factory.mktemp("native") / "memo"
+    subprocess.run(["go", "build", "-o", str(program), "./cmd"], cwd=SOURCE, check=True)
+    return program
+
+
+@pytest.fixture
+def rights(cluster, namespace):
+    cluster.apply_crds(SOURCE / "config/crd/memos.yaml")
+    cluster.learn(*MEMO, "memos")
+    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    cluster.request("POST", f"{prefix}/roles", {"metadata": {"name": "memo"}, "rules": [
+        {"apiGroups": ["examples.hangar.dev"], "resources": ["memos", "memos/status", "memos/finalizers"], "verbs": list(EVERYTHING)},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(EVERYTHING)},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]})
+    cluster.request("POST", f"{prefix}/rolebindings", {
+        "metadata": {"name": "memo"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "memo"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}]})
+
+
+def make(cluster, namespace, name, text, **spec):
+    return cluster.create({"apiVersion": MEMO[0], "kind": MEMO[1], "metadata": {"name": name, "namespace": namespace},
+                           "spec": {"text": text, **spec}})
+
+
+def text_of(cluster, namespace, name):
+    kept = cluster.get(*CONFIG_MAP, name, namespace)
+    return kept and kept["data"]["text"]
+
+
+def scenario(cluster, namespace):
+    """What an operator does with one memo from its making to its end; what is left for people to compare."""
+    make(cluster, namespace, "note", "buy some milk")
+    eventually(lambda: text_of(cluster, namespace, "note") == "buy some milk", "the text is kept", 60)
+    cluster.patch(*MEMO, "note", {"spec": {"text": "buy bread"}}, namespace)
+    eventually(lambda: text_of(cluster, namespace, "note") == "buy bread", "the ConfigMap follows", 60)
+    # What somebody else changes in the child is put right.
+    cluster.patch(*CONFIG_MAP, "note", {"data": {"text": "buy nothing"}}, namespace)
+    eventually(lambda: text_of(cluster, namespace, "note") == "buy bread", "the change is undone", 60)
+    memo = eventually(lambda: (lambda m: m if m.get("status", {}).get("observedGeneration") == 2 else None)(
+        cluster.get(*MEMO, "note", namespace)), "the status follows", 60)
+    kept = cluster.get(*CONFIG_MAP, "note", namespace)
+    owner = kept["metadata"]["ownerReferences"][0]
+    assert owner["uid"] == memo["metadata"]["uid"]
+    eventually(lambda: any(event["reason"] == "Kept" for event in events_of(cluster, "note", namespace)), "there is an Event", 60)
+    cluster.delete(*MEMO, "note", namespace)
+    eventually(lambda: cluster.get(*MEMO, "note", namespace) is None, "the finalizer lets go", 60)
+    return {"memo": {"spec": memo["spec"], "status": memo["status"], "finalizers": memo["metadata"]["finalizers"]},
+            "configMap": {"data": kept["data"], "owner": {key: owner[key] for key in ("kind", "name", "controller", "blockOwnerDeletion")}}}
+
+
+def asleep(cluster, namespace, seconds=60):
+    return eventually(lambda: (lambda o: o if phase(o) == "Asleep" else None)(cluster.get(*OPERATOR, "memo", namespace)),
+                      "the operator sleeps", seconds)
+
+
+@pytest.fixture
+def memo(cluster, namespace, operator, rights, built):
+    operator("memo", "--leader-elect", wasm="memo", env=[{"name": "WATCH_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+             sleep={"after": "200ms"}, limits={"memory": "256Mi"})
+    asleep(cluster, namespace, COMPILED)
+
+
+def test_an_unchanged_main_does_the_same_as_a_module_and_as_a_program(cluster, host, namespace, memo, native):
+    as_module = scenario(cluster, namespace)
+
+    status = asleep(cluster, namespace)["status"]
+    assert (status["residentBytes"], status["restarts"]) == (0, 0)
+    assert condition(cluster.get(*OPERATOR, "memo", namespace), "CanSleep")["status"] == "True"
+    cluster.delete(*OPERATOR, "memo", namespace)
+    eventually(lambda: cluster.get(*OPERATOR, "memo", namespace) is None, "the module is gone")
+
+    log = host.directory / "native.log"
+    with open(log, "wb") as output:
+        program = subprocess.Popen([str(native), "--metrics-bind-address=0", "--health-probe-bind-address=0"], stdout=output, stderr=output,
+                                   env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "WATCH_NAMESPACE": namespace})
+    try:
+        as_program = scenario(cluster, namespace)
+    finally:
+        program.kill()
+        program.wait()
+    assert as_module == as_program, log.read_text()
+
+
+def test_its_own_timers_and_events_wake_it(cluster, host, namespace, memo):
+    make(cluster, namespace, "often", "look again", revisitSeconds=1)
+    visits = lambda: cluster.get(*MEMO, "often", namespace).get("status", {}).get("visits", 0)
+    eventually(lambda: visits() >= 2, "it looks again by itself", 60)
+
+    cluster.patch(*MEMO, "often", {"spec": {"revisitSeconds": 0}}, namespace)
+    eventually(lambda: cluster.get(*MEMO, "often", namespace)["status"]["observedGeneration"] == 2, "it is told to stop", 60)
+    asleep(cluster, namespace)
+    make(cluster, namespace, "last", "one more")
+    eventually(lambda: text_of(cluster, namespace, "last") == "one more", "it wakes for an event", 60)
+    assert asleep(cluster, namespace)["status"]["restarts"] == 0
+
+
+def test_the_log_says_what_was_turned_off(host, namespace, memo):
+    told = [line for line in lines(host, "memo", namespace) if "options are changed" in line]
+    assert len(told) == 1
+    for name in ("leader election", "metrics endpoint", "health endpoint", "priority queue"):
+        assert name in told[0]
+
+
+def test_the_build_prints_each_line_that_it_changes(built):
+    said = built.splitlines()
+    assert "main is unchanged. What it is built with differs in these lines:" in said
+    for line in ("  - \t\tt.wg.Go(t.updateUnfinishedWorkLoop)", "  + \tret.heartbeat.Stop() // hangar: it wakes the program.",
+                 "  + \toptions = hangarOptions(options)", "  - \twatchSignalLoop = loop", "  + \tif hangarRoundTrip != nil {"):
+        assert line in said
+    for file in ("k8s.io/client-go v0.37.0 util/workqueue/queue.go:178: ", "k8s.io/client-go v0.37.0 util/workqueue/delaying_queue.go:157: ",
+                 "sigs.k8s.io/controller-runtime v0.25.2 pkg/manager/manager.go:345: "):
+        assert any(line.startswith(file) for line in said), file
+    for file in (" os/signal/signal_unix.go:", " net/http/roundtrip.go:"):
+        assert any(file in line for line in said), file
+    assert any(line.startswith("memo.wasm: ") and line.endswith(" MiB") for line in said)
+
+
+def test_a_module_is_pushed_where_a_host_fetches_it(cluster, namespace, operator, rights, built, tmp_path):
+    registry = Registry(cluster)
+    write(tmp_path, **{"go_mod": "module example.com/tiny\n\ngo 1.24\n",
+                       "main_go": "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"here\"); select {} }\n"})
+    assert "401" in refusal(".", "--push", registry.url("tiny", "v1"), directory=tmp_path,
+                            env={"HANGAR_DOCKER_CONFIG": registry.docker_config(tmp_path, None)})
+
+    config = registry.docker_config(tmp_path, registry.password)
+    done = build(".", "--push", registry.url("tiny", "v1"), directory=tmp_path, env={"HANGAR_DOCKER_CONFIG": config})
+
+    assert done.returncode == 0, done.stderr
+    reference = done.stdout.strip()
+    assert reference.startswith(f"oci://{registry.address}/tiny@sha256:")
+    assert not list(tmp_path.glob("*.wasm"))
+    # A second time there is nothing to send, and the artifact is the same.
+    again = build(".", "--push", registry.url("tiny", "v2"), directory=tmp_path, env={"HANGAR_DOCKER_CONFIG": config})
+    assert again.stdout == done.stdout
+    layer = registry.layer("tiny", "v1")
+    assert layer[:4] == b"\0asm"
+
+
+def test_a_module_of_the_proxy_is_built_with_its_own_go_mod(tmp_path):
+    main = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"here\"); select {} }\n"
+    module = "module example.com/team/tiny\n\ngo 1.24\n"
+    proxy = tmp_path / "proxy"
+    publish(proxy, "example.com/team/tiny", "v1.0.0", go_mod=module, main_go=main)
+    publish(proxy, "example.com/team/tiny", "v1.1.0", main_go=main,
+            go_mod=f"{module}\nrequire example.com/team/part v1.0.0\n\nreplace example.com/team/part => ./part\n")
+    env = {"GOPROXY": f"file://{proxy}", "GONOSUMDB": "*", "GOMODCACHE": str(tmp_path / "modules")}
+
+    done = build("example.com/team/tiny@v1.0.0", directory=tmp_path, env=env)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"file://{tmp_path}/tiny.wasm\n"
+    assert "example.com/team/tiny v1.0.0 from the module proxy" in done.stderr.splitlines()
+    assert (tmp_path / "tiny.wasm").read_bytes()[:4] == b"\0asm"
+    why = refusal("example.com/team/tiny@v1.1.0", directory=tmp_path, env=env)
+    assert "replaces modules by directories that are not in it (./part)" in why
+    assert "has no directory cmd" in refusal("example.com/team/tiny/cmd@v1.0.0", directory=tmp_path, env=env)
+    assert "example.com/team/tiny@v9.0.0" in refusal("example.com/team/tiny@v9.0.0", directory=tmp_path, env=env)
+
+
+def test_what_cannot_be_a_guest_is_refused_with_the_reason(tmp_path):
+    module = "module example.com/x\n\ngo 1.24\n"
+    cgo = write(tmp_path / "cgo", go_mod=module, main_go="package main\n\n// int one() { return 1; }\nimport \"C\"\n\nfunc main() { C.one() }\n")
+    assert "package example.com/x needs cgo (main.go)" in refusal(cgo)
+    plugin = write(tmp_path / "plugin", go_mod=module, main_go="package main\n\nimport \"plugin\"\n\nfunc main() { plugin.Open(\"x\") }\n")
+    assert "example.com/x imports plugin" in refusal(plugin)
+    library = write(tmp_path / "library", go_mod=module, x_go="package x\n")
+    assert "is package x and not a program" in refusal(library)
+    broken = write(tmp_path / "broken", go_mod=module, main_go="package main\n\nfunc main() { undefined() }\n")
+    assert "undefined: undefined" in refusal(broken)
+    assert "is not in a Go module" in refusal(write(tmp_path / "alone", main_go="package main\n"))
+    assert "./nowhere is not a directory" in refusal("./nowhere")
+    assert "is not a directory, and not a package" in refusal("example.com/elsewhere", directory=cgo)
+    assert "no go on PATH" in refusal(broken, env={"PATH": "/nowhere"})
+    assert "names a digest" in refusal(broken, "--push", f"oci://127.0.0.1:1/x@sha256:{'a' * 64}")
+    assert "not a registry" in refusal(broken, "--push", "https://127.0.0.1:1/x")
+
+
+def test_a_version_that_is_not_known_is_refused_with_those_that_are(tmp_path):
+    project = tmp_path / "memo"
+    shutil.copytree(SOURCE, project)
+    where = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/controller-runtime"], cwd=project, check=True,
+                           stdout=subprocess.PIPE, text=True).stdout.strip()
+    fork = tmp_path / "fork"
+    shutil.copytree(where, fork, copy_function=shutil.copyfile)
+    for directory, _, _ in os.walk(fork):
+        os.chmod(directory, 0o755)
+    manager = fork / "pkg/manager/manager.go"
+    manager.write_text(manager.read_text() + "\n// Somebody's own.\n")
+    with open(project / "go.mod", "a") as go_mod:
+        go_mod.write("\nreplace sigs.k8s.io/controller-runtime => ../fork\n")
+
+    why = refusal(project / "cmd")
+
+    assert "sigs.k8s.io/controller-runtime => ../fork pkg/manager/manager.go is of a version that is not known here" in why
+    assert "client-go 0.32 to 0.37 and controller-runtime 0.20 to 0.25" in why
+    assert "hangar.GetConfigOrDie()" in why
+
+
+def test_a_module_of_go_build_alone_is_refused_with_what_to_do(cluster, host, namespace, operator, tmp_path):
+    write(tmp_path, go_mod="module example.com/plain\n\ngo 1.24\n", main_go="package main\n\nfunc main() { select {} }\n")
+    platform = {**os.environ, "GOOS": "wasip1", "GOARCH": "wasm"}
+    for mode in ("exe", "c-shared"):
+        module = GUESTS / f"plain-{mode}.wasm"
+        subprocess.run(["go", "build", f"-buildmode={mode}", "-o", str(module), "."], cwd=tmp_path, check=True, env=platform)
+        operator(f"plain-{mode}", wasm=f"plain-{mode}")
+
+        stalled = eventually(lambda: (lambda c: c if c.get("status") == "True" else None)(
+            condition(cluster.get(*OPERATOR, f"plain-{mode}", namespace), "Stalled")), "the module is refused", COMPILED)
+        assert "`hangar build go`" in stalled["message"]
