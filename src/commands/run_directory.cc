@@ -28,6 +28,7 @@
 #include "ops/metrics_text.h"
 #include "output/log_files.h"
 #include "output/log_writer.h"
+#include "wasm/limits.h"
 
 #include <csignal>
 #include <memory>
@@ -189,7 +190,9 @@ Result<> run_directory(const host::Config& config, RunDirectoryOptions options, 
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
   kube::Login login = HANGAR_TRY(host::find_login(resolved));
   host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
-  host::OperatorFiles operator_files = HANGAR_TRY(host::OperatorFiles::open(resolved));
+  // All of them are one user's.
+  host::OperatorFiles operator_files = HANGAR_TRY(
+      host::OperatorFiles::open(resolved, {.tenant_bytes_max = limits::kSnapshotBytesMax}));
   return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)
       .run(std::move(specs), resolved.bind_address);
 }

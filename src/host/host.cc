@@ -284,6 +284,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                    return usage_now(
                        {.policies = policies,
                         .memory = supply.memory,
+                        .disk = operator_parts.snapshots->accounts(),
                         .gateway = operator_parts.gateway,
                         .fetcher = supply.fetcher,
                         .operators = config.has(Feature::Operators) ? &operators : nullptr,
@@ -298,7 +299,10 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .fence = fence,
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
-  apply_tenant_bounds(policies, supply.memory, operator_parts.gateway, supply.fetcher);
+  apply_tenant_bounds(policies, {.memory = supply.memory,
+                                 .disk = operator_parts.snapshots->accounts(),
+                                 .gateway = operator_parts.gateway,
+                                 .fetcher = supply.fetcher});
 }
 
 void Host::Parts::on_leading() {

@@ -16,11 +16,12 @@ std::filesystem::path snapshot_directory(const Config& config) {
 
 }  // namespace
 
-Result<OperatorFiles> OperatorFiles::open(const Config& config) {
+Result<OperatorFiles> OperatorFiles::open(const Config& config,
+                                          wasm::SnapshotStore::Limits snapshots) {
   HANGAR_TRY(io::make_private_directory(log_directory(config)));
   HANGAR_TRY(io::make_private_directory(snapshot_directory(config)));
   OperatorFiles files;
-  files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config)));
+  files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config), snapshots));
   return files;
 }
 

@@ -24,7 +24,8 @@ namespace hangar::host {
 // What is on disk, opened before any thread starts.
 struct OperatorFiles {
   // Makes the directories of a resolved configuration. Denied when others may write there.
-  [[nodiscard]] static Result<OperatorFiles> open(const Config& config);
+  [[nodiscard]] static Result<OperatorFiles> open(const Config& config,
+                                                  wasm::SnapshotStore::Limits snapshots = {});
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
 };

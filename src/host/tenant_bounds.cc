@@ -22,10 +22,24 @@ std::string who(const tenants::Bound& bound) {
   return "TenantPolicy " + bound.policy;
 }
 
-budget::TenantLimits::Limit limit_of(const tenants::Rules& rules) {
-  const std::optional<tenants::Bound> bound = rules.guest_memory_bytes();
+using BytesOf = std::optional<tenants::Bound> (tenants::Rules::*)() const;
+
+budget::TenantLimits::Limit limit_of(const tenants::Rules& rules, BytesOf bytes_of) {
+  const std::optional<tenants::Bound> bound = (rules.*bytes_of)();
   if (!bound) return {};
   return {.bytes_max = bound->value, .set_by = who(*bound)};
+}
+
+// What namespaces may hold by the policies that are known now.
+budget::TenantLimits limits_of(const tenants::Policies& policies, BytesOf bytes_of) {
+  budget::TenantLimits limits{.others = limit_of(policies.rules_of_unknown(), bytes_of)};
+  // All policies count for a namespace of which nothing is known.
+  if (limits.others == budget::TenantLimits::Limit()) return {};
+  for (std::string& name : policies.known_namespaces()) {
+    budget::TenantLimits::Limit limit = limit_of(*policies.rules_of(name), bytes_of);
+    limits.namespaces.emplace(std::move(name), std::move(limit));
+  }
+  return limits;
 }
 
 gateway::TenantBounds gateway_bounds(const tenants::Rules& rules) {
@@ -41,26 +55,16 @@ gateway::TenantBounds gateway_bounds(const tenants::Rules& rules) {
 
 }  // namespace
 
-budget::TenantLimits memory_limits_of(const tenants::Policies& policies) {
-  budget::TenantLimits limits{.others = limit_of(policies.rules_of_unknown())};
-  // All policies count for a namespace of which nothing is known.
-  if (limits.others == budget::TenantLimits::Limit()) return {};
-  for (std::string& name : policies.known_namespaces()) {
-    budget::TenantLimits::Limit limit = limit_of(*policies.rules_of(name));
-    limits.namespaces.emplace(std::move(name), std::move(limit));
-  }
-  return limits;
-}
-
-void apply_tenant_bounds(tenants::Policies& policies, budget::Accounts& memory,
-                         gateway::Gateway& gateway, modules::Fetcher& fetcher) {
-  policies.listen([&policies, &memory](const std::string& /*namespace_name*/) {
-    memory.limit_tenants(memory_limits_of(policies));
+void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bounded) {
+  policies.listen([&policies, &memory = bounded.memory,
+                   &disk = bounded.disk](const std::string& /*namespace_name*/) {
+    memory.limit_tenants(limits_of(policies, &tenants::Rules::guest_memory_bytes));
+    disk.limit_tenants(limits_of(policies, &tenants::Rules::guest_disk_bytes));
   });
-  gateway.limit_tenants([&policies](const std::string& tenant) {
+  bounded.gateway.limit_tenants([&policies](const std::string& tenant) {
     return gateway_bounds(*policies.rules_of(tenant));
   });
-  fetcher.limit_tenants([&policies](const budget::Tenant& tenant) {
+  bounded.fetcher.limit_tenants([&policies](const budget::Tenant& tenant) {
     // Modules of the cluster's own objects are an administrator's.
     if (tenant.namespace_name().empty()) return modules::kFetchesPerTenantMax;
     const std::optional<tenants::Bound> most =

@@ -1,4 +1,4 @@
-// Carries the budgets of TenantPolicies to where they are kept: memory, watches, fetches.
+// Carries the budgets of TenantPolicies to where they are kept: memory, disk, watches, fetches.
 #pragma once
 
 #include "budget/accounts.h"
@@ -8,11 +8,14 @@
 
 namespace hangar::host {
 
-// What namespaces may hold of guests' memory by the policies that are known now.
-[[nodiscard]] budget::TenantLimits memory_limits_of(const tenants::Policies& policies);
+struct TenantBounded {
+  budget::Accounts& memory;  // Of guests.
+  budget::Accounts& disk;    // Of those that sleep.
+  gateway::Gateway& gateway;
+  modules::Fetcher& fetcher;
+};
 
 // From now on, and whenever policies change. All of them live for as long as any is used.
-void apply_tenant_bounds(tenants::Policies& policies, budget::Accounts& memory,
-                         gateway::Gateway& gateway, modules::Fetcher& fetcher);
+void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bounded);
 
 }  // namespace hangar::host

@@ -30,6 +30,13 @@ tenants::Use use_of(std::uint64_t used, std::optional<std::uint64_t> of_host,
   return {.used = used, .limit = of_host};
 }
 
+tenants::Use use_of(const budget::Accounts& accounts, const budget::Tenant& tenant,
+                    const std::optional<tenants::Bound>& bound) {
+  const budget::Accounts::Limits& limits = accounts.limits();
+  return use_of(accounts.held_bytes(tenant),
+                std::min(limits.host_bytes_max, limits.tenant_bytes_max), bound);
+}
+
 void add_bounds(const UsageSources& sources, const std::string& namespace_name,
                 tenants::Usage& usage) {
   const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
@@ -37,10 +44,8 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
   for (const auto& policy : rules->policies())
     usage.policies.push_back(policy->name);
 
-  const budget::Accounts::Limits& limits = sources.memory.limits();
-  usage.guest_memory =
-      use_of(sources.memory.held_bytes(tenant),
-             std::min(limits.host_bytes_max, limits.tenant_bytes_max), rules->guest_memory_bytes());
+  usage.guest_memory = use_of(sources.memory, tenant, rules->guest_memory_bytes());
+  usage.guest_disk = use_of(sources.disk, tenant, rules->guest_disk_bytes());
   usage.operators = use_of(usage.operators.used, {}, rules->operators());
   const gateway::Gateway::Use gateway = sources.gateway.use_of(namespace_name);
   usage.feeds = use_of(gateway.feeds, gateway::kFeedsPerTenantMax, rules->feeds());

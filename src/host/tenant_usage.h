@@ -18,6 +18,7 @@ namespace hangar::host {
 struct UsageSources {
   const tenants::Policies& policies;
   const budget::Accounts& memory;
+  const budget::Accounts& disk;  // Of sleeping guests.
   const gateway::Gateway& gateway;
   const modules::Fetcher& fetcher;
   const operators::OperatorController* operators = nullptr;  // Null: that feature is off.

@@ -368,7 +368,7 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
 
 io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
-  const Result<> slept = co_await guest_->sleep(parts_.snapshots);
+  const Result<> slept = co_await guest_->sleep(parts_.snapshots, consumer().tenant);
   if (slept) {
     if (troubles_) troubles_->sleep_problem.clear();
     parts_.metrics.suspends.add();

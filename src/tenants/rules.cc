@@ -117,6 +117,10 @@ std::optional<Bound> Rules::guest_memory_bytes() const {
   return least(&Budgets::guest_memory_bytes);
 }
 
+std::optional<Bound> Rules::guest_disk_bytes() const {
+  return least(&Budgets::guest_disk_bytes);
+}
+
 std::optional<Bound> Rules::operators() const {
   return least(&Budgets::operators);
 }

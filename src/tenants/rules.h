@@ -52,6 +52,7 @@ class Rules {
 
   // Nothing: as the host's settings say.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
+  [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
   [[nodiscard]] std::optional<Bound> operators() const;
   [[nodiscard]] std::optional<Bound> feeds() const;
   [[nodiscard]] std::optional<Bound> own_watches() const;

@@ -74,13 +74,17 @@ Result<std::optional<std::uint64_t>> count_at(const Fields& fields, std::string_
   return static_cast<std::uint64_t>(count);
 }
 
+Result<std::optional<std::uint64_t>> bytes_at(const Fields& fields, std::string_view key) {
+  if (!fields.has(key)) return std::nullopt;
+  const Result<std::uint64_t> bytes = parse_bytes(HANGAR_TRY(fields.text(key)));
+  if (!bytes) return fields.wrong(key, "a number of bytes such as 256Mi");
+  return *bytes;
+}
+
 Result<Budgets> parse_budgets(const Fields& fields) {
   Budgets budgets;
-  if (fields.has("guestMemory")) {
-    const Result<std::uint64_t> bytes = parse_bytes(HANGAR_TRY(fields.text("guestMemory")));
-    if (!bytes) return fields.wrong("guestMemory", "a number of bytes such as 256Mi");
-    budgets.guest_memory_bytes = *bytes;
-  }
+  budgets.guest_memory_bytes = HANGAR_TRY(bytes_at(fields, "guestMemory"));
+  budgets.guest_disk_bytes = HANGAR_TRY(bytes_at(fields, "guestDisk"));
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));

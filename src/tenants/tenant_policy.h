@@ -19,6 +19,7 @@ namespace hangar::tenants {
 // Of one namespace. Nothing: the host's own bound.
 struct Budgets {
   std::optional<std::uint64_t> guest_memory_bytes = {};
+  std::optional<std::uint64_t> guest_disk_bytes = {};
   std::optional<std::uint64_t> operators = {};
   std::optional<std::uint64_t> feeds = {};
   std::optional<std::uint64_t> own_watches = {};

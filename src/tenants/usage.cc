@@ -53,6 +53,7 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
       {"metadata", json::Object{{"name", json::String(kUsageName)}, {"namespace", namespace_name}}},
       {"status", json::Object{{"policies", std::move(policies)},
                               {"guestMemory", object_of(usage.guest_memory)},
+                              {"guestDisk", object_of(usage.guest_disk)},
                               {"operators", std::move(operators)},
                               {"workflows", json::Object{{"used", integer(usage.workflows)}}},
                               {"feeds", object_of(usage.feeds)},

@@ -27,6 +27,7 @@ struct Use {
 struct Usage {
   std::vector<std::string> policies = {};
   Use guest_memory = {};  // Bytes.
+  Use guest_disk = {};    // Bytes.
   Use operators = {};
   std::uint64_t operators_awake = 0;
   std::uint64_t operators_asleep = 0;

@@ -192,7 +192,7 @@ struct Instance::Native {
   std::atomic<std::uint64_t> disk_bytes = 0;
 
   // Worker.
-  [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store);
+  [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store, const budget::Tenant& tenant);
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> make_checkpoint() const;
   void measure() {
     resident_bytes =
@@ -293,7 +293,7 @@ Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resid
 
 }  // namespace
 
-Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
+Result<> Instance::Native::put_to_sleep(SnapshotStore& store, const budget::Tenant& tenant) {
   SleepableModule::Native& shared = module->native();
   const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
   Draft draft{.image = shared.initial, .pages = difference(*resident, written, *shared.initial)};
@@ -311,7 +311,7 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store) {
     shared.settle(resident->memory_bytes(), united(shared.initial->data_pages(), draft.pages));
     if (try_settled()) bytes = HANGAR_TRY(encode(*module, *resident, draft));
   }
-  Result<SnapshotStore::Extent> extent = store.write(bytes);
+  Result<SnapshotStore::Extent> extent = store.write(bytes, tenant);
   if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
   keep_snapshot({.store = &store,
                  .extent = *extent,
@@ -691,7 +691,7 @@ void Instance::provide(std::optional<budget::Reservation> memory) {
   native_->provided = std::move(memory);
 }
 
-io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
+io::Task<Result<>> Instance::sleep(SnapshotStore& store, budget::Tenant tenant) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.is_busy, "an instance sleeps between turns");
   if (const auto& obstacle = native.module->obstacle()) {
@@ -703,7 +703,7 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store) {
   }
   native.is_busy = true;
   Result<> result = co_await native.engine.workers().run(
-      [&native, &store] { return native.put_to_sleep(store); });
+      [&native, &store, &tenant] { return native.put_to_sleep(store, tenant); });
   native.is_busy = false;
   native.forget_code();
   co_return result;

@@ -104,9 +104,10 @@ class Instance {
   // Reserved for that (Engine::reserve), before the turn. Without it the turn waits for it.
   void provide(std::optional<budget::Reservation> memory);
 
-  // Leaves memory. Unavailable when the store has no room or the disk fails: it stays resident
-  // then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).
-  [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store);
+  // Leaves memory. Unavailable when the store has no room for it or its tenant, or the disk fails:
+  // it stays resident then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).
+  [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store,
+                                         budget::Tenant tenant = budget::unnamed_consumer().tenant);
   // What is left of it while it sleeps. That is all there is of it then: it can be destroyed, and
   // nothing else. Nothing when it is not asleep.
   [[nodiscard]] std::optional<SleepingInstance> take_asleep();

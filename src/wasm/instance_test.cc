@@ -58,7 +58,8 @@ class InstanceTest : public ::testing::Test {
 
   std::unique_ptr<SnapshotStore> make_store(
       std::uint64_t bytes_max = limits::kSnapshotBytesMax) const {
-    return SnapshotStore::open(directory_.path() / "snapshots", bytes_max).value();
+    return SnapshotStore::open(directory_.path() / "snapshots", {.file_bytes_max = bytes_max})
+        .value();
   }
 
   std::unique_ptr<Instance> make(const std::shared_ptr<const SleepableModule>& module,

@@ -81,6 +81,8 @@ inline constexpr std::uint32_t kBacktraceFramesMax = 20;
 
 // What sleeping guests may take on disk together: a million of the usual ones.
 inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;
+// And those of one namespace: a quarter, so that one that fills its part leaves room for others.
+inline constexpr std::uint64_t kSnapshotBytesPerTenantMax = kSnapshotBytesMax / 4;
 
 // Files and directories that one guest has open; a libc's usual bound.
 inline constexpr std::uint32_t kGuestDescriptorsMax = 256;

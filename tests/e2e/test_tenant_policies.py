@@ -203,6 +203,25 @@ def test_what_does_not_fit_a_policys_memory_waits_and_names_it(cluster, host, na
     eventually(lambda: not waiting(waits[0]) and runs(cluster, waits[0], namespace), "it has memory once there is more", 60)
 
 
+def test_sleepers_that_do_not_fit_a_policys_disk_stay_in_memory_and_name_it(cluster, host, namespace, policy, operator, unique):
+    elsewhere = f"{unique}-elsewhere"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
+    name = policy("disk", budgets={"guestDisk": "300"})
+    for where in (namespace, elsewhere):
+        operator("one", where=where, sleep={"after": "0s"})
+
+    def kept():
+        found = condition(cluster.get(*OPERATOR, "one", namespace), "CanSleep")
+        return found if found.get("status") == "False" else None
+    said = eventually(kept, "it stays in memory", 60)
+    assert said["reason"] == "SnapshotFailed" and f"300 bytes of its namespace (TenantPolicy {name})" in said["message"], said
+    eventually(lambda: operators.phase(cluster.get(*OPERATOR, "one", elsewhere)) == "Asleep", "the other namespace's sleeps", 60)
+
+    policy("disk", budgets={"guestDisk": "16Mi"})
+    eventually(lambda: operators.phase(cluster.get(*OPERATOR, "one", namespace)) == "Asleep", "it sleeps once there is room", 180)
+    cluster.delete("v1", "Namespace", elsewhere)
+
+
 def test_as_many_operators_run_as_a_policy_allows_the_oldest_first(cluster, host, namespace, policy, operator):
     name = policy("few", budgets={"operators": 1})
     operator("a")
@@ -250,6 +269,7 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
 
 @pytest.mark.parametrize("spec, complaint", [
     ({"budgets": {"guestMemory": "much"}}, "spec.budgets.guestMemory"),
+    ({"budgets": {"guestDisk": "much"}}, "spec.budgets.guestDisk"),
     ({"budgets": {"feeds": 65}}, "spec.budgets.feeds"),
     ({"budgets": {"fetches": 0}}, "spec.budgets.fetches"),
     ({"modules": {"urls": ["registry.example.com/*"]}}, "spec.modules.urls"),
@@ -265,7 +285,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec
 
 
 def test_kubectl_explains_every_field(cluster):
-    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
+    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
                   "spec.budgets.upstreamRequests", "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
                   "spec.serviceAccounts"):
         text = cluster.kubectl("explain", f"tenantpolicies.{field}")

@@ -418,11 +418,11 @@ bool Guest::waits_for(std::uint64_t id) const {
   return pending_.has(id);
 }
 
-io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store) {
+io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store, budget::Tenant tenant) {
   auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
   if (awake == nullptr) co_return Result<>();
   const std::unique_ptr<Awake>& guest = *awake;
-  HANGAR_CO_TRY(co_await guest->instance.sleep(store));
+  HANGAR_CO_TRY(co_await guest->instance.sleep(store, std::move(tenant)));
   std::optional<wasm::SleepingInstance> instance = guest->instance.take_asleep();
   HANGAR_ASSERT(instance.has_value(), "who has had a turn and is not gone has something to save");
   Asleep asleep{.instance = *std::move(instance), .process = guest->state.take_state()};

@@ -128,7 +128,8 @@ class Guest : public slots::InSlot {
   [[nodiscard]] bool waits_for(std::uint64_t id) const;
 
   // Between turns. As wasm::Instance::sleep; nothing when it has not started, or is gone.
-  [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store);
+  [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store,
+                                         budget::Tenant tenant = budget::unnamed_consumer().tenant);
 
   [[nodiscard]] bool is_asleep() const;
   // As those of wasm::Instance.

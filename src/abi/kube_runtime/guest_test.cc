@@ -525,7 +525,8 @@ TEST_P(GuestTest, HoldsNothingOnceItIsGone) {
 }
 
 TEST_P(GuestTest, StaysAsItWasWhenItCannotSleep) {
-  const auto tiny = wasm::SnapshotStore::open(directory->path() / "tiny", 64).value();
+  const auto tiny =
+      wasm::SnapshotStore::open(directory->path() / "tiny", {.file_bytes_max = 64}).value();
   const auto guest = make_waiting("kube_runtime_journal");
   ASSERT_TRUE(rig_.await(guest->wake({{.id = 1, .bytes = "x"}}, {})).ended.has_value());
 

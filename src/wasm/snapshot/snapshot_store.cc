@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "wasm/snapshot/private_file.h"
 
 #include <fmt/format.h>
@@ -21,6 +23,7 @@
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -102,11 +105,71 @@ class FreeSpace {
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // Size and offset.
 };
 
+// One reservation for each tenant that has something in a store, by a number that an extent can
+// remember: a ticket for each extent would be more than a small sleeper is otherwise.
+class TenantShares {
+ public:
+  explicit TenantShares(budget::Accounts::Limits limits) : accounts_(limits) {}
+
+  [[nodiscard]] budget::Accounts& accounts() { return accounts_; }
+
+  [[nodiscard]] std::expected<std::uint32_t, budget::Shortage> add(const budget::Tenant& tenant,
+                                                                   std::uint64_t bytes) {
+    const auto known = numbers_.find(tenant);
+    if (known != numbers_.end()) {
+      budget::Reservation& held = *reservations_[known->second];
+      if (auto grown = held.resize(held.bytes() + bytes); !grown)
+        return std::unexpected(std::move(grown).error());
+      return known->second;
+    }
+    auto held = accounts_.reserve({.tenant = tenant, .name = {}}, bytes);
+    if (!held) return std::unexpected(std::move(held).error());
+    const std::uint32_t number = free_number();
+    reservations_[number] = *std::move(held);
+    tenants_[number] = numbers_.emplace(tenant, number).first;
+    return number;
+  }
+
+  void subtract(std::uint32_t number, std::uint64_t bytes) {
+    budget::Reservation& held = *reservations_[number];
+    HANGAR_ASSERT(held.bytes() >= bytes, "what is freed was counted");
+    if (held.bytes() > bytes) {
+      std::ignore = held.resize(held.bytes() - bytes);  // Less can always be had.
+      return;
+    }
+    reservations_[number].reset();
+    numbers_.erase(tenants_[number]);
+    free_.push_back(number);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t free_number() {
+    if (free_.empty()) {
+      reservations_.emplace_back();
+      tenants_.emplace_back();
+      return static_cast<std::uint32_t>(reservations_.size() - 1);
+    }
+    const std::uint32_t number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+
+  budget::Accounts accounts_;
+  std::map<budget::Tenant, std::uint32_t> numbers_;
+  // By number.
+  std::vector<std::optional<budget::Reservation>> reservations_;
+  std::vector<std::map<budget::Tenant, std::uint32_t>::iterator> tenants_;
+  std::vector<std::uint32_t> free_;
+};
+
 }  // namespace
 
 struct SnapshotStore::Native {
-  Native(PrivateFile file_in, std::uint64_t bytes_max)
-      : file(std::move(file_in)), space(bytes_max) {}
+  Native(PrivateFile file_in, Limits limits)
+      : file(std::move(file_in)),
+        space(limits.file_bytes_max),
+        shares({.host_bytes_max = limits.file_bytes_max,
+                .tenant_bytes_max = limits.tenant_bytes_max}) {}
 
   // Called with the mutex held.
   void give_back(std::uint64_t offset, std::uint64_t size) {
@@ -127,15 +190,20 @@ struct SnapshotStore::Native {
   const PrivateFile file;
   std::mutex mutex;
   FreeSpace space;
+  TenantShares shares;
   std::uint64_t live_bytes = 0;
   std::uint64_t freed_bytes = 0;  // Since blocks were last given back.
 };
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem::path& directory,
-                                                           std::uint64_t bytes_max) {
+                                                           Limits limits) {
   PrivateFile file = HANGAR_TRY(PrivateFile::open(directory));
   return std::unique_ptr<SnapshotStore>(
-      new SnapshotStore(std::make_unique<Native>(std::move(file), bytes_max)));
+      new SnapshotStore(std::make_unique<Native>(std::move(file), limits)));
+}
+
+Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem::path& directory) {
+  return open(directory, Limits());
 }
 
 SnapshotStore::SnapshotStore(std::unique_ptr<Native> native) : native_(std::move(native)) {}
@@ -144,29 +212,36 @@ SnapshotStore::~SnapshotStore() {
   HANGAR_ASSERT(native_->live_bytes == 0, "sleeping guests end before their store does");
 }
 
-Result<SnapshotStore::Extent> SnapshotStore::write(std::span<const std::byte> bytes) {
+Result<SnapshotStore::Extent> SnapshotStore::write(std::span<const std::byte> bytes,
+                                                   const budget::Tenant& tenant) {
   if (bytes.empty() || bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("a snapshot of {} bytes cannot be stored", bytes.size()));
   }
   const std::uint64_t size = rounded(bytes.size());
-  std::optional<std::uint64_t> offset;
+  Extent extent{.size_bytes = static_cast<std::uint32_t>(bytes.size())};
   {
     const std::scoped_lock lock(native_->mutex);
-    offset = native_->space.take(size);
+    const auto account = native_->shares.add(tenant, size);
+    if (!account) {
+      return fail(ErrorKind::LimitExceeded,
+                  "no room on disk for its snapshot: " + budget::to_text(account.error()));
+    }
+    extent.account = *account;
+    const std::optional<std::uint64_t> offset = native_->space.take(size);
     if (!offset) {
+      native_->shares.subtract(*account, size);
       return fail(ErrorKind::LimitExceeded,
                   fmt::format("no room for a snapshot of {} bytes", bytes.size()));
     }
+    extent.offset = *offset;
     native_->live_bytes += size;
   }
-  if (Result<> written = native_->file.write(*offset, bytes); !written) {
-    const std::scoped_lock lock(native_->mutex);
-    native_->live_bytes -= size;
-    native_->give_back(*offset, size);
+  if (Result<> written = native_->file.write(extent.offset, bytes); !written) {
+    free(extent);
     return std::unexpected(std::move(written).error());
   }
-  return Extent{.offset = *offset, .size_bytes = static_cast<std::uint32_t>(bytes.size())};
+  return extent;
 }
 
 Result<> SnapshotStore::read(Extent extent, std::span<std::byte> into) const {
@@ -178,7 +253,12 @@ void SnapshotStore::free(Extent extent) {
   const std::uint64_t size = rounded(extent.size_bytes);
   const std::scoped_lock lock(native_->mutex);
   native_->live_bytes -= size;
+  native_->shares.subtract(extent.account, size);
   native_->give_back(extent.offset, size);
+}
+
+budget::Accounts& SnapshotStore::accounts() {
+  return native_->shares.accounts();
 }
 
 std::uint64_t SnapshotStore::live_bytes() const {

@@ -2,15 +2,19 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "wasm/limits.h"
 #include "wasm/test_guests.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,8 +31,8 @@ std::vector<std::byte> bytes_of(std::size_t size, int seed) {
 
 class SnapshotStoreTest : public ::testing::Test {
  protected:
-  std::unique_ptr<SnapshotStore> open(std::uint64_t bytes_max = limits::kSnapshotBytesMax) const {
-    return SnapshotStore::open(directory_.path() / "store", bytes_max).value();
+  std::unique_ptr<SnapshotStore> open(SnapshotStore::Limits limits = {}) const {
+    return SnapshotStore::open(directory_.path() / "store", limits).value();
   }
   static std::vector<std::byte> read(const SnapshotStore& store, SnapshotStore::Extent extent) {
     std::vector<std::byte> bytes(extent.size_bytes);
@@ -82,8 +86,62 @@ TEST_F(SnapshotStoreTest, UsesTheRoomOfFreedExtentsAgain) {
   store->free(third);
 }
 
+TEST_F(SnapshotStoreTest, OfATenantIsBoundedAndTakesNobodyElsesRoom) {
+  const budget::Tenant greedy = budget::Tenant::of_namespace("greedy");
+  const budget::Tenant modest = budget::Tenant::of_namespace("modest");
+  const auto store = open({.file_bytes_max = 102'400, .tenant_bytes_max = 10'240});
+  const auto first = store->write(bytes_of(8000, 1), greedy).value();
+
+  const auto refused = store->write(bytes_of(4000, 2), greedy);
+  const auto others = store->write(bytes_of(8000, 3), modest);
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("of its namespace"));
+  ASSERT_TRUE(others.has_value()) << others.error().message();
+  EXPECT_EQ(read(*store, *others), bytes_of(8000, 3));
+  store->free(first);
+  const auto again = store->write(bytes_of(4000, 2), greedy);
+  ASSERT_TRUE(again.has_value()) << "what is freed is its own again";
+  store->free(*again);
+  store->free(*others);
+}
+
+TEST_F(SnapshotStoreTest, CountsWhatEachTenantHas) {
+  const auto store = open();
+  std::vector<SnapshotStore::Extent> extents;
+  for (int round = 0; round < 3; ++round) {
+    for (int tenant = 0; tenant < 5; ++tenant) {
+      extents.push_back(
+          store->write(bytes_of(256, round), budget::Tenant::of_namespace(std::to_string(tenant)))
+              .value());
+    }
+    // Those who have nothing leave nothing behind: their numbers are given to others.
+    store->free(extents.front());
+    extents.erase(extents.begin());
+  }
+
+  EXPECT_EQ(store->accounts().held_bytes(budget::Tenant::of_namespace("0")), 512U);
+  EXPECT_EQ(store->accounts().held_bytes(budget::Tenant::of_namespace("4")), 768U);
+  for (const auto& extent : extents)
+    store->free(extent);
+  EXPECT_TRUE(store->accounts().holdings().empty());
+}
+
+TEST_F(SnapshotStoreTest, ANarrowerLimitSaysWhoSetIt) {
+  const budget::Tenant tenant = budget::Tenant::of_namespace("narrowed");
+  const auto store = open();
+  store->accounts().limit_tenants(
+      {.namespaces = {{"narrowed", {.bytes_max = 1024, .set_by = "TenantPolicy small"}}}});
+
+  const auto refused = store->write(bytes_of(2000, 1), tenant);
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("TenantPolicy small"));
+}
+
 TEST_F(SnapshotStoreTest, IsBounded) {
-  const auto store = open(10'240);
+  const auto store = open({.file_bytes_max = 10'240});
   const auto extent = store->write(bytes_of(8000, 1)).value();
   const auto refused = store->write(bytes_of(4000, 2));
   ASSERT_FALSE(refused.has_value());
