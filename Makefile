@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants soak build install image guests bench fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants test-long soak build install image guests bench fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -21,6 +21,10 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
+
+test-long: build guests ## what takes longer than `make test` may, 80 minutes: all attacks together (15) and the soak (65); needs root
+	@tests/tenants/run.sh --long
+	@tests/soak/run.sh
 
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
 	@tests/soak/run.sh $(SOAK)

@@ -23,7 +23,7 @@ from harness import MIB, at_most, progress  # noqa: E402
 from host import BINARY  # noqa: E402
 from cluster import ApiError, eventually  # noqa: E402
 from stage import Stage  # noqa: E402
-from tenant import Tenant  # noqa: E402
+from together import Together  # noqa: E402
 from victim import Victim  # noqa: E402
 from ways import WAYS  # noqa: E402
 
@@ -73,29 +73,24 @@ def attacked(stage, ways, label, seconds):
     lease = stage.lease()
     before = stage.host.metrics()["hangar_operators"]
     stage.forget_peak()
-    attackers, attacks, seen = [], [], {"ended": None}
+    seen = {"ended": None}
+    together = Together(stage, ways, label)
     try:
-        for index, way in enumerate(ways):
-            attackers.append(Tenant(stage, stage.victim, f"{label}-{index}"))
-            attack = way.begin(attackers[-1])
-            with contextlib.suppress(AssertionError, ApiError, OSError):
-                pressure = next(attack)
-                attacks.append(attack)
-                eventually(lambda: pressure() > 0, f"{way.name} goes on", 60)
+        together.begin()
         took = sample(stage, seconds)
         seen |= {"p99": p99_ms(took), "peak": stage.peak_bytes() / MIB, "answers": len(took)}
-        seen["stop"] = time_to_stop(stage, attackers, before)
+        seen["going"] = sum(attack.is_going_on() for attack in together.attacks)
+        seen["stop"] = time_to_stop(stage, together.attackers(), before)
         if stage.lease() != lease:
             raise Ended("the Lease changed hands")
         stage.is_harmed = False
     except (Ended, AssertionError, OSError) as error:
         seen["ended"] = str(error).splitlines()[0]
     finally:
-        for attacker in attackers:
+        for attacker in together.attackers():
             with contextlib.suppress(ApiError, OSError):
                 attacker.leaves()
-        for attack in attacks:
-            attack.close()
+        together.close()
     return seen
 
 

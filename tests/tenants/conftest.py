@@ -14,6 +14,21 @@ from tenant import Tenant  # noqa: E402
 from victim import Victim  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="only what takes longer than make test may")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes longer than make test may; for make test-long")
+
+
+def pytest_collection_modifyitems(config, items):
+    wanted = config.getoption("--long")
+    left_out = [item for item in items if (item.get_closest_marker("long") is not None) != wanted]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def whole_stage(tmp_path_factory):
     try:
