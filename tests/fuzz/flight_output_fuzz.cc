@@ -49,8 +49,8 @@ void check_release(airways::Stages stages) {
   HANGAR_ASSERT(airways::plan_prune(stages, stages, {}).empty(), "what is wanted is not pruned");
   const auto secret = airways::secret_of(release.name, release.namespace_, stages, {}, {});
   if (!secret) return;
-  const auto read = airways::resources_of(*secret);
-  HANGAR_ASSERT(read && airways::same_resources(*read, stages), "a revision is read back");
+  const auto read = airways::unpack(*secret);
+  HANGAR_ASSERT(read && airways::same_resources(read->stages, stages), "a revision is read back");
 }
 
 }  // namespace
