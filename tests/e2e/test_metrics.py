@@ -27,14 +27,14 @@ def test_no_more_reconciles_run_at_once_than_the_host_may(cluster, namespace, un
         cluster.learn("e2e.hangar.dev/v1", kind, plural)
         eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", controller)), "the Airway is ready", COMPILED)
         for number in range(6):
-            cluster.create(instance(kind, f"it{number}", {"behaviour": "sleep", "milliseconds": 300}, namespace))
+            cluster.create(instance(kind, f"it{number}", {"behaviour": "sleep", "milliseconds": 2000}, namespace))
         most = 0
 
         def all_are_ready():
             nonlocal most
             most = max(most, series(host, controller).get("controller_runtime_active_workers", 0))
             return all(is_ready(cluster.get("e2e.hangar.dev/v1", kind, f"it{number}", namespace)) for number in range(6))
-        eventually(all_are_ready, "all are ready", 60)
+        eventually(all_are_ready, "all are ready", 120)
         assert most == 1 and series(host, controller)["controller_runtime_max_concurrent_reconciles"] == 1
         for number in range(6):
             cluster.delete("e2e.hangar.dev/v1", kind, f"it{number}", namespace)
