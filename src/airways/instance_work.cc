@@ -192,7 +192,9 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
   Result<> written = co_await write_status(verdict_);
-  if (error) co_return std::unexpected(*std::move(error));
+  // Input that is wrong is not tried again by itself, and nobody would know what is wrong with it.
+  const bool is_untold = !written && error && error->kind() == ErrorKind::InvalidInput;
+  if (error && !is_untold) co_return std::unexpected(*std::move(error));
   if (!written) {
     memory_.life.on_changed();
     co_return std::unexpected(std::move(written).error());

@@ -221,6 +221,37 @@ def test_output_that_is_wrong_changes_nothing(cluster, behave, namespace, stdout
     told(cluster, behave, "it", namespace, says, f"{behave.lower()}s.{GROUP}")
 
 
+def test_what_is_wrong_is_said_once_the_status_can_be_written(cluster, behave, namespace):
+    """Wrong output is not tried again by itself: nobody else would say it."""
+    cluster.create(instance(behave, "it", {"behaviour": "basic"}, namespace))
+    eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", behave, "it", namespace)), "the instance is Ready")
+
+    admission = "admissionregistration.k8s.io/v1"
+    name = f"{behave.lower()}-no-status"
+    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
+                                                "resources": [f"{behave.lower()}s/status"]}]},
+        "validations": [{"expression": "false", "message": "not now", "reason": "Forbidden"}]}})
+    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+                    "spec": {"policyName": name, "validationActions": ["Deny"]}})
+
+    def is_refused():
+        try:
+            cluster.patch(f"{GROUP}/v1", behave, "it", {"status": {"looked": True}}, namespace, subresource="status")
+        except ApiError as error:
+            return "not now" in str(error)
+        return False
+    try:
+        eventually(is_refused, "no status can be written")
+        cluster.patch(f"{GROUP}/v1", behave, "it", {"spec": {"behaviour": "raw", "stdout": "hello"}}, namespace)
+        told(cluster, behave, "it", namespace, "input must be resource", f"{behave.lower()}s.{GROUP}")
+        assert is_ready(cluster.get(f"{GROUP}/v1", behave, "it", namespace))
+    finally:
+        for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+            cluster.delete(admission, kind, name, None)
+    assert "input must be resource" in error_of(cluster, behave, "it", namespace)
+
+
 def test_an_override_annotation_is_ignored_and_said_to_be(cluster, behave, namespace):
     cluster.create(instance(behave, "it", {"behaviour": "basic"}, namespace, annotations={"overrides.yoke.cd/mode": "dynamic"}))
 
