@@ -1,18 +1,17 @@
 #include "base/packing.h"
 
 #include "base/assert.h"
+#include "base/varint.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace hangar {
 
-// Seven bits a byte, the lowest first; all but the last byte have the eighth.
 void Packer::put_number(std::uint64_t value) {
-  while (value >= 0x80U) {
-    bytes_ += static_cast<char>((value & 0x7fU) | 0x80U);
-    value >>= 7U;
-  }
-  bytes_ += static_cast<char>(value);
+  append_varint(bytes_, value);
 }
 
 void Packer::put_text(std::string_view value) {
@@ -21,14 +20,9 @@ void Packer::put_text(std::string_view value) {
 }
 
 std::uint64_t Unpacker::get_number() {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    HANGAR_ASSERT(!rest_.empty() && shift < 64, "it was packed");
-    const auto byte = static_cast<std::uint8_t>(rest_.front());
-    rest_.remove_prefix(1);
-    value |= std::uint64_t{byte & 0x7fU} << shift;
-    if ((byte & 0x80U) == 0) return value;
-  }
+  const std::optional<std::uint64_t> value = take_varint(rest_);
+  HANGAR_ASSERT(value, "it was packed");
+  return *value;
 }
 
 std::string_view Unpacker::get_text() {

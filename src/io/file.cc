@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include "base/result.h"
+#include "io/descriptor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace hangar::io {
 
@@ -28,23 +28,6 @@ std::unexpected<Error> fail_errno(int code, std::string_view doing,
   return fail(
       kind, fmt::format("{} {}: {}", doing, path.string(), std::generic_category().message(code)));
 }
-
-// Closes on every path out.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int value() const { return value_; }
-  // Zero, or the errno that closing reported.
-  int close() { return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int value_;
-};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "output/log_files.h"
 
 #include "base/limits.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "output/limits.h"
 #include "wasm/digest.h"
@@ -38,20 +39,6 @@ std::filesystem::path previous_of(std::filesystem::path path) {
   return path += ".1";
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 // What begins a file. Its name may be cut, so that of a resource says whose it is.
 std::string header_of(const LogFiles::Owner& owner) {
   if (owner.resource.empty()) return fmt::format("# {}\n", owner.uid);
@@ -83,11 +70,10 @@ std::string_view without_header(std::string_view text) {
 }
 
 bool begins_with(const std::filesystem::path& path, std::string_view bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const io::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   std::string begin(bytes.size(), '\0');
-  return file.number() >= 0 &&
-         ::read(file.number(), begin.data(), begin.size()) ==
-             static_cast<::ssize_t>(begin.size()) &&
+  return file.value() >= 0 &&
+         ::read(file.value(), begin.data(), begin.size()) == static_cast<::ssize_t>(begin.size()) &&
          begin == bytes;
 }
 
@@ -170,20 +156,20 @@ Result<> LogFiles::append(const Owner& owner, std::string_view printed) const {
   if (!owner.resource.empty()) {
     HANGAR_TRY(io::make_private_directory(directory_of(owner.resource)));
   }
-  const Descriptor file(
+  const io::Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct ::stat status{};
-  if (file.number() < 0 || ::fstat(file.number(), &status) != 0) return failed("open", path);
+  if (file.value() < 0 || ::fstat(file.value(), &status) != 0) return failed("open", path);
   const std::string begun =
       status.st_size == 0 ? header_of(owner) + std::string(printed) : std::string();
   std::string_view text = begun.empty() ? printed : begun;
   while (!text.empty()) {
-    const ::ssize_t written = ::write(file.number(), text.data(), text.size());
+    const ::ssize_t written = ::write(file.value(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return failed("write", path);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (::fstat(file.number(), &status) == 0 &&
+  if (::fstat(file.value(), &status) == 0 &&
       static_cast<std::uint64_t>(status.st_size) > bytes_max_of(owner) &&
       ::rename(path.c_str(), previous_of(path).c_str()) != 0) {
     return failed("rename", path);
@@ -236,10 +222,9 @@ Result<std::string> LogFiles::read_all(const std::string& resource) const {
   std::set<kube::ObjectKey> keys;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory_of(resource), error)) {
-    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const io::Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     std::string begin(kHeaderBytesMax, '\0');
-    const ::ssize_t size =
-        file.number() < 0 ? 0 : ::read(file.number(), begin.data(), begin.size());
+    const ::ssize_t size = file.value() < 0 ? 0 : ::read(file.value(), begin.data(), begin.size());
     begin.resize(static_cast<std::size_t>(std::max<::ssize_t>(size, 0)));
     if (const std::string_view owner = owner_in(begin); !owner.empty())
       keys.insert(key_from(owner));
