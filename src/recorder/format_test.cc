@@ -1,0 +1,257 @@
+#include "recorder/format.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hangar::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Instant kInstant{1h};
+constexpr WallTime kWall{std::chrono::hours(500000)};
+constexpr Block::Moment kMoment{.instant = kInstant, .wall = kWall};
+
+Guest guest(std::string_view name) {
+  return {.namespace_ = "shop", .name = name, .instance = 2};
+}
+
+Turn turn(std::string_view name, std::uint64_t number) {
+  return {.guest = guest(name),
+          .uid = "d9f7",
+          .user = "system:serviceaccount:shop:web",
+          .module = "ab12",
+          .number = number,
+          .arrived = kInstant - 3ms,
+          .began = kInstant - 2ms,
+          .ended = kInstant + 5ms,
+          .resume = 300us,
+          .cpu = 1500us,
+          .was_asleep = true,
+          .memory_bytes = 1 << 20,
+          .outcome = Turn::Outcome::Completed,
+          .printed_bytes = 17,
+          .asked = 1,
+          .wakings = {{.cause = Waking::Cause::Modified,
+                       .id = 4,
+                       .bytes = 512,
+                       .object = {.group = "apps",
+                                  .kind = "Deployment",
+                                  .namespace_ = "shop",
+                                  .name = "front",
+                                  .version = 4711}},
+                      {.cause = Waking::Cause::Timer, .id = 9}},
+          .wakings_left_out = 3,
+          .timers = {{.id = 10, .after = 30s}},
+          .timers_left_out = 1};
+}
+
+Asked asked(std::uint64_t id) {
+  return {.guest = guest("web"),
+          .turn = 7,
+          .id = id,
+          .at = kInstant + 6ms,
+          .verb = Verb::Patch,
+          .group = "apps",
+          .resource = "deployments",
+          .namespace_ = "shop",
+          .name = "front",
+          .subresource = "scale",
+          .path = "/apis/apps/v1/namespaces/shop/deployments/front/scale",
+          .field_manager = "web",
+          .is_dry_run = true,
+          .version = 4711,
+          .bytes = 99};
+}
+
+Answered answered(std::uint64_t id) {
+  return {.guest = guest("web"),
+          .id = id,
+          .at = kInstant + 9ms,
+          .status = 200,
+          .bytes = 2048,
+          .is_write = true,
+          .object = {.group = "apps", .kind = "Deployment", .name = "front", .version = 4712}};
+}
+
+// What is in it, in a line: so that two of them can be compared.
+std::string text_of(const Record& record) {
+  Block block;
+  std::visit([&block](const auto& one) { block.add(one, kMoment); }, record);
+  return block.take();
+}
+
+std::string a_file() {
+  std::string bytes = encode(FileHeader{.host = 5, .sequence = 8});
+  Block block;
+  block.add(turn("web", 7), kMoment);
+  block.add(asked(1), kMoment);
+  bytes += block.take();
+  block.add(answered(1), kMoment);
+  block.add(Slept{.guest = guest("web"),
+                  .turn = 7,
+                  .at = kInstant,
+                  .took = 2ms,
+                  .disk_bytes = 9,
+                  .is_asleep = true},
+            kMoment);
+  block.add(Lost{.count = 3, .since = kInstant - 1s, .until = kInstant}, kMoment);
+  bytes += block.take();
+  return bytes;
+}
+
+std::vector<std::size_t> types_in(std::string_view bytes) {
+  std::vector<std::size_t> types;
+  (void)read(bytes, [&types](const Place& /*place*/, const Record& record) {
+    types.push_back(record.index());
+    return true;
+  });
+  return types;
+}
+
+TEST(RecorderFormat, GivesBackWhatWasRecorded) {
+  const std::vector<Record> given = {turn("web", 7), asked(1), answered(1),
+                                     Slept{.guest = guest("web"),
+                                           .turn = 7,
+                                           .at = kInstant,
+                                           .took = 2ms,
+                                           .disk_bytes = 9,
+                                           .is_asleep = true},
+                                     Lost{.count = 3, .since = kInstant - 1s, .until = kInstant}};
+
+  std::vector<std::string> got;
+  const std::string bytes = a_file();
+  const Result<ReadFile> file = read(bytes, [&got](const Place& place, const Record& record) {
+    EXPECT_EQ(place.host, 5U);
+    EXPECT_EQ(place.wall(kInstant - 2s), kWall - 2s);
+    got.push_back(text_of(record));
+    return true;
+  });
+
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->header, (FileHeader{.host = 5, .sequence = 8}));
+  EXPECT_EQ(file->blocks, 2U);
+  EXPECT_EQ(file->cut, "");
+  std::vector<std::string> want;
+  for (const Record& record : given)
+    want.push_back(text_of(record));
+  EXPECT_EQ(got, want);
+}
+
+TEST(RecorderFormat, IsReadFromItsEndToo) {
+  std::vector<std::size_t> types;
+  const std::string bytes = a_file();
+  const Result<ReadFile> file =
+      read_backwards(bytes, [&types](const Place& /*place*/, const Record& record) {
+        types.push_back(record.index());
+        return types.size() < 4;
+      });
+
+  ASSERT_TRUE(file);
+  EXPECT_THAT(types, ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(types_in(bytes), ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(RecorderFormat, IsReadableUpToWhereverItIsCut) {
+  const std::string bytes = a_file();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    const std::string_view cut = std::string_view(bytes).substr(0, size);
+    const std::size_t count = types_in(cut).size();
+    EXPECT_GE(count, most) << size;
+    most = count;
+    const Result<ReadFile> file = read(cut, [](const Place&, const Record&) { return true; });
+    EXPECT_EQ(file.has_value(), size >= kFileHeaderBytes) << size;
+    if (file) {
+      EXPECT_EQ(file->records, count);
+    }
+  }
+  EXPECT_EQ(most, 5U);
+}
+
+TEST(RecorderFormat, TakesNoBlockOfWhichAByteIsAnother) {
+  const std::string bytes = a_file();
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    const Result<ReadFile> file = read(damaged, [](const Place&, const Record&) { return true; });
+    if (!file || (at >= 12 && at < kFileHeaderBytes)) continue;  // The header has no checksum.
+    EXPECT_LT(file->records, 5U) << at;
+    EXPECT_NE(file->cut, "") << at;
+  }
+}
+
+TEST(RecorderFormat, SaysWhichVersionItReads) {
+  const std::string bytes = encode(FileHeader{.version = 2});
+  const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
+
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_THAT(file.error().message(), HasSubstr("version 2"));
+}
+
+TEST(RecorderFormat, WritesATextOnceABlock) {
+  Block block;
+  block.add(turn("web", 7), kMoment);
+  const std::size_t first = block.size_bytes();
+  block.add(turn("web", 8), kMoment);
+  const std::size_t second = block.size_bytes() - first;
+
+  EXPECT_LT(second, 60U);
+  EXPECT_LT(second, first / 2);
+}
+
+TEST(RecorderFormat, CutsTextsThatAreTooLong) {
+  const std::string long_path(10000, 'x');
+  Asked request = asked(1);
+  request.path = long_path;
+  Block block;
+  block.add(request, kMoment);
+  const std::string bytes = encode(FileHeader()) + block.take();
+
+  std::size_t size = 0;
+  const Result<ReadFile> file = read(bytes, [&size](const Place&, const Record& record) {
+    size = std::get<Asked>(record).path.size();
+    return true;
+  });
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->cut, "");
+  EXPECT_EQ(size, 512U);
+}
+
+TEST(RecorderFormat, TellsTimesOfBlocksByTheClockOfThatMoment) {
+  // Between the two the clock was set back by an hour.
+  std::string bytes = encode(FileHeader());
+  Block block;
+  block.add(Lost{.count = 1, .since = kInstant, .until = kInstant}, kMoment);
+  bytes += block.take();
+  block.add(Lost{.count = 2, .since = kInstant + 1s, .until = kInstant + 1s},
+            {.instant = kInstant + 1s, .wall = kWall - 1h});
+  bytes += block.take();
+
+  std::vector<WallTime> walls;
+  std::vector<Instant> instants;
+  const Result<ReadFile> file = read(bytes, [&](const Place& place, const Record& record) {
+    const Lost& lost = std::get<Lost>(record);
+    walls.push_back(place.wall(lost.since));
+    instants.push_back(lost.since);
+    return true;
+  });
+  ASSERT_TRUE(file);
+  EXPECT_THAT(walls, ElementsAre(kWall, kWall - 1h));
+  EXPECT_THAT(instants, ElementsAre(kInstant, kInstant + 1s));
+}
+
+}  // namespace
+}  // namespace hangar::recorder

@@ -1,0 +1,150 @@
+#include "recorder/recorder.h"
+
+#include "io/event.h"
+#include "recorder/limits.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+namespace hangar::recorder {
+
+namespace {
+
+// A part of limits::kShutdownMax.
+constexpr std::chrono::seconds kFlushMax{2};
+
+std::uint64_t random_number() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32U) | random();
+}
+
+}  // namespace
+
+Recorder::Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log)
+    : loop_(loop),
+      log_(std::move(log)),
+      retry_after_(options.retry_after),
+      records_(metrics.counter("hangar_recorder_records_total", "Records of turns and requests.")),
+      lost_(metrics.counter("hangar_recorder_lost_total",
+                            "Records that the disk did not take, or not in time.")),
+      files_bytes_(metrics.gauge("hangar_recorder_bytes", "What the recorder's files take.")),
+      is_stopped_(metrics.gauge("hangar_recorder_stopped",
+                                "1 while records are lost because they cannot be written.")),
+      files_(
+          std::make_unique<Files>(std::move(options.directory), options.limits, random_number())),
+      thread_(loop, 1) {
+  care();
+}
+
+Recorder::~Recorder() = default;
+
+template <class Kind>
+void Recorder::put(const Kind& record) {
+  const Instant now = io::Loop::now();
+  if (stopped_at_ && now - *stopped_at_ < retry_after_) return lose(1, now);
+  if (waiting_bytes_ > kWaitingBytesMax) {
+    if (missing_.count == 0) log_.warning("turns are not recorded: the disk does not keep up");
+    return lose(1, now);
+  }
+  records_.add();
+  if (block_.is_empty()) {
+    const Block::Moment moment{.instant = now, .wall = io::Loop::wall_now()};
+    if (missing_.count > 0 && !told_) {
+      told_ = missing_;
+      block_tells_ = true;
+      block_.add(missing_, moment);
+    }
+    block_began_ = now;
+    block_.add(record, moment);
+    write_timer_ = loop_.after(kWriteAfter, [this] { write(); });
+    return;
+  }
+  block_.add(record, {});
+  if (block_.size_bytes() >= kBlockBytes) write();
+}
+
+void Recorder::record(const Turn& turn) {
+  put(turn);
+}
+void Recorder::record(const Asked& asked) {
+  put(asked);
+}
+void Recorder::record(const Answered& answered) {
+  put(answered);
+}
+void Recorder::record(const Slept& slept) {
+  put(slept);
+}
+
+void Recorder::write() {
+  write_timer_.cancel();
+  if (block_.is_empty()) return;
+  Written written{.bytes = block_.size_bytes(),
+                  .records = block_.record_count() - (block_tells_ ? 1 : 0),
+                  .first = block_began_,
+                  .tells = std::exchange(block_tells_, false)};
+  waiting_bytes_ += written.bytes;
+  thread_.submit(
+      [this, block = std::exchange(block_, Block()), written = std::move(written)]() mutable {
+        written.result = files_->append(block.take(), io::Loop::now(), io::Loop::wall_now());
+        written.files_bytes = files_->bytes();
+        loop_.post([this, written = std::move(written)] { on_written(written); });
+      });
+}
+
+void Recorder::on_written(const Written& written) {
+  waiting_bytes_ -= written.bytes;
+  files_bytes_.set(static_cast<double>(written.files_bytes));
+  const std::optional<Lost> told =
+      written.tells ? std::exchange(told_, std::nullopt) : std::nullopt;
+  if (!written.result) {
+    lose(written.records, written.first);
+    if (!stopped_at_) {
+      log_.warning("turns are not recorded", {{"error", written.result.error().message()}});
+      is_stopped_.set(1);
+    }
+    stopped_at_ = io::Loop::now();
+    return;
+  }
+  if (std::exchange(stopped_at_, std::nullopt)) is_stopped_.set(0);
+  if (!told) return;
+  missing_.count -= told->count;
+  missing_.since = told->until;
+  if (missing_.count > 0) return;
+  log_.warning("turns are recorded again", {{"lost_records", told->count}});
+  missing_ = Lost();
+}
+
+void Recorder::lose(std::uint64_t count, Instant since) {
+  lost_.add(static_cast<double>(count));
+  if (missing_.count == 0) missing_.since = since;
+  missing_.count += count;
+  missing_.since = std::min(missing_.since, since);
+  missing_.until = io::Loop::now();
+}
+
+void Recorder::care() {
+  thread_.submit([this] {
+    // What stands in the way of that stands in the way of writing, which says so.
+    (void)files_->sweep(io::Loop::now(), io::Loop::wall_now());
+    loop_.post([this, bytes = files_->bytes()] { files_bytes_.set(static_cast<double>(bytes)); });
+  });
+  care_timer_ = loop_.after(kCarePeriod, [this] { care(); });
+}
+
+io::Task<void> Recorder::flush() {
+  write();
+  const io::OneShot<bool> done(loop_);
+  thread_.submit([&loop = loop_, done = io::OneShot<bool>(done)]() mutable {
+    // The last reference goes back, too: a OneShot is not for several threads.
+    loop.post([done = std::move(done)] { done.set(true); });
+  });
+  const io::Loop::Timer limit = loop_.after(kFlushMax, [done] { done.set(false); });
+  if (!co_await done.wait()) {
+    log_.warning("turns are not recorded: the disk does not keep up", {{"bytes", waiting_bytes_}});
+  }
+}
+
+}  // namespace hangar::recorder

@@ -1,0 +1,144 @@
+#include "recorder/recorder.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "recorder/format.h"
+#include "recorder/limits.h"
+#include "recorder/story.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hangar::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+class Lines final : public LogSink {
+ public:
+  void write(LogLevel /*level*/, std::string_view /*component*/, std::string_view message,
+             std::span<const LogField> /*fields*/) override {
+    lines.emplace_back(message);
+  }
+  std::vector<std::string> lines;
+};
+
+class RecorderTest : public testing::Test {
+ protected:
+  RecorderTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "recorder-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~RecorderTest() override { std::filesystem::remove_all(root_); }
+
+  [[nodiscard]] std::filesystem::path directory() const { return root_ / "recorder"; }
+  [[nodiscard]] Recorder::Options options() const {
+    return {.directory = directory(),
+            .limits = {.bytes_max = kBytesMin, .age_max = 24h},
+            .retry_after = 0s};
+  }
+  void flush(Recorder& recorder) {
+    loop_.spawn(recorder.flush());
+    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+  }
+  // Numbers of turns, the newest first, and what was lost.
+  [[nodiscard]] std::vector<std::uint64_t> recorded(std::uint64_t* lost = nullptr) const {
+    std::vector<std::uint64_t> numbers;
+    const Result<ReadDirectory> read = read_directory(directory(), [&](const Story& story) {
+      numbers.push_back(story.number);
+      return true;
+    });
+    if (read && lost != nullptr) *lost = read->lost_records;
+    return numbers;
+  }
+  [[nodiscard]] double value_of(const std::string& name) const {
+    for (const Metrics::Family& family : metrics_.collect())
+      if (family.name == name) return family.samples.front().value;
+    return -1;
+  }
+
+  Lines lines_;
+  Metrics metrics_;
+  io::Loop loop_;
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST_F(RecorderTest, WritesBehind) {
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  recorder.record(Turn{.number = 1});
+  recorder.record(Turn{.number = 2});
+  loop_.run_until([this] { return recorded().size() == 2; });
+
+  EXPECT_THAT(recorded(), ElementsAre(2, 1));
+  EXPECT_EQ(value_of("hangar_recorder_records_total"), 2);
+  EXPECT_EQ(lines_.lines, std::vector<std::string>());
+}
+
+TEST_F(RecorderTest, HasWrittenAllAfterAFlush) {
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  for (std::uint64_t number = 1; number <= 3000; ++number)
+    recorder.record(Turn{.number = number});
+  flush(recorder);
+
+  EXPECT_EQ(recorded().size(), 3000U);
+}
+
+TEST_F(RecorderTest, SaysOnceThatItCannotWriteAndGoesOn) {
+  // In place of the directory, so that root is kept out, too.
+  std::ofstream(directory()) << "in the way";
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  recorder.record(Turn{.number = 1});
+  flush(recorder);
+  recorder.record(Turn{.number = 2});
+  flush(recorder);
+  EXPECT_THAT(lines_.lines, ElementsAre("turns are not recorded"));
+  EXPECT_EQ(value_of("hangar_recorder_stopped"), 1);
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), 2);
+
+  std::filesystem::remove(directory());
+  recorder.record(Turn{.number = 3});
+  flush(recorder);
+  EXPECT_THAT(lines_.lines, ElementsAre("turns are not recorded", "turns are recorded again"));
+  EXPECT_EQ(value_of("hangar_recorder_stopped"), 0);
+  std::uint64_t lost = 0;
+  EXPECT_THAT(recorded(&lost), ElementsAre(3));
+  EXPECT_EQ(lost, 2U);
+
+  // Nothing is missing any more.
+  recorder.record(Turn{.number = 4});
+  flush(recorder);
+  EXPECT_THAT(recorded(&lost), ElementsAre(4, 3));
+  EXPECT_EQ(lost, 2U);
+}
+
+TEST_F(RecorderTest, DoesNotTryAgainAtOnce) {
+  std::ofstream(directory()) << "in the way";
+  Recorder::Options slow = options();
+  slow.retry_after = 24h;
+  Recorder recorder(loop_, slow, metrics_, Log(lines_, "recorder"));
+  recorder.record(Turn{.number = 1});
+  flush(recorder);
+  std::filesystem::remove(directory());
+  recorder.record(Turn{.number = 2});
+  flush(recorder);
+
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), 2);
+  EXPECT_THAT(lines_.lines, ElementsAre("turns are not recorded"));
+  EXPECT_FALSE(std::filesystem::exists(directory()));
+}
+
+}  // namespace
+}  // namespace hangar::recorder

@@ -1,0 +1,179 @@
+#include "recorder/story.h"
+
+#include "io/file.h"
+#include "recorder/files.h"
+#include "recorder/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <string_view>
+#include <variant>
+
+namespace hangar::recorder {
+
+namespace {
+
+ObjectVersion own(const Object& object) {
+  return {.group = std::string(object.group),
+          .kind = std::string(object.kind),
+          .namespace_ = std::string(object.namespace_),
+          .name = std::string(object.name),
+          .version = object.version};
+}
+
+// Its answer and its requests are put in by whoever has them.
+Story own(const Place& place, const Turn& turn) {
+  Story story{.host = place.host,
+              .contract = turn.guest.contract,
+              .namespace_ = std::string(turn.guest.namespace_),
+              .name = std::string(turn.guest.name),
+              .instance = turn.guest.instance,
+              .uid = std::string(turn.uid),
+              .user = std::string(turn.user),
+              .module = std::string(turn.module),
+              .number = turn.number,
+              .arrived = place.wall(turn.arrived),
+              .waited = turn.began - turn.arrived,
+              .ran = turn.ended - turn.began,
+              .resume = turn.resume,
+              .cpu = turn.cpu,
+              .was_asleep = turn.was_asleep,
+              .memory_bytes = turn.memory_bytes,
+              .printed_bytes = turn.printed_bytes,
+              .outcome = turn.outcome,
+              .causes_left_out = turn.wakings_left_out};
+  for (const Waking& waking : turn.wakings) {
+    story.causes.push_back({.what = waking.cause,
+                            .id = waking.id,
+                            .bytes = waking.bytes,
+                            .object = own(waking.object)});
+  }
+  for (const Timer& timer : turn.timers)
+    story.timers.push_back(timer.id);
+  return story;
+}
+
+Request own(const Place& place, const Asked& asked) {
+  return {.id = asked.id,
+          .verb = asked.verb,
+          .resource = std::string(asked.resource),
+          .subresource = std::string(asked.subresource),
+          .path = std::string(asked.path),
+          .field_manager = std::string(asked.field_manager),
+          .is_dry_run = asked.is_dry_run,
+          .version_before = asked.version,
+          .bytes = asked.bytes,
+          .at = place.wall(asked.at),
+          .object = {.group = std::string(asked.group),
+                     .namespace_ = std::string(asked.namespace_),
+                     .name = std::string(asked.name)}};
+}
+
+Result<bool> read_into(ReadDirectory& out, const std::filesystem::path& path,
+                       Storyteller& storyteller, const std::function<bool(Story story)>& on_story) {
+  // Somebody may have made it larger than any of ours.
+  const std::string bytes = HANGAR_TRY(io::read_file(path, 4 * kFileBytesMax));
+  bool is_enough = false;
+  Result<ReadFile> read = read_backwards(bytes, [&](const Place& place, const Record& record) {
+    out.since = out.since ? std::min(*out.since, place.block.wall) : place.block.wall;
+    if (const auto* const lost = std::get_if<Lost>(&record)) out.lost_records += lost->count;
+    if (std::optional<Story> story = storyteller.add(place, record)) {
+      is_enough = !on_story(*std::move(story));
+    }
+    return !is_enough;
+  });
+  if (!read) return std::unexpected(std::move(read).error().in(path.string()));
+  ++out.files;
+  if (!read->cut.empty()) {
+    out.problems.push_back(fmt::format("{}: {}", path.filename().string(), read->cut));
+  }
+  return !is_enough;
+}
+
+}  // namespace
+
+bool Request::is_write() const {
+  return verb != Verb::Get && verb != Verb::List && verb != Verb::Watch;
+}
+
+bool Request::may_have_changed() const {
+  constexpr std::uint64_t kRefusedFrom = 300;
+  // The answer 503 is the gateway's own, too, when none came.
+  const bool is_refused = took && status >= kRefusedFrom && status < 500;
+  return is_write() && verb != Verb::Other && !is_dry_run && !is_refused;
+}
+
+Storyteller::Seen& Storyteller::seen(const Place& place, const Guest& guest) {
+  return seen_[{.host = place.host,
+                .contract = guest.contract,
+                .namespace_ = std::string(guest.namespace_),
+                .name = std::string(guest.name),
+                .number = guest.instance}];
+}
+
+std::optional<Story> Storyteller::add(const Place& place, const Record& record) {
+  if (const auto* const answered = std::get_if<Answered>(&record)) {
+    seen(place, answered->guest)
+        .answers.insert_or_assign(answered->id, Answer{.at = answered->at,
+                                                       .status = answered->status,
+                                                       .bytes = answered->bytes,
+                                                       .object = own(answered->object)});
+  } else if (const auto* const slept = std::get_if<Slept>(&record)) {
+    if (slept->is_asleep) {
+      seen(place, slept->guest).sleeps[slept->turn] = {slept->took, slept->disk_bytes};
+    }
+  } else if (const auto* const asked = std::get_if<Asked>(&record)) {
+    Seen& of = seen(place, asked->guest);
+    Request request = own(place, *asked);
+    if (const auto answer = of.answers.extract(asked->id); !answer.empty()) {
+      const Answer& found = answer.mapped();
+      request.took = found.at - asked->at;
+      request.status = found.status;
+      request.answer_bytes = found.bytes;
+      // What is created gets its name by the answer at the latest.
+      if (!found.object.name.empty()) request.object = found.object;
+    }
+    of.requests[asked->turn].push_back(std::move(request));
+  } else if (const auto* const turn = std::get_if<Turn>(&record)) {
+    Seen& of = seen(place, turn->guest);
+    Story story = own(place, *turn);
+    if (auto requests = of.requests.extract(turn->number); !requests.empty()) {
+      story.requests = std::move(requests.mapped());
+      std::ranges::sort(story.requests, {}, &Request::id);
+    }
+    if (const auto sleep = of.sleeps.extract(turn->number); !sleep.empty()) {
+      std::tie(story.suspend, story.disk_bytes) = sleep.mapped();
+    }
+    return story;
+  }
+  return std::nullopt;
+}
+
+Result<ReadDirectory> read_directory(const std::filesystem::path& directory,
+                                     const std::function<bool(Story story)>& on_story) {
+  ReadDirectory out;
+  Storyteller storyteller;
+  const std::vector<std::filesystem::path> files = HANGAR_TRY(list_files(directory));
+  for (const std::filesystem::path& path : std::views::reverse(files)) {
+    Result<bool> read = read_into(out, path, storyteller, on_story);
+    if (!read && read.error().kind() == ErrorKind::NotFound) continue;  // It went meanwhile.
+    if (!read) {
+      out.problems.push_back(read.error().message());
+    } else if (!*read) {
+      break;
+    }
+  }
+  return out;
+}
+
+Result<ReadDirectory> read_file(const std::filesystem::path& file,
+                                const std::function<bool(Story story)>& on_story) {
+  ReadDirectory out;
+  Storyteller storyteller;
+  (void)HANGAR_TRY(read_into(out, file, storyteller, on_story));
+  return out;
+}
+
+}  // namespace hangar::recorder
