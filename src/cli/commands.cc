@@ -444,8 +444,9 @@ int run(int argc, char** argv) {
 
   CLI::App* const run_command = app.add_subcommand(
       "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
-  const SettingFlags run_settings(*run_command, {Part::Log, Part::Cluster, Part::Requests,
-                                                 Part::Modules, Part::Guests, Part::Endpoints});
+  const SettingFlags run_settings(
+      *run_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Guests,
+                     Part::Endpoints, Part::Recorder, Part::Records});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 

@@ -7,6 +7,7 @@
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
+#include "host/recording.h"
 #include "host/startup_pages.h"
 #include "http/address_policy.h"
 #include "http/client.h"
@@ -28,6 +29,7 @@
 #include "ops/metrics_text.h"
 #include "output/log_files.h"
 #include "output/log_writer.h"
+#include "recorder/recorder.h"
 #include "wasm/limits.h"
 
 #include <csignal>
@@ -80,12 +82,14 @@ class Session {
         parts_(std::move(operator_files), config, loop_, client_, cache_, discovery_, supply_,
                operators::RunOnce::Allowed, metrics_, log),
         output_(loop_, output::LogFiles(host::log_directory(config)), log.named("operators")),
+        recorder_(host::make_recorder(config, loop_, metrics_, log.named("recorder"))),
         fleet_({.loop = loop_,
                 .runtime = parts_.runtime,
                 .gateway = parts_.gateway,
                 .snapshots = *parts_.snapshots,
                 .metrics = metrics_,
                 .output = output_,
+                .recorder = recorder_.get(),
                 .read_inputs =
                     [this](const operators::Operator& spec, std::stop_token stop) {
                       return read_inputs(client_, spec, std::move(stop));
@@ -142,6 +146,7 @@ class Session {
     // The module that start() waits for.
     co_await supply_.code_cache.stop();
     co_await output_.flush();
+    if (recorder_ != nullptr) co_await recorder_->flush();
     cache_.stop();
     co_await endpoints_.stop();
     loop_.stop();
@@ -160,6 +165,7 @@ class Session {
   host::ModuleSupply supply_;
   host::OperatorParts parts_;
   output::LogWriter output_;
+  const std::unique_ptr<recorder::Recorder> recorder_;  // Null: nothing is recorded.
   operators::Fleet fleet_;
   host::LoopWatch loop_watch_;
   ops::Endpoints endpoints_;

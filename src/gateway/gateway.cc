@@ -334,6 +334,7 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
   if (!target) co_return reply.refuse(bad_request(target.error().message()));
   work->target = *std::move(target);
   reply.set_verb(work->target.verb);
+  reply.understood(work->target, work->request);
   if (wants_upgrade(work->request.headers, work->target)) {
     co_return reply.refuse(bad_request("connections that are upgraded are not served here"));
   }

@@ -29,6 +29,8 @@
 
 namespace hangar::gateway {
 
+struct RequestTarget;
+
 struct Request {
   std::string method;
   std::string target;  // Path and query; scheme and host are ignored where given.
@@ -57,6 +59,8 @@ class Answer {
   Answer& operator=(const Answer&) = delete;
   virtual ~Answer() = default;
 
+  // What the request was understood as, before any of the others; not where it makes no sense.
+  virtual void on_understood(const RequestTarget& /*target*/, const Request& /*request*/) {}
   // How much of an answer that comes as a whole is here already; before on_head, any number of
   // times.
   virtual void on_progress(std::uint64_t /*bytes*/) {}

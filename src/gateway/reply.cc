@@ -18,6 +18,10 @@ std::stop_token Reply::stop_token() {
   return stop_.get_token();
 }
 
+void Reply::understood(const RequestTarget& target, const Request& request) {
+  if (is_open()) answer_->on_understood(target, request);
+}
+
 void Reply::progress(std::uint64_t bytes) {
   if (is_open()) answer_->on_progress(bytes);
 }

@@ -42,6 +42,7 @@ class Reply {
   void forget_stop_tokens() { stop_ = std::stop_source(std::nostopstate); }
 
   void set_verb(Verb verb) { verb_ = verb; }
+  void understood(const RequestTarget& target, const Request& request);
 
   // Where the answer is from, for the metrics.
   enum class Source : std::uint8_t { Cache, Upstream };

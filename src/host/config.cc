@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "domains/guest_processes.h"
 #include "host/node_settings.h"
+#include "host/recording.h"
 #include "host/webhook_settings.h"
 #include "http/address_policy.h"
 #include "json/value.h"
@@ -337,6 +338,7 @@ const std::vector<Setting>& table() {
     std::vector<Setting> all = general_settings();
     std::ranges::move(node_settings(), std::back_inserter(all));
     std::ranges::move(webhook_settings(), std::back_inserter(all));
+    std::ranges::move(recorder_settings(), std::back_inserter(all));
     return all;
   }();
   return rows;

@@ -18,6 +18,7 @@
 #include "nodes/manifests.h"
 #include "nodes/rollout.h"
 #include "reconcile/limits.h"
+#include "recorder/limits.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -77,8 +78,11 @@ struct Config {
   // Namespaces whose readiness rules count. Empty: the host's own; "*": all.
   std::vector<std::string> readiness_rules_from = {};
   Duration module_recheck_interval = modules::kRecheck;
-  bool allow_file_modules = false;          // Modules may be files of this machine.
-  std::uint64_t operator_memory_bytes = 0;  // Of all operators' guests; zero: no budget.
+  bool allow_file_modules = false;                     // Modules may be files of this machine.
+  std::uint64_t recorder_bytes = recorder::kBytesMax;  // On disk; zero: nothing is recorded.
+  Duration recorder_age = recorder::kAgeMax;
+  std::filesystem::path recorder_directory = {};  // Empty: in module_cache_dir.
+  std::uint64_t operator_memory_bytes = 0;        // Of all operators' guests; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;  // Of all guests; zero: what the container's limit leaves.
   std::uint64_t namespace_memory_bytes = 0;         // Of the guests of one; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
@@ -115,6 +119,8 @@ enum class Part : std::uint8_t {
   Reconciles,
   Nodes,
   Webhooks,
+  Recorder,  // What is recorded.
+  Records,   // Where it is.
 };
 
 struct Setting {

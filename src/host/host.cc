@@ -18,6 +18,7 @@
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
+#include "host/recording.h"
 #include "host/startup_pages.h"
 #include "host/supervisor.h"
 #include "host/tenant_bounds.h"
@@ -46,6 +47,7 @@
 #include "reconcile/limits.h"
 #include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
+#include "recorder/recorder.h"
 #include "tenants/policies.h"
 #include "tenants/usage_writer.h"
 #include "wasm/engine.h"
@@ -158,6 +160,7 @@ struct Host::Parts {
   OperatorParts operator_parts;
   MachineParts machine_parts;
   output::LogWriter output;
+  const std::unique_ptr<recorder::Recorder> recorder;  // Null: nothing is recorded.
 
   reconcile::ActingRights acting;
   reconcile::ActingRights replica_acting;
@@ -212,6 +215,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                      operators::RunOnce::Refused, metrics, log),
       machine_parts(config, supply),
       output(loop, output::LogFiles(log_directory(config)), log.named("output")),
+      recorder(make_recorder(config, loop, metrics, log.named("recorder"))),
       acting(client),
       replica_acting(replica_client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
@@ -270,6 +274,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .snapshots = *operator_parts.snapshots,
                  .policies = policies,
                  .output = output,
+                 .recorder = recorder.get(),
                  .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes}),
       workflows({.platform = platform,
@@ -376,6 +381,7 @@ io::Task<void> Host::Parts::end_all() {
   // What their reconciles waited for, those included that were abandoned.
   co_await supply.code_cache.stop();
   co_await output.flush();
+  if (recorder != nullptr) co_await recorder->flush();
   co_await events.stop();
   cache.stop();
   // Only now: the next leader finds nobody at work.

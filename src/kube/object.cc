@@ -176,6 +176,36 @@ ObjectKey key_of(const json::Value& object) {
           std::string(json::string_at(object, {"metadata", "name"}))};
 }
 
+std::string_view Identification::group() const {
+  const std::size_t slash = api_version.find('/');
+  return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+}
+
+std::optional<Identification> identify(std::string_view bytes) {
+  Skimmed found;
+  Skim skim(bytes);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (*key == "apiVersion") {
+      found.api_version = skim.raw_string();
+    } else if (*key == "kind") {
+      found.kind = skim.raw_string();
+    } else if (*key == "metadata") {
+      found.has_metadata = true;
+      skim_metadata(skim, bytes, found);
+    } else {
+      skim.value();
+    }
+    const bool is_all = found.has_metadata && !found.api_version.empty() && !found.kind.empty();
+    if (is_all || skim.is_failed()) break;
+  }
+  if (skim.is_failed() || !found.has_metadata || found.kind.empty()) return std::nullopt;
+  return Identification{.api_version = found.api_version,
+                        .kind = found.kind,
+                        .namespace_ = std::move(found.namespace_),
+                        .name = std::move(found.name),
+                        .resource_version = found.resource_version};
+}
+
 // Copies the bytes once, leaving out and putting in what make() promises.
 struct ObjectBuilder {
   static Result<ObjectPtr> build(std::string_view text, const GroupVersionKind* gvk) {

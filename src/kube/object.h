@@ -136,6 +136,21 @@ using ObjectPtr = std::shared_ptr<const Object>;
 // Detail::Metadata shows it.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
 
+// Which object a document is, and at which version. Views are into its bytes.
+struct Identification {
+  std::string_view api_version;
+  std::string_view kind;
+  std::string namespace_;
+  std::string name;
+  std::string_view resource_version;
+
+  // "apps", of "apps/v1"; empty for the core group.
+  [[nodiscard]] std::string_view group() const;
+};
+// Reads no further than to the last of these: what follows is not looked at. Nothing for what is
+// not an object of Kubernetes.
+[[nodiscard]] std::optional<Identification> identify(std::string_view bytes);
+
 // A resourceVersion as a number; nothing for other text, also for more than 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_version(std::string_view text);
 

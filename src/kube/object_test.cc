@@ -238,6 +238,32 @@ TEST(Object, HasAViewOfItsMetadataAlone) {
   EXPECT_EQ(metadata->resource_version(), "7");
 }
 
+TEST(Identification, IsWhatAnObjectIsKnownBy) {
+  const auto found = identify(
+      R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"shop",)"
+      R"("resourceVersion":"42","managedFields":[{"a":"b"}]},"spec":{"x":[1,2)");  // And no end.
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->group(), "apps");
+  EXPECT_EQ(found->kind, "Deployment");
+  EXPECT_EQ(found->namespace_, "shop");
+  EXPECT_EQ(found->name, "web");
+  EXPECT_EQ(found->resource_version, "42");
+
+  const auto core =
+      identify(R"({"metadata":{"name":"a"},"spec":{},"kind":"Pod","apiVersion":"v1"})");
+  ASSERT_TRUE(core);
+  EXPECT_EQ(core->group(), "");
+  EXPECT_EQ(core->kind, "Pod");
+}
+
+TEST(Identification, IsOfObjectsOnly) {
+  for (const char* text : {"", "[]", "text", R"({"kind":"Pod"})", R"({"metadata":{"name":"a"}})",
+                           R"({"kind":"Pod","apiVersion":"v1","metadata":7})",
+                           R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a")"}) {
+    EXPECT_FALSE(identify(text)) << text;
+  }
+}
+
 TEST(Version, IsANumber) {
   EXPECT_EQ(parse_version("18446744073709551615"), std::optional<std::uint64_t>(UINT64_MAX));
   for (const char* text : {"", "-1", "+1", "1x", " 1", "18446744073709551616"})

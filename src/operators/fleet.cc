@@ -67,6 +67,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .snapshots = parts.snapshots,
              .metrics = metrics_,
              .output = parts.output,
+             .recorder = parts.recorder,
              .read_inputs = fleet_parts_.read_inputs,
              .log = parts.log,
              .starts = starts_,

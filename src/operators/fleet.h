@@ -14,6 +14,7 @@
 #include "operators/limits.h"
 #include "operators/operator_series.h"
 #include "operators/running_operator.h"
+#include "recorder/recorder.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,7 @@ class Fleet {
     wasm::SnapshotStore& snapshots;
     Metrics& metrics;
     output::LogWriter& output;
+    recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     ReadInputs read_inputs;
     Log log;
     // Of the memory of all guests, those included that cannot sleep; zero: none.

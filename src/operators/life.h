@@ -80,6 +80,8 @@ class Life {
   [[nodiscard]] bool is_pressed() const { return is_pressed_; }
   // Since it last did anything.
   [[nodiscard]] Instant idle_since() const { return idle_since_; }
+  // The present instance, or the last one.
+  [[nodiscard]] Instant started_at() const { return started_at_; }
   [[nodiscard]] std::uint64_t start_count() const { return start_count_; }
   // With Phase::BackOff.
   [[nodiscard]] Instant retry_at() const { return retry_at_; }

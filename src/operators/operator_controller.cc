@@ -250,6 +250,7 @@ OperatorController::OperatorController(const Parts& parts)
               .snapshots = parts.snapshots,
               .metrics = platform_.metrics,
               .output = parts.output,
+              .recorder = parts.recorder,
               .read_inputs =
                   [this](const Operator& spec, std::stop_token stop) {
                     return read_inputs(platform_.client, spec, std::move(stop));

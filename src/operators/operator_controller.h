@@ -50,6 +50,7 @@ class OperatorController {
     wasm::SnapshotStore& snapshots;
     tenants::Policies& policies;
     output::LogWriter& output;
+    recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
     std::uint64_t memory_budget_bytes = 0;
   };

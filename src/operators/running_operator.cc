@@ -6,6 +6,8 @@
 #include "base/seconds.h"
 #include "io/exception.h"
 #include "operators/limits.h"
+#include "recorder/limits.h"
+#include "recorder/record.h"
 
 #include <fmt/format.h>
 
@@ -69,14 +71,15 @@ OperatorMetrics::OperatorMetrics(Metrics& metrics)
 // One request of the guest, and who hears its answer.
 class RunningOperator::Call final : public gateway::Answer, public slots::InSlot {
  public:
-  Call(RunningOperator& owner, std::uint64_t id, bool is_stream)
-      : owner_(&owner), id_(id), is_stream_(is_stream) {}
+  Call(RunningOperator& owner, std::uint64_t id, bool is_stream, std::uint64_t turn)
+      : owner_(&owner), id_(id), is_stream_(is_stream), turn_(static_cast<std::uint32_t>(turn)) {}
 
   // Nobody is interested in the answer any more.
   void detach() { owner_ = nullptr; }
   // The same, of one among others that go on.
   void give_up() {
     set_under_way(0);
+    record_answer(/*status=*/0);
     detach();
   }
 
@@ -90,6 +93,16 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
                                              *this);
   }
 
+  void on_understood(const gateway::RequestTarget& target,
+                     const gateway::Request& request) override {
+    if (owner_ == nullptr || owner_->parts_.recorder == nullptr) return;
+    recorder::Asked asked = asked_of(target, request);
+    asked.guest = owner_->recorded_guest();
+    asked.turn = turn_;
+    asked.id = id_;
+    asked.at = io::Loop::now();
+    owner_->parts_.recorder->record(asked);
+  }
   void on_progress(std::uint64_t bytes) override {
     if (owner_ == nullptr) return;
     set_under_way(bytes);
@@ -97,6 +110,7 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   void on_head(int status, http::Headers headers) override {
     if (owner_ == nullptr) return;
     owner_->series_.series().answered(method_, status);
+    status_ = static_cast<std::uint16_t>(status);
     owner_->arrive(id_, Mailbox::Head{.status = status, .headers = std::move(headers)});
   }
   void on_piece(gateway::Piece piece) override {
@@ -123,6 +137,7 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   void on_end() override {
     if (owner_ == nullptr) return;
     set_under_way(0);
+    record_answer(status_);
     if (!is_stream_) owner_->arrive(id_, gateway::Piece(std::move(text_)));
     // The body may have been too much: then nobody is interested any more.
     if (owner_ != nullptr) owner_->arrive(id_, Mailbox::End{});
@@ -132,6 +147,21 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   [[nodiscard]] bool is_stream() const { return is_stream_; }
   // Of a stream; empty when there is none.
   [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
+  // For the recorder. With an owner; status zero: nobody waits for the answer any more.
+  void record_answer(int status) const {
+    if (owner_->parts_.recorder == nullptr) return;
+    const bool is_write = method_ != KnownMethod::Get && method_ != KnownMethod::Head &&
+                          method_ != KnownMethod::Options;
+    const std::string_view body = is_stream_ || status == 0 ? std::string_view() : text_;
+    const AnsweredObject written(is_write ? body : std::string_view());
+    owner_->parts_.recorder->record(recorder::Answered{.guest = owner_->recorded_guest(),
+                                                       .id = id_,
+                                                       .at = io::Loop::now(),
+                                                       .status = static_cast<std::uint64_t>(status),
+                                                       .bytes = body.size(),
+                                                       .is_write = is_write,
+                                                       .object = written.object()});
+  }
 
  private:
   // With an owner.
@@ -147,6 +177,9 @@ class RunningOperator::Call final : public gateway::Answer, public slots::InSlot
   const std::uint64_t id_;
   const bool is_stream_;
   KnownMethod method_ = KnownMethod::Other;
+  // In the room that is left before the next member: thousands of these sleep.
+  std::uint16_t status_ = 0;
+  const std::uint32_t turn_;
   std::uint64_t under_way_ = 0;  // Of what the owner's mailbox counts so.
   // Of a stream the bookmark that is held back while the guest sleeps; else the body so far.
   std::string text_;
@@ -313,10 +346,12 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   if (act == Life::Act::Start) {
     if (life_.start_count() > 1) ++series_.series().restarts;
     drop_guest();
+    const Instant asked = io::Loop::now();
     const Result<> waited = co_await wait_to_start();
     const Instant began = io::Loop::now();
     Result<TurnOutcome> outcome = waited ? co_await first_turn() : std::unexpected(waited.error());
     if (!outcome) outcome = TurnOutcome{.ended = std::unexpected(outcome.error())};
+    record_turn(*outcome, Woken(), asked, began);
     on_outcome(*std::move(outcome), io::Loop::now() - began);
     co_return;
   }
@@ -337,7 +372,8 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
   }
   const Instant turn_began = io::Loop::now();
   life_.on_handed_over();
-  std::vector<Wakeup> wakeups = take_wakeups();
+  Woken woken;
+  std::vector<Wakeup> wakeups = take_wakeups(woken);
   const std::size_t count = wakeups.size();
   TurnOutcome outcome =
       co_await guest_->wake(std::move(wakeups), work().stop.get_token(), consumer());
@@ -363,6 +399,7 @@ io::Task<void> RunningOperator::take_turn(Life::Act act) {
     ++series.resumes;
     series.resume_time += outcome.resume_time;
   }
+  record_turn(outcome, woken, arrived, turn_began);
   on_outcome(std::move(outcome), ended - turn_began);
 }
 
@@ -384,6 +421,7 @@ io::Task<void> RunningOperator::fall_asleep() {
         "an operator stays resident",
         {{"namespace", key_.namespace_}, {"name", key_.name}, {"error", slept.error().message()}});
   }
+  record_slept(began, slept.has_value());
   life_.on_sleep_ended(slept ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
                        io::Loop::now());
   if (life_.phase() == Phase::BackOff) drop_guest();
@@ -396,6 +434,63 @@ void RunningOperator::rest() {
   delays_.shrink_to_fit();
   if (output_ && output_->is_as_new()) output_.reset();
   if (work_ && work_->is_nothing()) work_.reset();
+}
+
+recorder::Guest RunningOperator::recorded_guest() const {
+  const auto since_epoch =
+      std::chrono::floor<std::chrono::microseconds>(life_.started_at().time_since_epoch());
+  return {.contract = recorder::Contract::Operator,
+          .namespace_ = key_.namespace_,
+          .name = key_.name,
+          .instance = static_cast<std::uint64_t>(since_epoch.count())};
+}
+
+void RunningOperator::record_turn(const TurnOutcome& outcome, const Woken& woken, Instant arrived,
+                                  Instant began) const {
+  if (parts_.recorder == nullptr) return;
+  const Operator spec = outline().spec;
+  const std::string user = identity_of(spec).user;
+  const std::string module = module_->digest().to_hex();
+  recorder::Turn turn{.guest = recorded_guest(),
+                      .uid = spec.uid,
+                      .user = user,
+                      .module = module,
+                      .number = turn_number(),
+                      .arrived = arrived,
+                      .began = began,
+                      .ended = io::Loop::now(),
+                      .resume = outcome.resume_time,
+                      .cpu = outcome.cpu_time,
+                      .was_asleep = outcome.was_asleep,
+                      .memory_bytes = resident_bytes(),
+                      .asked = outcome.calls.size(),
+                      .wakings = woken.wakings(),
+                      .wakings_left_out = woken.left_out()};
+  if (!outcome.ended || outcome.exit_code.value_or(0) != 0) {
+    turn.outcome = recorder::Turn::Outcome::Failed;
+  } else if (outcome.exit_code) {
+    turn.outcome = recorder::Turn::Outcome::Completed;
+  }
+  turn.printed_bytes = outcome.output_dropped_bytes;
+  for (const kube_runtime::OutputLine& line : outcome.output)
+    turn.printed_bytes += line.text.size();
+  for (const kube_runtime::Delay& delay : outcome.delays) {
+    if (turn.timers.size() == recorder::kTimersMax) break;
+    turn.timers.push_back({.id = delay.id, .after = delay.duration});
+  }
+  turn.timers_left_out = outcome.delays.size() - turn.timers.size();
+  parts_.recorder->record(turn);
+}
+
+void RunningOperator::record_slept(Instant began, bool is_asleep) const {
+  if (parts_.recorder == nullptr) return;
+  const Instant now = io::Loop::now();
+  parts_.recorder->record(recorder::Slept{.guest = recorded_guest(),
+                                          .turn = turn_number(),
+                                          .at = now,
+                                          .took = now - began,
+                                          .disk_bytes = disk_bytes(),
+                                          .is_asleep = is_asleep});
 }
 
 void RunningOperator::keep_output(const TurnOutcome& outcome) {
@@ -439,7 +534,8 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
                            delay.duration, [this, id = delay.id] { arrive(id, Mailbox::End{}); })});
   }
   Work& work = this->work();
-  std::ranges::move(outcome.calls, std::back_inserter(work.waiting_calls));
+  for (kube_runtime::HttpCall& call : outcome.calls)
+    work.waiting_calls.push_back({.call = std::move(call), .turn = turn_number()});
   // Nothing is under way: nothing will ever wake it.
   const bool is_done =
       outcome.exit_code || (!work.mailbox.is_closed() && calls_.empty() && delays_.empty() &&
@@ -482,8 +578,10 @@ void RunningOperator::drop_answers() {
   }
   delays_.clear();
   plain_calls_ = 0;
-  for (const std::unique_ptr<Call>& call : calls_)
+  for (const std::unique_ptr<Call>& call : calls_) {
+    if (!call->is_stream()) call->record_answer(/*status=*/0);
     call->detach();
+  }
   // Later: one of them may be who called us.
   if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
 }
@@ -503,8 +601,8 @@ void RunningOperator::cancel(const std::vector<std::uint64_t>& ids) {
     }
   }
   if (!work_ || ids.empty()) return;
-  std::erase_if(work_->waiting_calls, [&ids](const kube_runtime::HttpCall& call) {
-    return std::ranges::find(ids, call.id) != ids.end();
+  std::erase_if(work_->waiting_calls, [&ids](const Work::WaitingCall& waiting) {
+    return std::ranges::find(ids, waiting.call.id) != ids.end();
   });
   work_->mailbox.drop(ids);
 }
@@ -522,11 +620,13 @@ void RunningOperator::begin_calls() {
   auto next = work.waiting_calls.begin();
   for (; next != work.waiting_calls.end(); ++next) {
     if (requests_ && !requests_->try_take(io::Loop::now())) break;
-    Call& call = *calls_.emplace_back(std::make_unique<Call>(*this, next->id, next->is_stream));
-    if (!next->is_stream) ++plain_calls_;
+    kube_runtime::HttpCall& asked = next->call;
+    Call& call =
+        *calls_.emplace_back(std::make_unique<Call>(*this, asked.id, asked.is_stream, next->turn));
+    if (!asked.is_stream) ++plain_calls_;
     ++statistics_.requests;
     parts_.metrics.requests.add();
-    call.begin(identity, std::move(next->request));
+    call.begin(identity, std::move(asked.request));
   }
   work.waiting_calls.erase(work.waiting_calls.begin(), next);
   if (work.waiting_calls.empty()) return;
@@ -560,13 +660,18 @@ void RunningOperator::arrive(std::uint64_t id, decltype(Mailbox::Arrival::what) 
 }
 
 // In order of arrival. What has ended is forgotten here.
-std::vector<Wakeup> RunningOperator::take_wakeups() {
+std::vector<Wakeup> RunningOperator::take_wakeups(Woken& woken) {
   std::vector<Wakeup> wakeups;
   wakeups.reserve(work().mailbox.size());
   std::vector<std::uint64_t> ended_delays;
   for (Mailbox::Arrival& arrival : work().mailbox.take()) {
     const auto call = find_call(arrival.id);
     const bool is_plain = call != calls_.end() && !(*call)->is_stream();
+    if (parts_.recorder != nullptr) {
+      woken.add(arrival, call == calls_.end() ? Woken::Source::Timer
+                         : is_plain           ? Woken::Source::Plain
+                                              : Woken::Source::Stream);
+    }
     if (auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
       wakeups.push_back({.id = arrival.id,
                          .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});

@@ -27,8 +27,10 @@
 #include "operators/operator_modules.h"
 #include "operators/operator_series.h"
 #include "operators/packed_operator.h"
+#include "operators/recording.h"
 #include "output/log_writer.h"
 #include "output/printout.h"
+#include "recorder/recorder.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <cstddef>
@@ -80,6 +82,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     wasm::SnapshotStore& snapshots;
     OperatorMetrics& metrics;
     output::LogWriter& output;
+    recorder::Recorder* recorder;  // Null: nothing is recorded.
     const ReadInputs& read_inputs;
     Log log;
     budget::FairSlots& starts;  // Of all operators that may be starting at once,
@@ -160,6 +163,14 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
+  // For the recorder: whose, and the number of the turn that has ended last.
+  [[nodiscard]] recorder::Guest recorded_guest() const;
+  [[nodiscard]] std::uint64_t turn_number() const {
+    return life_.start_count() + statistics_.wakes;
+  }
+  void record_turn(const abi::kube_runtime::TurnOutcome& outcome, const Woken& woken,
+                   Instant arrived, Instant began) const;
+  void record_slept(Instant began, bool is_asleep) const;
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
   void on_outcome(abi::kube_runtime::TurnOutcome outcome, Duration took);
   void fail(Error error);
@@ -171,7 +182,7 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void begin_calls();
   void cancel(const std::vector<std::uint64_t>& ids);
   void arrive(std::uint64_t id, decltype(Mailbox::Arrival::what) what);
-  [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups();
+  [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups(Woken& woken);
 
   // What it has to do, and what that needs. Mostly null in one that sleeps: there are thousands.
   struct Work {
@@ -185,7 +196,11 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     Mailbox mailbox;
     std::optional<budget::Shortage> shortage;  // While it waits for memory.
     // Held back by the rate limit.
-    std::vector<abi::kube_runtime::HttpCall> waiting_calls;
+    struct WaitingCall {
+      abi::kube_runtime::HttpCall call;
+      std::uint64_t turn = 0;  // That asked for it.
+    };
+    std::vector<WaitingCall> waiting_calls;
     io::Loop::Timer requests_timer;
 
     io::Loop::Timer look_timer;

@@ -1,0 +1,159 @@
+#include "operators/recording.h"
+
+#include "kube/object.h"
+#include "recorder/limits.h"
+
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace hangar::operators {
+
+namespace {
+
+using recorder::Waking;
+
+// One list of verbs, written twice because the recorder lies below the gateway's meaning of it.
+static_assert(static_cast<int>(recorder::Verb::Watch) == static_cast<int>(gateway::Verb::Watch));
+static_assert(static_cast<int>(recorder::Verb::Patch) == static_cast<int>(gateway::Verb::Patch));
+static_assert(static_cast<int>(recorder::Verb::Other) == static_cast<int>(gateway::Verb::Other));
+
+Waking::Cause cause_of(gateway::WatchLine::Type type) {
+  switch (type) {
+    case gateway::WatchLine::Type::Added:
+      return Waking::Cause::Added;
+    case gateway::WatchLine::Type::Modified:
+      return Waking::Cause::Modified;
+    default:
+      return Waking::Cause::Deleted;
+  }
+}
+
+// The line's object, if it is one that tells of a change; the API server writes the type first.
+std::optional<std::pair<Waking::Cause, std::string_view>> change_in(std::string_view line) {
+  constexpr std::pair<std::string_view, Waking::Cause> kChanges[] = {
+      {R"({"type":"ADDED","object":)", Waking::Cause::Added},
+      {R"({"type":"MODIFIED","object":)", Waking::Cause::Modified},
+      {R"({"type":"DELETED","object":)", Waking::Cause::Deleted}};
+  for (const auto& [begin, cause] : kChanges) {
+    if (line.starts_with(begin)) return std::pair(cause, line.substr(begin.size()));
+  }
+  return std::nullopt;
+}
+
+std::uint64_t version_of(std::string_view text) {
+  return kube::parse_version(text).value_or(0);
+}
+
+bool is_write(gateway::Verb verb) {
+  return verb != gateway::Verb::Get && verb != gateway::Verb::List && verb != gateway::Verb::Watch;
+}
+
+}  // namespace
+
+void Woken::add(const Mailbox::Arrival& arrival, Source source) {
+  const bool is_plain = source == Source::Plain;
+  const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
+  // A plain answer counts once: by its body.
+  if (is_plain && piece == nullptr) return;
+  if (entries_.size() >= recorder::kWakingsMax) {
+    ++left_out_;
+    return;
+  }
+  if (source == Source::Timer) {
+    entries_.push_back({.waking = {.cause = Waking::Cause::Timer, .id = arrival.id}});
+  } else if (is_plain) {
+    const auto* const text = std::get_if<std::string>(piece);
+    entries_.push_back({.waking = {.cause = Waking::Cause::Answer,
+                                   .id = arrival.id,
+                                   .bytes = text != nullptr ? text->size() : 0}});
+  } else if (piece != nullptr) {
+    add_piece(arrival.id, *piece);
+  } else {
+    const bool is_head = std::holds_alternative<Mailbox::Head>(arrival.what);
+    entries_.push_back({.waking = {.cause = is_head ? Waking::Cause::Head : Waking::Cause::End,
+                                   .id = arrival.id}});
+  }
+}
+
+void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
+  Waking::Cause cause = Waking::Cause::Line;
+  std::string_view document;
+  std::uint64_t bytes = 0;
+  if (const auto* const line = std::get_if<gateway::WatchLine>(&piece)) {
+    cause = cause_of(line->type);
+    document = line->object->bytes();
+    bytes = document.size();
+  } else {
+    const std::string_view text = std::get<std::string>(piece);
+    bytes = text.size();
+    if (const auto change = change_in(text)) std::tie(cause, document) = *change;
+  }
+  Entry entry{.waking = {.cause = Waking::Cause::Line, .id = id, .bytes = bytes}};
+  if (auto object = kube::identify(document)) {
+    entry.waking.cause = cause;
+    entry.waking.object.version = version_of(object->resource_version);
+    entry.group = object->group();
+    entry.kind = object->kind;
+    entry.namespace_ = std::move(object->namespace_);
+    entry.name = std::move(object->name);
+  }
+  entries_.push_back(std::move(entry));
+}
+
+std::vector<Waking> Woken::wakings() const {
+  std::vector<Waking> wakings;
+  wakings.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    Waking waking = entry.waking;
+    waking.object = {.group = entry.group,
+                     .kind = entry.kind,
+                     .namespace_ = entry.namespace_,
+                     .name = entry.name,
+                     .version = entry.waking.object.version};
+    wakings.push_back(waking);
+  }
+  return wakings;
+}
+
+recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Request& request) {
+  recorder::Asked asked{.verb = static_cast<recorder::Verb>(target.verb),
+                        .group = target.group,
+                        .resource = target.plural,
+                        .namespace_ = target.namespace_,
+                        .name = target.name,
+                        .subresource = target.subresource,
+                        .bytes = request.body.size()};
+  if (!target.is_resource()) {
+    const std::string_view path = request.target;
+    asked.path = path.substr(0, path.find('?'));
+  }
+  if (!is_write(target.verb)) return asked;
+  if (const std::string* const manager = target.parameter("fieldManager")) {
+    asked.field_manager = *manager;
+  }
+  const std::string* const dry_run = target.parameter("dryRun");
+  asked.is_dry_run = dry_run != nullptr && !dry_run->empty();
+  if (const auto object = kube::identify(request.body)) {
+    asked.version = version_of(object->resource_version);
+  }
+  return asked;
+}
+
+AnsweredObject::AnsweredObject(std::string_view body) {
+  auto found = kube::identify(body);
+  if (!found || found->kind == "Status") return;
+  group_ = found->group();
+  kind_ = found->kind;
+  namespace_ = std::move(found->namespace_);
+  name_ = std::move(found->name);
+  version_ = version_of(found->resource_version);
+}
+
+recorder::Object AnsweredObject::object() const {
+  return {
+      .group = group_, .kind = kind_, .namespace_ = namespace_, .name = name_, .version = version_};
+}
+
+}  // namespace hangar::operators

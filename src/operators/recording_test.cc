@@ -1,0 +1,142 @@
+#include "operators/recording.h"
+
+#include "gateway/gateway.h"
+#include "gateway/request_target.h"
+#include "kube/object.h"
+#include "operators/mailbox.h"
+#include "recorder/limits.h"
+#include "recorder/record.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::operators {
+namespace {
+
+using recorder::Waking;
+
+constexpr std::string_view kFront =
+    R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"front","namespace":"shop",)"
+    R"("resourceVersion":"4711"},"spec":{}})";
+
+Mailbox::Arrival piece(std::uint64_t id, gateway::Piece what) {
+  return {.id = id, .what = std::move(what)};
+}
+
+recorder::Asked asked(std::string_view method, std::string_view target, std::string body = {}) {
+  // Kept for the views of what is returned.
+  static gateway::RequestTarget understood;
+  static gateway::Request request;
+  understood = gateway::parse_target(method, target).value();
+  request = {.method = std::string(method), .target = std::string(target), .body = std::move(body)};
+  return asked_of(understood, request);
+}
+
+void expect_front(const Waking& waking, Waking::Cause cause) {
+  EXPECT_EQ(waking.cause, cause);
+  EXPECT_EQ(waking.object.group, "apps");
+  EXPECT_EQ(waking.object.kind, "Deployment");
+  EXPECT_EQ(waking.object.namespace_, "shop");
+  EXPECT_EQ(waking.object.name, "front");
+  EXPECT_EQ(waking.object.version, 4711U);
+}
+
+TEST(Woken, KnowsTheObjectsOfAWatch) {
+  Woken woken;
+  const kube::ObjectPtr front = kube::Object::make(kFront).value();
+  woken.add(piece(3, gateway::WatchLine{gateway::WatchLine::Type::Modified, front}),
+            Woken::Source::Stream);
+  woken.add(piece(3, R"({"type":"DELETED","object":)" + std::string(kFront) + "}\n"),
+            Woken::Source::Stream);
+
+  const std::vector<Waking> wakings = woken.wakings();
+  ASSERT_EQ(wakings.size(), 2U);
+  EXPECT_EQ(wakings[0].id, 3U);
+  expect_front(wakings[0], Waking::Cause::Modified);
+  expect_front(wakings[1], Waking::Cause::Deleted);
+}
+
+TEST(Woken, TakesOtherLinesForLines) {
+  Woken woken;
+  for (const char* const line : {"a line of a log\n", R"({"type":"ERROR","object":{}})",
+                                 R"({"type":"ADDED","object":{"metadata":)", ""}) {
+    woken.add(piece(3, std::string(line)), Woken::Source::Stream);
+  }
+  for (const Waking& waking : woken.wakings())
+    EXPECT_EQ(waking.cause, Waking::Cause::Line);
+  EXPECT_EQ(woken.wakings().size(), 4U);
+}
+
+TEST(Woken, CountsAPlainAnswerOnce) {
+  Woken woken;
+  woken.add({.id = 5, .what = Mailbox::Head{.status = 200}}, Woken::Source::Plain);
+  woken.add(piece(5, std::string("body")), Woken::Source::Plain);
+  woken.add({.id = 5, .what = Mailbox::End{}}, Woken::Source::Plain);
+
+  ASSERT_EQ(woken.wakings().size(), 1U);
+  EXPECT_EQ(woken.wakings().front().cause, Waking::Cause::Answer);
+  EXPECT_EQ(woken.wakings().front().bytes, 4U);
+}
+
+TEST(Woken, TellsTimersAndTheEndsOfStreamsApart) {
+  Woken woken;
+  woken.add({.id = 6, .what = Mailbox::End{}}, Woken::Source::Timer);
+  woken.add({.id = 7, .what = Mailbox::Head{.status = 200}}, Woken::Source::Stream);
+  woken.add({.id = 7, .what = Mailbox::End{}}, Woken::Source::Stream);
+
+  const std::vector<Waking> wakings = woken.wakings();
+  ASSERT_EQ(wakings.size(), 3U);
+  EXPECT_EQ(wakings[0].cause, Waking::Cause::Timer);
+  EXPECT_EQ(wakings[1].cause, Waking::Cause::Head);
+  EXPECT_EQ(wakings[2].cause, Waking::Cause::End);
+}
+
+TEST(Woken, CountsWhatIsTooMuch) {
+  Woken woken;
+  for (std::size_t i = 0; i < recorder::kWakingsMax + 2; ++i)
+    woken.add({.id = i, .what = Mailbox::End{}}, Woken::Source::Timer);
+
+  EXPECT_EQ(woken.wakings().size(), recorder::kWakingsMax);
+  EXPECT_EQ(woken.left_out(), 2U);
+}
+
+TEST(AskedOf, IsWhatTheGatewayUnderstood) {
+  const recorder::Asked read = asked("GET", "/api/v1/namespaces/shop/configmaps?watch=true");
+  EXPECT_EQ(read.verb, recorder::Verb::Watch);
+  EXPECT_EQ(read.resource, "configmaps");
+  EXPECT_EQ(read.namespace_, "shop");
+  EXPECT_EQ(read.path, "");
+
+  const recorder::Asked write =
+      asked("PUT", "/apis/apps/v1/namespaces/shop/deployments/front?fieldManager=web&dryRun=All",
+            std::string(kFront));
+  EXPECT_EQ(write.verb, recorder::Verb::Update);
+  EXPECT_EQ(write.group, "apps");
+  EXPECT_EQ(write.name, "front");
+  EXPECT_EQ(write.field_manager, "web");
+  EXPECT_TRUE(write.is_dry_run);
+  EXPECT_EQ(write.version, 4711U);
+  EXPECT_EQ(write.bytes, kFront.size());
+
+  EXPECT_EQ(asked("GET", "/version?timeout=3s").path, "/version");
+}
+
+TEST(AnsweredObject, IsTheOneThatWasWritten) {
+  const AnsweredObject answered(kFront);
+  EXPECT_EQ(answered.object().kind, "Deployment");
+  EXPECT_EQ(answered.object().name, "front");
+  EXPECT_EQ(answered.object().version, 4711U);
+
+  for (const char* const other :
+       {"", "no JSON", R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})",
+        "k8s\x00"}) {
+    EXPECT_EQ(AnsweredObject(other).object().name, "") << other;
+    EXPECT_EQ(AnsweredObject(other).object().version, 0U) << other;
+  }
+}
+
+}  // namespace
+}  // namespace hangar::operators
