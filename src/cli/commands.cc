@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/build_commands.h"
+#include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
 #include "commands/build_machine.h"
@@ -457,6 +458,10 @@ int run(int argc, char** argv) {
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
+  CLI::App* const timeline_command = app.add_subcommand(
+      "timeline", "print what an operator did, turn by turn, on the host's machine");
+  const TimelineCommand timeline(*timeline_command);
+
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
   const SettingFlags nodes_settings(*nodes_command, {Part::Log, Part::Cluster, Part::Place});
@@ -544,6 +549,7 @@ int run(int argc, char** argv) {
   if (is_run) return run_directory(run_settings, run_flags);
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
+  if (timeline_command->parsed()) return timeline.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();

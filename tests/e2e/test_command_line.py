@@ -47,12 +47,13 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
 
 # What is in a command's help beside what all have: flags of settings, as words.
 CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
+RECORDER = {"recorder-bytes", "recorder-age", "recorder-directory"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
 GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}
 WALLS = {"guest-isolation", "guest-program"}
 USES = {
-    "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | {"bind-address"},
-    "logs": CLUSTER | MODULES | {"pod"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
+    "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | RECORDER | {"bind-address"},
+    "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}
 

@@ -1,0 +1,116 @@
+#include "commands/timeline.h"
+
+#include "commands/story_text.h"
+#include "recorder/story.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace hangar::commands {
+namespace {
+
+using namespace std::chrono_literals;
+using recorder::Story;
+using recorder::Verb;
+using recorder::Waking;
+using testing::HasSubstr;
+using testing::Not;
+
+const WallTime kWall{std::chrono::hours(500000)};
+
+recorder::ReadDirectory whole() {
+  return {.files = 1, .since = kWall};
+}
+
+std::vector<Story> two_turns() {
+  const recorder::ObjectVersion source{
+      .kind = "ConfigMap", .namespace_ = "team", .name = "source", .version = 11};
+  const recorder::ObjectVersion copy{
+      .kind = "ConfigMap", .namespace_ = "team", .name = "copy", .version = 13};
+  return {{.namespace_ = "team",
+           .name = "mirror",
+           .module = "ab",
+           .number = 7,
+           .arrived = kWall,
+           .waited = 41us,
+           .ran = 1200us,
+           .resume = 183us,
+           .cpu = 900us,
+           .was_asleep = true,
+           .causes = {{.what = Waking::Cause::Modified, .object = source}},
+           .causes_left_out = 2,
+           .requests = {{.id = 4,
+                         .verb = Verb::Update,
+                         .resource = "configmaps",
+                         .version_before = 12,
+                         .at = kWall,
+                         .took = 3ms,
+                         .status = 200,
+                         .object = copy}}},
+          {.namespace_ = "team",
+           .name = "mirror",
+           .module = "ab",
+           .number = 8,
+           .arrived = kWall + 1s,
+           .ran = 300us,
+           .outcome = recorder::Turn::Outcome::Failed,
+           .causes = {{.what = Waking::Cause::Answer, .id = 4, .bytes = 50},
+                      {.what = Waking::Cause::Timer, .id = 9}},
+           .suspend = 2ms,
+           .disk_bytes = 3000}};
+}
+
+TEST(TimelineText, HasTurnsTheirCausesAndWhatTheyAskedFor) {
+  EXPECT_EQ(timeline_text(two_turns(), whole()),
+            "Module sha256:ab\n"
+            "2027-01-15T08:00:00.000000Z  turn 7: ran 1.2ms, cpu 900us, resumed in 183us, waited "
+            "41us\n"
+            "    <- modified ConfigMap team/source@11\n"
+            "    <- 2 more\n"
+            "    -> update configmaps team/copy: 200 in 3.0ms, 12 -> 13\n"
+            "2027-01-15T08:00:01.000000Z  turn 8: ran 300us, cpu 0us, then asleep in 2.0ms (3000 "
+            "bytes); failed\n"
+            "    <- answer (50 bytes) to update configmaps team/copy\n"
+            "    <- timer 9\n"
+            "Records go back to 2027-01-15T08:00:00Z.\n");
+}
+
+TEST(TimelineText, SaysWhatIsMissing) {
+  recorder::ReadDirectory read = whole();
+  read.lost_records = 5;
+  read.problems = {"turns-1.rec: the file ends within a block"};
+  const std::string text = timeline_text({}, read);
+
+  EXPECT_THAT(text, HasSubstr("5 records in between are lost"));
+  EXPECT_THAT(text, HasSubstr("turns-1.rec: the file ends within a block"));
+}
+
+TEST(TimelineText, LeavesATerminalAlone) {
+  std::vector<Story> stories = two_turns();
+  stories[0].requests[0].resource = "";
+  stories[0].requests[0].path = "/x\x1b[2J\xe2\x80\xae\n";
+  const std::string text = timeline_text(stories, whole());
+
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("/x\\x1b[2J\\xe2\\x80\\xae\\x0a"));
+  EXPECT_THAT(timeline_json(stories, whole()), HasSubstr(R"(/x\\x1b[2J\\xe2)"));
+}
+
+TEST(ResultText, SaysWhatIsKnownOfAWrite) {
+  recorder::Request request{.verb = Verb::Patch, .resource = "pods"};
+  EXPECT_EQ(result_text(request), "no answer is recorded");
+  request.took = 2ms;
+  EXPECT_EQ(result_text(request), "given up after 2.0ms");
+  request.status = 200;
+  request.object.version = 5;
+  EXPECT_EQ(result_text(request), "200 in 2.0ms, now 5");
+  request.version_before = 5;
+  EXPECT_EQ(result_text(request), "200 in 2.0ms, still 5");
+}
+
+}  // namespace
+}  // namespace hangar::commands
