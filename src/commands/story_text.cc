@@ -53,12 +53,12 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string text_of(const recorder::ObjectVersion& object) {
+std::string in_words(const recorder::ObjectVersion& object) {
   return fmt::format("{} {}{}", qualified(object.kind, object.group), key_text(object),
                      object.version == 0 ? std::string() : fmt::format("@{}", object.version));
 }
 
-std::string text_of(Duration duration) {
+std::string in_words(Duration duration) {
   using Micro = std::chrono::duration<double, std::micro>;
   const double micro = Micro(duration).count();
   if (micro < 1000) return fmt::format("{:.0f}us", micro);
@@ -67,7 +67,7 @@ std::string text_of(Duration duration) {
   return fmt::format("{:.1f}s", micro / 1'000'000);
 }
 
-std::string text_of(const recorder::Request& request) {
+std::string in_words(const recorder::Request& request) {
   if (request.resource.empty()) {
     return fmt::format("{} {}", name_of(request.verb), printable(request.path));
   }
@@ -81,8 +81,8 @@ std::string text_of(const recorder::Request& request) {
 
 std::string result_text(const recorder::Request& request) {
   if (!request.took) return "no answer is recorded";
-  if (request.status == 0) return "given up after " + text_of(*request.took);
-  std::string text = fmt::format("{} in {}", request.status, text_of(*request.took));
+  if (request.status == 0) return "given up after " + in_words(*request.took);
+  std::string text = fmt::format("{} in {}", request.status, in_words(*request.took));
   if (!request.is_write() || request.object.version == 0) return text;
   if (request.version_before == request.object.version) {
     return fmt::format("{}, still {}", text, request.object.version);

@@ -13,11 +13,11 @@ namespace hangar::commands {
 
 [[nodiscard]] std::string printable(std::string_view text);
 // "Deployment.apps shop/front@4711".
-[[nodiscard]] std::string text_of(const recorder::ObjectVersion& object);
+[[nodiscard]] std::string in_words(const recorder::ObjectVersion& object);
 // "1.5ms", "20s".
-[[nodiscard]] std::string text_of(Duration duration);
+[[nodiscard]] std::string in_words(Duration duration);
 // "patch deployments.apps shop/front/scale".
-[[nodiscard]] std::string text_of(const recorder::Request& request);
+[[nodiscard]] std::string in_words(const recorder::Request& request);
 // "200 in 3ms, 4711 -> 4712".
 [[nodiscard]] std::string result_text(const recorder::Request& request);
 [[nodiscard]] std::string_view name_of(recorder::Waking::Cause cause);

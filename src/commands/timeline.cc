@@ -35,7 +35,7 @@ std::string line_of(const Story& story, const recorder::Cause& cause,
   using recorder::Waking;
   const auto asked = requests.find({story.host, story.instance, cause.id});
   const std::string request =
-      asked == requests.end() ? fmt::format("request {}", cause.id) : text_of(*asked->second);
+      asked == requests.end() ? fmt::format("request {}", cause.id) : in_words(*asked->second);
   switch (cause.what) {
     case Waking::Cause::Timer:
       return fmt::format("timer {}", cause.id);
@@ -48,18 +48,18 @@ std::string line_of(const Story& story, const recorder::Cause& cause,
     case Waking::Cause::End:
       return fmt::format("end of {}", request);
     default:
-      return fmt::format("{} {}", name_of(cause.what), text_of(cause.object));
+      return fmt::format("{} {}", name_of(cause.what), in_words(cause.object));
   }
 }
 
 std::string head_of(const Story& story) {
   std::string text = fmt::format("{}  turn {}: ran {}, cpu {}", to_rfc3339_micro(story.arrived),
-                                 story.number, text_of(story.ran), text_of(story.cpu));
-  if (story.was_asleep) text += fmt::format(", resumed in {}", text_of(story.resume));
-  if (story.waited > Duration::zero()) text += fmt::format(", waited {}", text_of(story.waited));
+                                 story.number, in_words(story.ran), in_words(story.cpu));
+  if (story.was_asleep) text += fmt::format(", resumed in {}", in_words(story.resume));
+  if (story.waited > Duration::zero()) text += fmt::format(", waited {}", in_words(story.waited));
   if (story.suspend) {
     text +=
-        fmt::format(", then asleep in {} ({} bytes)", text_of(*story.suspend), story.disk_bytes);
+        fmt::format(", then asleep in {} ({} bytes)", in_words(*story.suspend), story.disk_bytes);
   }
   if (story.outcome != recorder::Turn::Outcome::Waits) {
     text += fmt::format("; {}", name_of(story.outcome));
@@ -85,7 +85,7 @@ std::string timeline_text(const std::vector<Story>& stories, const recorder::Rea
       text += fmt::format("    <- {} more\n", story.causes_left_out);
     }
     for (const recorder::Request& request : story.requests)
-      text += fmt::format("    -> {}: {}\n", text_of(request), result_text(request));
+      text += fmt::format("    -> {}: {}\n", in_words(request), result_text(request));
   }
   return text + notes_of(read);
 }
