@@ -461,6 +461,9 @@ int run(int argc, char** argv) {
   CLI::App* const timeline_command = app.add_subcommand(
       "timeline", "print what an operator did, turn by turn, on the host's machine");
   const TimelineCommand timeline(*timeline_command);
+  CLI::App* const why_command = app.add_subcommand(
+      "why", "print what wrote an object and what led to that, on the host's machine");
+  const WhyCommand why(*why_command);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
@@ -550,6 +553,7 @@ int run(int argc, char** argv) {
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (timeline_command->parsed()) return timeline.run();
+  if (why_command->parsed()) return why.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();

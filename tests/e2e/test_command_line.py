@@ -53,7 +53,7 @@ GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-
 WALLS = {"guest-isolation", "guest-program"}
 USES = {
     "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | RECORDER | {"bind-address"},
-    "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
+    "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}
 

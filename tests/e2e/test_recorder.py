@@ -237,3 +237,147 @@ def test_nothing_is_recorded_where_that_is_off(audited, place, tmp_path):
 def test_a_bound_that_is_wrong_is_named(value):
     done = subprocess.run([str(BINARY), "host", f"--recorder-bytes={value}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
     assert done.returncode == 2 and "--recorder-bytes" in done.stderr
+
+
+# Why -------------------------------------------------------------------------------------------------
+
+
+def why(host, cluster, *arguments):
+    return subprocess.run([str(BINARY), "why", *arguments, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={host.directory / 'cache'}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def why_json(host, cluster, *arguments):
+    done = why(host, cluster, *arguments, "-o", "json", "--writes=1000")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def writes_in(found):
+    """Of what `hangar why -o json` has, as (turn, request)."""
+    return [(found["turns"][write["turn"]], found["turns"][write["turn"]]["requests"][write["request"]]) for write in found["writes"]]
+
+
+def audited_changes(cluster, namespace, resource, name):
+    """Writes by service accounts on one object that were done, as (account, verb, status)."""
+    counts = collections.Counter()
+    for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        where = event.get("objectRef", {})
+        user = event.get("impersonatedUser", {}).get("username", "")
+        if (event["stage"], where.get("resource"), where.get("namespace"), where.get("name")) != ("ResponseComplete", resource, namespace, name):
+            continue
+        if event["verb"] in WRITES and user and event["responseStatus"]["code"] < 300:
+            counts[(user, event["verb"], event["responseStatus"]["code"])] += 1
+    return counts
+
+
+def changes_in(found):
+    return collections.Counter((turn["user"], request["verb"], request["status"]) for turn, request in writes_in(found))
+
+
+def causes_back(found, turn, seen=()):
+    """All events that led to a turn."""
+    events = []
+    for cause in turn["causes"]:
+        if "object" in cause:
+            events.append(cause)
+        if "turn" in cause and cause["turn"] not in seen:
+            events += causes_back(found, found["turns"][cause["turn"]], (*seen, cause["turn"]))
+    return events
+
+
+@pytest.fixture
+def chain(audited, unique):
+    """Two namespaces; an operator copies the nonce of the first to the second, another one back to a third."""
+    names = [f"ns-{unique}-{index}" for index in range(3)]
+    for name in names:
+        audited.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        create_ring_object(audited, name)
+    yield names
+    for name in names:
+        for one in audited.request("GET", audited.path(*OPERATOR, name))["items"]:
+            audited.delete(*OPERATOR, one["metadata"]["name"], name)
+        audited.delete("v1", "Namespace", name)
+
+
+def copier(cluster, source, target):
+    """An Operator in `source` that may write in `target`."""
+    allow(cluster, source, *EVERYTHING, resources=("testresources",))
+    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/roles", {
+        "metadata": {"name": "written"}, "rules": [{"apiGroups": ["amurant.io"], "resources": ["testresources"], "verbs": list(EVERYTHING)}]})
+    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/rolebindings", {
+        "metadata": {"name": "written"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "written"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": source}]})
+    cluster.create(operators.manifest("copier", source, wasm=operators.RING, sleep={"after": "0s"}, env=[
+        {"name": "IN_NAMESPACE", "value": source}, {"name": "OUT_NAMESPACE", "value": target}]))
+
+
+def test_why_leads_from_a_write_to_who_began_it(audited, recording, chain):
+    first, second, third = chain
+    copier(audited, first, second)
+    copier(audited, second, third)
+    for value in range(1, 6):
+        send_nonce(audited, first, value)
+        eventually(lambda value=value: nonce(audited, third) == value, f"nonce {value} arrives", 60)
+
+    expected = audited_changes(audited, third, "testresources", "run")
+    assert sum(expected.values()) >= 5
+    eventually(lambda: changes_in(why_json(recording, audited, "testresource.amurant.io/run", "-n", third)) == expected,
+               "no write is missing")
+    found = why_json(recording, audited, "testresource.amurant.io/run", "-n", third)
+    turn, request = writes_in(found)[0]
+    assert request["object"]["resourceVersion"] == audited.get(*operators.TEST_RESOURCES, "run", third)["metadata"]["resourceVersion"]
+    assert (turn["namespace"], turn["name"]) == (second, "copier")
+
+    # Back over the other operator's write to the person's, of whom the object tells.
+    began = [cause for cause in causes_back(found, turn) if cause["object"]["namespace"] == first and "writtenBy" in cause]
+    manager = next(one for one in audited.get(*operators.TEST_RESOURCES, "run", first)["metadata"]["managedFields"]
+                   if "f:nonce" in one["fieldsV1"].get("f:spec", {}))
+    assert any((by["manager"], by["operation"]) == (manager["manager"], manager["operation"]) for cause in began for by in cause["writtenBy"])
+    assert any("turn" in cause and found["turns"][cause["turn"]]["namespace"] == first
+               for cause in causes_back(found, turn) if cause["object"]["namespace"] == second)
+
+    shown = why(recording, audited, "testresources.amurant.io/run", "-n", third, "--writes=1")
+    assert shown.returncode == 0, shown.stderr
+    told = shown.stdout
+    assert "which was written from here" in told and f"of operator {second}/copier" in told and f"of operator {first}/copier" in told
+    assert f"{manager['manager']} (Update at " in told and "Records go back to" in told
+
+    field = why(recording, audited, "TestResource.amurant.io/run", "-n", third, "--field=.spec.nonce").stdout
+    assert ".spec.nonce was set by hangar (Update at" in field and f"of operator {second}/copier" in field
+    nobody = why(recording, audited, "testresource/run", "-n", third, "--field=.spec.other").stdout
+    assert "Nobody owns .spec.other." in nobody
+
+    drawn = why(recording, audited, "testresource/run", "-n", third, "-o", "mermaid").stdout
+    assert drawn.startswith("flowchart LR\n") and f"operator {second}/copier" in drawn and "| object" in drawn
+
+
+def test_why_tells_of_what_others_wrote(audited, recording, place):
+    create_config_map(audited, "manual", place, key="value")
+    done = why(recording, audited, "configmap/manual", "-n", place)
+    assert "which was written by" in done.stdout and "No write from here is held." in done.stdout
+
+    gone = why(recording, audited, "cm/none", "-n", place)
+    assert gone.returncode == 1 and 'the cluster serves no kind or resource "cm"' in gone.stderr
+    gone = why(recording, audited, "configmaps/none", "-n", place)
+    assert gone.returncode == 1 and "no write on it is recorded" in gone.stderr
+    for wrong in ("configmap", "/a", "configmap/", "a/b/c"):
+        assert why(recording, audited, wrong, "-n", place).returncode == 2
+    assert why(recording, audited, "configmap/manual", "-n", place, "--field=spec").returncode == 2
+
+
+def test_why_goes_on_with_new_writes(audited, recording, place, tmp_path):
+    mirror(audited, place)
+    eventually(lambda: copied(audited, place) == "0", "there is a copy", 60)
+    with open(tmp_path / "told", "wb") as told:
+        follower = subprocess.Popen([str(BINARY), "why", "configmap/copy", "-n", place, "--follow", f"--kubeconfig={audited.kubeconfig}",
+                                     f"--module-cache-dir={recording.directory / 'cache'}"], stdout=told, stderr=subprocess.PIPE)
+    try:
+        eventually(lambda: "configmaps" in (tmp_path / "told").read_text(), "the first write is told", 30)
+        change(audited, place, 1)
+        version = audited.get("v1", "ConfigMap", "copy", place)["metadata"]["resourceVersion"]
+        eventually(lambda: version in (tmp_path / "told").read_text(), "the next one is told", 30)
+    finally:
+        follower.kill()
+        follower.wait()

@@ -1,0 +1,525 @@
+#include "commands/why.h"
+
+#include "commands/story_text.h"
+#include "host/cluster_session.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
+#include <stop_token>
+#include <tuple>
+
+namespace hangar::commands {
+
+namespace {
+
+using recorder::Cause;
+using recorder::Request;
+using recorder::Story;
+using recorder::Waking;
+
+// Of the API server's answers to questions about single objects.
+constexpr std::size_t kLookUpsMax = 50;
+// What a manager is called whose requests name none: hangar's, by its User-Agent.
+constexpr std::string_view kDefaultManager = "hangar";
+// managedFields have whole seconds, and clocks differ.
+constexpr std::chrono::seconds kSameTime{3};
+constexpr std::chrono::seconds kLookAgainAfter{1};
+
+bool is_event(const Cause& cause) {
+  return cause.what <= Waking::Cause::Deleted;
+}
+
+recorder::ObjectVersion without_version(recorder::ObjectVersion object) {
+  object.version = 0;
+  return object;
+}
+
+std::string by(const FieldManager& manager) {
+  return fmt::format("{} ({}{}{}{})", printable(manager.name), printable(manager.operation),
+                     manager.subresource.empty() ? "" : " of ", printable(manager.subresource),
+                     manager.time ? " at " + to_rfc3339(*manager.time) : std::string());
+}
+
+using Managers = std::vector<const FieldManager*>;
+
+std::string by(const Managers& managers) {
+  std::vector<std::string> names;
+  for (const FieldManager* const manager : managers)
+    names.push_back(by(*manager));
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
+// Who may have caused an event that nobody here has: nobody where nothing is known.
+Managers outside_writers(const WhyAnswer& answer, const Story& story, const Cause& cause) {
+  const auto found = answer.others.find(without_version(cause.object));
+  if (found == answer.others.end() || cause.what == Waking::Cause::Deleted) return {};
+  if (found->second.version == cause.object.version) return last_managers(found->second);
+  // It was written again since then: who wrote last before the event came.
+  return last_managers(found->second, story.arrived + kSameTime);
+}
+
+std::string outside_text(const WhyAnswer& answer, const Story& story, const Cause& cause) {
+  if (const Managers managers = outside_writers(answer, story, cause); !managers.empty()) {
+    const auto found = answer.others.find(without_version(cause.object));
+    const bool is_same = found->second.version == cause.object.version;
+    return fmt::format("by {}{}", by(managers),
+                       is_same ? "" : ", as far as its managedFields still tell");
+  }
+  return fmt::format("not known by whom; records go back to {}",
+                     answer.read.since ? to_rfc3339(*answer.read.since) : "nothing");
+}
+
+// From an operator's turn back to what caused it.
+class Telling {
+ public:
+  explicit Telling(const WhyAnswer& answer) : answer_(answer) {}
+
+  [[nodiscard]] std::string of_write(const WhyWrite& write) {
+    const WhyStep& step = answer_.findings.steps[write.step];
+    const Request& request = step.story.requests[write.request];
+    text_ += fmt::format("{}  {}: {}\n", to_rfc3339_micro(request.at), in_words(request),
+                         result_text(request));
+    turn(write.step, 1);
+    return std::exchange(text_, {});
+  }
+
+ private:
+  void line(std::size_t depth, std::string_view text) {
+    text_ += std::string(2 * depth, ' ');
+    text_ += text;
+    text_ += '\n';
+  }
+
+  void turn(std::size_t at, std::size_t depth) {
+    const WhyStep& step = answer_.findings.steps[at];
+    const Story& story = step.story;
+    line(depth, fmt::format("<- turn {} of {} {}{}{} at {} (module sha256:{:.12})", story.number,
+                            name_of(story.contract), printable(story.namespace_),
+                            story.namespace_.empty() ? "" : "/", printable(story.name),
+                            to_rfc3339_micro(story.arrived), printable(story.module)));
+    if (!told_.insert(at).second) return line(depth + 1, "(as above)");
+    if (story.causes.empty()) line(depth + 1, "<- it was started");
+    for (std::size_t cause = 0; cause < story.causes.size(); ++cause)
+      this->cause(step, cause, depth + 1);
+    if (story.causes_left_out > 0) {
+      line(depth + 1, fmt::format("<- {} more, which are not recorded", story.causes_left_out));
+    }
+  }
+
+  void cause(const WhyStep& step, std::size_t at, std::size_t depth) {
+    const Cause& cause = step.story.causes[at];
+    const WhyLink& link = step.links[at];
+    if (is_event(cause)) {
+      line(depth, fmt::format("<- {} {}", name_of(cause.what), in_words(cause.object)));
+    } else if (cause.what == Waking::Cause::Answer || cause.what == Waking::Cause::Timer) {
+      line(depth, fmt::format("<- {} {}", name_of(cause.what), cause.id));
+    } else {
+      return line(depth, fmt::format("<- {} of a stream", name_of(cause.what)));
+    }
+    if (link.step) {
+      const Story& story = answer_.findings.steps[*link.step].story;
+      if (link.request) {
+        const Request& request = story.requests[*link.request];
+        line(depth + 1, fmt::format("<- {}: {}", in_words(request), result_text(request)));
+      }
+      turn(*link.step, depth + 1);
+    } else if (is_event(cause)) {
+      line(depth + 1, "<- " + outside_text(answer_, step.story, cause));
+    }
+  }
+
+  const WhyAnswer& answer_;
+  std::set<std::size_t> told_;
+  std::string text_;
+};
+
+// The write, of those that are held, that an owner's entry is about; nothing when it is another's.
+std::optional<WhyWrite> write_of(const WhyAnswer& answer, const FieldManager& manager) {
+  for (const WhyWrite& write : answer.findings.writes) {
+    const Request& request = answer.findings.steps[write.step].story.requests[write.request];
+    const std::string_view name =
+        request.field_manager.empty() ? kDefaultManager : std::string_view(request.field_manager);
+    if (name != manager.name || request.subresource != manager.subresource || !manager.time) {
+      continue;
+    }
+    const WallTime done = request.at + std::chrono::duration_cast<WallTime::duration>(
+                                           request.took.value_or(Duration::zero()));
+    if (done + kSameTime >= *manager.time && request.at <= *manager.time + kSameTime) return write;
+  }
+  return std::nullopt;
+}
+
+struct FieldOwner {
+  Managers managers;
+  std::optional<WhyWrite> write;  // By one of them.
+};
+
+FieldOwner owner_of_field(const WhyAnswer& answer) {
+  FieldOwner owner;
+  if (!answer.current) return owner;
+  const auto field = parse_field(answer.field);
+  if (field) owner.managers = managers_of(*answer.current, *field);
+  for (const FieldManager* const manager : owner.managers) {
+    if (!owner.write) owner.write = write_of(answer, *manager);
+  }
+  return owner;
+}
+
+bool is_held(const WhyAnswer& answer, std::uint64_t version) {
+  return std::ranges::any_of(answer.findings.writes, [&](const WhyWrite& write) {
+    return answer.findings.steps[write.step].story.requests[write.request].object.version ==
+           version;
+  });
+}
+
+std::string target_text(const WhyTarget& target) {
+  return in_words(recorder::ObjectVersion{.group = target.group,
+                                          .kind = target.kind,
+                                          .namespace_ = target.namespace_,
+                                          .name = target.name});
+}
+
+std::string present_text(const WhyAnswer& answer) {
+  const std::string name = target_text(answer.target);
+  if (!answer.current) return name + " does not exist.\n";
+  std::string text = fmt::format("{} is at version {}", name, answer.current->version);
+  if (is_held(answer, answer.current->version)) {
+    text += ", which was written from here.\n";
+  } else if (const Managers last = last_managers(*answer.current); !last.empty()) {
+    text += fmt::format(", which was written by {}, as its managedFields say.\n", by(last));
+  } else {
+    text += "; its managedFields do not say by whom.\n";
+  }
+  return text;
+}
+
+std::string node_of(std::size_t step) {
+  return fmt::format("t{}", step);
+}
+
+// Text within quotes of Mermaid.
+std::string in_quotes(std::string_view text) {
+  std::string out;
+  for (const char letter : printable(text)) {
+    if (letter == '"' || letter == '<' || letter == '>' || letter == '#' || letter == ';' ||
+        letter == '&') {
+      out += fmt::format("#{};", static_cast<int>(letter));
+    } else {
+      out += letter;
+    }
+  }
+  return "\"" + out + "\"";
+}
+
+// Steps that lead to a write, those included.
+std::set<std::size_t> reached(const WhyFindings& findings) {
+  std::set<std::size_t> steps;
+  std::vector<std::size_t> next;
+  for (const WhyWrite& write : findings.writes)
+    next.push_back(write.step);
+  while (!next.empty()) {
+    const std::size_t at = next.back();
+    next.pop_back();
+    if (!steps.insert(at).second) continue;
+    for (const WhyLink& link : findings.steps[at].links)
+      if (link.step) next.push_back(*link.step);
+  }
+  return steps;
+}
+
+// KIND[.GROUP]/NAME
+struct Named {
+  std::string kind;
+  std::optional<std::string> group;
+  std::string name;
+};
+
+Result<Named> parse_named(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size() ||
+      text.find('/', slash + 1) != std::string_view::npos) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is not KIND/NAME, such as deployment.apps/web", text));
+  }
+  Named named{.kind = std::string(text.substr(0, slash)),
+              .name = std::string(text.substr(slash + 1))};
+  if (const std::size_t dot = named.kind.find('.'); dot != std::string::npos) {
+    named.group = named.kind.substr(dot + 1);
+    named.kind.resize(dot);
+  }
+  return named;
+}
+
+class ObjectReader {
+ public:
+  explicit ObjectReader(const kube::Client& client) : client_(client), discovery_(client) {}
+
+  [[nodiscard]] io::Task<Result<kube::Resource>> find(Named named) {
+    if (named.group) co_return co_await find_in(*named.group, named.kind);
+    Result<kube::Resource> core = co_await find_in({}, named.kind);
+    if (core || core.error().kind() != ErrorKind::NotFound) co_return core;
+    const json::Value groups = HANGAR_CO_TRY(co_await client_.get_path("/apis", {}));
+    if (const json::Array* const listed = json::array_at(groups, {"groups"})) {
+      for (const json::Value& group : *listed) {
+        Result<kube::Resource> found =
+            co_await find_in(std::string(json::string_at(group, {"name"})), named.kind);
+        if (found) co_return found;
+      }
+    }
+    co_return fail(ErrorKind::NotFound,
+                   fmt::format("the cluster serves no kind or resource \"{}\"; write it as kind or "
+                               "plural, with its group, such as deployment.apps",
+                               named.kind));
+  }
+
+  // Nothing: there is none, or it may not be read.
+  [[nodiscard]] io::Task<Result<std::optional<CurrentObject>>> read(kube::Resource resource,
+                                                                    kube::ObjectKey key) {
+    const Result<json::Value> found = co_await client_.get(std::move(resource), std::move(key), {});
+    if (found) co_return std::optional(current_object(*found));
+    if (found.error().kind() == ErrorKind::NotFound) co_return std::optional<CurrentObject>();
+    co_return std::unexpected(found.error());
+  }
+
+  [[nodiscard]] io::Task<Result<std::optional<CurrentObject>>> read(
+      recorder::ObjectVersion object) {
+    const kube::Resource resource = HANGAR_CO_TRY(
+        co_await discovery_.find(kube::GroupKind{.group = object.group, .kind = object.kind}, {}));
+    co_return co_await read(resource, {.namespace_ = object.namespace_, .name = object.name});
+  }
+
+ private:
+  // A plural, or a kind as it is written or in small letters.
+  io::Task<Result<kube::Resource>> find_in(std::string group, std::string name) {
+    Result<kube::Resource> found = co_await discovery_.find_plural(group, name, {});
+    if (!found) {
+      found = co_await discovery_.find(kube::GroupKind{.group = group, .kind = name}, {});
+    }
+    if (found || found.error().kind() != ErrorKind::NotFound) co_return found;
+    // What is served: a kind in small letters is one of these.
+    for (const char* const plural : {"s", "es"}) {
+      found = co_await discovery_.find_plural(group, name + plural, {});
+      if (found) co_return found;
+    }
+    if (name.ends_with('y')) {
+      found = co_await discovery_.find_plural(group, name.substr(0, name.size() - 1) + "ies", {});
+    }
+    co_return found;
+  }
+
+  const kube::Client& client_;
+  kube::Discovery discovery_;
+};
+
+io::Task<Result<WhyAnswer>> find_answer(ObjectReader& reader, kube::Resource resource,
+                                        const WhyOptions& options) {
+  WhyAnswer answer;
+  const Named named = HANGAR_CO_TRY(parse_named(options.object));
+  answer.field = options.field;
+  answer.target = {.group = resource.group,
+                   .kind = resource.kind,
+                   .plural = resource.plural,
+                   .namespace_ = resource.namespaced ? options.namespace_ : std::string(),
+                   .name = named.name};
+  answer.current = HANGAR_CO_TRY(co_await reader.read(
+      resource, {.namespace_ = answer.target.namespace_, .name = answer.target.name}));
+  WhySearch search(answer.target, {.writes_max = options.writes_max});
+  answer.read = HANGAR_CO_TRY(recorder::read_directory(
+      options.directory, [&search](Story story) { return search.add(std::move(story)); }));
+  answer.findings = search.findings();
+  std::size_t look_ups = 0;
+  for (const std::size_t at : reached(answer.findings)) {
+    const WhyStep& step = answer.findings.steps[at];
+    for (std::size_t i = 0; i < step.links.size(); ++i) {
+      const Cause& cause = step.story.causes[i];
+      const recorder::ObjectVersion object = without_version(cause.object);
+      if (!is_event(cause) || step.links[i].step || answer.others.contains(object)) continue;
+      if (++look_ups > kLookUpsMax) break;
+      // Whoever may not read it is not told who wrote it.
+      const auto found = co_await reader.read(object);
+      if (found && *found) answer.others.emplace(object, **found);
+    }
+  }
+  if (!answer.current && answer.findings.writes.empty()) {
+    co_return fail(ErrorKind::NotFound,
+                   fmt::format("there is no {}, and no write on it is recorded; records go back to "
+                               "{}",
+                               target_text(answer.target),
+                               answer.read.since ? to_rfc3339(*answer.read.since) : "nothing"));
+  }
+  co_return answer;
+}
+
+std::string text_in(WhyFormat format, const WhyAnswer& answer) {
+  switch (format) {
+    case WhyFormat::Json:
+      return why_json(answer);
+    case WhyFormat::Mermaid:
+      return why_mermaid(answer);
+    default:
+      return why_text(answer);
+  }
+}
+
+}  // namespace
+
+std::string why_text(const WhyAnswer& answer) {
+  std::string text = present_text(answer);
+  Telling telling(answer);
+  if (!answer.field.empty()) {
+    const FieldOwner owner = owner_of_field(answer);
+    if (owner.managers.empty()) {
+      text += fmt::format("Nobody owns {}.\n", printable(answer.field));
+    } else {
+      text += fmt::format("{} was set by {}.\n", printable(answer.field), by(owner.managers));
+      text += owner.write ? telling.of_write(*owner.write)
+                          : std::string("No write of that manager at that time is held.\n");
+    }
+    return text + notes_of(answer.read);
+  }
+  if (answer.findings.writes.empty()) text += "No write from here is held.\n";
+  for (const WhyWrite& write : answer.findings.writes)
+    text += telling.of_write(write);
+  return text + notes_of(answer.read);
+}
+
+std::string why_json(const WhyAnswer& answer) {
+  json::Object out;
+  out["object"] =
+      json_of(recorder::ObjectVersion{.group = answer.target.group,
+                                      .kind = answer.target.kind,
+                                      .namespace_ = answer.target.namespace_,
+                                      .name = answer.target.name,
+                                      .version = answer.current ? answer.current->version : 0});
+  out["exists"] = answer.current.has_value();
+  const auto managers_json = [](const Managers& managers) {
+    json::Array list;
+    for (const FieldManager* const manager : managers) {
+      json::Object object{{"manager", printable(manager->name)},
+                          {"operation", printable(manager->operation)}};
+      if (!manager->subresource.empty()) object["subresource"] = printable(manager->subresource);
+      if (manager->time) object["time"] = to_rfc3339(*manager->time);
+      list.push_back(std::move(object));
+    }
+    return list;
+  };
+  if (answer.current) out["lastManagers"] = managers_json(last_managers(*answer.current));
+  const auto write_json = [](const WhyWrite& write) {
+    return json::Object{{"turn", write.step}, {"request", write.request}};
+  };
+  if (!answer.field.empty()) {
+    json::Object field{{"path", printable(answer.field)}};
+    const FieldOwner owner = owner_of_field(answer);
+    field["setBy"] = managers_json(owner.managers);
+    if (owner.write) field["write"] = write_json(*owner.write);
+    out["field"] = std::move(field);
+  }
+  json::Array turns;
+  for (const WhyStep& step : answer.findings.steps) {
+    json::Value turn = json_of(step.story);
+    json::Array causes = *json::array_at(turn, {"causes"});
+    for (std::size_t at = 0; at < step.links.size(); ++at) {
+      const WhyLink& link = step.links[at];
+      json::Object& cause = causes[at].as_object();
+      if (link.step) cause["turn"] = *link.step;
+      if (link.request) cause["request"] = *link.request;
+      if (link.step || !is_event(step.story.causes[at])) continue;
+      cause["writtenBy"] =
+          managers_json(outside_writers(answer, step.story, step.story.causes[at]));
+    }
+    json::set_at(turn, {"causes"}, std::move(causes));
+    turns.push_back(std::move(turn));
+  }
+  out["turns"] = std::move(turns);
+  json::Array writes;
+  for (const WhyWrite& write : answer.findings.writes)
+    writes.push_back(write_json(write));
+  out["writes"] = std::move(writes);
+  out["records"] = json_of(answer.read);
+  return json::dump(json::Value(std::move(out))) + "\n";
+}
+
+std::string why_mermaid(const WhyAnswer& answer) {
+  const WhyFindings& findings = answer.findings;
+  std::string text = "flowchart LR\n";
+  text += fmt::format("  object[{}]\n", in_quotes(target_text(answer.target)));
+  std::size_t others = 0;
+  for (const std::size_t at : reached(findings)) {
+    const Story& story = findings.steps[at].story;
+    text += fmt::format(
+        "  {}({})\n", node_of(at),
+        in_quotes(fmt::format("{} {}{}{}, turn {}", name_of(story.contract), story.namespace_,
+                              story.namespace_.empty() ? "" : "/", story.name, story.number)));
+    for (std::size_t i = 0; i < story.causes.size(); ++i) {
+      const Cause& cause = story.causes[i];
+      const WhyLink& link = findings.steps[at].links[i];
+      const std::string label =
+          is_event(cause) ? fmt::format("{} {}", name_of(cause.what), in_words(cause.object))
+                          : std::string(name_of(cause.what));
+      if (link.step) {
+        text +=
+            fmt::format("  {} -->|{}| {}\n", node_of(*link.step), in_quotes(label), node_of(at));
+      } else if (is_event(cause)) {
+        const Managers writers = outside_writers(answer, story, cause);
+        text += fmt::format("  o{}[/{}/] -->|{}| {}\n", others,
+                            in_quotes(writers.empty() ? "not known" : by(writers)),
+                            in_quotes(label), node_of(at));
+        ++others;
+      }
+    }
+  }
+  for (const WhyWrite& write : findings.writes) {
+    const Request& request = findings.steps[write.step].story.requests[write.request];
+    text += fmt::format(
+        "  {} -->|{}| object\n", node_of(write.step),
+        in_quotes(fmt::format("{} at {}", name_of(request.verb), to_rfc3339(request.at))));
+  }
+  return text;
+}
+
+Result<> why(const host::Config& config, const WhyOptions& asked,
+             const std::function<bool(std::string_view)>& print, const Log& log) {
+  WhyOptions options = asked;
+  const Named named = HANGAR_TRY(parse_named(options.object));
+  if (!options.field.empty()) (void)HANGAR_TRY(parse_field(options.field));
+  kube::Login login = HANGAR_TRY(host::find_login(config));
+  if (options.namespace_.empty()) {
+    options.namespace_ = login.namespace_.empty() ? "default" : login.namespace_;
+  }
+  host::ClusterSession session(std::move(login), log);
+  ObjectReader reader(session.client);
+  const kube::Resource resource = HANGAR_TRY(session.run(reader.find(named)));
+  WhyAnswer answer = HANGAR_TRY(session.run(find_answer(reader, resource, options)));
+  if (!print(text_in(options.format, answer)) || !options.follow) return {};
+  // Each write once, by who asked for it.
+  using Told = std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t>;
+  std::set<Told> told;
+  const auto take_new = [&told](WhyFindings& findings) {
+    std::erase_if(findings.writes, [&](const WhyWrite& write) {
+      const Story& story = findings.steps[write.step].story;
+      return !told.emplace(story.host, story.namespace_, story.name, story.instance,
+                           story.requests[write.request].id)
+                  .second;
+    });
+  };
+  take_new(answer.findings);
+  while (true) {
+    (void)session.run(session.loop.sleep(kLookAgainAfter, {}));
+    Result<WhyAnswer> now = session.run(find_answer(reader, resource, options));
+    if (!now && now.error().kind() == ErrorKind::NotFound) continue;
+    if (!now) return std::unexpected(std::move(now).error());
+    take_new(now->findings);
+    if (!now->findings.writes.empty() && !print(text_in(options.format, *now))) return {};
+  }
+}
+
+}  // namespace hangar::commands

@@ -1,0 +1,87 @@
+// The search of `hangar why`: from the writes on an object back to what caused them, in stories
+// that come from the newest to the oldest. No I/O.
+#pragma once
+
+#include "recorder/story.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace hangar::commands {
+
+struct WhyTarget {
+  std::string group;
+  std::string kind;
+  std::string plural;
+  std::string namespace_;
+  std::string name;
+};
+
+// Why one of a turn's causes came about, as far as records tell.
+struct WhyLink {
+  std::optional<std::size_t> step;     // Of the turn that asked for it, or wrote it.
+  std::optional<std::size_t> request;  // The one of that turn's requests.
+};
+
+struct WhyStep {
+  recorder::Story story;
+  std::vector<WhyLink> links;  // One a cause.
+  std::size_t depth = 0;       // From the object: zero for a turn that wrote it.
+};
+
+struct WhyWrite {
+  std::size_t step = 0;
+  std::size_t request = 0;
+};
+
+struct WhyFindings {
+  std::vector<WhyStep> steps;
+  std::vector<WhyWrite> writes;  // On the object, the newest first.
+};
+
+class WhySearch {
+ public:
+  struct Limits {
+    std::size_t writes_max = 10;
+    std::size_t depth_max = 8;
+    std::size_t steps_max = 1000;
+  };
+  WhySearch(WhyTarget target, Limits limits);
+
+  // False: nothing that is older could say more.
+  bool add(recorder::Story story);
+  [[nodiscard]] const WhyFindings& findings() const { return findings_; }
+
+ private:
+  struct Wanted {
+    std::size_t step = 0;
+    std::size_t cause = 0;
+  };
+  // Group, namespace, name and version; of a deletion without the version.
+  using ObjectKey = std::tuple<std::string, std::string, std::string, std::uint64_t>;
+  // Host, contract, namespace, name, instance and id.
+  using IdKey = std::tuple<std::uint64_t, recorder::Contract, std::string, std::string,
+                           std::uint64_t, std::uint64_t>;
+
+  [[nodiscard]] bool is_of_target(const recorder::Request& request) const;
+  [[nodiscard]] bool is_complete() const;
+  void want_causes_of(std::size_t step);
+  void link(const std::vector<Wanted>& wanted, std::size_t step,
+            std::optional<std::size_t> request);
+
+  const WhyTarget target_;
+  const Limits limits_;
+  WhyFindings findings_;
+  // Kept once found: a write that changed nothing has the version of the one before it.
+  std::map<ObjectKey, std::vector<Wanted>> versions_;
+  std::map<ObjectKey, std::vector<Wanted>> deletions_;
+  std::map<IdKey, std::vector<Wanted>> requests_;
+  std::map<IdKey, std::vector<Wanted>> timers_;
+};
+
+}  // namespace hangar::commands
