@@ -108,8 +108,10 @@ void Recorder::on_written(const Written& written) {
     stopped_at_ = io::Loop::now();
     return;
   }
-  if (std::exchange(stopped_at_, std::nullopt)) is_stopped_.set(0);
+  // On a disk that is nearly full a small block fits now and then: that is not going on. What was
+  // lost is told first.
   if (!told) return;
+  if (std::exchange(stopped_at_, std::nullopt)) is_stopped_.set(0);
   missing_.count -= told->count;
   missing_.since = told->until;
   if (missing_.count > 0) return;
