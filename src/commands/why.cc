@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <stop_token>
@@ -320,16 +322,20 @@ class ObjectReader {
   kube::Discovery discovery_;
 };
 
+WhyTarget target_of(const kube::Resource& resource, const Named& named, const WhyOptions& options) {
+  return {.group = resource.group,
+          .kind = resource.kind,
+          .plural = resource.plural,
+          .namespace_ = resource.namespaced ? options.namespace_ : std::string(),
+          .name = named.name};
+}
+
 io::Task<Result<WhyAnswer>> find_answer(ObjectReader& reader, kube::Resource resource,
                                         const WhyOptions& options) {
   WhyAnswer answer;
   const Named named = HANGAR_CO_TRY(parse_named(options.object));
   answer.field = options.field;
-  answer.target = {.group = resource.group,
-                   .kind = resource.kind,
-                   .plural = resource.plural,
-                   .namespace_ = resource.namespaced ? options.namespace_ : std::string(),
-                   .name = named.name};
+  answer.target = target_of(resource, named, options);
   answer.current = HANGAR_CO_TRY(co_await reader.read(
       resource, {.namespace_ = answer.target.namespace_, .name = answer.target.name}));
   WhySearch search(answer.target, {.writes_max = options.writes_max});
@@ -358,6 +364,70 @@ io::Task<Result<WhyAnswer>> find_answer(ObjectReader& reader, kube::Resource res
   }
   co_return answer;
 }
+
+// Which writes have come since the last look: only what was recorded meanwhile is read for that.
+class Follower {
+ public:
+  Follower(WhyTarget target, std::filesystem::path directory)
+      : target_(std::move(target)), directory_(std::move(directory)) {}
+
+  // What there is now counts as told.
+  [[nodiscard]] Result<> begin() {
+    WhyFindings present = HANGAR_TRY(look_back());
+    keep_news(present);
+    return {};
+  }
+
+  // How many there are.
+  [[nodiscard]] Result<std::size_t> look() {
+    const WhyFindings found = HANGAR_TRY(look_back());
+    return static_cast<std::size_t>(std::ranges::count_if(found.writes, [&](const WhyWrite& write) {
+      return !told_.contains(key_of(found, write));
+    }));
+  }
+
+  // Leaves out what was told; what is left is, from now on.
+  void keep_news(WhyFindings& findings) {
+    std::erase_if(findings.writes, [&](const WhyWrite& write) {
+      return !told_.insert(key_of(findings, write)).second;
+    });
+  }
+
+ private:
+  // To where it looked some looks before, or to the beginning.
+  [[nodiscard]] Result<WhyFindings> look_back() {
+    WhySearch search(target_, {.writes_max = kWritesMax, .depth_max = 0, .steps_max = kWritesMax});
+    std::optional<TurnKey> newest;
+    const auto on_story = [&](Story story) {
+      const TurnKey key(story.host, story.namespace_, story.name, story.instance, story.number);
+      if (!newest) newest = key;
+      if (!looks_.empty() && looks_.front() == key) return false;
+      return search.add(std::move(story));
+    };
+    (void)HANGAR_TRY(recorder::read_directory(directory_, on_story));
+    if (newest) looks_.push_back(*newest);
+    // A turn is there before its requests and their answers are.
+    if (looks_.size() > kLooksBack) looks_.pop_front();
+    return search.findings();
+  }
+
+  static constexpr std::size_t kWritesMax = 1000;
+  static constexpr std::size_t kLooksBack = 10;
+  // Host, namespace, name, instance, and the number of a turn or the id of a request.
+  using TurnKey = std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t>;
+  using RequestKey = TurnKey;
+
+  static RequestKey key_of(const WhyFindings& findings, const WhyWrite& write) {
+    const Story& story = findings.steps[write.step].story;
+    return {story.host, story.namespace_, story.name, story.instance,
+            story.requests[write.request].id};
+  }
+
+  const WhyTarget target_;
+  const std::filesystem::path directory_;
+  std::deque<TurnKey> looks_;  // The newest turn of each look, the oldest look first.
+  std::set<RequestKey> told_;
+};
 
 std::string text_in(WhyFormat format, const WhyAnswer& answer) {
   switch (format) {
@@ -498,26 +568,19 @@ Result<> why(const host::Config& config, const WhyOptions& asked,
   host::ClusterSession session(std::move(login), log);
   ObjectReader reader(session.client);
   const kube::Resource resource = HANGAR_TRY(session.run(reader.find(named)));
+  Follower follower(target_of(resource, named, options), options.directory);
+  if (options.follow) HANGAR_TRY(follower.begin());
   WhyAnswer answer = HANGAR_TRY(session.run(find_answer(reader, resource, options)));
   if (!print(text_in(options.format, answer)) || !options.follow) return {};
-  // Each write once, by who asked for it.
-  using Told = std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t>;
-  std::set<Told> told;
-  const auto take_new = [&told](WhyFindings& findings) {
-    std::erase_if(findings.writes, [&](const WhyWrite& write) {
-      const Story& story = findings.steps[write.step].story;
-      return !told.emplace(story.host, story.namespace_, story.name, story.instance,
-                           story.requests[write.request].id)
-                  .second;
-    });
-  };
-  take_new(answer.findings);
+  follower.keep_news(answer.findings);
   while (true) {
     (void)session.run(session.loop.sleep(kLookAgainAfter, {}));
+    const std::size_t news = HANGAR_TRY(follower.look());
+    if (news == 0) continue;
+    options.writes_max = std::max(asked.writes_max, news);
     Result<WhyAnswer> now = session.run(find_answer(reader, resource, options));
-    if (!now && now.error().kind() == ErrorKind::NotFound) continue;
     if (!now) return std::unexpected(std::move(now).error());
-    take_new(now->findings);
+    follower.keep_news(now->findings);
     if (!now->findings.writes.empty() && !print(text_in(options.format, *now))) return {};
   }
 }
