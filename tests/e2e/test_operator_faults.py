@@ -190,7 +190,7 @@ def test_who_asks_for_more_than_may_wait_for_it_ends_alone(cluster, host, namesp
     operator("greedy", f"requests=200,/api/v1/namespaces/{namespace}/configmaps?resourceVersion=0", "--", "burn=1500",
              limits={"requestsPerSecond": 1000})
 
-    eventually(lambda: (get("greedy").get("status", {}).get("restarts") or 0) >= 2, "it is started again, and again", 60)
+    eventually(lambda: (get("greedy").get("status", {}).get("restarts") or 0) >= 2, "it is started again, and again", 300)
     assert host.process.poll() is None, f"one operator ended the host:\n{host.tail()}"
     assert "of answers wait for the guest" in get("greedy")["status"]["lastError"]
     eventually(lambda: phase(get("greedy")) == "BackOff", "it waits before it is started again", 60)
