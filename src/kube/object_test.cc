@@ -262,6 +262,7 @@ TEST(Identification, IsOfObjectsOnly) {
                            R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a")"}) {
     EXPECT_FALSE(identify(text)) << text;
   }
+  EXPECT_FALSE(identify(std::string_view())) << "nothing at all";
 }
 
 TEST(Version, IsANumber) {

@@ -109,9 +109,9 @@ std::optional<std::string_view> Skim::next_key(Members& members) {
   if (!members.first && !take(',')) refuse("expected ',' or '}'");
   members.first = false;
   skip_blanks();
-  const char* const start = at_ + 1;
+  const char* const quote = at_;
   if (!pass_string()) return std::nullopt;
-  const std::string_view key(start, static_cast<std::size_t>(at_ - start - 1));
+  const std::string_view key(quote + 1, static_cast<std::size_t>(at_ - quote - 2));
   if (!take(':')) {
     refuse("expected ':'");
     return std::nullopt;
@@ -138,9 +138,9 @@ std::string_view Skim::value() {
 
 std::string_view Skim::raw_string() {
   if (skip_null()) return {};
-  const char* const start = at_ + 1;
+  const char* const quote = at_;
   if (!pass_string()) return {};
-  return {start, static_cast<std::size_t>(at_ - start - 1)};
+  return {quote + 1, static_cast<std::size_t>(at_ - quote - 2)};
 }
 
 std::string Skim::string() {
