@@ -75,6 +75,12 @@ bool is_for_people(const Error& error) {
          error.reason() == reconcile::kNamespaceNotAllowed;
 }
 
+// Input that is wrong is not tried again by itself: where the status does not say so, nobody would
+// know what is wrong with it.
+bool is_untold(const Error& error, const Result<>& written) {
+  return !written && error.kind() == ErrorKind::InvalidInput;
+}
+
 }  // namespace
 
 json::Value without_status(json::Value instance) {
@@ -192,9 +198,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
   Result<> written = co_await write_status(verdict_);
-  // Input that is wrong is not tried again by itself, and nobody would know what is wrong with it.
-  const bool is_untold = !written && error && error->kind() == ErrorKind::InvalidInput;
-  if (error && !is_untold) co_return std::unexpected(*std::move(error));
+  if (error && !is_untold(*error, written)) co_return std::unexpected(*std::move(error));
   if (!written) {
     memory_.life.on_changed();
     co_return std::unexpected(std::move(written).error());
@@ -225,7 +229,8 @@ io::Task<Result<>> InstanceWork::prepare() {
   if (ready) ready = co_await load_history();
   if (!ready && is_for_people(ready.error())) {
     verdict_ = failed(ready.error().message());
-    std::ignore = co_await write_status(verdict_);  // For people only: it is tried again.
+    Result<> written = co_await write_status(verdict_);
+    if (is_untold(ready.error(), written)) ready = std::move(written);
   }
   if (!ready) memory_.life.on_changed();
   co_return ready;
