@@ -46,10 +46,6 @@ std::uint64_t version_of(std::string_view text) {
   return kube::parse_version(text).value_or(0);
 }
 
-bool is_write(gateway::Verb verb) {
-  return verb != gateway::Verb::Get && verb != gateway::Verb::List && verb != gateway::Verb::Watch;
-}
-
 }  // namespace
 
 void Woken::add(const Mailbox::Arrival& arrival, Source source) {
@@ -129,7 +125,7 @@ recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Re
     const std::string_view path = request.target;
     asked.path = path.substr(0, path.find('?'));
   }
-  if (!is_write(target.verb)) return asked;
+  if (!recorder::is_write(asked.verb)) return asked;
   if (const std::string* const manager = target.parameter("fieldManager")) {
     asked.field_manager = *manager;
   }

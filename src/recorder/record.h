@@ -94,6 +94,9 @@ enum class Verb : std::uint8_t {
   DeleteCollection,
   Other
 };
+[[nodiscard]] constexpr bool is_write(Verb verb) {
+  return verb != Verb::Get && verb != Verb::List && verb != Verb::Watch;
+}
 
 // A request, when it is passed on.
 struct Asked {

@@ -95,7 +95,7 @@ Result<bool> read_into(ReadDirectory& out, const std::filesystem::path& path,
 }  // namespace
 
 bool Request::is_write() const {
-  return verb != Verb::Get && verb != Verb::List && verb != Verb::Watch;
+  return recorder::is_write(verb);
 }
 
 bool Request::may_have_changed() const {
