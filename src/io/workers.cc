@@ -1,5 +1,10 @@
 #include "io/workers.h"
 
+#include "base/time.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -30,6 +35,16 @@ void Workers::submit(std::move_only_function<void()> work) {
     waiting_.push_back(std::move(work));
   }
   changed_.notify_one();
+}
+
+Task<bool> Workers::flush(Duration time_max) {
+  const OneShot<bool> done(loop_);
+  submit([&loop = loop_, done = OneShot<bool>(done)]() mutable {
+    // The last reference goes back, too: a OneShot is not for several threads.
+    loop.post([done = std::move(done)] { done.set(true); });
+  });
+  const Loop::Timer limit = loop_.after(time_max, [done] { done.set(false); });
+  co_return co_await done.wait();
 }
 
 void Workers::work_until_stopped() {

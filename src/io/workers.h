@@ -1,6 +1,7 @@
 // Threads for what would hold up the loop: running guests, inflating, hashing.
 #pragma once
 
+#include "base/time.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -50,6 +51,10 @@ class Workers {
     if (ended.exception) std::rethrow_exception(std::move(ended.exception));
     co_return *std::move(ended.value);
   }
+
+  // Waits until what was submitted before has been done, but no longer than that; whether it has.
+  // Of one thread: among several, what was begun last may end first.
+  [[nodiscard]] Task<bool> flush(Duration time_max);
 
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
 

@@ -1,13 +1,16 @@
 #include "io/workers.h"
 
+#include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,6 +43,34 @@ TEST(Workers, RunElsewhereAndReturnToTheLoop) {
   for (const int result : results)
     sum += result;
   EXPECT_EQ(sum, 328350);
+}
+
+Task<void> flushed(Workers& workers, Duration time_max, std::optional<bool>& whether) {
+  whether = co_await workers.flush(time_max);
+}
+
+TEST(Workers, SayWhenAllBeforeIsDoneAndWaitNoLongerThanTheyMay) {
+  Loop loop;
+  Workers workers(loop, 1);
+  std::latch may_end(1);
+  std::atomic<bool> has_ended = false;
+  std::optional<bool> soon;
+  std::optional<bool> later;
+
+  workers.submit([&] {
+    may_end.wait();
+    has_ended = true;
+  });
+  loop.post([&] { loop.spawn(flushed(workers, std::chrono::milliseconds(1), soon)); });
+  loop.run_until([&] { return soon.has_value(); });
+  EXPECT_EQ(soon, false);
+  loop.post([&] {
+    loop.spawn(flushed(workers, std::chrono::hours(1), later));
+    may_end.count_down();
+  });
+  loop.run_until([&] { return later.has_value(); });
+  EXPECT_EQ(later, true);
+  EXPECT_TRUE(has_ended);
 }
 
 TEST(Workers, WorkAtTheSameTime) {

@@ -3,7 +3,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
-#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
@@ -68,13 +67,7 @@ void LogWriter::remove_other_resources(std::vector<std::string> resources) {
 }
 
 io::Task<void> LogWriter::flush() {
-  const io::OneShot<bool> done(loop_);
-  thread_.submit([&loop = loop_, done = io::OneShot<bool>(done)]() mutable {
-    // The last reference goes back, too: a OneShot is not for several threads.
-    loop.post([done = std::move(done)] { done.set(true); });
-  });
-  const io::Loop::Timer limit = loop_.after(kFlushMax, [done] { done.set(false); });
-  if (!co_await done.wait()) {
+  if (!co_await thread_.flush(kFlushMax)) {
     log_.warning("output is lost: the disk does not keep up", {{"bytes", waiting_bytes_}});
   }
 }

@@ -1,6 +1,5 @@
 #include "recorder/recorder.h"
 
-#include "io/event.h"
 #include "recorder/limits.h"
 
 #include <algorithm>
@@ -138,13 +137,7 @@ void Recorder::care() {
 
 io::Task<void> Recorder::flush() {
   write();
-  const io::OneShot<bool> done(loop_);
-  thread_.submit([&loop = loop_, done = io::OneShot<bool>(done)]() mutable {
-    // The last reference goes back, too: a OneShot is not for several threads.
-    loop.post([done = std::move(done)] { done.set(true); });
-  });
-  const io::Loop::Timer limit = loop_.after(kFlushMax, [done] { done.set(false); });
-  if (!co_await done.wait()) {
+  if (!co_await thread_.flush(kFlushMax)) {
     log_.warning("turns are not recorded: the disk does not keep up", {{"bytes", waiting_bytes_}});
   }
 }
