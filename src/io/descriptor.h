@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 namespace hangar::io {
 
 class Descriptor {
  public:
-  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
   Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
@@ -32,7 +34,11 @@ class Descriptor {
   }
 
  private:
-  int value_;
+  int value_ = -1;
 };
+
+// All of it, however often the system takes a part only. Zero, or the errno of the write that
+// failed.
+[[nodiscard]] int write_all(int descriptor, std::string_view bytes);
 
 }  // namespace hangar::io

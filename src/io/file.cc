@@ -58,15 +58,7 @@ Result<> write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::string temporary = path.string() + ".XXXXXX";
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.value() < 0) return fail_errno(errno, "create", path);
-  int code = 0;
-  while (!bytes.empty() && code == 0) {
-    const ssize_t count = ::write(file.value(), bytes.data(), bytes.size());
-    if (count >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      code = errno;
-    }
-  }
+  int code = write_all(file.value(), bytes);
   if (code == 0 && ::fdatasync(file.value()) != 0) code = errno;
   if (const int closing = file.close(); code == 0) code = closing;
   if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;

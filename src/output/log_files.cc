@@ -162,13 +162,8 @@ Result<> LogFiles::append(const Owner& owner, std::string_view printed) const {
   if (file.value() < 0 || ::fstat(file.value(), &status) != 0) return failed("open", path);
   const std::string begun =
       status.st_size == 0 ? header_of(owner) + std::string(printed) : std::string();
-  std::string_view text = begun.empty() ? printed : begun;
-  while (!text.empty()) {
-    const ::ssize_t written = ::write(file.value(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed("write", path);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  errno = io::write_all(file.value(), begun.empty() ? printed : std::string_view(begun));
+  if (errno != 0) return failed("write", path);
   if (::fstat(file.value(), &status) == 0 &&
       static_cast<std::uint64_t>(status.st_size) > bytes_max_of(owner) &&
       ::rename(path.c_str(), previous_of(path).c_str()) != 0) {

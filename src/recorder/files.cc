@@ -1,6 +1,7 @@
 #include "recorder/files.h"
 
 #include "base/limits.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "recorder/format.h"
 #include "recorder/limits.h"
@@ -53,14 +54,9 @@ Duration age_of(const KnownFile& file, Instant now, WallTime wall_now) {
   return wall_now - file.written;
 }
 
-Result<> write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written == 0) errno = ENOSPC;
-    if (written <= 0) return failed("write", path);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+Result<> write(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  errno = io::write_all(descriptor, bytes);
+  if (errno != 0) return failed("write", path);
   return {};
 }
 
@@ -132,7 +128,7 @@ Result<> Files::append(std::string_view block, Instant now, WallTime wall_now) {
   }
   make_room(block.size(), now, wall_now);
   KnownFile& file = files_.back();
-  const Result<> written = write_all(current_.value(), block, path_of(file.sequence));
+  const Result<> written = write(current_.value(), block, path_of(file.sequence));
   if (!written) {
     // The half of a block would end the file for whoever reads it.
     if (::ftruncate(current_.value(), static_cast<off_t>(file.bytes)) != 0) (void)current_.close();
@@ -165,7 +161,7 @@ Result<> Files::begin_file(Instant now, WallTime wall_now) {
   }
   (void)::flock(file.value(), LOCK_EX | LOCK_NB);
   const std::string header = encode(FileHeader{.host = host_, .sequence = sequence});
-  if (Result<> written = write_all(file.value(), header, path_of(sequence)); !written) {
+  if (Result<> written = write(file.value(), header, path_of(sequence)); !written) {
     ::unlink(path_of(sequence).c_str());
     return written;
   }

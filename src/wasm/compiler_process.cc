@@ -1,6 +1,7 @@
 #include "wasm/compiler_process.h"
 
 #include "base/result.h"
+#include "io/descriptor.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -31,26 +32,10 @@ namespace hangar::wasm {
 
 namespace {
 
+using io::Descriptor;
+
 // Of what the process says; its last line is what counts.
 constexpr std::size_t kMessageBytesMax = 4096;
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-  [[nodiscard]] int value() const { return value_; }
-  void close() {
-    if (value_ >= 0) ::close(std::exchange(value_, -1));
-  }
-
- private:
-  int value_ = -1;
-};
 
 std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
   return fail(ErrorKind::Unavailable,
@@ -61,10 +46,8 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
 Result<Descriptor> make_input(std::string_view bytes) {
   Descriptor file(::memfd_create("module", MFD_CLOEXEC));
   if (file.value() < 0) return fail_errno("create a memory file");
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file.value(), bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) return fail_errno("write a memory file");
-    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
+  if (const int code = io::write_all(file.value(), bytes); code != 0) {
+    return fail_errno("write a memory file", code);
   }
   return file;
 }

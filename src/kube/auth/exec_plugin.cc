@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "io/descriptor.h"
 #include "json/value.h"
 #include "kube/auth/kubeconfig.h"
 #include "kube/limits.h"
@@ -35,6 +36,8 @@ namespace hangar::kube {
 
 namespace {
 
+using io::Descriptor;
+
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -43,25 +46,6 @@ constexpr std::string_view kInfoVariable = "KUBERNETES_EXEC_INFO";
 std::string errno_text(int code) {
   return std::generic_category().message(code);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-
-  [[nodiscard]] int value() const { return value_; }
-  [[nodiscard]] bool is_open() const { return value_ >= 0; }
-  void close() {
-    if (value_ >= 0) ::close(std::exchange(value_, -1));
-  }
-
- private:
-  int value_;
-};
 
 struct Pipe {
   Descriptor read_end;
