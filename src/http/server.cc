@@ -35,6 +35,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::http {
 
@@ -104,23 +106,34 @@ Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& t
   return context;
 }
 
-// The common name of the certificate that the client has shown, and that was verified.
-std::optional<std::string> client_name_of(TlsStream& stream) {
+// The subject of the certificate that the client has shown.
+struct ClientSubject {
+  std::optional<std::string> name;  // Nothing: it has shown none, or none that is valid.
+  std::vector<std::string> organizations;
+};
+
+std::vector<std::string> texts_of(const X509_NAME* subject, int field) {
+  std::vector<std::string> texts;
+  for (int index = -1; (index = X509_NAME_get_index_by_NID(subject, field, index)) >= 0;) {
+    unsigned char* text = nullptr;
+    const int length =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+    const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owned(
+        text, [](unsigned char* bytes) { OPENSSL_free(bytes); });
+    texts.emplace_back(text, text + std::max(length, 0));
+  }
+  return texts;
+}
+
+ClientSubject client_of(TlsStream& stream) {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(
       SSL_get1_peer_certificate(stream.native_handle()), &X509_free);
-  if (!certificate || SSL_get_verify_result(stream.native_handle()) != X509_V_OK) {
-    return std::nullopt;
-  }
+  if (!certificate || SSL_get_verify_result(stream.native_handle()) != X509_V_OK) return {};
   const X509_NAME* const subject = X509_get_subject_name(certificate.get());
-  const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-  if (index < 0) return std::string();
-  unsigned char* text = nullptr;
-  const int length =
-      ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
-  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owned(
-      text, [](unsigned char* bytes) { OPENSSL_free(bytes); });
-  if (length < 0) return std::string();
-  return std::string(text, text + length);
+  std::vector<std::string> names = texts_of(subject, NID_commonName);
+  // Of several, other programs take another one.
+  return {.name = names.size() == 1 ? std::move(names.front()) : std::string(),
+          .organizations = texts_of(subject, NID_organizationName)};
 }
 
 std::string_view view(beast::string_view text) {
@@ -240,7 +253,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   static io::Task<> serve_tls(std::shared_ptr<Impl> self, tcp::socket socket);
   template <class Stream>
   static io::Task<> serve_requests(std::shared_ptr<Impl> self, Stream& stream,
-                                   Connection& connection, std::optional<std::string> client_name);
+                                   Connection& connection, ClientSubject client);
   template <class Stream, class Parser>
   io::Task<error_code> read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
                             Connection& connection);
@@ -368,7 +381,7 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
 io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
   PlainStream stream(std::move(socket));
   Connection connection(*self, stream);
-  co_await serve_requests(self, stream, connection, std::nullopt);
+  co_await serve_requests(self, stream, connection, {});
   error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
@@ -386,7 +399,7 @@ io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socke
   if (error) {
     self->log_.debug("tls handshake failed", {{"error", error.message()}});
   } else {
-    co_await serve_requests(self, stream, connection, client_name_of(stream));
+    co_await serve_requests(self, stream, connection, client_of(stream));
     plain.expires_after(self->options_.write_max);
     co_await run(self->loop_, [&](auto done) { stream.async_shutdown(std::move(done)); });
   }
@@ -394,8 +407,7 @@ io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socke
 
 template <class Stream>
 io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stream,
-                                        Connection& connection,
-                                        std::optional<std::string> client_name) {
+                                        Connection& connection, ClientSubject client) {
   PlainStream& plain = beast::get_lowest_layer(stream);
   beast::flat_buffer buffer(limits::kServerHeaderBytesMax + 64 * limits::kKiB);
   while (!self->stopping_) {
@@ -439,7 +451,8 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     plain.expires_never();
     connection.enter(Phase::Handling);
     ServerRequest request = to_request(parser.release());
-    request.client_name = client_name;
+    request.client_name = client.name;
+    request.client_organizations = client.organizations;
     auto message = to_message(co_await self->handler_(std::move(request)), version, is_head);
     connection.enter(Phase::Writing);
     message.keep_alive(keep_alive && !self->stopping_);

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hangar::http {
 
@@ -27,8 +28,10 @@ struct ServerRequest {
   std::string query;  // What follows the '?', or "".
   Headers headers;
   std::string body;
-  // The common name of the client's certificate, which was verified. Nothing: it showed none.
+  // The common name of the client's certificate, which was verified; empty when it has none, or
+  // several. Nothing: the client showed none.
   std::optional<std::string> client_name = {};
+  std::vector<std::string> client_organizations = {};  // Of that certificate, in its order.
 };
 
 struct ServerOptions {

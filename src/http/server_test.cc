@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -445,7 +446,9 @@ TEST_F(ServerTest, KnowsTheNameOfAClientThatShowsItsCertificate) {
   const Identity identity = authority.sign("127.0.0.1");
   serve(
       [](ServerRequest request) -> io::Task<Response> {
-        co_return Response{.status = 200, .body = request.client_name.value_or("nobody")};
+        co_return Response{.status = 200,
+                           .body = fmt::format("{} of [{}]", request.client_name.value_or("nobody"),
+                                               fmt::join(request.client_organizations, ", "))};
       },
       {.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
                                  .key_pem = identity.key_pem,
@@ -463,9 +466,17 @@ TEST_F(ServerTest, KnowsTheNameOfAClientThatShowsItsCertificate) {
   const auto without = ask({});
   const auto known = ask(clients.sign("kube-apiserver"));
   ASSERT_TRUE(without) << without.error().message();
-  EXPECT_EQ(without->body, "nobody");
+  EXPECT_EQ(without->body, "nobody of []");
   ASSERT_TRUE(known) << known.error().message();
-  EXPECT_EQ(known->body, "kube-apiserver");
+  EXPECT_EQ(known->body, "kube-apiserver of []");
+  // As the API server has users and their groups.
+  const auto member = ask(clients.sign("jane", {{"O", "team-b"}, {"O", "team-a"}}));
+  ASSERT_TRUE(member) << member.error().message();
+  EXPECT_EQ(member->body, "jane of [team-b, team-a]");
+  // Which of several it is, programs do not agree upon.
+  const auto torn = ask(clients.sign("jane", {{"CN", "john"}}));
+  ASSERT_TRUE(torn) << torn.error().message();
+  EXPECT_EQ(torn->body, " of []");
   EXPECT_FALSE(ask(strangers.sign("kube-apiserver")).has_value());
 }
 

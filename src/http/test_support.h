@@ -33,8 +33,9 @@ class Authority {
   Authority& operator=(const Authority&) = delete;
 
   [[nodiscard]] std::string certificate_pem() const;
-  // For `name` as a DNS name, or an address.
-  [[nodiscard]] Identity sign(const std::string& name) const;
+  // For `name` as a DNS name, or an address. `more`: further fields of the subject, such as "O".
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  [[nodiscard]] Identity sign(const std::string& name, const Fields& more = {}) const;
 
  private:
   struct Key;

@@ -60,6 +60,11 @@ void add_extension(X509* certificate, X509* issuer, int id, const std::string& v
   X509_EXTENSION_free(extension);
 }
 
+void add_to_subject(X509* certificate, const std::string& field, const std::string& text) {
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), field.c_str(), MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(text.c_str()), -1, -1, 0);
+}
+
 // Not signed yet.
 Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
   static std::atomic<long> serial = 1;
@@ -70,8 +75,7 @@ Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kDay);
   X509_set_pubkey(certificate.get(), key);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  add_to_subject(certificate.get(), "CN", name);
   return certificate;
 }
 
@@ -97,9 +101,11 @@ std::string Authority::certificate_pem() const {
   return to_pem([this](BIO* bio) { return PEM_write_bio_X509(bio, key_->certificate.get()); });
 }
 
-Identity Authority::sign(const std::string& name) const {
+Identity Authority::sign(const std::string& name, const Fields& more) const {
   const Pkey key(EVP_EC_gen("P-256"));
   const Certificate certificate = make_certificate(key.get(), name);
+  for (const auto& [field, text] : more)
+    add_to_subject(certificate.get(), field, text);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(key_->certificate.get()));
   const bool is_address = name.find_first_not_of("0123456789.") == std::string::npos;
   add_extension(certificate.get(), key_->certificate.get(), NID_subject_alt_name,
