@@ -38,6 +38,9 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
     groups.emplace_back(json::String(kAuthenticated));
   }
   json::set_at(review, {"spec", "groups"}, std::move(groups));
+  for (const auto& [key, values] : identity.extra) {
+    json::set_at(review, {"spec", "extra", key}, json::Array(values.begin(), values.end()));
+  }
   const auto set = [&review](json::Path path, const std::string& text) {
     if (!text.empty()) json::set_at(review, path, json::String(text));
   };

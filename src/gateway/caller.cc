@@ -5,14 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace hangar::gateway {
 
 namespace {
 
-// Who has that name, and no groups but those that it brings.
+// Who has that name, and nothing but what it brings.
 kube::Identity implied_by(const std::string& user) {
   return kube::service_account_of(user).value_or(kube::Identity{.user = user});
 }
@@ -28,13 +26,11 @@ std::string tenant_of(const kube::Identity& identity) {
 
 Caller::Caller(const kube::Identity& identity) : user_(identity.user) {
   if (implied_by(identity.user) == identity) return;
-  groups_ = std::make_unique<const std::vector<std::string>>(identity.groups);
+  whole_ = std::make_unique<const kube::Identity>(identity);
 }
 
 kube::Identity Caller::identity() const {
-  std::string user(user_);
-  if (!groups_) return implied_by(user);
-  return {.user = std::move(user), .groups = *groups_};
+  return whole_ ? *whole_ : implied_by(std::string(user_));
 }
 
 }  // namespace hangar::gateway

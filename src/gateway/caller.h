@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace hangar::gateway {
 
@@ -21,8 +20,8 @@ class Caller {
 
  private:
   std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> user_;
-  // Null: those that the API server gives the service account that this is, or none. As mostly.
-  std::unique_ptr<const std::vector<std::string>> groups_;
+  // Null: what the API server gives the service account that this is, or nothing. As mostly.
+  std::unique_ptr<const kube::Identity> whole_;
 };
 
 }  // namespace hangar::gateway

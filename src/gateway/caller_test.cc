@@ -14,6 +14,7 @@ TEST(Caller, IsTheIdentityThatItWasMadeOf) {
       {},
       {.user = "jane"},
       {.user = "jane", .groups = {"a", "b"}},
+      {.user = "jane", .extra = {{"example.com/scope", {"read"}}}},
       kube::service_account("ns", "guest"),
       // Of a service account in name only.
       {.user = "system:serviceaccount:ns:guest"},

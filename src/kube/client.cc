@@ -15,6 +15,7 @@
 #include "kube/auth/credentials.h"
 #include "kube/fence.h"
 #include "kube/internal/answers.h"
+#include "kube/internal/percent.h"
 #include "kube/limits.h"
 #include "kube/line_splitter.h"
 #include "kube/object.h"
@@ -207,6 +208,12 @@ struct Client::Shared {
       for (const std::string& group : call.identity.groups) {
         breaks_a_header |= has_control_character(group);
         out.headers.emplace_back("Impersonate-Group", group);
+      }
+    }
+    for (const auto& [key, values] : call.identity.extra) {
+      for (const std::string& value : values) {
+        breaks_a_header |= has_control_character(value);
+        out.headers.emplace_back("Impersonate-Extra-" + internal::percent_encode(key), value);
       }
     }
     if (breaks_a_header) {

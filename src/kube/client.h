@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -41,6 +42,8 @@ class Credentials;  // kube/auth/credentials.h: who we are and how we reach the 
 struct Identity {
   std::string user;
   std::vector<std::string> groups;
+  // What else authenticators have said of the user, by its key; some authorizers look at it.
+  std::map<std::string, std::vector<std::string>> extra = {};
   auto operator<=>(const Identity&) const = default;
 };
 // system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
