@@ -1,21 +1,27 @@
 #include "io/program.h"
 
 #include "base/result.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill() is POSIX's.
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -136,6 +142,97 @@ Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_m
   }
   output.exit_code = HANGAR_TRY(exit_code);
   return output;
+}
+
+struct Companion::Printed {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string text;  // Of a companion that says much the beginning.
+  bool has_ended = false;
+};
+
+Result<std::unique_ptr<Companion>> Companion::start(const Program& program) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return fail(ErrorKind::Unavailable,
+                fmt::format("create a pipe: {}", std::generic_category().message(errno)));
+  }
+  Descriptor output(ends[0]);
+  const Descriptor input(ends[1]);
+  std::vector<std::string> arguments = {program.path.string()};
+  arguments.insert(arguments.end(), program.arguments.begin(), program.arguments.end());
+  std::vector<std::string> environment = environment_with(program.environment);
+  const std::vector<char*> argv = to_array(arguments);
+  const std::vector<char*> variables = to_array(environment);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return fail(ErrorKind::Unavailable, fmt::format("run {}: {}", program.path.string(),
+                                                    std::generic_category().message(errno)));
+  }
+  if (child == 0) {
+    // Nothing here may allocate: other threads may have held the heap's locks.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(1);  // It has ended in between.
+    ::dup2(input.value(), STDOUT_FILENO);
+    ::dup2(input.value(), STDERR_FILENO);
+    ::execve(argv.front(), argv.data(), variables.data());
+    ::_exit(127);
+  }
+  return std::unique_ptr<Companion>(
+      new Companion(program.path.filename().string(), child, std::move(output)));
+}
+
+Companion::Companion(std::string name, int child, Descriptor output)
+    : name_(std::move(name)),
+      child_(child),
+      printed_(std::make_shared<Printed>()),
+      reader_([printed = printed_, output = std::move(output)] {
+        constexpr std::size_t kTextMax = 64 * 1024;
+        std::array<char, 4096> piece{};
+        while (true) {
+          const ssize_t count = ::read(output.value(), piece.data(), piece.size());
+          if (count < 0 && errno == EINTR) continue;
+          const std::lock_guard lock(printed->mutex);
+          if (count <= 0) printed->has_ended = true;
+          if (count > 0 && printed->text.size() < kTextMax) {
+            printed->text.append(piece.data(), static_cast<std::size_t>(count));
+          }
+          printed->changed.notify_all();
+          if (count <= 0) return;
+        }
+      }) {}
+
+Companion::~Companion() {
+  ::kill(child_, SIGKILL);
+  int status = 0;
+  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+  }
+  // What the program has started may hold the pipe for longer; the thread has all that it needs.
+  reader_.detach();
+}
+
+Result<std::string> Companion::wait_for_line(std::string_view beginning, Duration time_max) {
+  std::unique_lock lock(printed_->mutex);
+  std::string last;
+  const auto find = [&]() -> std::optional<std::string> {
+    std::string_view rest = printed_->text;
+    for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;) {
+      const std::string_view line = rest.substr(0, end);
+      rest.remove_prefix(end + 1);
+      if (line.starts_with(beginning)) return std::string(line.substr(beginning.size()));
+      if (!line.empty()) last = line;
+    }
+    if (!rest.empty()) last = rest;
+    return std::nullopt;
+  };
+  std::optional<std::string> found;
+  printed_->changed.wait_for(lock, time_max,
+                             [&] { return (found = find()) || printed_->has_ended; });
+  if (found) return *std::move(found);
+  return fail(ErrorKind::Unavailable,
+              fmt::format("{} {}: {}", name_, printed_->has_ended ? "has ended" : "does not answer",
+                          last.empty() ? "it printed nothing" : printable(last)));
 }
 
 }  // namespace hangar::io

@@ -1,13 +1,17 @@
-// Programs that a command runs for its user and waits for: go, esbuild. Blocking, and with the
-// rights and the environment of this process: for commands, never for a host.
+// Programs that a command runs for its user: go, esbuild, kubectl. Blocking, and with the rights
+// and the environment of this process: for commands, never for a host.
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
+#include "io/descriptor.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace hangar::io {
@@ -35,5 +39,29 @@ struct ProgramOutput {
 };
 // The same, but its stdout is returned. LimitExceeded when it prints more than `bytes_max`.
 [[nodiscard]] Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_max);
+
+// One that does something for this process while it lives, and ends with it, however that ends.
+class Companion {
+ public:
+  // Errors as of run_program.
+  [[nodiscard]] static Result<std::unique_ptr<Companion>> start(const Program& program);
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+  ~Companion();
+
+  // What follows `beginning` in the first line on either stream that has it. Unavailable, with the
+  // last line that was printed, when it ends before that, or nothing comes for so long.
+  [[nodiscard]] Result<std::string> wait_for_line(std::string_view beginning, Duration time_max);
+
+ private:
+  struct Printed;
+  Companion(std::string name, int child, Descriptor output);
+
+  const std::string name_;
+  const int child_;
+  // Shared with the thread that takes what it prints: a pipe that is full would hold it up.
+  const std::shared_ptr<Printed> printed_;
+  std::jthread reader_;
+};
 
 }  // namespace hangar::io

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill() is POSIX's.
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -15,6 +18,7 @@ namespace hangar::io {
 namespace {
 
 constexpr std::uint64_t kPlenty = 1024 * 1024;
+constexpr std::chrono::seconds kLong{60};
 
 Program shell(std::string script) {
   return {.path = "/bin/sh", .arguments = {"-c", std::move(script)}};
@@ -76,6 +80,38 @@ TEST(Program, IsFoundOnPath) {
   EXPECT_EQ(shell_path->filename(), "sh");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind(), ErrorKind::NotFound);
+}
+
+TEST(Companion, IsWaitedForByALineOfEitherStream) {
+  const auto companion =
+      Companion::start(shell("echo first; echo 'ready on 4711' >&2; exec sleep 1000"));
+
+  ASSERT_TRUE(companion) << companion.error().message();
+  const Result<std::string> line = (*companion)->wait_for_line("ready on ", kLong);
+  ASSERT_TRUE(line) << line.error().message();
+  EXPECT_EQ(*line, "4711");
+}
+
+TEST(Companion, ThatEndsIsAnErrorWithItsLastWords) {
+  const auto companion = Companion::start(shell("echo 'pods \"x\" not found'; exit 1"));
+
+  ASSERT_TRUE(companion) << companion.error().message();
+  const Result<std::string> line = (*companion)->wait_for_line("ready", kLong);
+  ASSERT_FALSE(line);
+  EXPECT_EQ(line.error().message(), "sh has ended: pods \"x\" not found");
+}
+
+TEST(Companion, EndsWithItsOwner) {
+  auto companion = Companion::start(shell("echo pid $$; exec sleep 1000"));
+  ASSERT_TRUE(companion) << companion.error().message();
+  const Result<std::string> line = (*companion)->wait_for_line("pid ", kLong);
+  ASSERT_TRUE(line) << line.error().message();
+  const int child = std::stoi(*line);
+  ASSERT_EQ(::kill(child, 0), 0);
+
+  companion->reset();
+
+  EXPECT_NE(::kill(child, 0), 0);
 }
 
 }  // namespace
