@@ -94,7 +94,7 @@ io::Task<void> CertificateKeeper::keep_looking() {
     if (stop_.stop_requested()) break;
     if (!found) {
       if (!problem_ || problem_->message() != found.error().message()) {
-        log_.warning("the certificate of the webhooks cannot be read",
+        log_.warning("the certificate of the server cannot be read",
                      {{"error", found.error().message()}});
       }
       problem_ = std::move(found).error();
@@ -107,7 +107,7 @@ io::Task<void> CertificateKeeper::keep_looking() {
                           current_->authorities_pem != found->authorities_pem;
       if (is_new) {
         current_ = *std::move(found);
-        log_.info("the webhooks have a certificate");
+        log_.info("the server has a certificate");
         listener_(*current_);
       }
     }
@@ -208,7 +208,7 @@ io::Task<Result<>> CertificateKeeper::write_secret(const Issued& issued,
         co_await client_.update(kube::secret_resource(), std::move(secret), {}, stop_.get_token());
   }
   if (!written) co_return std::unexpected(std::move(written).error());
-  log_.info("made a certificate for the webhooks", {{"secret", options_.secret}});
+  log_.info("made a certificate for the server", {{"secret", options_.secret}});
   co_return Result<>();
 }
 

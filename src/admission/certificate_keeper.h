@@ -1,4 +1,4 @@
-// The certificate that the webhook server shows, and whom the API server is to trust for it: from a
+// The certificate that a server of ours shows, and whom its callers are to trust for it: from a
 // directory (a mounted Secret), or from a Secret that hangar fills and renews itself.
 //
 // Guarantees: what is there is looked at again and again, so that a certificate that somebody

@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -22,6 +24,19 @@ bool has_control_character(std::string_view text) {
     const auto byte = static_cast<unsigned char>(character);
     return byte < 0x20 || byte == 0x7f;
   });
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char letter : text) {
+    if (letter >= 0x20 && letter < 0x7f) {
+      out += letter;
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+    }
+  }
+  return out;
 }
 
 }  // namespace hangar

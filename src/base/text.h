@@ -1,5 +1,4 @@
-// Letters of ASCII, as protocols compare them: whatever the locale says, other bytes stay what they
-// are.
+// Text of ASCII, as protocols compare it and terminals take it, whatever the locale says.
 #pragma once
 
 #include <string>
@@ -15,5 +14,9 @@ namespace hangar {
 
 // A byte below 0x20, or 0x7f: such text would end a line of HTTP or move a terminal's cursor.
 [[nodiscard]] bool has_control_character(std::string_view text);
+
+// For terminals, of what strangers choose: all but printable ASCII is escaped, as "\x1b". Of a text
+// that it has made it changes nothing.
+[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace hangar

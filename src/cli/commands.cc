@@ -458,11 +458,11 @@ int run(int argc, char** argv) {
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
-  CLI::App* const timeline_command = app.add_subcommand(
-      "timeline", "print what an operator did, turn by turn, on the host's machine");
+  CLI::App* const timeline_command =
+      app.add_subcommand("timeline", "print what an operator did, turn by turn");
   const TimelineCommand timeline(*timeline_command);
-  CLI::App* const why_command = app.add_subcommand(
-      "why", "print what wrote an object and what led to that, on the host's machine");
+  CLI::App* const why_command =
+      app.add_subcommand("why", "print what wrote an object and what led to that");
   const WhyCommand why(*why_command);
 
   CLI::App* const nodes_command =

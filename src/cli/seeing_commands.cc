@@ -3,13 +3,17 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/pod_logs.h"
+#include "commands/records.h"
+#include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/log.h"
 #include "host/recording.h"
+#include "io/loop.h"
+#include "io/run.h"
+#include "seeing/find.h"
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -20,50 +24,92 @@ namespace hangar::cli {
 
 using host::Part;
 
-TimelineCommand::TimelineCommand(CLI::App& command)
-    : settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
-  command.add_option("NAME", flags_->options.name, "an operator")->type_name("NAME")->required();
+RecordsFlags::RecordsFlags(CLI::App& command) {
   command
-      .add_option("-n,--namespace", flags_->options.namespace_,
+      .add_option("--host-address", place_.address,
+                  "ask the host here, such as https://hangar.example.com:9444 (default: as its "
+                  "ConfigMap hangar-records says, by a port-forward with kubectl)")
+      ->type_name("URL");
+  command
+      .add_option("--host-ca", authority_,
+                  "file with the authority of the host's certificate (default: the ConfigMap's; "
+                  "with --host-address the system's)")
+      ->type_name("FILE");
+  command
+      .add_option("--host-namespace", place_.namespace_,
+                  "namespace of the host (default hangar-system)")
+      ->type_name("NAMESPACE")
+      ->check(check_namespace);
+}
+
+Result<commands::RecordsAccess> RecordsFlags::resolve(const host::Config& given) const {
+  commands::RecordsAccess access{.local = {}, .host = place_};
+  access.host.authority = authority_;
+  // Who says where the host's files are means those.
+  const bool is_local = !given.recorder_directory.empty() || !given.module_cache_dir.empty();
+  if (!is_local || !place_.address.empty()) return access;
+  const host::Config config = HANGAR_TRY(host::resolve(given));
+  access.local = {.directory = host::recorder_directory(config), .file = {}};
+  return access;
+}
+
+TimelineCommand::TimelineCommand(CLI::App& command)
+    : records_(command),
+      settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
+  seeing::TurnsQuestion& question = flags_->options.question;
+  command.add_option("NAME", question.name, "an operator")->type_name("NAME")->required();
+  command
+      .add_option("-n,--namespace", question.namespace_,
                   "its namespace (default: an operator of hangar run, else the kubeconfig's)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
-  command.add_flag("--slowest", flags_->options.slowest,
+  command.add_flag("--slowest", question.slowest,
                    "the turns that took longest, instead of the last");
-  command.add_option("--turns", flags_->options.turns_max, "how many turns (default 20)")
+  command.add_option("--turns", question.turns_max, "how many turns (default 20)")
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
-  command
-      .add_option("--file", flags_->file,
-                  "read this file of a recorder (default: those of recorder-directory)")
-      ->type_name("FILE");
+  command.add_option("--file", flags_->file, "read this file of a recorder")->type_name("FILE");
   command.add_option("-o,--output", flags_->output, "json (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"json"}));
 }
 
+Result<std::string> TimelineCommand::text(const host::Config& given) const {
+  commands::TimelineOptions options = flags_->options;
+  options.json = flags_->output == "json";
+  commands::RecordsAccess access = HANGAR_TRY(records_.resolve(given));
+  const host::Config config = HANGAR_TRY(host::resolve(given));
+  if (!flags_->file.empty()) access.local = {.directory = {}, .file = flags_->file};
+  const bool has_namespace = !options.question.namespace_.empty();
+  // Whoever runs operators here, without a cluster, sees them first.
+  if (access.local || !has_namespace) {
+    const std::unique_ptr<commands::Records> local = commands::local_records(access.local.value_or(
+        seeing::RecordsPlace{.directory = host::recorder_directory(config), .file = {}}));
+    io::Loop loop;
+    Result<std::string> found = io::run_to_end(loop, commands::timeline(options, *local));
+    if (found || found.error().kind() != ErrorKind::NotFound || has_namespace) return found;
+    options.question.namespace_ = HANGAR_TRY(commands::kubeconfig_namespace(config));
+    if (access.local) return io::run_to_end(loop, commands::timeline(options, *local));
+  }
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(config);
+  host::ClusterSession session(HANGAR_TRY(host::find_login(config)), Log(*sink, "timeline"));
+  const std::unique_ptr<commands::Records> records =
+      HANGAR_TRY(commands::host_records(config, session, access.host));
+  return session.run(commands::timeline(options, *records));
+}
+
 int TimelineCommand::run() const {
   const Result<host::Config> given = settings_.resolve();
   if (!given) return report(given.error(), kWrongUsage);
-  const Result<host::Config> config = host::resolve(*given);
-  if (!config) return report(config.error(), kFailed);
-  commands::TimelineOptions options = flags_->options;
-  options.json = flags_->output == "json";
-  options.place = {.directory = host::recorder_directory(*config), .file = flags_->file};
-  Result<std::string> text = commands::timeline(options);
-  if (!text && text.error().kind() == ErrorKind::NotFound && options.namespace_.empty()) {
-    if (Result<std::string> namespace_ = commands::kubeconfig_namespace(*config)) {
-      options.namespace_ = *std::move(namespace_);
-      text = commands::timeline(options);
-    }
-  }
-  if (!text) return report(text.error(), kFailed);
-  fmt::print("{}", *text);
+  const Result<std::string> printed = text(*given);
+  if (!printed) return report(printed.error(), kFailed);
+  fmt::print("{}", *printed);
   return kDone;
 }
 
 WhyCommand::WhyCommand(CLI::App& command)
-    : settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
+    : records_(command),
+      settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
   command
       .add_option("KIND/NAME", flags_->options.object,
                   "the object, such as deployment.apps/web: kind or plural, with its group")
@@ -92,10 +138,12 @@ WhyCommand::WhyCommand(CLI::App& command)
 int WhyCommand::run() const {
   const Result<host::Config> given = settings_.resolve();
   if (!given) return report(given.error(), kWrongUsage);
+  Result<commands::RecordsAccess> access = records_.resolve(*given);
+  if (!access) return report(access.error(), kFailed);
   const Result<host::Config> config = host::resolve(*given);
   if (!config) return report(config.error(), kFailed);
   commands::WhyOptions options = flags_->options;
-  options.directory = host::recorder_directory(*config);
+  options.records = *std::move(access);
   if (flags_->output == "json") options.format = commands::WhyFormat::Json;
   if (flags_->output == "mermaid") options.format = commands::WhyFormat::Mermaid;
   const auto print = [](std::string_view text) {

@@ -1,9 +1,15 @@
 // `hangar timeline` and `hangar why`: their flags, and what they print.
+//
+// Both read the records of the host of the cluster, with the rights of the kubeconfig; those of
+// this machine where a flag or variable says where they are.
 #pragma once
 
+#include "base/result.h"
 #include "cli/setting_flags.h"
+#include "commands/records.h"
 #include "commands/timeline.h"
 #include "commands/why.h"
+#include "host/config.h"
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +17,21 @@
 #include <string>
 
 namespace hangar::cli {
+
+// Where records are read, as flags.
+class RecordsFlags {
+ public:
+  explicit RecordsFlags(CLI::App& command);
+  RecordsFlags(const RecordsFlags&) = delete;  // The parser has the addresses of its members.
+  RecordsFlags& operator=(const RecordsFlags&) = delete;
+
+  // `given`: before directories are filled in.
+  [[nodiscard]] Result<commands::RecordsAccess> resolve(const host::Config& given) const;
+
+ private:
+  commands::HostPlace place_;
+  std::string authority_;
+};
 
 class TimelineCommand {
  public:
@@ -26,8 +47,11 @@ class TimelineCommand {
     std::string output;
   };
 
+  [[nodiscard]] Result<std::string> text(const host::Config& given) const;
+
   // CLI11 keeps pointers to it.
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
+  RecordsFlags records_;
   SettingFlags settings_;
 };
 
@@ -46,6 +70,7 @@ class WhyCommand {
 
   // CLI11 keeps pointers to it.
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
+  RecordsFlags records_;
   SettingFlags settings_;
 };
 

@@ -1,13 +1,13 @@
 #include "commands/timeline.h"
 
+#include "base/text.h"
 #include "commands/story_text.h"
 #include "json/value.h"
+#include "recorder/story_json.h"
+#include "seeing/messages.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -90,48 +90,10 @@ std::string timeline_text(const std::vector<Story>& stories, const recorder::Rea
   return text + notes_of(read);
 }
 
-std::string timeline_json(const std::vector<Story>& stories, const recorder::ReadDirectory& read) {
-  json::Value out = json_of(read);
-  json::Array turns;
-  for (const Story& story : stories)
-    turns.push_back(json_of(story));
-  json::set_at(out, {"turns"}, std::move(turns));
-  return json::dump(out) + "\n";
-}
-
-Result<std::string> timeline(const TimelineOptions& options) {
-  // Of those that are shown, by what decides: the newest last, or the slowest first.
-  std::vector<Story> shown;
-  const auto is_slower = [](const Story& left, const Story& right) {
-    return left.took() > right.took();
-  };
-  const auto on_story = [&](Story story) {
-    if (story.name != options.name || story.namespace_ != options.namespace_) return true;
-    shown.push_back(std::move(story));
-    if (!options.slowest) return shown.size() < options.turns_max;
-    std::ranges::push_heap(shown, is_slower);
-    if (shown.size() > options.turns_max) {
-      std::ranges::pop_heap(shown, is_slower);
-      shown.pop_back();
-    }
-    return true;
-  };
-  const recorder::ReadDirectory read = HANGAR_TRY(
-      options.place.file.empty() ? recorder::read_directory(options.place.directory, on_story)
-                                 : recorder::read_file(options.place.file, on_story));
-  if (shown.empty()) {
-    return fail(ErrorKind::NotFound,
-                fmt::format("no turn of {}{}{} is recorded; {}", options.namespace_,
-                            options.namespace_.empty() ? "" : "/", options.name,
-                            read.since ? "records go back to " + to_rfc3339(*read.since)
-                                       : std::string("there are no records")));
-  }
-  if (options.slowest) {
-    std::ranges::sort(shown, is_slower);
-  } else {
-    std::ranges::reverse(shown);
-  }
-  return options.json ? timeline_json(shown, read) : timeline_text(shown, read);
+io::Task<Result<std::string>> timeline(TimelineOptions options, Records& records) {
+  const seeing::FoundTurns found = HANGAR_CO_TRY(co_await records.turns(options.question));
+  if (options.json) co_return json::dump(seeing::json_of(found)) + "\n";
+  co_return timeline_text(found.stories, found.read);
 }
 
 }  // namespace hangar::commands

@@ -1,7 +1,9 @@
 #include "commands/timeline.h"
 
 #include "commands/story_text.h"
+#include "json/value.h"
 #include "recorder/story.h"
+#include "seeing/messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -97,7 +99,8 @@ TEST(TimelineText, LeavesATerminalAlone) {
 
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, HasSubstr("/x\\x1b[2J\\xe2\\x80\\xae\\x0a"));
-  EXPECT_THAT(timeline_json(stories, whole()), HasSubstr(R"(/x\\x1b[2J\\xe2)"));
+  EXPECT_THAT(json::dump(seeing::json_of(seeing::FoundTurns{.stories = stories, .read = whole()})),
+              HasSubstr(R"(/x\\x1b[2J\\xe2)"));
 }
 
 TEST(ResultText, SaysWhatIsKnownOfAWrite) {

@@ -1,19 +1,21 @@
 #include "commands/why.h"
 
+#include "base/text.h"
 #include "commands/story_text.h"
 #include "host/cluster_session.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "recorder/story_json.h"
+#include "seeing/find.h"
+#include "seeing/messages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
-#include <filesystem>
 #include <iterator>
 #include <set>
 #include <stop_token>
@@ -35,6 +37,8 @@ constexpr std::string_view kDefaultManager = "hangar";
 // managedFields have whole seconds, and clocks differ.
 constexpr std::chrono::seconds kSameTime{3};
 constexpr std::chrono::seconds kLookAgainAfter{1};
+// In place of what the host withholds.
+constexpr std::string_view kStranger = "a turn of an operator that you may not get";
 
 bool is_event(const Cause& cause) {
   return cause.what <= Waking::Cause::Deleted;
@@ -104,6 +108,9 @@ class Telling {
   void turn(std::size_t at, std::size_t depth) {
     const WhyStep& step = answer_.findings.steps[at];
     const Story& story = step.story;
+    if (story.name == seeing::kWithheld) {
+      return line(depth, fmt::format("<- {}", kStranger));
+    }
     line(depth, fmt::format("<- turn {} of {} {}{}{} at {} (module sha256:{:.12})", story.number,
                             name_of(story.contract), printable(story.namespace_),
                             story.namespace_.empty() ? "" : "/", printable(story.name),
@@ -330,18 +337,11 @@ WhyTarget target_of(const kube::Resource& resource, const Named& named, const Wh
           .name = named.name};
 }
 
-io::Task<Result<WhyAnswer>> find_answer(ObjectReader& reader, kube::Resource resource,
-                                        const WhyOptions& options) {
-  WhyAnswer answer;
-  const Named named = HANGAR_CO_TRY(parse_named(options.object));
-  answer.field = options.field;
-  answer.target = target_of(resource, named, options);
+// What the API server has to say about what was found.
+io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resource,
+                                     WhyAnswer answer) {
   answer.current = HANGAR_CO_TRY(co_await reader.read(
       resource, {.namespace_ = answer.target.namespace_, .name = answer.target.name}));
-  WhySearch search(answer.target, {.writes_max = options.writes_max});
-  answer.read = HANGAR_CO_TRY(recorder::read_directory(
-      options.directory, [&search](Story story) { return search.add(std::move(story)); }));
-  answer.findings = search.findings();
   std::size_t look_ups = 0;
   for (const std::size_t at : reached(answer.findings)) {
     const WhyStep& step = answer.findings.steps[at];
@@ -365,11 +365,24 @@ io::Task<Result<WhyAnswer>> find_answer(ObjectReader& reader, kube::Resource res
   co_return answer;
 }
 
+Result<WhyAnswer> find_answer(host::ClusterSession& session, ObjectReader& reader, Records& records,
+                              const kube::Resource& resource, WhyTarget target,
+                              const WhyOptions& options) {
+  seeing::FoundWrites found = HANGAR_TRY(session.run(records.writes(
+      {.target = target, .limits = {.writes_max = options.writes_max}, .since = {}})));
+  return session.run(complete(reader, resource,
+                              {.target = std::move(target),
+                               .field = options.field,
+                               .current = {},
+                               .findings = std::move(found.findings),
+                               .read = std::move(found.read)}));
+}
+
 // Which writes have come since the last look: only what was recorded meanwhile is read for that.
 class Follower {
  public:
-  Follower(WhyTarget target, std::filesystem::path directory)
-      : target_(std::move(target)), directory_(std::move(directory)) {}
+  Follower(WhyTarget target, host::ClusterSession& session, Records& records)
+      : target_(std::move(target)), session_(session), records_(records) {}
 
   // What there is now counts as told.
   [[nodiscard]] Result<> begin() {
@@ -394,38 +407,33 @@ class Follower {
   }
 
  private:
-  // To where it looked some looks before, or to the beginning.
+  // To a while before the last look, or to the beginning. A clock that was set back costs one look.
   [[nodiscard]] Result<WhyFindings> look_back() {
-    WhySearch search(target_, {.writes_max = kWritesMax, .depth_max = 0, .steps_max = kWritesMax});
-    std::optional<TurnKey> newest;
-    const auto on_story = [&](Story story) {
-      const TurnKey key(story.host, story.namespace_, story.name, story.instance, story.number);
-      if (!newest) newest = key;
-      if (!looks_.empty() && looks_.front() == key) return false;
-      return search.add(std::move(story));
-    };
-    (void)HANGAR_TRY(recorder::read_directory(directory_, on_story));
-    if (newest) looks_.push_back(*newest);
+    seeing::FoundWrites found = HANGAR_TRY(session_.run(records_.writes(
+        {.target = target_,
+         .limits = {.writes_max = kWritesMax, .depth_max = 0, .steps_max = kWritesMax},
+         .since = since_})));
     // A turn is there before its requests and their answers are.
-    if (looks_.size() > kLooksBack) looks_.pop_front();
-    return search.findings();
+    since_ = found.at - kOverlap;
+    return std::move(found.findings);
   }
 
   static constexpr std::size_t kWritesMax = 1000;
-  static constexpr std::size_t kLooksBack = 10;
-  // Host, namespace, name, instance, and the number of a turn or the id of a request.
-  using TurnKey = std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t>;
-  using RequestKey = TurnKey;
+  static constexpr std::chrono::seconds kOverlap{30};
+  // Host, namespace, name, instance, the id of a request, and when it was made.
+  using RequestKey =
+      std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t, WallTime>;
 
   static RequestKey key_of(const WhyFindings& findings, const WhyWrite& write) {
     const Story& story = findings.steps[write.step].story;
-    return {story.host, story.namespace_, story.name, story.instance,
-            story.requests[write.request].id};
+    const Request& request = story.requests[write.request];
+    return {story.host, story.namespace_, story.name, story.instance, request.id, request.at};
   }
 
   const WhyTarget target_;
-  const std::filesystem::path directory_;
-  std::deque<TurnKey> looks_;  // The newest turn of each look, the oldest look first.
+  host::ClusterSession& session_;
+  Records& records_;
+  std::optional<WallTime> since_;
   std::set<RequestKey> told_;
 };
 
@@ -483,37 +491,30 @@ std::string why_json(const WhyAnswer& answer) {
     return list;
   };
   if (answer.current) out["lastManagers"] = managers_json(last_managers(*answer.current));
-  const auto write_json = [](const WhyWrite& write) {
-    return json::Object{{"turn", write.step}, {"request", write.request}};
-  };
   if (!answer.field.empty()) {
     json::Object field{{"path", printable(answer.field)}};
     const FieldOwner owner = owner_of_field(answer);
     field["setBy"] = managers_json(owner.managers);
-    if (owner.write) field["write"] = write_json(*owner.write);
+    if (owner.write) {
+      field["write"] = json::Object{{"turn", owner.write->step}, {"request", owner.write->request}};
+    }
     out["field"] = std::move(field);
   }
-  json::Array turns;
-  for (const WhyStep& step : answer.findings.steps) {
-    json::Value turn = json_of(step.story);
-    json::Array causes = *json::array_at(turn, {"causes"});
-    for (std::size_t at = 0; at < step.links.size(); ++at) {
-      const WhyLink& link = step.links[at];
-      json::Object& cause = causes[at].as_object();
-      if (link.step) cause["turn"] = *link.step;
-      if (link.request) cause["request"] = *link.request;
-      if (link.step || !is_event(step.story.causes[at])) continue;
-      cause["writtenBy"] =
-          managers_json(outside_writers(answer, step.story, step.story.causes[at]));
+  json::Value found = seeing::json_of(
+      seeing::FoundWrites{.at = {}, .findings = answer.findings, .read = answer.read});
+  json::Array turns = *json::array_at(found, {"turns"});
+  for (std::size_t at = 0; at < turns.size(); ++at) {
+    const WhyStep& step = answer.findings.steps[at];
+    json::Array causes = *json::array_at(turns[at], {"causes"});
+    for (std::size_t cause = 0; cause < step.links.size(); ++cause) {
+      if (step.links[cause].step || !is_event(step.story.causes[cause])) continue;
+      causes[cause].as_object()["writtenBy"] =
+          managers_json(outside_writers(answer, step.story, step.story.causes[cause]));
     }
-    json::set_at(turn, {"causes"}, std::move(causes));
-    turns.push_back(std::move(turn));
+    json::set_at(turns[at], {"causes"}, std::move(causes));
   }
   out["turns"] = std::move(turns);
-  json::Array writes;
-  for (const WhyWrite& write : answer.findings.writes)
-    writes.push_back(write_json(write));
-  out["writes"] = std::move(writes);
+  out["writes"] = *json::array_at(found, {"writes"});
   out["records"] = json_of(answer.read);
   return json::dump(json::Value(std::move(out))) + "\n";
 }
@@ -525,10 +526,12 @@ std::string why_mermaid(const WhyAnswer& answer) {
   std::size_t others = 0;
   for (const std::size_t at : reached(findings)) {
     const Story& story = findings.steps[at].story;
-    text += fmt::format(
-        "  {}({})\n", node_of(at),
-        in_quotes(fmt::format("{} {}{}{}, turn {}", name_of(story.contract), story.namespace_,
-                              story.namespace_.empty() ? "" : "/", story.name, story.number)));
+    const std::string turn =
+        story.name == seeing::kWithheld
+            ? std::string(kStranger)
+            : fmt::format("{} {}{}{}, turn {}", name_of(story.contract), story.namespace_,
+                          story.namespace_.empty() ? "" : "/", story.name, story.number);
+    text += fmt::format("  {}({})\n", node_of(at), in_quotes(turn));
     for (std::size_t i = 0; i < story.causes.size(); ++i) {
       const Cause& cause = story.causes[i];
       const WhyLink& link = findings.steps[at].links[i];
@@ -566,11 +569,14 @@ Result<> why(const host::Config& config, const WhyOptions& asked,
     options.namespace_ = login.namespace_.empty() ? "default" : login.namespace_;
   }
   host::ClusterSession session(std::move(login), log);
+  const std::unique_ptr<Records> records =
+      HANGAR_TRY(open_records(config, session, options.records));
   ObjectReader reader(session.client);
   const kube::Resource resource = HANGAR_TRY(session.run(reader.find(named)));
-  Follower follower(target_of(resource, named, options), options.directory);
+  const WhyTarget target = target_of(resource, named, options);
+  Follower follower(target, session, *records);
   if (options.follow) HANGAR_TRY(follower.begin());
-  WhyAnswer answer = HANGAR_TRY(session.run(find_answer(reader, resource, options)));
+  WhyAnswer answer = HANGAR_TRY(find_answer(session, reader, *records, resource, target, options));
   if (!print(text_in(options.format, answer)) || !options.follow) return {};
   follower.keep_news(answer.findings);
   while (true) {
@@ -578,7 +584,7 @@ Result<> why(const host::Config& config, const WhyOptions& asked,
     const std::size_t news = HANGAR_TRY(follower.look());
     if (news == 0) continue;
     options.writes_max = std::max(asked.writes_max, news);
-    Result<WhyAnswer> now = session.run(find_answer(reader, resource, options));
+    Result<WhyAnswer> now = find_answer(session, reader, *records, resource, target, options);
     if (!now) return std::unexpected(std::move(now).error());
     follower.keep_news(now->findings);
     if (!now->findings.writes.empty() && !print(text_in(options.format, *now))) return {};

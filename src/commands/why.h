@@ -1,14 +1,14 @@
-// `hangar why`: what wrote an object, and what led to that, out of the recorder's files and what
-// the API server says of the objects, as the user of the kubeconfig.
+// `hangar why`: what wrote an object, and what led to that, as the recorder has it and the API
+// server says it of the objects to the user of the kubeconfig.
 #pragma once
 
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/managed_fields.h"
-#include "commands/timeline.h"
-#include "commands/why_search.h"
+#include "commands/records.h"
 #include "host/config.h"
 #include "recorder/story.h"
+#include "seeing/why_search.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,13 +22,19 @@
 
 namespace hangar::commands {
 
+using seeing::WhyFindings;
+using seeing::WhyLink;
+using seeing::WhyStep;
+using seeing::WhyTarget;
+using seeing::WhyWrite;
+
 enum class WhyFormat : std::uint8_t { Text, Json, Mermaid };
 
 struct WhyOptions {
-  std::filesystem::path directory;  // Of the records.
-  std::string object;               // KIND[.GROUP]/NAME
-  std::string namespace_;           // Empty: the kubeconfig's.
-  std::string field;                // ".spec.replicas"; empty: any.
+  RecordsAccess records;
+  std::string object;      // KIND[.GROUP]/NAME
+  std::string namespace_;  // Empty: the kubeconfig's.
+  std::string field;       // ".spec.replicas"; empty: any.
   std::size_t writes_max = 10;
   WhyFormat format = WhyFormat::Text;
   bool follow = false;

@@ -7,6 +7,7 @@
 #include "domains/guest_processes.h"
 #include "host/node_settings.h"
 #include "host/recording.h"
+#include "host/seeing.h"
 #include "host/webhook_settings.h"
 #include "http/address_policy.h"
 #include "json/value.h"
@@ -339,6 +340,7 @@ const std::vector<Setting>& table() {
     std::ranges::move(node_settings(), std::back_inserter(all));
     std::ranges::move(webhook_settings(), std::back_inserter(all));
     std::ranges::move(recorder_settings(), std::back_inserter(all));
+    std::ranges::move(seeing_settings(), std::back_inserter(all));
     return all;
   }();
   return rows;
@@ -519,6 +521,7 @@ Result<Config> resolve(Config config) {
   HANGAR_TRY(check_lease(config));
   HANGAR_TRY(check(config.nodes));
   HANGAR_TRY(check(config.webhooks));
+  HANGAR_TRY(check_seeing(config));
   return config;
 }
 

@@ -82,7 +82,14 @@ struct Config {
   std::uint64_t recorder_bytes = recorder::kBytesMax;  // On disk; zero: nothing is recorded.
   Duration recorder_age = recorder::kAgeMax;
   std::filesystem::path recorder_directory = {};  // Empty: in module_cache_dir.
-  std::uint64_t operator_memory_bytes = 0;        // Of all operators' guests; zero: no budget.
+  struct Seeing {
+    std::string bind_address = {};  // Empty: records are not shown.
+    std::string url = {};
+    std::vector<std::string> names = {};
+    std::string secret = "hangar-records";
+  };
+  Seeing seeing = {};
+  std::uint64_t operator_memory_bytes = 0;  // Of all operators' guests; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;  // Of all guests; zero: what the container's limit leaves.
   std::uint64_t namespace_memory_bytes = 0;         // Of the guests of one; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
@@ -121,6 +128,7 @@ enum class Part : std::uint8_t {
   Webhooks,
   Recorder,  // What is recorded.
   Records,   // Where it is.
+  Seeing,    // Whom it is shown to.
 };
 
 struct Setting {

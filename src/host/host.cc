@@ -19,6 +19,7 @@
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
 #include "host/recording.h"
+#include "host/seeing.h"
 #include "host/startup_pages.h"
 #include "host/supervisor.h"
 #include "host/tenant_bounds.h"
@@ -175,6 +176,7 @@ struct Host::Parts {
   workflows::WorkflowController workflows;
   nodes::NodeController nodes;
   tenants::UsageWriter usage;
+  const std::unique_ptr<Seeing> seeing;  // Null: records are not shown.
   Supervisor supervisor;
   StartupPages startup_pages{loop};
 
@@ -296,6 +298,12 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                         .workflows = config.has(Feature::Workflows) ? &workflows : nullptr});
                  },
              .log = log.named("tenants")}),
+      seeing(
+          Seeing::make(config, {.main = loop,
+                                .login = opened.login,
+                                .metrics = metrics,
+                                .log = log,
+                                .namespace_ = lease_namespace(config, credentials->namespace_())})),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,
@@ -321,6 +329,7 @@ void Host::Parts::on_leading() {
   if (config.has(Feature::Workflows)) workflows.start();
   if (has_node_provisioning(config)) nodes.start();
   if (has_tenants()) usage.start();
+  if (seeing) seeing->lead();
 }
 
 // Whether others than administrators may make this host run something.
@@ -366,6 +375,7 @@ void Host::Parts::end() {
 io::Task<void> Host::Parts::end_all() {
   // First, while everything that answers is there: others take over meanwhile.
   co_await webhooks.stop();
+  if (seeing) co_await seeing->stop();
   if (has_started) {
     co_await usage.stop();
     co_await nodes.stop();
@@ -415,6 +425,7 @@ Result<> Host::run() {
     parts_->webhooks.start();
     parts_->airways.start_reviews();
   }
+  if (parts_->seeing) parts_->seeing->start();
   parts_->supervisor.start([parts = parts_.get()] { parts->on_leading(); });
   parts_->loop.run();
   log_.info("stopped");

@@ -3,6 +3,7 @@ import base64
 import collections
 import json
 import pathlib
+import subprocess
 
 import pytest
 import yaml
@@ -10,12 +11,13 @@ import yaml
 import airways
 import flights
 import operators
+import users
 import workflows
 from airways import flight, instance
 from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, rules_of, urls_of, with_repository
 from cluster import KINDS, Cluster, condition, eventually, is_ready
 from conftest import COMPILED
-from host import Host, free_port
+from host import BINARY, Host, free_port
 from module_server import Modules
 
 KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
@@ -231,6 +233,30 @@ def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
     assert not [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False}}) if "webhooks" in one[1]]
 
 
+def test_records_are_shown_and_have_what_they_need_only_where_they_are_on():
+    off, on = render(), render({"records": {"enabled": True}, "networkPolicy": {"enabled": True}})
+    container = pod_of(on)["spec"]["containers"][0]
+
+    assert not [one for one in off if "records" in one[1]]
+    assert on[("Service", "hangar-records")]["spec"]["ports"] == [{"name": "records", "port": 9444, "targetPort": "records"}]
+    assert {"name": "records", "containerPort": 9444} in container["ports"]
+    assert {"--records-bind-address=:9444", "--records-secret=hangar-records", "--records-names=hangar-records.hangar-system.svc"} <= set(container["args"])
+    assert {"port": "records", "protocol": "TCP"} in on[("NetworkPolicy", "hangar")]["spec"]["ingress"][1]["ports"]
+    assert rules(on) - rules(off) == {
+        (None, "authentication.k8s.io", "tokenreviews", "create"), (NAMESPACE, "", "configmaps", "patch"),
+        (NAMESPACE, "", "secrets", "get"), (NAMESPACE, "", "secrets", "update")}
+    reader = ("Role", "hangar-records-reader")
+    assert (NAMESPACE, "", "pods/portforward", "create") in rules_of(on[reader])
+    # Nobody is bound to it by the chart.
+    assert not [one for one in on.values() if one["kind"] == "RoleBinding" and one["roleRef"]["name"] == reader[1]]
+
+    reached = render({"records": {"enabled": True, "url": "https://hangar.example.com", "existingSecret": "ours", "service": {"type": "LoadBalancer"}}})
+    assert {"--records-url=https://hangar.example.com", "--records-secret=ours"} <= set(pod_of(reached)["spec"]["containers"][0]["args"])
+    assert {rule[2:] for rule in rules_of(reached[reader])} == {("configmaps", "get")}
+    assert ("Secret", "hangar-records") not in reached and reached[("Service", "hangar-records")]["spec"]["type"] == "LoadBalancer"
+    assert not [one for one in render({"records": {"enabled": True}, "features": {"operators": False}}) if "records" in one[1]]
+
+
 def test_helm_test_asks_the_service_whether_a_host_is_ready():
     pod = render({"service": {"port": 8088}}, namespace="elsewhere")[("Pod", "hangar-test-ready")]
 
@@ -350,7 +376,7 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                                          {"apiGroups": ["apps"], "resources": ["deployments"]}]},
           # By labels, so that the host reads those of namespaces; it selects none.
           "tenantPolicy": {"spec": {"namespaceSelector": {"matchLabels": {"nobody": "has-it"}}, "serviceAccounts": []}},
-          "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}}
+          "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}, "records": {"enabled": True}}
 # What the chart makes of its values for nodes.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
          "--node-ready-delay=100ms", "--node-retry-delay=100ms")
@@ -373,10 +399,11 @@ def installed():
 def account_host(installed, tmp_path):
     """A host with the identity that the chart gives to its pods."""
     path = kubeconfig_of(installed, NAMESPACE, "hangar", tmp_path / "kubeconfig")
-    manifests, port = render(RIGHTS), free_port()
+    manifests, port, records = render(RIGHTS), free_port(), free_port()
     host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}", argument(manifests, "features"),
                 argument(manifests, "webhook-secret"), argument(manifests, "webhook-owner"), "--webhook-drain=0s",
-                f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", *NODES)
+                f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", *NODES,
+                argument(manifests, "records-secret"), f"--records-bind-address=127.0.0.1:{records}", f"--records-url=https://127.0.0.1:{records}")
     yield host
     host.stop()
 
@@ -581,6 +608,20 @@ def webhook_flow(cluster):
     eventually(lambda: configuration(name) is None, "the configuration is gone", 60)
 
 
+def records_flow(cluster, directory):
+    """A user with a token is shown the turns of an operator, or told which right he lacks."""
+    def timeline(kubeconfig):
+        return subprocess.run([str(BINARY), "timeline", "watched", "-n", "team", f"--kubeconfig={kubeconfig}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    cluster.create(operators.manifest("watched", "team", "print=up", "wait"))
+    user = users.with_token(cluster, directory, "onlooker", "team")
+    users.let(cluster, "team:onlooker", NAMESPACE, ["get"], ["configmaps"], names=["hangar-records"])
+    eventually(lambda: "may not get operators.hangar.dev" in timeline(user).stderr, "the host says what is missing", 60)
+    users.let(cluster, "team:onlooker", "team", ["get"], ["operators"])
+    eventually(lambda: "Module sha256:" in timeline(user).stdout, "the turns are shown", 60)
+    cluster.delete(*operators.OPERATOR, "watched", "team")
+
+
 def usage_flow(cluster):
     """A namespace sees what it uses, for as long as it uses anything."""
     def usage():
@@ -611,7 +652,7 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
     assert not may("a-editer", "create", "yoke.cd/airways", "")
 
 
-def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host):
+def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host, tmp_path):
     webhook_flow(installed)
     airway_flow(installed)
     # Before the host is started anew: what it watches for Flights covers what others have watched.
@@ -623,6 +664,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
     workflow_flow(installed)
     node_flow(installed)
     usage_flow(installed)
+    records_flow(installed, tmp_path)
     assert account_host.stop() == 0
     seen = asked(installed)
 

@@ -100,3 +100,8 @@ subjects:
 {{- define "hangar.webhooks" -}}
 {{- if and .Values.webhooks.enabled .Values.features.airways }}true{{ end }}
 {{- end }}
+
+{{- /* Whether records are shown: of operators' turns. */}}
+{{- define "hangar.records" -}}
+{{- if and .Values.records.enabled .Values.features.operators }}true{{ end }}
+{{- end }}

@@ -1,4 +1,4 @@
-#include "commands/why_search.h"
+#include "seeing/why_search.h"
 
 #include "recorder/story.h"
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace hangar::commands {
+namespace hangar::seeing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ TEST(WhySearch, HasTheLastWriteOfATurnFirst) {
 }
 
 }  // namespace
-}  // namespace hangar::commands
+}  // namespace hangar::seeing

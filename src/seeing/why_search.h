@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace hangar::commands {
+namespace hangar::seeing {
 
 struct WhyTarget {
   std::string group;
@@ -20,6 +20,8 @@ struct WhyTarget {
   std::string plural;
   std::string namespace_;
   std::string name;
+
+  friend bool operator==(const WhyTarget&, const WhyTarget&) = default;
 };
 
 // Why one of a turn's causes came about, as far as records tell.
@@ -50,6 +52,8 @@ class WhySearch {
     std::size_t writes_max = 10;
     std::size_t depth_max = 8;
     std::size_t steps_max = 1000;
+
+    friend bool operator==(const Limits&, const Limits&) = default;
   };
   WhySearch(WhyTarget target, Limits limits);
 
@@ -84,4 +88,4 @@ class WhySearch {
   std::map<IdKey, std::vector<Wanted>> timers_;
 };
 
-}  // namespace hangar::commands
+}  // namespace hangar::seeing

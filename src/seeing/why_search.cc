@@ -1,9 +1,9 @@
-#include "commands/why_search.h"
+#include "seeing/why_search.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace hangar::commands {
+namespace hangar::seeing {
 
 using recorder::Request;
 using recorder::Story;
@@ -120,4 +120,4 @@ void WhySearch::want_causes_of(std::size_t step) {
   }
 }
 
-}  // namespace hangar::commands
+}  // namespace hangar::seeing

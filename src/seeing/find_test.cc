@@ -1,0 +1,142 @@
+#include "seeing/find.h"
+
+#include "recorder/files.h"
+#include "recorder/format.h"
+#include "recorder/limits.h"
+#include "recorder/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::seeing {
+namespace {
+
+using namespace std::chrono_literals;
+using recorder::Asked;
+using recorder::Turn;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Instant kInstant{1h};
+const WallTime kWall = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+
+class FindTest : public testing::Test {
+ protected:
+  ~FindTest() override { std::filesystem::remove_all(root_); }
+
+  // One turn of `name` that began `after` the beginning and took so long, and wrote the target.
+  void record(std::string_view name, std::uint64_t number, Duration after, Duration took) {
+    const recorder::Guest guest{.namespace_ = "team", .name = name, .instance = 1};
+    recorder::Block block;
+    const recorder::Block::Moment moment{.instant = kInstant, .wall = kWall};
+    block.add(Turn{.guest = guest,
+                   .number = number,
+                   .arrived = kInstant + after,
+                   .began = kInstant + after,
+                   .ended = kInstant + after + took},
+              moment);
+    block.add(Asked{.guest = guest,
+                    .turn = number,
+                    .id = number,
+                    .at = kInstant + after,
+                    .verb = recorder::Verb::Update,
+                    .resource = "things",
+                    .namespace_ = "team",
+                    .name = "target"},
+              moment);
+    ASSERT_TRUE(files_.append(block.take(), kInstant, kWall));
+  }
+  [[nodiscard]] Result<FoundTurns> turns(const TurnsQuestion& question,
+                                         const ReadBounds& bounds = {}) const {
+    return find_turns({.directory = root_, .file = {}}, question, bounds);
+  }
+  static std::vector<std::uint64_t> numbers(const std::vector<recorder::Story>& stories) {
+    std::vector<std::uint64_t> found;
+    for (const recorder::Story& story : stories)
+      found.push_back(story.number);
+    return found;
+  }
+  [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+
+ private:
+  static std::filesystem::path make_directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "find-XXXXXX").string();
+    return ::mkdtemp(name.data());
+  }
+
+  const std::filesystem::path root_ = make_directory();
+  recorder::Files files_{root_, {.bytes_max = recorder::kBytesMin, .age_max = 24h}, 7};
+};
+
+TEST_F(FindTest, TurnsAreTheLastOfThatOperator) {
+  record("mirror", 1, 0s, 1ms);
+  record("other", 1, 1s, 1ms);
+  record("mirror", 2, 2s, 9ms);
+  record("mirror", 3, 3s, 2ms);
+
+  const auto last = turns({.namespace_ = "team", .name = "mirror", .turns_max = 2});
+  ASSERT_TRUE(last) << last.error().message();
+  EXPECT_THAT(numbers(last->stories), ElementsAre(2, 3));
+  const auto slowest =
+      turns({.namespace_ = "team", .name = "mirror", .turns_max = 2, .slowest = true});
+  ASSERT_TRUE(slowest) << slowest.error().message();
+  EXPECT_THAT(numbers(slowest->stories), ElementsAre(2, 3));
+  const auto none = turns({.namespace_ = "shop", .name = "mirror"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind(), ErrorKind::NotFound);
+}
+
+TEST_F(FindTest, WhatDoesNotFitIsLeftOutAndTold) {
+  for (std::uint64_t number = 1; number <= 3; ++number)
+    record("mirror", number, std::chrono::seconds(number), 1ms);
+  // A turn and its request are two entries.
+  const TurnsQuestion question{.namespace_ = "team", .name = "mirror"};
+
+  const auto all = turns(question, {.time_max = 1h, .entries_max = 6});
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_THAT(numbers(all->stories), ElementsAre(1, 2, 3));
+  EXPECT_THAT(all->read.problems, IsEmpty());
+  const auto some = turns(question, {.time_max = 1h, .entries_max = 5});
+  ASSERT_TRUE(some) << some.error().message();
+  EXPECT_THAT(numbers(some->stories), ElementsAre(2, 3));
+  EXPECT_THAT(some->read.problems, ElementsAre(HasSubstr("5 turns, causes and requests")));
+}
+
+TEST_F(FindTest, ReadingEndsInTime) {
+  for (std::uint64_t number = 1; number <= 600; ++number)
+    record("mirror", number, std::chrono::milliseconds(number), 1us);
+  const auto found = turns({.namespace_ = "team", .name = "mirror", .turns_max = 1000},
+                           {.time_max = Duration::zero(), .entries_max = 100000});
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_LT(found->stories.size(), 600U);
+  EXPECT_THAT(found->read.problems, ElementsAre(HasSubstr("what is older was not looked at")));
+}
+
+TEST_F(FindTest, WritesAreThoseSinceThen) {
+  record("mirror", 1, 0s, 1ms);
+  record("mirror", 2, 10s, 1ms);
+  record("slow", 1, 2s, 30s);  // It ended last.
+  WritesQuestion question{.target = {.plural = "things", .namespace_ = "team", .name = "target"}};
+
+  const auto all = find_writes(root(), question, {});
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->findings.writes.size(), 3U);
+  EXPECT_EQ(all->read.since, kWall);
+  question.since = kWall + 5s;
+  const auto some = find_writes(root(), question, {});
+  ASSERT_TRUE(some) << some.error().message();
+  EXPECT_EQ(some->findings.writes.size(), 2U);
+}
+
+}  // namespace
+}  // namespace hangar::seeing

@@ -1,0 +1,206 @@
+#include "seeing/messages.h"
+
+#include "base/text.h"
+#include "base/time.h"
+#include "recorder/story_json.h"
+#include "seeing/limits.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace hangar::seeing {
+
+namespace {
+
+std::unexpected<Error> wrong(std::string_view member, std::string_view what) {
+  return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not {}", member, what));
+}
+
+Result<json::Value> parse_object(std::string_view text) {
+  json::Value value = HANGAR_TRY(json::parse(text));
+  if (!value.is_object()) return fail(ErrorKind::InvalidInput, "not a JSON object");
+  return value;
+}
+
+Result<std::string> text_at(const json::Value& value, std::string_view member) {
+  const std::string_view text = json::string_at(value, {member});
+  if (text.size() > kTextBytesMax) {
+    return wrong(member, fmt::format("a text of at most {} bytes", kTextBytesMax));
+  }
+  return std::string(text);
+}
+
+Result<std::string> name_at(const json::Value& value, std::string_view member) {
+  std::string text = HANGAR_TRY(text_at(value, member));
+  if (text.empty()) return wrong(member, "a name");
+  return text;
+}
+
+// From 1 to `most`.
+Result<std::size_t> count_at(const json::Value& value, std::string_view member,
+                             std::size_t otherwise, std::size_t most) {
+  const std::int64_t count = json::int_at(value, {member}, static_cast<std::int64_t>(otherwise));
+  if (count < 1 || std::cmp_greater(count, most)) {
+    return wrong(member, fmt::format("a number from 1 to {}", most));
+  }
+  return static_cast<std::size_t>(count);
+}
+
+json::Value json_of(const WhyStep& step) {
+  json::Value turn = recorder::json_of(step.story);
+  json::Array causes = *json::array_at(turn, {"causes"});
+  for (std::size_t at = 0; at < step.links.size(); ++at) {
+    json::Object& cause = causes[at].as_object();
+    if (const auto& cause_turn = step.links[at].step) cause["turn"] = *cause_turn;
+    if (const auto& request = step.links[at].request) cause["request"] = *request;
+  }
+  json::set_at(turn, {"causes"}, std::move(causes));
+  return turn;
+}
+
+// An index; nothing where there is none. What lies outside is found by is_whole().
+std::optional<std::size_t> index_at(const json::Value& value, std::string_view member) {
+  const std::int64_t index = json::int_at(value, {member}, -1);
+  return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));
+}
+
+bool has_request(const WhyFindings& findings, std::size_t step,
+                 std::optional<std::size_t> request) {
+  return step < findings.steps.size() &&
+         (!request || *request < findings.steps[step].story.requests.size());
+}
+
+// Whether all indices are of what is there.
+bool is_whole(const WhyFindings& findings) {
+  for (const WhyWrite& write : findings.writes)
+    if (!has_request(findings, write.step, write.request)) return false;
+  for (const WhyStep& step : findings.steps) {
+    for (const WhyLink& link : step.links) {
+      if (link.step ? !has_request(findings, *link.step, link.request) : link.request.has_value()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+json::Value json_of(const TurnsQuestion& question) {
+  return json::Object{{"namespace", question.namespace_},
+                      {"name", question.name},
+                      {"turns", question.turns_max},
+                      {"slowest", question.slowest}};
+}
+
+Result<TurnsQuestion> parse_turns_question(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  TurnsQuestion question{.slowest = json::bool_at(value, {"slowest"})};
+  question.namespace_ = HANGAR_TRY(name_at(value, "namespace"));
+  question.name = HANGAR_TRY(name_at(value, "name"));
+  question.turns_max = HANGAR_TRY(count_at(value, "turns", question.turns_max, kTurnsMax));
+  return question;
+}
+
+json::Value json_of(const FoundTurns& found) {
+  json::Value out = recorder::json_of(found.read);
+  json::Array turns;
+  for (const recorder::Story& story : found.stories)
+    turns.push_back(recorder::json_of(story));
+  json::set_at(out, {"turns"}, std::move(turns));
+  return out;
+}
+
+Result<FoundTurns> parse_found_turns(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  FoundTurns found{.read = HANGAR_TRY(recorder::parse_read_directory(value))};
+  if (const json::Array* const turns = json::array_at(value, {"turns"})) {
+    for (const json::Value& turn : *turns)
+      found.stories.push_back(HANGAR_TRY(recorder::parse_story(turn)));
+  }
+  return found;
+}
+
+json::Value json_of(const WritesQuestion& question) {
+  json::Object out{{"group", question.target.group},     {"kind", question.target.kind},
+                   {"resource", question.target.plural}, {"namespace", question.target.namespace_},
+                   {"name", question.target.name},       {"writes", question.limits.writes_max},
+                   {"depth", question.limits.depth_max}};
+  if (question.since) out["since"] = to_rfc3339_micro(*question.since);
+  return out;
+}
+
+Result<WritesQuestion> parse_writes_question(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  WritesQuestion question;
+  question.target.group = HANGAR_TRY(text_at(value, "group"));
+  question.target.kind = HANGAR_TRY(text_at(value, "kind"));
+  question.target.plural = HANGAR_TRY(name_at(value, "resource"));
+  question.target.namespace_ = HANGAR_TRY(text_at(value, "namespace"));
+  question.target.name = HANGAR_TRY(name_at(value, "name"));
+  question.limits.writes_max =
+      HANGAR_TRY(count_at(value, "writes", question.limits.writes_max, kWritesMax));
+  const std::int64_t depth =
+      json::int_at(value, {"depth"}, static_cast<std::int64_t>(question.limits.depth_max));
+  if (depth < 0 || std::cmp_greater(depth, question.limits.depth_max)) {
+    return wrong("depth", fmt::format("a number from 0 to {}", question.limits.depth_max));
+  }
+  question.limits.depth_max = static_cast<std::size_t>(depth);
+  if (json::find(value, {"since"}) != nullptr) {
+    const Result<WallTime> since = parse_rfc3339(json::string_at(value, {"since"}));
+    if (!since) return wrong("since", "a time such as 2026-04-08T12:00:00Z");
+    question.since = *since;
+  }
+  return question;
+}
+
+json::Value json_of(const FoundWrites& found) {
+  json::Object out{{"at", to_rfc3339_micro(found.at)}};
+  json::Array turns;
+  for (const WhyStep& step : found.findings.steps)
+    turns.push_back(json_of(step));
+  out["turns"] = std::move(turns);
+  json::Array writes;
+  for (const WhyWrite& write : found.findings.writes)
+    writes.push_back(json::Object{{"turn", write.step}, {"request", write.request}});
+  out["writes"] = std::move(writes);
+  out["records"] = recorder::json_of(found.read);
+  return out;
+}
+
+Result<FoundWrites> parse_found_writes(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  const Result<WallTime> at = parse_rfc3339(json::string_at(value, {"at"}));
+  if (!at) return wrong("at", "a time");
+  FoundWrites found{.at = *at};
+  if (const json::Value* const read = json::find(value, {"records"})) {
+    found.read = HANGAR_TRY(recorder::parse_read_directory(*read));
+  }
+  if (const json::Array* const turns = json::array_at(value, {"turns"})) {
+    for (const json::Value& turn : *turns) {
+      WhyStep step{.story = HANGAR_TRY(recorder::parse_story(turn))};
+      if (const json::Array* const causes = json::array_at(turn, {"causes"})) {
+        for (const json::Value& cause : *causes)
+          step.links.push_back(
+              {.step = index_at(cause, "turn"), .request = index_at(cause, "request")});
+      }
+      found.findings.steps.push_back(std::move(step));
+    }
+  }
+  if (const json::Array* const writes = json::array_at(value, {"writes"})) {
+    for (const json::Value& write : *writes) {
+      const std::optional<std::size_t> step = index_at(write, "turn");
+      const std::optional<std::size_t> request = index_at(write, "request");
+      if (!step || !request) return wrong("writes", "a list of turns and their requests");
+      found.findings.writes.push_back({.step = *step, .request = *request});
+    }
+  }
+  if (!is_whole(found.findings)) return wrong("turn", "one of the turns that the answer has");
+  return found;
+}
+
+}  // namespace hangar::seeing

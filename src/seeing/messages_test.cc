@@ -1,0 +1,121 @@
+#include "seeing/messages.h"
+
+#include "json/value.h"
+#include "seeing/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace hangar::seeing {
+namespace {
+
+using testing::HasSubstr;
+
+const WallTime kWall{std::chrono::hours(500000)};
+
+TEST(TurnsQuestion, IsReadAsItWasWritten) {
+  const TurnsQuestion question{
+      .namespace_ = "team", .name = "mirror", .turns_max = 7, .slowest = true};
+  const Result<TurnsQuestion> read = parse_turns_question(json::dump(json_of(question)));
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, question);
+}
+
+TEST(TurnsQuestion, NamesWhatIsWrong) {
+  const auto words = [](std::string_view text) {
+    const Result<TurnsQuestion> read = parse_turns_question(text);
+    return read ? std::string() : read.error().message();
+  };
+  EXPECT_THAT(words("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(words(R"({"name":"a"})"), HasSubstr("\"namespace\""));
+  EXPECT_THAT(words(R"({"namespace":"a"})"), HasSubstr("\"name\""));
+  EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":0})"), HasSubstr("\"turns\""));
+  EXPECT_EQ(words(R"({"namespace":"a","name":"b","turns":1000})"), "");
+  EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":1001})"), HasSubstr("1 to 1000"));
+  const std::string longest(kTextBytesMax, 'x');
+  EXPECT_EQ(words(R"({"namespace":"a","name":")" + longest + R"("})"), "");
+  EXPECT_THAT(words(R"({"namespace":"a","name":")" + longest + R"(x"})"), HasSubstr("\"name\""));
+}
+
+TEST(WritesQuestion, IsReadAsItWasWritten) {
+  WritesQuestion question{.target = {.group = "apps",
+                                     .kind = "Deployment",
+                                     .plural = "deployments",
+                                     .namespace_ = "shop",
+                                     .name = "front"},
+                          .limits = {.writes_max = 3, .depth_max = 2},
+                          .since = kWall};
+  const Result<WritesQuestion> read = parse_writes_question(json::dump(json_of(question)));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, question);
+
+  // Of the core group, in no namespace.
+  question = {.target = {.kind = "Node", .plural = "nodes", .name = "a"}};
+  const Result<WritesQuestion> plain = parse_writes_question(json::dump(json_of(question)));
+  ASSERT_TRUE(plain) << plain.error().message();
+  EXPECT_EQ(*plain, question);
+}
+
+TEST(WritesQuestion, GoesNoFurtherBackThanItsBound) {
+  const auto is_read = [](std::string_view rest) {
+    return parse_writes_question(R"({"resource":"nodes","name":"a")" + std::string(rest) + "}")
+        .has_value();
+  };
+  EXPECT_TRUE(is_read(R"(,"depth":8,"writes":1000)"));
+  EXPECT_FALSE(is_read(R"(,"depth":9)"));
+  EXPECT_FALSE(is_read(R"(,"depth":-1)"));
+  EXPECT_FALSE(is_read(R"(,"writes":1001)"));
+  EXPECT_FALSE(is_read(R"(,"since":"now")"));
+}
+
+FoundWrites found() {
+  recorder::Story writer{.namespace_ = "shop", .name = "copier", .arrived = kWall};
+  writer.causes = {{.what = recorder::Waking::Cause::Modified}, {}};
+  writer.requests = {{.verb = recorder::Verb::Update, .resource = "things", .at = kWall}};
+  return {.at = kWall,
+          .findings = {.steps = {{.story = writer, .links = {{.step = 0, .request = 0}, {}}}},
+                       .writes = {{.step = 0, .request = 0}}},
+          .read = {.since = kWall}};
+}
+
+TEST(FoundWrites, AreReadAsTheyWereWritten) {
+  const std::string written = json::dump(json_of(found()));
+  const Result<FoundWrites> read = parse_found_writes(written);
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(json::dump(json_of(*read)), written);
+  EXPECT_EQ(read->findings.steps[0].links[0].step, 0U);
+  EXPECT_FALSE(read->findings.steps[0].links[1].step);
+}
+
+TEST(FoundWrites, ThatPointOutsideAreRefused) {
+  FoundWrites wrong = found();
+  wrong.findings.writes[0].step = 1;
+  EXPECT_FALSE(parse_found_writes(json::dump(json_of(wrong))));
+  wrong = found();
+  wrong.findings.writes[0].request = 1;
+  EXPECT_FALSE(parse_found_writes(json::dump(json_of(wrong))));
+  wrong = found();
+  wrong.findings.steps[0].links[0].request = 1;
+  EXPECT_FALSE(parse_found_writes(json::dump(json_of(wrong))));
+  wrong = found();
+  wrong.findings.steps[0].links[0] = {.step = 5, .request = {}};
+  EXPECT_FALSE(parse_found_writes(json::dump(json_of(wrong))));
+}
+
+TEST(FoundTurns, AreReadAsTheyWereWritten) {
+  const FoundTurns turns{.stories = {found().findings.steps[0].story}, .read = {.since = kWall}};
+  const std::string written = json::dump(json_of(turns));
+  const Result<FoundTurns> read = parse_found_turns(written);
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(json::dump(json_of(*read)), written);
+}
+
+}  // namespace
+}  // namespace hangar::seeing

@@ -1,0 +1,229 @@
+#include "seeing/server.h"
+
+#include "base/seconds.h"
+#include "base/time.h"
+#include "budget/consumer.h"
+#include "http/listen_address.h"
+#include "io/priority.h"
+#include "json/value.h"
+#include "kube/core_resources.h"
+#include "seeing/limits.h"
+#include "seeing/messages.h"
+#include "seeing/withhold.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::seeing {
+
+namespace {
+
+constexpr std::chrono::seconds kStopGrace{2};
+// Of one answer, from the first byte of the question's handling on.
+constexpr std::chrono::seconds kAnswerTime = kReadMax + kAuthorisationMax;
+
+constexpr ReadBounds kBounds{.time_max = kReadMax, .entries_max = kEntriesMax};
+
+http::Response text(int status, std::string body) {
+  http::Response response{
+      .status = status,
+      .headers = {{"Content-Type", "text/plain; charset=utf-8"}, {"Cache-Control", "no-store"}},
+      .body = std::move(body) + "\n"};
+  if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+http::Response refusal(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::InvalidInput:
+      return text(400, error.message());
+    case ErrorKind::Denied:
+      return text(403, error.message());
+    case ErrorKind::NotFound:
+      return text(404, error.message());
+    case ErrorKind::LimitExceeded:
+      return text(429, error.message());
+    default:
+      return text(503, error.message());
+  }
+}
+
+template <class Found>
+std::string dump(const Found& found) {
+  return json::dump(json_of(found));
+}
+
+}  // namespace
+
+Server::Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log,
+               Options options)
+    : loop_(loop),
+      metrics_(metrics),
+      seconds_(metrics.histogram("hangar_seeing_answer_seconds",
+                                 "Time of one answer to a question about records, in seconds.",
+                                 latency_buckets())),
+      log_(std::move(log)),
+      options_(std::move(options)),
+      callers_(client),
+      rights_(client),
+      slots_(loop, {.slots = kAnswersMax, .waiting_per_tenant_max = kWaitingPerUserMax}),
+      reader_(loop, 1) {
+  reader_.submit([] { io::give_way(); });
+}
+
+Server::~Server() = default;
+
+Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
+  if (server_) return server_->set_certificate(std::move(certificate));
+  http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
+  auto server = std::make_unique<http::Server>(
+      loop_,
+      http::ServerOptions{.address = std::move(where.address),
+                          .port = where.port,
+                          .tls = std::move(certificate),
+                          .body_bytes_max = kQuestionBytesMax,
+                          .connections_max = kConnectionsMax},
+      [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
+  HANGAR_TRY(server->start());
+  server_ = std::move(server);
+  return {};
+}
+
+io::Task<void> Server::stop() {
+  stop_.request_stop();
+  if (server_) co_await server_->stop(kStopGrace);
+}
+
+void Server::count(std::string_view path, int status) {
+  metrics_
+      .counter("hangar_seeing_questions_total", "Questions about records, by kind and answer.",
+               {{"question", std::string(path.substr(path.rfind('/') + 1))},
+                {"code", std::to_string(status)}})
+      .add();
+}
+
+bool Server::admit(const std::string& user) {
+  const Instant now = io::Loop::now();
+  const auto known = users_.find(user);
+  if (known != users_.end()) return known->second.try_take(now);
+  if (users_.size() >= kUsersMax) {
+    for (auto user_at = users_.begin(); user_at != users_.end();)
+      user_at = user_at->second.is_full(now) ? users_.erase(user_at) : std::next(user_at);
+  }
+  if (users_.size() >= kUsersMax) return false;
+  TokenBucket bucket({.per_second = kQuestionsPerSecond, .burst = kQuestionsBurst});
+  return users_.emplace(user, bucket).first->second.try_take(now);
+}
+
+io::Task<http::Response> Server::answer(http::ServerRequest request) {
+  if (request.path != kTurnsPath && request.path != kWritesPath) {
+    co_return text(404, "there is nothing at this path");
+  }
+  if (request.method != "POST") co_return text(405, "send a question by POST");
+  if (!is_leading_) co_return text(503, "this host does not lead, and has no records of today");
+
+  const Instant began = io::Loop::now();
+  const std::string path = request.path;
+  // Of one question; the end of the host ends it, too.
+  std::stop_source stop;
+  const std::stop_callback ending(stop_.get_token(), [&stop] { stop.request_stop(); });
+  const io::Loop::Timer limit = loop_.after(kAnswerTime, [stop]() mutable { stop.request_stop(); });
+  const Result<kube::Identity> identity = co_await callers_.identify(request, stop.get_token());
+  if (!identity) {
+    http::Response refused = identity.error().kind() == ErrorKind::Denied
+                                 ? text(401, identity.error().message())
+                                 : refusal(identity.error());
+    count(path, refused.status);
+    co_return refused;
+  }
+  if (!admit(identity->user)) {
+    count(path, 429);
+    co_return text(429, "this user has asked too often: try again in a second");
+  }
+  const std::string user = identity->user;
+  Result<std::string> body = co_await answer(*identity, std::move(request), stop.get_token());
+  if (!body && stop.stop_requested()) {
+    body = fail(ErrorKind::Unavailable,
+                fmt::format("there was no answer within {}", to_go_duration(kAnswerTime)));
+  }
+  seconds_.observe(in_seconds(io::Loop::now() - began));
+  http::Response response = body ? http::Response{.status = 200,
+                                                  .headers = {{"Content-Type", "application/json"},
+                                                              {"Cache-Control", "no-store"}},
+                                                  .body = *std::move(body)}
+                                 : refusal(body.error());
+  count(path, response.status);
+  log_.debug("asked about records", {{"user", user}, {"path", path}, {"code", response.status}});
+  co_return response;
+}
+
+io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::ServerRequest request,
+                                             std::stop_token stop) {
+  // Its user is the tenant: nobody's questions wait behind all of somebody else's.
+  Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(
+      {.tenant = budget::Tenant::of_namespace(identity.user), .name = "questions"}, {}, stop);
+  if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
+    co_return fail(ErrorKind::LimitExceeded, "this user asks too much at once: try again");
+  }
+  if (!slot) co_return std::unexpected(slot.error());
+  if (request.path == kWritesPath) {
+    co_return co_await writes(std::move(identity), std::move(request.body), std::move(stop));
+  }
+  co_return co_await turns(std::move(identity), std::move(request.body), std::move(stop));
+}
+
+io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string body,
+                                            std::stop_token stop) {
+  const TurnsQuestion question = HANGAR_CO_TRY(parse_turns_question(body));
+  HANGAR_CO_TRY(co_await rights_.require(identity, "get", options_.operators,
+                                         {.namespace_ = question.namespace_, .name = question.name},
+                                         stop));
+  FoundTurns found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
+    return find_turns({.directory = options_.directory}, question, kBounds);
+  }));
+  std::set<kube::ObjectKey> secrets;
+  for (const recorder::Story& story : found.stories)
+    add_secrets(story, secrets);
+  const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
+      std::move(identity), kube::secret_resource(), std::move(secrets), std::move(stop)));
+  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+    for (recorder::Story& story : found.stories)
+      withhold_secrets(story, shown);
+    return dump(found);
+  });
+}
+
+io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::string body,
+                                             std::stop_token stop) {
+  const WritesQuestion question = HANGAR_CO_TRY(parse_writes_question(body));
+  const WhyTarget& target = question.target;
+  HANGAR_CO_TRY(co_await rights_.require(
+      identity, "get",
+      {.group = target.group, .plural = target.plural, .namespaced = !target.namespace_.empty()},
+      {.namespace_ = target.namespace_, .name = target.name}, stop));
+  FoundWrites found = HANGAR_CO_TRY(co_await reader_.run(
+      [this, question] { return find_writes(options_.directory, question, kBounds); }));
+  const std::set<kube::ObjectKey> operators = HANGAR_CO_TRY(
+      co_await rights_.may_get(identity, options_.operators, operators_in(found.findings), stop));
+  withhold_operators(found.findings, operators);
+  std::set<kube::ObjectKey> secrets;
+  for (const WhyStep& step : found.findings.steps)
+    add_secrets(step.story, secrets);
+  const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
+      std::move(identity), kube::secret_resource(), std::move(secrets), std::move(stop)));
+  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+    for (WhyStep& step : found.findings.steps)
+      withhold_secrets(step.story, shown);
+    return dump(found);
+  });
+}
+
+}  // namespace hangar::seeing

@@ -1,0 +1,85 @@
+// The HTTPS server that tells users of the cluster what is recorded: turns and writes, and of these
+// what the API server would let the same user see.
+//
+// Guarantees:
+//   - Nothing is read before it is known who asks, and that he may see it.
+//   - Files are read by one thread of low priority. Answers, readers and what each user asks for
+//   are
+//     bounded; among users that wait the order is fair.
+//   - A host that does not lead says so: it has no records of today.
+// Loop thread only: a loop of its own, so that nobody who asks takes time from those that work
+// (host/seeing.h).
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/token_bucket.h"
+#include "budget/fair_slots.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "seeing/callers.h"
+#include "seeing/find.h"
+#include "seeing/rights.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::seeing {
+
+class Server {
+ public:
+  struct Options {
+    std::filesystem::path directory;  // Of the records.
+    kube::Resource operators;
+  };
+  // `client` asks as the host. The loop has ended when this is destroyed.
+  Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log, Options options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // Listens, from the first call on, and shows this certificate. Errors as of http::Server.
+  [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
+  // It has records from here on.
+  void lead() { is_leading_ = true; }
+  // Lets requests under way finish.
+  [[nodiscard]] io::Task<void> stop();
+
+ private:
+  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
+  [[nodiscard]] io::Task<Result<std::string>> answer(kube::Identity identity,
+                                                     http::ServerRequest request,
+                                                     std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> turns(kube::Identity identity, std::string body,
+                                                    std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> writes(kube::Identity identity, std::string body,
+                                                     std::stop_token stop);
+  // False: that user has asked too often.
+  [[nodiscard]] bool admit(const std::string& user);
+  void count(std::string_view path, int status);
+
+  io::Loop& loop_;
+  Metrics& metrics_;
+  Histogram& seconds_;
+  const Log log_;
+  const Options options_;
+  Callers callers_;
+  Rights rights_;
+  budget::FairSlots slots_;
+  std::map<std::string, TokenBucket> users_;
+  std::unique_ptr<http::Server> server_;  // Null until listen().
+  bool is_leading_ = false;
+  std::stop_source stop_;
+  io::Workers reader_;
+};
+
+}  // namespace hangar::seeing

@@ -1,0 +1,103 @@
+#include "seeing/withhold.h"
+
+#include "seeing/messages.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hangar::seeing {
+
+namespace {
+
+using recorder::Cause;
+using recorder::ObjectVersion;
+using recorder::Request;
+using recorder::Story;
+
+bool is_secret(const ObjectVersion& object) {
+  return object.group.empty() && object.kind == "Secret" && !object.name.empty();
+}
+
+bool is_secret(const Request& request) {
+  return is_secret(request.object) ||
+         (request.object.group.empty() && request.resource == "secrets" &&
+          !request.object.name.empty());
+}
+
+kube::ObjectKey key_of(const ObjectVersion& object) {
+  return {.namespace_ = object.namespace_, .name = object.name};
+}
+
+void withhold(ObjectVersion& object, const std::set<kube::ObjectKey>& shown) {
+  if (!shown.contains(key_of(object))) object.name = kWithheld;
+}
+
+// Of its turn nothing is left but the writes at these indices, which are those of the result now.
+Story stranger_of(Story story, const std::vector<std::size_t>& writes) {
+  Story stranger{
+      .contract = story.contract, .name = std::string(kWithheld), .arrived = story.arrived};
+  for (const std::size_t write : writes)
+    stranger.requests.push_back(std::move(story.requests[write]));
+  return stranger;
+}
+
+}  // namespace
+
+void add_secrets(const Story& story, std::set<kube::ObjectKey>& secrets) {
+  for (const Cause& cause : story.causes)
+    if (is_secret(cause.object)) secrets.insert(key_of(cause.object));
+  for (const Request& request : story.requests)
+    if (is_secret(request)) secrets.insert(key_of(request.object));
+}
+
+void withhold_secrets(Story& story, const std::set<kube::ObjectKey>& shown) {
+  for (Cause& cause : story.causes)
+    if (is_secret(cause.object)) withhold(cause.object, shown);
+  for (Request& request : story.requests) {
+    if (is_secret(request)) withhold(request.object, shown);
+    // What is not known as a request for a resource may name one nevertheless.
+    constexpr std::string_view kSecrets = "/secrets/";
+    const std::size_t at = request.path.find(kSecrets);
+    if (at == std::string::npos) continue;
+    request.path.resize(at + kSecrets.size());
+    request.path += kWithheld;
+  }
+}
+
+std::set<kube::ObjectKey> operators_in(const WhyFindings& findings) {
+  std::set<kube::ObjectKey> operators;
+  for (const WhyStep& step : findings.steps)
+    operators.insert({.namespace_ = step.story.namespace_, .name = step.story.name});
+  return operators;
+}
+
+void withhold_operators(WhyFindings& findings, const std::set<kube::ObjectKey>& shown) {
+  std::map<std::size_t, std::vector<std::size_t>> writes;  // Of strangers, by their steps.
+  const auto is_shown = [&](std::size_t step) {
+    const Story& story = findings.steps[step].story;
+    return shown.contains({.namespace_ = story.namespace_, .name = story.name});
+  };
+  std::set<std::size_t> strangers;
+  for (std::size_t step = 0; step < findings.steps.size(); ++step)
+    if (!is_shown(step)) strangers.insert(step);
+  for (WhyWrite& write : findings.writes) {
+    if (!strangers.contains(write.step)) continue;
+    std::vector<std::size_t>& of_step = writes[write.step];
+    of_step.push_back(std::exchange(write.request, of_step.size()));
+  }
+  for (std::size_t at = 0; at < findings.steps.size(); ++at) {
+    WhyStep& step = findings.steps[at];
+    for (WhyLink& link : step.links)
+      if (link.step && strangers.contains(*link.step)) link.request.reset();
+    if (!strangers.contains(at)) continue;
+    step.story = stranger_of(std::move(step.story), writes[at]);
+    step.links.clear();
+  }
+}
+
+}  // namespace hangar::seeing

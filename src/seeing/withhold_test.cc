@@ -1,0 +1,122 @@
+#include "seeing/withhold.h"
+
+#include "recorder/story.h"
+#include "seeing/find.h"
+#include "seeing/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::seeing {
+namespace {
+
+using recorder::ObjectVersion;
+using recorder::Request;
+using recorder::Story;
+using recorder::Verb;
+using recorder::Waking;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Request request(Verb verb, std::string resource, std::string name) {
+  return {.verb = verb,
+          .resource = std::move(resource),
+          .object = {.namespace_ = "team", .name = std::move(name)}};
+}
+
+ObjectVersion secret(std::string name) {
+  return {.kind = "Secret", .namespace_ = "team", .name = std::move(name)};
+}
+
+Story reader() {
+  return {.namespace_ = "team",
+          .name = "reader",
+          .causes = {{.what = Waking::Cause::Modified, .object = secret("watched")},
+                     {.what = Waking::Cause::Modified,
+                      .object = {.kind = "ConfigMap", .namespace_ = "team", .name = "plain"}}},
+          .requests = {request(Verb::Get, "secrets", "password"),
+                       request(Verb::List, "secrets", ""),
+                       request(Verb::Get, "configmaps", "plain"),
+                       // As a write's answer has it.
+                       {.verb = Verb::Create, .resource = "secrets", .object = secret("made")},
+                       // Another group's.
+                       {.verb = Verb::Get,
+                        .resource = "secrets",
+                        .object = {.group = "example.com", .namespace_ = "team", .name = "other"}},
+                       {.verb = Verb::Other, .path = "/x/secrets/hidden/more"}}};
+}
+
+std::vector<std::string> names_in(const Story& story) {
+  std::vector<std::string> names;
+  for (const recorder::Cause& cause : story.causes)
+    names.push_back(cause.object.name);
+  for (const Request& one : story.requests)
+    names.push_back(one.path.empty() ? one.object.name : one.path);
+  return names;
+}
+
+TEST(WithholdSecrets, LeavesTheNamesOfThoseThatMayBeSeen) {
+  std::set<kube::ObjectKey> secrets;
+  add_secrets(reader(), secrets);
+  EXPECT_THAT(secrets,
+              ElementsAre(kube::ObjectKey{"team", "made"}, kube::ObjectKey{"team", "password"},
+                          kube::ObjectKey{"team", "watched"}));
+
+  Story story = reader();
+  withhold_secrets(story, {{"team", "password"}, {"other", "watched"}});
+  EXPECT_THAT(names_in(story), ElementsAre("(withheld)", "plain", "password", "", "plain",
+                                           "(withheld)", "other", "/x/secrets/(withheld)"));
+  EXPECT_EQ(story.causes[0].object.kind, "Secret");
+}
+
+// The first wrote the object because of what the second wrote.
+WhyFindings chain() {
+  Story writer{.namespace_ = "shop", .name = "copier", .user = "u", .module = "m", .number = 3};
+  writer.causes = {{.what = Waking::Cause::Modified}};
+  writer.requests = {request(Verb::Get, "configmaps", "elsewhere"),
+                     request(Verb::Update, "things", "target")};
+  Story other{.namespace_ = "plans", .name = "planner", .number = 9};
+  other.requests = {request(Verb::Update, "things", "source")};
+  return {.steps = {{.story = writer, .links = {{.step = 1, .request = 0}}, .depth = 0},
+                    {.story = other, .links = {}, .depth = 1}},
+          .writes = {{.step = 0, .request = 1}}};
+}
+
+TEST(WithholdOperators, TellsNothingOfATurnThatOnlyLedToIt) {
+  WhyFindings findings = chain();
+  EXPECT_THAT(operators_in(findings),
+              ElementsAre(kube::ObjectKey{"plans", "planner"}, kube::ObjectKey{"shop", "copier"}));
+  withhold_operators(findings, {{"shop", "copier"}});
+
+  EXPECT_EQ(findings.steps[0].story.name, "copier");
+  EXPECT_EQ(findings.steps[0].links[0].step, 1U);
+  EXPECT_FALSE(findings.steps[0].links[0].request);
+  const Story& hidden = findings.steps[1].story;
+  EXPECT_EQ(hidden.name, kWithheld);
+  EXPECT_EQ(hidden.namespace_, "");
+  EXPECT_EQ(hidden.number, 0U);
+  EXPECT_THAT(hidden.requests, IsEmpty());
+}
+
+TEST(WithholdOperators, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
+  WhyFindings findings = chain();
+  withhold_operators(findings, {{"plans", "planner"}});
+
+  const Story& hidden = findings.steps[0].story;
+  EXPECT_EQ(hidden.name, kWithheld);
+  EXPECT_EQ(hidden.user + hidden.module + hidden.namespace_, "");
+  EXPECT_THAT(hidden.causes, IsEmpty());
+  EXPECT_THAT(findings.steps[0].links, IsEmpty());
+  ASSERT_THAT(hidden.requests, SizeIs(1));
+  EXPECT_EQ(findings.writes[0].request, 0U);
+  EXPECT_EQ(hidden.requests[0].object.name, "target");
+}
+
+}  // namespace
+}  // namespace hangar::seeing
