@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -110,32 +111,6 @@ struct Builder {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-// As Go's encoding/json writes them: the shortest digits that read back the same, with an exponent
-// only where plain digits get long. JSON has no NaN or infinity, and parse() lets none in; one that
-// was computed becomes null.
-void append_number(std::string& out, double number) {
-  if (!std::isfinite(number)) {
-    out += "null";
-    return;
-  }
-  constexpr double kPlainMin = 1e-6;
-  constexpr double kPlainEnd = 1e21;
-  const double magnitude = std::fabs(number);
-  const bool plain = magnitude == 0 || (magnitude >= kPlainMin && magnitude < kPlainEnd);
-  std::array<char, 64> buffer{};
-  const auto written =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                    plain ? std::chars_format::fixed : std::chars_format::scientific);
-  std::string_view digits(buffer.data(), written.ptr);
-  // "1e-07" is written "1e-7".
-  if (!plain && digits.size() > 4 && digits[digits.size() - 4] == 'e' &&
-      digits[digits.size() - 2] == '0') {
-    out += digits.substr(0, digits.size() - 2);
-    digits.remove_prefix(digits.size() - 1);
-  }
-  out += digits;
-}
-
 void append_indent(std::string& out, int depth) {
   out += '\n';
   out.append(static_cast<std::size_t>(depth) * 2, ' ');
@@ -159,7 +134,7 @@ void append(std::string& out, const Value& value, int depth) {
       fmt::format_to(std::back_inserter(out), "{}", value.get_uint64());
       return;
     case bj::kind::double_:
-      append_number(out, value.get_double());
+      internal::append_number(out, value.get_double());
       return;
     case bj::kind::string:
       internal::append_quoted(out, value.get_string());
@@ -231,6 +206,43 @@ bool equal_numbers(const Value& left, const Value& right) {
 }  // namespace
 
 namespace internal {
+
+void append_number(std::string& out, double number) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
+  constexpr double kPlainMin = 1e-6;
+  constexpr double kPlainEnd = 1e21;
+  const double magnitude = std::fabs(number);
+  const bool plain = magnitude == 0 || (magnitude >= kPlainMin && magnitude < kPlainEnd);
+  std::array<char, 64> buffer{};
+  const auto written =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                    plain ? std::chars_format::fixed : std::chars_format::scientific);
+  std::string_view digits(buffer.data(), written.ptr);
+  // "1e-07" is written "1e-7".
+  if (!plain && digits.size() > 4 && digits[digits.size() - 4] == 'e' &&
+      digits[digits.size() - 2] == '0') {
+    out += digits.substr(0, digits.size() - 2);
+    digits.remove_prefix(digits.size() - 1);
+  }
+  constexpr double kExactEnd = 0x1p53;
+  if (!plain || magnitude < kExactEnd) {
+    out += digits;
+    return;
+  }
+  // Of a large number these are all of its digits. What follows the shortest that read back the
+  // same is zeros.
+  std::array<char, 64> shortest{};
+  const auto short_end = std::to_chars(shortest.data(), shortest.data() + shortest.size(), number,
+                                       std::chars_format::scientific);
+  std::string_view mantissa(shortest.data(), short_end.ptr);
+  mantissa = mantissa.substr(0, mantissa.find('e'));
+  const std::size_t begin = out.size();
+  std::ranges::copy_if(mantissa, std::back_inserter(out), [](char c) { return c != '.'; });
+  out.append(digits.size() - (out.size() - begin), '0');
+}
 
 std::variant<ParsedPrefix, ParseFailure> parse_prefix(std::string_view text) {
   bj::parse_options options;

@@ -24,4 +24,9 @@ struct ParseFailure {
 // `text` as a JSON string. Bytes from 0x20 up are copied, whatever they are.
 void append_quoted(std::string& out, std::string_view text);
 
+// As Go's encoding/json writes them: the shortest digits that read back the same, with an exponent
+// only where plain digits get long. JSON has no NaN or infinity, and parse() lets none in; one that
+// was computed becomes null.
+void append_number(std::string& out, double number);
+
 }  // namespace hangar::json::internal
