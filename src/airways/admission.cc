@@ -416,8 +416,9 @@ io::Task<Result<Rehearsed>> Admission::rehearse_output(abi::flight::Output outpu
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
   Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output.stdout_bytes)));
   std::ignore = take_identity(parsed.stages, release.instance);
-  Result<Rehearsed> rehearsed = co_await rehearse(platform_, actor.client(platform_.shared.client),
-                                                  release, parsed.stages, std::move(stop));
+  Result<Rehearsed> rehearsed =
+      co_await rehearse(platform_.release_parts(), actor.client(platform_.shared.client), release,
+                        parsed.stages, std::move(stop));
   if (!rehearsed) co_return std::unexpected(actor.advise(rehearsed.error()));
   co_return rehearsed;
 }

@@ -241,7 +241,8 @@ ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
     std::optional<kube::Client> client;
     if (actor_) client = actor_->client(platform_.shared.client);
-    carrying_.emplace(platform_, std::move(client), release_, memory_, subject_.prune, stop_);
+    carrying_.emplace(platform_.release_parts(), std::move(client), release_, memory_,
+                      CarryOptions{.prune = subject_.prune}, stop_);
   }
   return *carrying_;
 }

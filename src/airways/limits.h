@@ -34,6 +34,9 @@ inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
 inline constexpr std::size_t kHistoryRevisionsMax = 2000;
 inline constexpr std::uint64_t kHistoryBytesMax = 2 * kRevisionBytesMax;
 
+// Revisions of all releases that a listing reads, some 300 bytes of memory each.
+inline constexpr std::size_t kCatalogRevisionsMax = 50'000;
+
 // Resources of one stage that are applied at the same time: enough to hide the API server's
 // latency, few enough that a release of a thousand objects does not crowd out everybody else's
 // requests.

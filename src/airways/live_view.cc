@@ -81,22 +81,10 @@ kube::ObjectPtr LiveView::child(const ResourceRef& ref) const {
   return children == nullptr ? nullptr : children->get(ref.key());
 }
 
-io::Task<Result<kube::ObjectPtr>> LiveView::read(kube::Resource resource, kube::ObjectKey key,
-                                                 std::stop_token stop) {
-  return read_as(client_, std::move(resource), std::move(key), std::move(stop));
-}
-
-io::Task<Result<kube::ObjectPtr>> LiveView::read_as(kube::Client client, kube::Resource resource,
-                                                    kube::ObjectKey key, std::stop_token stop) {
-  if (kube::ObjectPtr known = child(to_ref(resource.gvk().group_kind(), key))) co_return known;
-  const kube::GroupVersionKind gvk = resource.gvk();
-  Result<json::Value> live =
-      co_await client.get(std::move(resource), std::move(key), std::move(stop));
-  if (!live) {
-    if (live.error().kind() == ErrorKind::NotFound) co_return kube::ObjectPtr();
-    co_return std::unexpected(std::move(live).error());
-  }
-  co_return kube::Object::make(*std::move(live), gvk);
+io::Task<Result<kube::ObjectPtr>> LiveView::look_at_child(kube::GroupVersionKind /*gvk*/,
+                                                          ResourceRef ref,
+                                                          std::stop_token /*stop*/) {
+  co_return child(ref);
 }
 
 io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube::Resource resource,

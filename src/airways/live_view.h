@@ -8,6 +8,7 @@
 // Loop thread only.
 #pragma once
 
+#include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "base/result.h"
@@ -24,7 +25,7 @@
 
 namespace hangar::airways {
 
-class LiveView {
+class LiveView final : public ReleaseView {
  public:
   struct Handlers {
     // A child of some release changed; its annotations say which.
@@ -35,25 +36,19 @@ class LiveView {
   };
   LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
            Handlers handlers);
-  LiveView(const LiveView&) = delete;
-  LiveView& operator=(const LiveView&) = delete;
-  ~LiveView();
+  ~LiveView() override;
 
-  [[nodiscard]] kube::Discovery& discovery() { return discovery_; }
+  [[nodiscard]] kube::Discovery& discovery() override { return discovery_; }
 
   // Starts watching the children of a kind, and waits until they are known.
-  [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource resource, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource resource,
+                                                  std::stop_token stop) override;
   // Null when there is none with our label, or when its kind is not watched yet.
-  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const;
-  // The object whoever owns it: the child that is known, else by a request. Null when there is
-  // none.
-  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,
-                                                       std::stop_token stop);
-  // The same with the rights of `client`, which may be another identity's.
-  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read_as(kube::Client client,
-                                                          kube::Resource resource,
-                                                          kube::ObjectKey key,
-                                                          std::stop_token stop);
+  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const override;
+  // As child(): no request is made.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
+                                                                ResourceRef ref,
+                                                                std::stop_token stop) override;
 
   // The object as its own watch shows it; null when there is none. `instance` holds the watch
   // until keep_external() or forget() lets go of it.
@@ -66,6 +61,8 @@ class LiveView {
   void forget(const ResourceRef& instance) { keep_external(instance, {}); }
 
  private:
+  [[nodiscard]] const kube::Client& own_client() const override { return client_; }
+
   kube::Discovery& discovery_;
   const kube::Client client_;
   const Handlers handlers_;

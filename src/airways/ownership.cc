@@ -94,6 +94,32 @@ Release release_of(const json::Value& instance) {
   return release;
 }
 
+Release recorded_release(std::string history_name, std::string namespace_, const Stages& stages) {
+  Release release{
+      .name = history_name, .namespace_ = std::move(namespace_), .history_name = history_name};
+  release.managed_by = kManagedByCommand;
+  if (const Result<ResourceRef> flight = parse_ref(history_name);
+      flight && is_flight(flight->kind)) {
+    release.name = flight->name;
+  }
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage) {
+      if (owner_of(resource) != release.owner()) continue;
+      release.managed_by = kube::label_of(resource, kManagedByLabel);
+      const std::optional<ResourceRef> instance = instance_of(resource);
+      if (!instance) return release;
+      release.instance = *instance;
+      for (const kube::OwnerReference& owner : kube::owners_of(resource)) {
+        if (owner.kind == instance->kind.kind && owner.name == instance->name) {
+          release.instance_uid = owner.uid;
+        }
+      }
+      return release;
+    }
+  }
+  return release;
+}
+
 bool Release::owns(const json::Value& object) const {
   if (owner_of(object) != owner()) return false;
   const std::string_view made_by = kube::annotation_of(object, kInstanceRefAnnotation);
@@ -190,7 +216,8 @@ Result<> prepare_release(Stages& stages, const Release& release, const Scopes& s
                                     canonical_name(resource), ref.namespace_, release.namespace_));
     }
 
-    json::set_at(resource, {"metadata", "labels", kManagedByLabel}, json::Value(kManagedBy));
+    json::set_at(resource, {"metadata", "labels", kManagedByLabel},
+                 json::Value(release.managed_by));
     json::set_at(resource, {"metadata", "annotations", kReleaseAnnotation},
                  json::Value(release.name));
     json::set_at(resource, {"metadata", "annotations", kNamespaceAnnotation},

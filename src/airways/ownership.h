@@ -27,6 +27,7 @@ inline constexpr std::string_view kAirwayFinalizer = "yoke.cd/strip.airway";
 
 inline constexpr std::string_view kManagedByLabel = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kManagedBy = "atc.yoke";
+inline constexpr std::string_view kManagedByCommand = "yoke";  // What a person has released.
 inline constexpr std::string_view kReleaseAnnotation = "instance.atc.yoke.cd/release";
 inline constexpr std::string_view kNamespaceAnnotation = "instance.atc.yoke.cd/namespace";
 inline constexpr std::string_view kInstanceRefAnnotation = "instance.atc.yoke.cd/instanceRef";
@@ -42,6 +43,7 @@ struct Release {
   std::string instance_uid;
   // Instances of cluster-scoped kinds may make resources in any namespace.
   bool cross_namespace = false;
+  std::string managed_by = std::string(kManagedBy);  // The label of what it makes.
 
   // A flight that a person runs without a resource has none.
   [[nodiscard]] bool has_instance() const { return !instance.name.empty(); }
@@ -56,6 +58,12 @@ struct Release {
 
 // The release of an instance, or of a Flight, as the API server has it (with namespace and uid).
 [[nodiscard]] Release release_of(const json::Value& instance);
+
+// The release whose history is kept as `history_name` in `namespace_`. Whose it is stands on the
+// resources that it has made, `stages`; that it is another one than its history says does not: who
+// may write Secrets there could name any.
+[[nodiscard]] Release recorded_release(std::string history_name, std::string namespace_,
+                                       const Stages& stages);
 
 // The owner that the annotations (or yoke's older labels) of a resource name; empty: none.
 [[nodiscard]] std::string owner_of(const json::Value& object);

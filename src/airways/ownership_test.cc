@@ -109,6 +109,46 @@ TEST(Owns, WhatYokesHostHasMadeForAFlightIsTheFlightsByItsOwnerReference) {
       << "an instance's name is its own";
 }
 
+TEST(RecordedRelease, IsTheOneThatHasMadeTheResources) {
+  const Release backend = release_of(kBackend);
+  const Release flight = release_of(kFlight);
+
+  const Release of_backend =
+      recorded_release(backend.history_name, "apps", {{config_map_of(backend)}});
+  const Release of_flight =
+      recorded_release(flight.history_name, "default", {{config_map_of(flight)}});
+
+  EXPECT_EQ(of_backend.instance, backend.instance);
+  EXPECT_EQ(of_backend.managed_by, "atc.yoke");
+  EXPECT_TRUE(of_backend.owns(config_map_of(backend)));
+  EXPECT_EQ(of_flight.name, "x");
+  EXPECT_EQ(of_flight.instance_uid, "f-1");
+  EXPECT_TRUE(of_flight.owns(config_map_of(flight)));
+}
+
+TEST(RecordedRelease, OwnsNothingThatItsHistoryNamesOfOthers) {
+  const json::Value foreign = config_map_of(release_of(kBackend));
+
+  const Release planted = recorded_release("mine", "apps", {{foreign}});
+  const Release elsewhere =
+      recorded_release(release_of(kBackend).history_name, "other", {{foreign}});
+
+  EXPECT_EQ(planted.name, "mine");
+  EXPECT_FALSE(planted.owns(foreign));
+  EXPECT_FALSE(elsewhere.owns(foreign));
+}
+
+TEST(RecordedRelease, OfAPersonHasNoInstance) {
+  const Release by_hand{.name = "web", .namespace_ = "apps", .managed_by = "yoke"};
+  const json::Value made = config_map_of(by_hand);
+
+  const Release release = recorded_release("web", "apps", {{made}});
+
+  EXPECT_EQ(json::string_at(made, {"metadata", "labels", "app.kubernetes.io/managed-by"}), "yoke");
+  EXPECT_FALSE(release.has_instance());
+  EXPECT_TRUE(release.owns(made));
+}
+
 TEST(MayTakeOver, AFlightTakesNothingFromAReleaseOfTheSameName) {
   const Release flight = release_of(kFlight);
 

@@ -8,6 +8,7 @@
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
 #include "airways/readiness.h"
+#include "airways/release_work.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -45,6 +46,13 @@ struct Platform {
   std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;
   // Whether the API server has been told to protect the children of Airways of mode static.
   std::function<Result<>()> check_protection;
+
+  [[nodiscard]] ReleaseParts release_parts() const {
+    return {.loop = shared.loop,
+            .view = view,
+            .client = shared.client,
+            .custom_readiness = custom_readiness};
+  }
 };
 
 }  // namespace hangar::airways

@@ -3,7 +3,7 @@
 #include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
-#include "airways/platform.h"
+#include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
 #include "base/result.h"
@@ -33,16 +33,16 @@ namespace {
 
 // One resource of the release: whether it may be taken over, and what the API server says to it.
 struct Rehearsal {
-  const Platform& platform;
+  const ReleaseParts& parts;
   const kube::Client& client;
   const Release& release;
   std::stop_token stop;
 
   [[nodiscard]] io::Task<Result<>> operator()(const json::Value* resource, kube::Resource kind) {
     const ResourceRef ref = ref_of(*resource);
-    LiveFact fact{.live = platform.view.child(ref)};
+    LiveFact fact{.live = parts.view.child(ref)};
     if (!fact.live) {
-      fact.live = HANGAR_CO_TRY(co_await platform.view.read_as(client, kind, ref.key(), stop));
+      fact.live = HANGAR_CO_TRY(co_await parts.view.read_as(client, kind, ref.key(), stop));
     }
     HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, Adoption::Unowned));
     Result<json::Value> answer = co_await client.apply(
@@ -68,12 +68,11 @@ std::set<std::string> namespaces_made_by(const Stages& stages) {
 
 }  // namespace
 
-io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client client,
+io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                      const Release& release, Stages& stages, std::stop_token stop) {
   Scopes scopes = scopes_defined_in(stages);
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
-    const kube::Resource resource =
-        HANGAR_CO_TRY(co_await platform.view.discovery().find(gvk, stop));
+    const kube::Resource resource = HANGAR_CO_TRY(co_await parts.view.discovery().find(gvk, stop));
     scopes[gvk.group_kind()] = resource.namespaced;
   }
   HANGAR_CO_TRY(prepare_release(stages, release, scopes));
@@ -82,18 +81,18 @@ io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client clie
   std::map<std::string, bool> exists;  // Of those.
   for (const std::string& name : made) {
     const kube::ObjectPtr live = HANGAR_CO_TRY(
-        co_await platform.view.read_as(client, kube::namespace_resource(), {.name = name}, stop));
+        co_await parts.view.read_as(client, kube::namespace_resource(), {.name = name}, stop));
     exists[name] = live != nullptr;
   }
 
   Rehearsed rehearsed;
   std::optional<Error> error;
-  Rehearsal one{.platform = platform, .client = client, .release = release, .stop = stop};
+  Rehearsal one{.parts = parts, .client = client, .release = release, .stop = stop};
   for (const Stage& stage : stages) {
     std::vector<std::pair<const json::Value*, kube::Resource>> sends;
     for (const json::Value& resource : stage) {
       const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(resource));
-      Result<kube::Resource> kind = co_await platform.view.discovery().find(gvk, stop);
+      Result<kube::Resource> kind = co_await parts.view.discovery().find(gvk, stop);
       if (!kind && kind.error().kind() != ErrorKind::NotFound) {
         co_return std::unexpected(std::move(kind).error());
       }
@@ -112,7 +111,7 @@ io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client clie
       std::vector<io::Task<Result<>>> tasks;
       for (std::size_t index = first; index < end; ++index)
         tasks.push_back(one(sends[index].first, sends[index].second));
-      for (Result<>& done : co_await io::all(platform.shared.loop, std::move(tasks))) {
+      for (Result<>& done : co_await io::all(parts.loop, std::move(tasks))) {
         if (done) continue;
         // Every message is wanted: the user fixes all of them at once.
         error = error ? Error(error->kind(), error->message() + "; " + done.error().message())

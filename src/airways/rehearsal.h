@@ -3,7 +3,7 @@
 #pragma once
 
 #include "airways/ownership.h"
-#include "airways/platform.h"
+#include "airways/release_work.h"
 #include "airways/revision.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -25,7 +25,7 @@ struct Rehearsed {
 // is listed, not refused.
 // Errors: InvalidInput (namespaces, ownership, what the API server finds wrong), each naming its
 // resource; Denied; and the server's. Everything that it is given outlives the task.
-[[nodiscard]] io::Task<Result<Rehearsed>> rehearse(const Platform& platform, kube::Client client,
+[[nodiscard]] io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                                    const Release& release, Stages& stages,
                                                    std::stop_token stop);
 

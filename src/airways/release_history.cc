@@ -37,6 +37,22 @@ kube::WriteOptions as_yoke() {
 
 }  // namespace
 
+io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, kube::Client client,
+                                                 kube::ObjectKey secret, std::uint64_t bytes_max,
+                                                 std::stop_token stop) {
+  // A list, because a history takes no right to get Secrets.
+  kube::ListOptions options{.namespace_ = secret.namespace_,
+                            .field_selector = fmt::format("metadata.name={}", secret.name)};
+  kube::List list =
+      HANGAR_CO_TRY(co_await client.list(kube::secret_resource(), std::move(options), stop));
+  if (list.items.empty()) {
+    co_return fail(ErrorKind::Conflict, fmt::format("revision {} is gone meanwhile", secret.name));
+  }
+  co_return co_await workers.run([object = std::move(list.items.front()), bytes_max] {
+    return unpack(object->to_value(), bytes_max);
+  });
+}
+
 ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
                                const Release& release)
     : workers_(&workers),
@@ -120,20 +136,10 @@ io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
 io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
                                                         std::uint64_t& bytes_left,
                                                         std::stop_token stop) {
-  // A list, because a history takes no right to get Secrets.
-  kube::ListOptions options{.namespace_ = namespace_,
-                            .field_selector = fmt::format("metadata.name={}", secret_name)};
-  kube::List list =
-      HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
-  if (list.items.empty()) {
-    co_return fail(ErrorKind::Conflict, fmt::format("revision {} is gone meanwhile", secret_name));
-  }
   // Up to limits::kRevisionBytesMax.
   const std::uint64_t bytes_max = std::min(bytes_left, limits::kRevisionBytesMax);
-  UnpackedRevision unpacked =
-      HANGAR_CO_TRY(co_await workers_->run([secret = std::move(list.items.front()), bytes_max] {
-        return unpack(secret->to_value(), bytes_max);
-      }));
+  UnpackedRevision unpacked = HANGAR_CO_TRY(co_await read_revision(
+      *workers_, client_, {.namespace_ = namespace_, .name = secret_name}, bytes_max, stop));
   bytes_left -= std::min(bytes_left, unpacked.bytes);
   co_return std::move(unpacked.stages);
 }
@@ -186,25 +192,42 @@ io::Task<Result<>> ReleaseHistory::activate(WallTime now, std::optional<std::uin
                                             std::stop_token stop) {
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
   if (!pending_.empty()) {
-    Revision& newest = history_.revisions.back();
-    loaded_ = false;
-    const Result<json::Value> patched = co_await client_.patch(
-        kube::secret_resource(), {.namespace_ = namespace_, .name = newest.secret},
-        kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
-    if (!patched) co_return std::unexpected(Error(patched.error()).in("activate the revision"));
-    newest.active_at = now;
-    // What was interrupted before it has been pruned by now: those revisions only take up room.
-    for (const Revision& other : std::vector<Revision>(history_.revisions)) {
-      if (!other.active_at) HANGAR_CO_TRY(co_await remove(other.secret, stop));
-    }
+    HANGAR_CO_TRY(co_await make_active(pending_.back().secret, now, stop));
     active_ = std::move(pending_.back().stages);
     pending_.clear();
     inventory_ = active_;
-    loaded_ = true;
   }
   for (const std::string& secret : history_.beyond(count_max)) {
     HANGAR_CO_TRY(co_await remove(secret, stop));
   }
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::activate_again(Revision revision, Stages stages, WallTime now,
+                                                  std::stop_token stop) {
+  HANGAR_ASSERT(loaded_, "a history is read before it is written");
+  HANGAR_CO_TRY(co_await make_active(std::move(revision.secret), now, std::move(stop)));
+  active_ = std::move(stages);
+  pending_.clear();
+  inventory_ = active_;
+  co_return Result<>();
+}
+
+io::Task<Result<>> ReleaseHistory::make_active(std::string secret, WallTime now,
+                                               std::stop_token stop) {
+  loaded_ = false;  // Until the answer is here.
+  const Result<json::Value> patched =
+      co_await client_.patch(kube::secret_resource(), {.namespace_ = namespace_, .name = secret},
+                             kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
+  if (!patched) co_return std::unexpected(Error(patched.error()).in("activate the revision"));
+  const auto found = std::ranges::find(history_.revisions, secret, &Revision::secret);
+  HANGAR_ASSERT(found != history_.revisions.end(), "an activated revision is one of the history");
+  found->active_at = now;
+  // What was interrupted before it has been pruned by now: those revisions only take up room.
+  for (const Revision& other : std::vector<Revision>(history_.revisions)) {
+    if (!other.active_at) HANGAR_CO_TRY(co_await remove(other.secret, stop));
+  }
+  loaded_ = true;
   co_return Result<>();
 }
 

@@ -12,6 +12,7 @@
 #include "io/task.h"
 #include "io/workers.h"
 #include "kube/client.h"
+#include "kube/object.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,14 @@
 #include <vector>
 
 namespace hangar::airways {
+
+// The resources of one revision, unpacked on `workers`. `bytes_max`: of their text. Conflict when
+// it is gone; otherwise as of unpack().
+[[nodiscard]] io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers,
+                                                               kube::Client client,
+                                                               kube::ObjectKey secret,
+                                                               std::uint64_t bytes_max,
+                                                               std::stop_token stop);
 
 class ReleaseHistory {
  public:
@@ -44,6 +53,10 @@ class ReleaseHistory {
   // those beyond `count_max`.
   [[nodiscard]] io::Task<Result<>> activate(WallTime now, std::optional<std::uint32_t> count_max,
                                             std::stop_token stop);
+  // Everything of an older revision is applied again and the rest pruned: makes it the active one,
+  // and removes interrupted ones. `stages` are what it has.
+  [[nodiscard]] io::Task<Result<>> activate_again(Revision revision, Stages stages, WallTime now,
+                                                  std::stop_token stop);
   // The release is gone: removes every revision.
   [[nodiscard]] io::Task<Result<>> erase(std::stop_token stop);
 
@@ -60,6 +73,9 @@ class ReleaseHistory {
                                                         std::uint64_t& bytes_left,
                                                         std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> drop_superseded(std::stop_token stop);
+  // Makes the revision of that Secret the active one in the cluster, and removes interrupted ones.
+  [[nodiscard]] io::Task<Result<>> make_active(std::string secret, WallTime now,
+                                               std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
   void take_inventory();
 

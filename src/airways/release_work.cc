@@ -4,8 +4,8 @@
 #include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
-#include "airways/platform.h"
 #include "airways/readiness.h"
+#include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
 #include "airways/terms.h"
@@ -49,14 +49,14 @@ bool is_new_document(ApplyNeed need) {
 
 }  // namespace
 
-ReleaseWork::ReleaseWork(const Platform& platform, std::optional<kube::Client> client,
-                         const Release& release, Instance& memory, PruneOptions prune_options,
+ReleaseWork::ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client,
+                         const Release& release, Instance& memory, CarryOptions options,
                          std::stop_token stop)
-    : platform_(platform),
+    : parts_(parts),
       client_(std::move(client)),
       release_(release),
       memory_(memory),
-      prune_options_(prune_options),
+      options_(options),
       stop_(std::move(stop)) {
   HANGAR_ASSERT(memory_.history.has_value(), "a release is worked on with its history");
 }
@@ -67,7 +67,7 @@ const kube::Client& ReleaseWork::client() const {
 }
 
 io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) const {
-  Result<kube::Resource> found = co_await platform_.view.discovery().find(std::move(gvk), stop_);
+  Result<kube::Resource> found = co_await parts_.view.discovery().find(std::move(gvk), stop_);
   if (!found && found.error().kind() == ErrorKind::NotFound) {
     // The kind may be installed later by somebody else: worth another try, unlike a wrong document.
     co_return fail(ErrorKind::Unavailable, found.error().message());
@@ -80,12 +80,13 @@ io::Task<Result<>> ReleaseWork::prepare(Stages& stages) {
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
     const kube::Resource resource = HANGAR_CO_TRY(co_await find(gvk));
     scopes[gvk.group_kind()] = resource.namespaced;
-    HANGAR_CO_TRY(co_await platform_.view.watch_children(resource, stop_));
+    HANGAR_CO_TRY(co_await parts_.view.watch_children(resource, stop_));
   }
   co_return prepare_release(stages, release_, scopes);
 }
 
-io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source& source) {
+io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
+                                              const std::optional<Source>& source) {
   std::vector<Instance::Released> released;
   for (std::size_t index = 0; index < stages.size(); ++index) {
     Progress progress = HANGAR_CO_TRY(co_await apply_stage(stages[index], stages, source));
@@ -110,22 +111,26 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages, const Source
 }
 
 io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const Stages& stages,
-                                                    const Source& source) {
+                                                    const std::optional<Source>& source) {
   std::vector<io::Task<Result<LiveFact>>> looks;
   for (const json::Value& resource : stage)
     looks.push_back(look_at(&resource));
   std::vector<LiveFact> facts;
-  for (Result<LiveFact>& fact : co_await io::all(platform_.shared.loop, std::move(looks))) {
+  for (Result<LiveFact>& fact : co_await io::all(parts_.loop, std::move(looks))) {
     facts.push_back(HANGAR_CO_TRY(std::move(fact)));
   }
-  const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, Adoption::Unowned));
+  const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, options_.adoption));
   if (!plan.apply.empty()) {
     // Rehearsed as a whole first, so that one bad resource does not leave half a stage behind. One
     // alone is its own rehearsal.
     std::vector<ApplyStep> rehearsal = plan.apply;
     std::erase_if(rehearsal, [](const ApplyStep& step) { return !is_new_document(step.need); });
-    if (plan.apply.size() > 1) HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
-    HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
+    if (plan.apply.size() > 1 && options_.rehearse) {
+      HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
+    }
+    if (source) {
+      HANGAR_CO_TRY(co_await memory_.history->record(stages, *source, io::Loop::wall_now(), stop_));
+    }
     HANGAR_CO_TRY(co_await send_all(stage, plan.apply, false));
   }
   if (!plan.terminating.empty()) {
@@ -139,23 +144,24 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
 io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
   const ResourceRef ref = ref_of(*resource);
   const auto applied = memory_.applied.find(ref);
-  LiveFact fact{.live = platform_.view.child(ref),
+  LiveFact fact{.live = parts_.view.child(ref),
                 .applied = applied == memory_.applied.end() ? nullptr : &applied->second};
   if (fact.live) co_return fact;
   // Not a child that is known: is it somebody else's, or was it made a moment ago?
   const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
-  HANGAR_CO_TRY(co_await platform_.view.watch_children(kind, stop_));
+  HANGAR_CO_TRY(co_await parts_.view.watch_children(kind, stop_));
   fact.live =
-      HANGAR_CO_TRY(co_await platform_.view.read_as(client(), std::move(kind), ref.key(), stop_));
+      HANGAR_CO_TRY(co_await parts_.view.read_as(client(), std::move(kind), ref.key(), stop_));
   co_return fact;
 }
 
 io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, bool dry_run) const {
   const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
-  kube::ApplyOptions options{
-      .field_manager = std::string(kFieldManager), .force = true, .dry_run = dry_run};
+  kube::ApplyOptions options{.field_manager = std::string(kFieldManager),
+                             .force = options_.force_conflicts,
+                             .dry_run = dry_run};
   Result<json::Value> answer =
       co_await client().apply(std::move(kind), *resource, std::move(options), stop_);
   if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
@@ -174,8 +180,7 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
       if (!dry_run) memory_.pruned.erase(ref_of(desired));
       sends.push_back(send(&desired, dry_run));
     }
-    std::vector<Result<json::Value>> answers =
-        co_await io::all(platform_.shared.loop, std::move(sends));
+    std::vector<Result<json::Value>> answers = co_await io::all(parts_.loop, std::move(sends));
     for (std::size_t index = first; index < end; ++index) {
       Result<json::Value>& answer = answers[index - first];
       const json::Value& desired = stage[steps[index].index];
@@ -193,15 +198,15 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
 }
 
 io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
-  const auto groups = plan_prune(memory_.history->inventory(), wanted, prune_options_);
+  const auto groups = plan_prune(memory_.history->inventory(), wanted, options_.prune);
   for (const std::vector<PruneStep>& group : groups) {
     std::vector<io::Task<Result<Progress>>> steps;
     for (const PruneStep& step : group) {
-      const bool is_done = memory_.pruned.contains(step.ref) && !platform_.view.child(step.ref);
+      const bool is_done = memory_.pruned.contains(step.ref) && !parts_.view.child(step.ref);
       if (!is_done) steps.push_back(prune_one(step));
     }
     Progress all;
-    for (Result<Progress>& one : co_await io::all(platform_.shared.loop, std::move(steps))) {
+    for (Result<Progress>& one : co_await io::all(parts_.loop, std::move(steps))) {
       Progress progress = HANGAR_CO_TRY(std::move(one));
       if (!progress.done) all = std::move(progress);
     }
@@ -213,15 +218,15 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
 }
 
 io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
-  Result<kube::Resource> kind = co_await platform_.view.discovery().find(step.gvk, stop_);
+  Result<kube::Resource> kind = co_await parts_.view.discovery().find(step.gvk, stop_);
   if (!kind) {
     // A kind that is gone took its objects with it.
     if (kind.error().kind() == ErrorKind::NotFound) co_return Progress{};
     co_return std::unexpected(std::move(kind).error());
   }
-  HANGAR_CO_TRY(co_await platform_.view.watch_children(*kind, stop_));
+  HANGAR_CO_TRY(co_await parts_.view.watch_children(*kind, stop_));
   const kube::ObjectPtr live =
-      HANGAR_CO_TRY(co_await platform_.view.read(*kind, step.ref.key(), stop_));
+      HANGAR_CO_TRY(co_await parts_.view.read(*kind, step.ref.key(), stop_));
   const std::optional<json::Value> value = live ? std::optional(live->to_value()) : std::nullopt;
   const Progress waiting{.done = false, .waiting_for = step.ref.to_string() + " is being deleted"};
   switch (prune_action(step, value ? &*value : nullptr, release_)) {
@@ -255,10 +260,9 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
 io::Task<Result<Readiness>> ReleaseWork::readiness() {
   std::vector<io::Task<Result<Readiness>>> looks;
   for (const Instance::Released& one : memory_.released)
-    looks.push_back(readiness_of_one(one.ref));
+    looks.push_back(readiness_of_one(one));
   Readiness worst;
-  std::vector<Result<Readiness>> answers =
-      co_await io::all(platform_.shared.loop, std::move(looks));
+  std::vector<Result<Readiness>> answers = co_await io::all(parts_.loop, std::move(looks));
   for (std::size_t index = 0; index < answers.size(); ++index) {
     Readiness readiness = HANGAR_CO_TRY(std::move(answers[index]));
     memory_.released[index].is_ready = readiness.is_ready();
@@ -267,8 +271,10 @@ io::Task<Result<Readiness>> ReleaseWork::readiness() {
   co_return worst;
 }
 
-io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(ResourceRef ref) {
-  const kube::ObjectPtr live = platform_.view.child(ref);
+io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one) {
+  const ResourceRef& ref = one.ref;
+  const kube::ObjectPtr live =
+      HANGAR_CO_TRY(co_await parts_.view.look_at_child(one.gvk, ref, stop_));
   const auto applied = memory_.applied.find(ref);
   Readiness result{.state = Readiness::State::NotReady,
                    .why = ref.to_string() + " is not seen in the cluster yet"};
@@ -283,14 +289,14 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(ResourceRef ref) {
 
   const json::Value value = live->to_value();
   ReadinessFacts facts{.has_endpoint_slice = memory_.services_with_endpoints.contains(live->uid()),
-                       .custom = &platform_.custom_readiness};
+                       .custom = &parts_.custom_readiness};
   if (!facts.has_endpoint_slice && needs_endpoint_slices(value)) {
     kube::ListOptions options{.namespace_ = ref.namespace_,
                               .label_selector = "kubernetes.io/service-name=" + ref.name,
                               // From the server's cache: what it lacks is looked for again soon.
                               .resource_version = "0"};
-    const kube::List slices = HANGAR_CO_TRY(co_await platform_.shared.client.list(
-        endpoint_slice_resource(), std::move(options), stop_));
+    const kube::List slices = HANGAR_CO_TRY(
+        co_await parts_.client.list(endpoint_slice_resource(), std::move(options), stop_));
     facts.has_endpoint_slice = !slices.items.empty();
     // Asked once for each Service: slices come and go with its pods, which is not its readiness.
     if (facts.has_endpoint_slice) memory_.services_with_endpoints.emplace(live->uid());

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "json/go_text.h"
 #include "json/value.h"
 #include "kube/object.h"
 #include "modules/limits.h"
@@ -39,7 +40,6 @@ constexpr std::string_view kSourceChecksum = "internal.yoke/source-checksum";
 constexpr std::string_view kCreatedAt = "internal.yoke/created-at";
 constexpr std::string_view kActiveAt = "internal.yoke/active-at";
 constexpr std::string_view kResourceCount = "internal.yoke/resources";
-constexpr std::string_view kReleaseName = "internal.yoke/release-name";
 
 // Go's zero time, which is before every other: yoke never takes such a revision for the active one.
 constexpr std::string_view kNever = "0001-01-01T00:00:00Z";
@@ -146,13 +146,18 @@ bool is_label_value(std::string_view text) {
 
 }  // namespace
 
-std::string history_selector(std::string_view release) {
-  return fmt::format("{}={}", kRevisionReleaseLabel, sha1_hex(release));
+std::string revision_selector() {
+  return fmt::format("{}={}", kRevisionKindLabel, kRevisionKind);
 }
 
+std::string history_selector(std::string_view release) {
+  return fmt::format("{},{}={}", revision_selector(), kRevisionReleaseLabel, sha1_hex(release));
+}
+
+// By the kind, too: yoke's lock of a release has its plain name in the same label.
 std::string deprecated_history_selector(std::string_view release) {
   if (!is_label_value(release)) return {};
-  return fmt::format("{}={}", kRevisionReleaseLabel, release);
+  return fmt::format("{},{}={}", revision_selector(), kRevisionReleaseLabel, release);
 }
 
 std::optional<json::Value> migration_patch(const json::Value& secret, std::string_view release) {
@@ -160,7 +165,8 @@ std::optional<json::Value> migration_patch(const json::Value& secret, std::strin
   if (kube::label_of(secret, kRevisionReleaseLabel) == label) return std::nullopt;
   json::Value patch = json::Object();
   json::set_at(patch, {"metadata", "labels", kRevisionReleaseLabel}, json::Value(label));
-  json::set_at(patch, {"metadata", "annotations", kReleaseName}, json::Value(release));
+  json::set_at(patch, {"metadata", "annotations", kReleaseNameAnnotation},
+               json::Value(release));
   return patch;
 }
 
@@ -175,7 +181,7 @@ Result<Revision> revision_of(const json::Value& secret) {
   Revision revision;
   revision.secret = ref.name;
   revision.namespace_ = ref.namespace_;
-  revision.release = kube::annotation_of(secret, kReleaseName);
+  revision.release = kube::annotation_of(secret, kReleaseNameAnnotation);
   // Before release names were hashed, they were the label.
   if (revision.release.empty()) revision.release = kube::label_of(secret, kRevisionReleaseLabel);
   revision.source = {.url = std::string(kube::annotation_of(secret, kSourceUrl)),
@@ -191,6 +197,16 @@ Result<Revision> revision_of(const json::Value& secret) {
   // As yoke reads it: what is no number is 0. It is only shown.
   std::from_chars(count.data(), count.data() + count.size(), revision.resource_count);
   return revision;
+}
+
+RevisionTimes times_of(const json::Value& secret) {
+  const auto to_second = [&secret](std::string_view key) {
+    constexpr std::size_t kSize = std::string_view("2006-01-02T15:04:05").size();
+    std::string text(kube::annotation_of(secret, key).substr(0, kSize));
+    std::ranges::replace(text, 'T', ' ');
+    return text;
+  };
+  return {.created_at = to_second(kCreatedAt), .active_at = to_second(kActiveAt)};
 }
 
 Result<UnpackedRevision> unpack(const json::Value& secret, std::uint64_t bytes_max) {
@@ -218,7 +234,9 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
   json::Array document;
   for (const Stage& stage : stages)
     document.emplace_back(json::Array(stage.begin(), stage.end()));
-  const std::string text = json::dump(json::Value(std::move(document)));
+  // Go writes a list without elements as null.
+  const std::string text =
+      document.empty() ? "null" : json::dump_as_go(json::Value(std::move(document)));
   const std::string created = to_rfc3339_nano(created_at);
   const std::string data = gzip(text);
   if (data.empty() || data.size() > limits::kSecretBytesMax) {
@@ -245,7 +263,7 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
                                   {kResourceCount, std::to_string(resource_count(stages))},
                                   {kSourceUrl, source.url},
                                   {kSourceChecksum, source.checksum},
-                                  {kReleaseName, release}}}}},
+                                  {kReleaseNameAnnotation, release}}}}},
       {"type", "Opaque"},
       {"data", json::Object{{"resources", base64_encode(data)}}},
   });
@@ -266,6 +284,11 @@ void History::add(Revision revision) {
 const Revision* History::active() const {
   const auto found = std::ranges::max_element(revisions, {}, &Revision::active_at);
   return found == revisions.end() || !found->active_at ? nullptr : &*found;
+}
+
+std::size_t History::active_number() const {
+  const Revision* const found = active();
+  return found == nullptr ? 1 : static_cast<std::size_t>(found - revisions.data()) + 1;
 }
 
 std::vector<const Revision*> History::interrupted() const {

@@ -1,5 +1,5 @@
-// A release's history: one Secret a revision, exactly as yoke stores it, so that `yoke blackbox`
-// and `yoke descent` read it and an existing release can be taken over.
+// A release's history: one Secret a revision, exactly as yoke stores it (the JSON in it to the
+// byte), so that either reads what the other has written.
 //
 // A revision is written before its resources are applied, without being active (active-at is Go's
 // zero time), and activated after the prune. A host that dies in between finds it again: its
@@ -23,6 +23,7 @@ namespace hangar::airways {
 
 inline constexpr std::string_view kRevisionKindLabel = "internal.yoke/kind";
 inline constexpr std::string_view kRevisionReleaseLabel = "internal.yoke/release";
+inline constexpr std::string_view kReleaseNameAnnotation = "internal.yoke/release-name";
 
 // Where the module came from.
 struct Source {
@@ -42,7 +43,9 @@ struct Revision {
   std::size_t resource_count = 0;
 };
 
-// "internal.yoke/release=<sha1 of the name>": every Secret of a release's history.
+// "internal.yoke/kind=revision": every Secret of some release's history.
+[[nodiscard]] std::string revision_selector();
+// The same and "internal.yoke/release=<sha1 of the name>": every Secret of a release's history.
 [[nodiscard]] std::string history_selector(std::string_view release);
 // As older versions of yoke labelled it; empty when the name is no label value.
 [[nodiscard]] std::string deprecated_history_selector(std::string_view release);
@@ -52,6 +55,13 @@ struct Revision {
 
 // InvalidInput when a Secret is no revision.
 [[nodiscard]] Result<Revision> revision_of(const json::Value& secret);
+// When it was created and activated, for people: "2026-04-08 12:00:00", in the zone in which
+// whoever wrote it was.
+struct RevisionTimes {
+  std::string created_at;
+  std::string active_at;
+};
+[[nodiscard]] RevisionTimes times_of(const json::Value& secret);
 struct UnpackedRevision {
   Stages stages;
   std::uint64_t bytes = 0;  // Of their text.
@@ -71,11 +81,13 @@ struct UnpackedRevision {
 
 // The history in memory, kept by the instance's controller between evaluations.
 struct History {
-  std::vector<Revision> revisions;  // By created_at.
+  std::vector<Revision> revisions;  // By created_at; people count them from one.
 
   void add(Revision revision);
   // The one activated last; null when none is.
   [[nodiscard]] const Revision* active() const;
+  // What people call the active one; 1 when none is.
+  [[nodiscard]] std::size_t active_number() const;
   // Revisions that never became active and are newer than the active one: an apply was interrupted.
   [[nodiscard]] std::vector<const Revision*> interrupted() const;
   // Names of the Secrets beyond `count_max` (nothing: unlimited), those activated longest ago first

@@ -2,12 +2,15 @@
 
 #include "airways/limits.h"
 #include "airways/output.h"
+#include "base/base64.h"
+#include "base/limits.h"
 #include "json/yaml.h"
 #include "modules/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <chrono>
 #include <random>
@@ -102,6 +105,43 @@ TEST(RevisionSecret, IsReadBack) {
   EXPECT_EQ(read->resource_count, 2U);
   ASSERT_TRUE(unpacked) << unpacked.error().message();
   EXPECT_TRUE(same_resources(unpacked->stages, kStages));
+}
+
+// What `echo DATA | base64 -d | gunzip` shows.
+std::string text_of(const json::Value& secret) {
+  const std::string data =
+      base64_decode(json::string_at(secret, {"data", "resources"})).value_or(std::string());
+  z_stream stream = {};
+  EXPECT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
+  std::string text(limits::kMiB, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  text.resize(stream.total_out);
+  inflateEnd(&stream);
+  return text;
+}
+
+TEST(RevisionSecret, HoldsTheTextThatGoWrites) {
+  const Stages stages = stages_of(
+      R"([[{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"b":"<&>","a":"x"}}]])");
+
+  EXPECT_EQ(text_of(secret_of(kRelease, "default", stages, kSource, kNow).value()),
+            R"([[{"apiVersion":"v1","data":{"a":"x","b":"\u003c\u0026\u003e"},)"
+            R"("kind":"ConfigMap","metadata":{"name":"a"}}]])");
+  EXPECT_EQ(text_of(secret_of(kRelease, "default", {}, kSource, kNow).value()), "null");
+}
+
+TEST(RevisionTimes, AreAsTheyWereWritten) {
+  const json::Value secret = yaml(
+      "{metadata: {annotations: {internal.yoke/created-at: '2026-04-08T12:00:00.5+02:00', "
+      "internal.yoke/active-at: '0001-01-01T00:00:00Z'}}}");
+
+  EXPECT_EQ(times_of(secret).created_at, "2026-04-08 12:00:00");
+  EXPECT_EQ(times_of(secret).active_at, "0001-01-01 00:00:00");
+  EXPECT_EQ(times_of(yaml("{}")).created_at, "");
 }
 
 TEST(RevisionSecret, IsNotActiveUntilItIsMadeSo) {
@@ -265,10 +305,11 @@ TEST(RevisionOf, RefusesOtherSecrets) {
 }
 
 TEST(HistorySelector, IsTheHashAndOlderThePlainName) {
-  EXPECT_EQ(history_selector(kRelease),
-            "internal.yoke/release=2e6f8249b3bc6e3883bffabd488c9f0b13db8bdd");
+  EXPECT_EQ(
+      history_selector(kRelease),
+      "internal.yoke/kind=revision,internal.yoke/release=2e6f8249b3bc6e3883bffabd488c9f0b13db8bdd");
   EXPECT_EQ(deprecated_history_selector(kRelease),
-            "internal.yoke/release=examples.com.App.default.web");
+            "internal.yoke/kind=revision,internal.yoke/release=examples.com.App.default.web");
   EXPECT_EQ(deprecated_history_selector(std::string(64, 'a')), "");
   EXPECT_EQ(deprecated_history_selector("a/b"), "");
   EXPECT_EQ(deprecated_history_selector(""), "");

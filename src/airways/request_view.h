@@ -1,0 +1,45 @@
+// A release as a command sees it: by a request each time, with the rights of who runs it. A person
+// may have rights in one namespace only, where no kind could be watched as a host watches it.
+#pragma once
+
+#include "airways/release_view.h"
+#include "airways/resource_ref.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
+
+#include <stop_token>
+#include <utility>
+
+namespace hangar::airways {
+
+// `client` is copied. Loop thread only.
+class RequestView final : public ReleaseView {
+ public:
+  explicit RequestView(const kube::Client& client) : client_(client), discovery_(client) {}
+
+  [[nodiscard]] kube::Discovery& discovery() override { return discovery_; }
+  [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource /*resource*/,
+                                                  std::stop_token /*stop*/) override {
+    co_return Result<>();
+  }
+  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& /*ref*/) const override { return nullptr; }
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
+                                                                ResourceRef ref,
+                                                                std::stop_token stop) override {
+    Result<kube::Resource> resource = co_await discovery_.find(std::move(gvk), stop);
+    if (!resource && resource.error().kind() == ErrorKind::NotFound) co_return kube::ObjectPtr();
+    if (!resource) co_return std::unexpected(std::move(resource).error());
+    co_return co_await read(*std::move(resource), ref.key(), std::move(stop));
+  }
+
+ private:
+  [[nodiscard]] const kube::Client& own_client() const override { return client_; }
+
+  const kube::Client client_;
+  kube::Discovery discovery_;
+};
+
+}  // namespace hangar::airways
