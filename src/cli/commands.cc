@@ -6,6 +6,8 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/build_commands.h"
+#include "cli/go_flags.h"
+#include "cli/release_commands.h"
 #include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
@@ -44,6 +46,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::cli {
 
@@ -528,6 +531,8 @@ int run(int argc, char** argv) {
       "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
   const TenantCommands tenant_commands(*tenant_command);
 
+  const ReleaseCommands release_commands(app);
+
   CLI::App* const ready_command = app.add_subcommand(
       "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
   std::string ready_url;
@@ -539,7 +544,10 @@ int run(int argc, char** argv) {
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    arguments = read_go_flags(std::move(arguments), release_commands.apps());
+    std::ranges::reverse(arguments);  // As CLI11 takes them.
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kDone : kWrongUsage;
@@ -566,6 +574,7 @@ int run(int argc, char** argv) {
   if (show_command->parsed()) return show_workflow(show_settings, show_flags);
   if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
   if (tenant_command->parsed()) return tenant_commands.run();
+  if (release_commands.parsed()) return release_commands.run();
   if (ready_command->parsed()) return check_ready(ready_url);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;

@@ -28,24 +28,27 @@ int report(const Error& error, int code) {
 SettingFlags::SettingFlags(CLI::App& command) {
   command.add_option("--config", file_, kConfigHelp)->type_name("FILE");
   for (const host::Setting& setting : host::settings())
-    add(command, setting);
+    add(command, setting, setting.name);
 }
 
-SettingFlags::SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts) {
+SettingFlags::SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts,
+                           std::initializer_list<Renamed> renamed) {
   command.add_option("--config", file_, kConfigHelp)->type_name("FILE");
   for (const host::Setting& setting : host::settings()) {
-    if (std::ranges::find(parts, setting.part) != parts.end()) add(command, setting);
+    if (std::ranges::find(parts, setting.part) == parts.end()) continue;
+    const auto* const other = std::ranges::find(renamed, setting.name, &Renamed::setting);
+    add(command, setting, other == renamed.end() ? setting.name : other->flag);
   }
 }
 
-void SettingFlags::add(CLI::App& command, const host::Setting& setting) {
-  auto& given = given_.emplace_back(&setting, "");
-  const std::string flag = fmt::format("--{}", setting.name);
+void SettingFlags::add(CLI::App& command, const host::Setting& setting, std::string_view name) {
+  Given& given = given_.emplace_back(Given{.setting = &setting, .flag = name, .text = {}});
+  const std::string flag = fmt::format("--{}", name);
   const std::string help = fmt::format("{} [{}]", setting.help, setting.variable());
   if (setting.is_switch) {
-    command.add_flag(flag + "{true}", given.second, help);
+    command.add_flag(flag + "{true}", given.text, help);
   } else {
-    command.add_option(flag, given.second, help)->type_name(std::string(setting.type));
+    command.add_option(flag, given.text, help)->type_name(std::string(setting.type));
   }
 }
 
@@ -59,11 +62,11 @@ Result<host::Config> SettingFlags::resolve() const {
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
   HANGAR_TRY(host::apply_environment(config, [](const char* name) { return std::getenv(name); }));
-  for (const auto& [setting, text] : given_) {
-    if (text.empty()) continue;
-    Result<> set = setting->set(config, text);
+  for (const Given& given : given_) {
+    if (given.text.empty()) continue;
+    Result<> set = given.setting->set(config, given.text);
     if (!set) {
-      return std::unexpected(std::move(set).error().in(fmt::format("--{}", setting->name)));
+      return std::unexpected(std::move(set).error().in(fmt::format("--{}", given.flag)));
     }
   }
   return config;

@@ -9,7 +9,7 @@
 #include <deque>
 #include <initializer_list>
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace hangar::cli {
 
@@ -25,7 +25,13 @@ int report(const Error& error, int code);
 class SettingFlags {
  public:
   // Those of `parts`: what the command does not use is not in its help, and refused.
-  SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts);
+  // `renamed`: which have another name as a flag of this command than they have elsewhere.
+  struct Renamed {
+    std::string_view setting;
+    std::string_view flag;
+  };
+  SettingFlags(CLI::App& command, std::initializer_list<host::Part> parts,
+               std::initializer_list<Renamed> renamed = {});
   // All of them.
   explicit SettingFlags(CLI::App& command);
 
@@ -35,10 +41,15 @@ class SettingFlags {
   [[nodiscard]] Result<host::Config> resolve() const;
 
  private:
-  void add(CLI::App& command, const host::Setting& setting);
+  struct Given {
+    const host::Setting* setting;
+    std::string_view flag;
+    std::string text;
+  };
+  void add(CLI::App& command, const host::Setting& setting, std::string_view flag);
 
   std::string file_;
-  std::deque<std::pair<const host::Setting*, std::string>> given_;  // Addresses stay valid.
+  std::deque<Given> given_;  // Addresses stay valid.
 };
 
 // For an option whose value is a namespace: why it cannot be one, or nothing. An empty one is as

@@ -1,0 +1,268 @@
+#include "cli/release_commands.h"
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cli/setting_flags.h"
+#include "commands/blackbox.h"
+#include "commands/release_steps.h"
+#include "commands/release_text.h"
+#include "commands/releases.h"
+#include "host/config.h"
+#include "host/log.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdio>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace hangar::cli {
+
+namespace {
+
+using commands::Finished;
+using host::Part;
+
+CLI::App& add(CLI::App& app, const char* name, const char* help,
+              std::initializer_list<const char*> aliases) {
+  CLI::App* const command = app.add_subcommand(name, help);
+  for (const char* const alias : aliases)
+    command->alias(alias);
+  return *command;
+}
+
+// As strconv.Atoi. Zero and less are not refused here: whoever needs a revision says its range.
+Result<long> parse_number(std::string_view text, std::string_view what) {
+  long number = 0;
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) {
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format(
+            "{} must be an integer ID: strconv.Atoi: parsing \"{}\": {}", what, text,
+            read.ec == std::errc::result_out_of_range ? "value out of range" : "invalid syntax"));
+  }
+  return number;
+}
+
+// A revision's number; what is below one is no revision's.
+std::size_t revision_of(long number) {
+  return static_cast<std::size_t>(std::max(number, 0L));
+}
+
+void say(std::string_view text) {
+  fmt::print(stderr, "{}", text);
+}
+
+Result<Duration> parse_duration(const std::string& text, std::string_view flag) {
+  Result<Duration> duration = parse_go_duration(text);
+  if (!duration) return std::unexpected(std::move(duration).error().in(flag));
+  return duration;
+}
+
+}  // namespace
+
+ReleaseCommand::ReleaseCommand(CLI::App& command, std::initializer_list<host::Part> parts)
+    : command_(command), settings_(command, parts, {{"context", "kube-context"}}) {
+  command.add_flag("--debug", *debug_, "log what is done");
+}
+
+int ReleaseCommand::run(const Result<>& check, const Work& work) const {
+  Result<host::Config> config = settings_.resolve();
+  if (!config) return report(config.error(), kWrongUsage);
+  if (*debug_) config->log_level = LogLevel::Debug;
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
+  const Log log(*sink, command_.get_name());
+  const Result<Finished> finished =
+      check ? work(*config, log) : Result<Finished>(std::unexpected(check.error()));
+  if (!finished) {
+    fmt::print(stderr, "{}\n", finished.error().message());
+    return kFailed;
+  }
+  if (!finished->warning.empty()) fmt::print(stderr, "{}\n", finished->warning);
+  return kDone;
+}
+
+commands::ReleaseName ReleaseCommands::Flags::name() const {
+  return {.name = release, .namespace_ = namespace_};
+}
+
+commands::PruneOptions ReleaseCommands::Flags::prune() const {
+  return {.crds = remove_all || remove_crds, .namespaces = remove_all || remove_namespaces};
+}
+
+Result<> ReleaseCommands::Flags::check_release() const {
+  if (release.empty()) return fail(ErrorKind::InvalidInput, "release is required");
+  return {};
+}
+
+Result<commands::Waiting> ReleaseCommands::Flags::waiting() const {
+  commands::Waiting waiting;
+  waiting.time_max = HANGAR_TRY(parse_duration(wait, "--wait"));
+  waiting.poll = HANGAR_TRY(parse_duration(poll, "--poll"));
+  if (waiting.poll <= Duration::zero()) {
+    return fail(ErrorKind::InvalidInput, "--poll: must be longer than nothing");
+  }
+  return waiting;
+}
+
+void ReleaseCommands::add_release(CLI::App& command, Flags& flags) {
+  command.add_option("RELEASE", flags.release, "name of the release")->type_name("NAME");
+  command
+      .add_option("--namespace", flags.namespace_,
+                  "namespace of the release (default: the kubeconfig's)")
+      ->type_name("NAMESPACE")
+      ->check(check_namespace);
+}
+
+void ReleaseCommands::add_waiting(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--wait", flags.wait,
+                  "time to wait for the release to be ready (default 0: none)")
+      ->type_name("DURATION");
+  command.add_option("--poll", flags.poll, "how often to look at what is waited for (default 5s)")
+      ->type_name("DURATION");
+  command.add_flag("--lock", flags.lock,
+                   "lock the release meanwhile (keeps off only those that lock it, too)");
+  command.add_flag("--load-custom-readiness", flags.load_custom_readiness,
+                   "follow the readiness rules that the cluster has for kinds of its own");
+}
+
+void ReleaseCommands::add_prune(CLI::App& command, Flags& flags) {
+  command.add_flag("--remove-all", flags.remove_all,
+                   "delete CustomResourceDefinitions and Namespaces of the release, too, with all "
+                   "that is in them (default: they are let go)");
+  command.add_flag("--remove-crds", flags.remove_crds,
+                   "delete CustomResourceDefinitions of the release, too");
+  command.add_flag("--remove-namespaces", flags.remove_namespaces,
+                   "delete Namespaces of the release, too");
+}
+
+ReleaseCommands::ReleaseCommands(CLI::App& app)
+    : blackbox_(add(app, "blackbox",
+                    "list releases, show the revisions of one and what they have, or compare two",
+                    {"inspect"}),
+                {Part::Log, Part::Cluster, Part::Requests}),
+      descent_(add(app, "descent", "take a release back to an older revision", {"down", "restore"}),
+               {Part::Log, Part::Cluster, Part::Requests}),
+      mayday_(add(app, "mayday", "delete a release, with all that it has made and its history",
+                  {"delete"}),
+              {Part::Log, Part::Cluster, Part::Requests}),
+      unlatch_(add(app, "unlatch", "unlock a release that a command which was killed had locked",
+                   {"unlock"}),
+               {Part::Log, Part::Cluster, Part::Requests}) {
+  const auto app_of = [&app](const char* name) -> CLI::App& { return *app.get_subcommand(name); };
+  CLI::App& blackbox = app_of("blackbox");
+  add_release(blackbox, *flags_);
+  blackbox.add_option("REVISION", flags_->revision, "number of a revision, to see what it has")
+      ->type_name("NUMBER");
+  blackbox.add_option("COMPARED-WITH", flags_->compared_with, "another one, to see what differs")
+      ->type_name("NUMBER");
+  blackbox
+      .add_option("--context", flags_->context_lines, "lines around each difference (default 4)")
+      ->type_name("LINES");
+
+  CLI::App& descent = app_of("descent");
+  add_release(descent, *flags_);
+  descent.add_option("REVISION", flags_->revision, "number of the revision, as blackbox shows it")
+      ->type_name("NUMBER");
+  add_waiting(descent, *flags_);
+  add_prune(descent, *flags_);
+
+  CLI::App& mayday = app_of("mayday");
+  add_release(mayday, *flags_);
+  add_prune(mayday, *flags_);
+
+  add_release(app_of("unlatch"), *flags_);
+}
+
+std::vector<const CLI::App*> ReleaseCommands::apps() const {
+  return {&blackbox_.app(), &descent_.app(), &mayday_.app(), &unlatch_.app()};
+}
+
+bool ReleaseCommands::parsed() const {
+  return std::ranges::any_of(apps(), [](const CLI::App* one) { return one->parsed(); });
+}
+
+int ReleaseCommands::run() const {
+  if (blackbox_.parsed()) return blackbox();
+  if (descent_.parsed()) return descent();
+  return mayday_.parsed() ? mayday() : unlatch();
+}
+
+int ReleaseCommands::blackbox() const {
+  commands::BlackboxOptions options{.release = flags_->name(),
+                                    .context_lines = flags_->context_lines};
+  if (::isatty(STDOUT_FILENO) == 1) options.color = commands::Color::Ansi;
+  const auto check = [&]() -> Result<> {
+    if (!flags_->revision.empty()) {
+      options.revision = revision_of(HANGAR_TRY(parse_number(flags_->revision, "revision")));
+    }
+    if (!flags_->compared_with.empty()) {
+      options.compared_with =
+          revision_of(HANGAR_TRY(parse_number(flags_->compared_with, "revision to diff")));
+    }
+    return {};
+  };
+  const Result<> checked = check();
+  return blackbox_.run(
+      checked, [&](const host::Config& config, const Log& log) -> Result<Finished> {
+        const commands::Shown shown = HANGAR_TRY(commands::blackbox(config, options, log));
+        for (const std::string& warning : shown.warnings)
+          fmt::print(stderr, "{}\n", warning);
+        fmt::print("{}", shown.text);
+        return Finished{};
+      });
+}
+
+int ReleaseCommands::descent() const {
+  commands::DescentOptions options{.release = flags_->name(),
+                                   .lock = flags_->lock,
+                                   .load_custom_readiness = flags_->load_custom_readiness,
+                                   .prune = flags_->prune()};
+  const auto check = [&]() -> Result<> {
+    if (flags_->release.empty()) {
+      return fail(ErrorKind::InvalidInput, "release is required as first positional arg");
+    }
+    if (flags_->revision.empty()) {
+      return fail(ErrorKind::InvalidInput, "revision is required as second positional arg");
+    }
+    options.revision = revision_of(HANGAR_TRY(parse_number(flags_->revision, "revision")));
+    options.waiting = HANGAR_TRY(flags_->waiting());
+    return {};
+  };
+  const Result<> checked = check();
+  return descent_.run(checked, [&](const host::Config& config, const Log& log) {
+    return commands::descent(config, options, say, log);
+  });
+}
+
+int ReleaseCommands::mayday() const {
+  return mayday_.run(flags_->check_release(), [&](const host::Config& config, const Log& log) {
+    return commands::mayday(config, {.release = flags_->name(), .prune = flags_->prune()}, say,
+                            log);
+  });
+}
+
+int ReleaseCommands::unlatch() const {
+  return unlatch_.run(flags_->check_release(), [&](const host::Config& config, const Log& log) {
+    // Yoke's own default: not the kubeconfig's.
+    commands::ReleaseName name = flags_->name();
+    if (name.namespace_.empty()) name.namespace_ = "default";
+    return commands::unlatch(config, name, log);
+  });
+}
+
+}  // namespace hangar::cli
