@@ -11,6 +11,7 @@
 #include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
+#include "cli/top_command.h"
 #include "commands/build_machine.h"
 #include "commands/flight_from_chart.h"
 #include "commands/node_fleet.h"
@@ -467,6 +468,9 @@ int run(int argc, char** argv) {
   CLI::App* const why_command =
       app.add_subcommand("why", "print what wrote an object and what led to that");
   const WhyCommand why(*why_command);
+  CLI::App* const top_command = app.add_subcommand(
+      "top", "show what operators cost: processor time, turns, requests, memory, disk");
+  const TopCommand top(*top_command);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
@@ -562,6 +566,7 @@ int run(int argc, char** argv) {
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (timeline_command->parsed()) return timeline.run();
   if (why_command->parsed()) return why.run();
+  if (top_command->parsed()) return top.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +40,9 @@ class LocalRecords final : public Records {
   }
   io::Task<Result<seeing::FoundWrites>> writes(seeing::WritesQuestion question) override {
     co_return seeing::find_writes(place_.directory, question, {});
+  }
+  io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) override {
+    co_return seeing::find_top(place_, question, {});
   }
 
  private:
@@ -90,6 +94,12 @@ class HostRecords final : public Records {
         HANGAR_CO_TRY(co_await ask(seeing::kWritesPath, json::dump(seeing::json_of(question))));
     co_return parsed(seeing::parse_found_writes(answer));
   }
+  io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) override {
+    const std::string answer =
+        HANGAR_CO_TRY(co_await ask(seeing::kTopPath, json::dump(seeing::json_of(question))));
+    co_return parsed(seeing::parse_found_top(answer));
+  }
+  void give_up() override { stop_.request_stop(); }
 
  private:
   template <class Found>
@@ -102,9 +112,10 @@ class HostRecords final : public Records {
   io::Task<Result<std::string>> ask(std::string_view path, std::string body) {
     Error error(ErrorKind::Unavailable, "");
     for (int tried = 0; tried < kTries; ++tried) {
-      if (tried > 0) HANGAR_CO_TRY(co_await session_.loop.sleep(kAgain, {}));
+      if (tried > 0) HANGAR_CO_TRY(co_await session_.loop.sleep(kAgain, stop_.get_token()));
       const http::Request request = HANGAR_CO_TRY(co_await request_for(path, body));
-      const Result<http::Response> response = co_await session_.http.send(request, {});
+      const Result<http::Response> response =
+          co_await session_.http.send(request, stop_.get_token());
       if (!response) co_return std::unexpected(response.error());
       if (response->status == 200) co_return response->body;
       error = Error(kind_of(response->status), words_of(response->body));
@@ -117,7 +128,8 @@ class HostRecords final : public Records {
 
   // As the API server would be asked: by the client certificate, or by the token.
   io::Task<Result<http::Request>> request_for(std::string_view path, std::string body) {
-    const kube::Credentials::Grant grant = HANGAR_CO_TRY(co_await session_.credentials->grant({}));
+    const kube::Credentials::Grant grant =
+        HANGAR_CO_TRY(co_await session_.credentials->grant(stop_.get_token()));
     if (!transport_ || generation_ != grant.generation) {
       generation_ = grant.generation;
       transport_ = std::make_shared<const http::Transport>(
@@ -145,6 +157,7 @@ class HostRecords final : public Records {
   const Reached reached_;
   std::shared_ptr<const http::Transport> transport_;
   std::uint64_t generation_ = 0;
+  std::stop_source stop_;
 };
 
 Result<std::unique_ptr<io::Companion>> forward(const host::Config& config,

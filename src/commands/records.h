@@ -7,6 +7,7 @@
 #include "host/config.h"
 #include "io/task.h"
 #include "seeing/find.h"
+#include "seeing/top.h"
 
 #include <filesystem>
 #include <memory>
@@ -26,6 +27,9 @@ class Records {
       seeing::TurnsQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundWrites>> writes(
       seeing::WritesQuestion question) = 0;
+  [[nodiscard]] virtual io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) = 0;
+  // Nobody waits for answers any more: what is asked for ends with Cancelled.
+  virtual void give_up() {}
 };
 
 // Reading blocks the loop.

@@ -298,12 +298,12 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                         .workflows = config.has(Feature::Workflows) ? &workflows : nullptr});
                  },
              .log = log.named("tenants")}),
-      seeing(
-          Seeing::make(config, {.main = loop,
-                                .login = opened.login,
-                                .metrics = metrics,
-                                .log = log,
-                                .namespace_ = lease_namespace(config, credentials->namespace_())})),
+      seeing(Seeing::make(config, {.main = loop,
+                                   .login = opened.login,
+                                   .metrics = metrics,
+                                   .log = log,
+                                   .namespace_ = lease_namespace(config, credentials->namespace_()),
+                                   .present = [this] { return present_guests(operators); }})),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,

@@ -6,7 +6,11 @@
 #include "io/priority.h"
 #include "json/value.h"
 #include "kube/core_resources.h"
+#include "operators/fleet.h"
+#include "operators/life.h"
 #include "operators/operator.h"
+#include "operators/running_operator.h"
+#include "recorder/record.h"
 
 #include <fmt/format.h>
 
@@ -24,6 +28,8 @@ namespace {
 constexpr std::chrono::seconds kClientsEvery{60};
 // While that cannot be read, and after a write that failed.
 constexpr std::chrono::seconds kAgain{10};
+// A turn of the main loop takes milliseconds.
+constexpr std::chrono::seconds kPresentMax{2};
 // What is published is written again, in case somebody has removed it.
 constexpr std::chrono::minutes kPublishEvery{5};
 
@@ -90,6 +96,22 @@ Result<> check_seeing(const Config& config) {
   return {};
 }
 
+std::vector<seeing::PresentGuest> present_guests(const operators::OperatorController& operators) {
+  std::vector<seeing::PresentGuest> guests;
+  guests.reserve(operators.fleet().size());
+  operators.fleet().visit([&guests](const operators::RunningOperator& one) {
+    const std::uint64_t starts = one.life().start_count();
+    guests.push_back({.key = {.contract = recorder::Contract::Operator,
+                              .namespace_ = one.key().namespace_,
+                              .name = one.key().name},
+                      .phase = std::string(operators::name_of(one.life().phase())),
+                      .memory_bytes = one.resident_bytes(),
+                      .disk_bytes = one.disk_bytes(),
+                      .restarts = starts > 0 ? starts - 1 : 0});
+  });
+  return guests;
+}
+
 std::unique_ptr<Seeing> Seeing::make(const Config& config, Parts parts) {
   if (config.seeing.bind_address.empty()) return nullptr;
   return std::make_unique<Seeing>(config, std::move(parts));
@@ -103,9 +125,10 @@ Seeing::Seeing(const Config& config, Parts parts)
       credentials_(
           std::make_shared<kube::Credentials>(loop_, parts_.login, parts_.log.named("kube"))),
       client_(loop_, http_, credentials_, metrics_, parts_.log.named("kube")),
-      server_(
-          loop_, client_, parts_.metrics, log_,
-          {.directory = recorder_directory(config), .operators = operators::operator_resource()}),
+      server_(loop_, client_, parts_.metrics, log_,
+              {.directory = recorder_directory(config),
+               .operators = operators::operator_resource(),
+               .present = [this] { return present(); }}),
       certificate_keeper_(loop_, client_, log_,
                           {.namespace_ = parts_.namespace_,
                            .secret = options_.secret,
@@ -177,6 +200,22 @@ void Seeing::listen() {
       !listening) {
     log_.error("records are not shown", {{"error", listening.error().message()}});
   }
+}
+
+// Guests are the main loop's: it is asked, and goes on at once.
+io::Task<Result<std::vector<seeing::PresentGuest>>> Seeing::present() {
+  using Told = Result<std::vector<seeing::PresentGuest>>;
+  const io::OneShot<Told> told(loop_);
+  const io::Loop::Timer limit = loop_.after(kPresentMax, [told] {
+    told.set(fail(ErrorKind::Unavailable, "the host is busy: try again"));
+  });
+  // The last reference comes back to this loop: a OneShot is not for several threads.
+  parts_.main.post([this, given = io::OneShot<Told>(told)]() mutable {
+    loop_.post([done = std::move(given), guests = parts_.present()]() mutable {
+      done.set(std::move(guests));
+    });
+  });
+  co_return co_await told.wait();
 }
 
 // The API server publishes whose client certificates it takes, for servers such as this.

@@ -17,10 +17,13 @@
 #include "io/task.h"
 #include "kube/auth/credentials.h"
 #include "kube/client.h"
+#include "operators/operator_controller.h"
 #include "seeing/published.h"
 #include "seeing/server.h"
+#include "seeing/top.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -35,6 +38,10 @@ namespace hangar::host {
 // Whether they can work together. InvalidInput says what is missing.
 [[nodiscard]] Result<> check_seeing(const Config& config);
 
+// As the table of guests has them. Main loop.
+[[nodiscard]] std::vector<seeing::PresentGuest> present_guests(
+    const operators::OperatorController& operators);
+
 class Seeing {
  public:
   struct Parts {
@@ -43,6 +50,8 @@ class Seeing {
     Metrics& metrics;  // The process's.
     Log log;
     std::string namespace_;  // Of the host.
+    // What guests the host has. Called on the main loop.
+    std::function<std::vector<seeing::PresentGuest>()> present;
   };
   // Null where it is off. Does no I/O. Of a resolved configuration.
   [[nodiscard]] static std::unique_ptr<Seeing> make(const Config& config, Parts parts);
@@ -60,6 +69,7 @@ class Seeing {
  private:
   void on_certificate(const admission::ServerCertificate& certificate);
   void listen();
+  [[nodiscard]] io::Task<Result<std::vector<seeing::PresentGuest>>> present();
   [[nodiscard]] io::Task<void> follow_clients();
   [[nodiscard]] io::Task<void> publish();
   [[nodiscard]] io::Task<void> end(io::OneShot<bool> ended);

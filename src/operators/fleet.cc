@@ -123,6 +123,11 @@ io::Task<void> Fleet::stop() {
     co_await remove((*operators_.begin())->key());
 }
 
+void Fleet::visit(const std::function<void(const RunningOperator&)>& visitor) const {
+  for (const std::shared_ptr<RunningOperator>& one : operators_)
+    visitor(*one);
+}
+
 const RunningOperator* Fleet::find(const kube::ObjectKey& key) const {
   const auto found = operators_.find(key);
   return found == operators_.end() ? nullptr : found->get();

@@ -75,6 +75,8 @@ class Fleet {
   // Null when there is none.
   [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
+  // By their keys.
+  void visit(const std::function<void(const RunningOperator&)>& visitor) const;
 
  private:
   void on_change(RunningOperator& changed);

@@ -145,6 +145,12 @@ std::string_view name_of(Contract contract) {
   return kContracts.at(static_cast<std::size_t>(contract));
 }
 
+std::optional<Contract> contract_of(std::string_view name) {
+  const auto* const found = std::ranges::find(kContracts, name);
+  if (found == kContracts.end()) return std::nullopt;
+  return static_cast<Contract>(found - kContracts.begin());
+}
+
 std::string_view name_of(Turn::Outcome outcome) {
   return kOutcomes.at(static_cast<std::size_t>(outcome));
 }

@@ -6,6 +6,7 @@
 #include "json/value.h"
 #include "recorder/story.h"
 
+#include <optional>
 #include <string_view>
 
 namespace hangar::recorder {
@@ -13,6 +14,8 @@ namespace hangar::recorder {
 [[nodiscard]] std::string_view name_of(Waking::Cause cause);
 [[nodiscard]] std::string_view name_of(Verb verb);
 [[nodiscard]] std::string_view name_of(Contract contract);
+// Nothing for other words.
+[[nodiscard]] std::optional<Contract> contract_of(std::string_view name);
 [[nodiscard]] std::string_view name_of(Turn::Outcome outcome);
 
 [[nodiscard]] json::Value json_of(const ObjectVersion& object);

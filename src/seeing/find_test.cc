@@ -4,6 +4,7 @@
 #include "recorder/format.h"
 #include "recorder/limits.h"
 #include "recorder/record.h"
+#include "seeing/top.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Instant kInstant{1h};
+constexpr Instant kInstant{10h};
+constexpr std::uint64_t kBodyBytes = 100;
 const WallTime kWall = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 
 class FindTest : public testing::Test {
@@ -42,7 +44,8 @@ class FindTest : public testing::Test {
                    .number = number,
                    .arrived = kInstant + after,
                    .began = kInstant + after,
-                   .ended = kInstant + after + took},
+                   .ended = kInstant + after + took,
+                   .cpu = took},
               moment);
     block.add(Asked{.guest = guest,
                     .turn = number,
@@ -51,7 +54,8 @@ class FindTest : public testing::Test {
                     .verb = recorder::Verb::Update,
                     .resource = "things",
                     .namespace_ = "team",
-                    .name = "target"},
+                    .name = "target",
+                    .bytes = kBodyBytes},
               moment);
     ASSERT_TRUE(files_.append(block.take(), kInstant, kWall));
   }
@@ -64,6 +68,9 @@ class FindTest : public testing::Test {
     for (const recorder::Story& story : stories)
       found.push_back(story.number);
     return found;
+  }
+  [[nodiscard]] FoundTop top(const TopQuestion& question) const {
+    return find_top({.directory = root_, .file = {}}, question, {}).value();
   }
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
 
@@ -136,6 +143,51 @@ TEST_F(FindTest, WritesAreThoseSinceThen) {
   const auto some = find_writes(root(), question, {});
   ASSERT_TRUE(some) << some.error().message();
   EXPECT_EQ(some->findings.writes.size(), 2U);
+}
+
+TEST_F(FindTest, ATableCountsTheTurnsOfItsTime) {
+  record("mirror", 1, -2h, 1ms);
+  record("mirror", 2, -10s, 1ms);
+  record("mirror", 3, -5s, 1ms);
+  record("other", 1, -1s, 1ms);
+
+  const FoundTop found = top({.window = 600s});
+  ASSERT_EQ(found.rows.size(), 2U);
+  EXPECT_EQ(found.rows[0].key.name, "mirror");
+  EXPECT_EQ(found.rows[0].turns, 2U);
+  EXPECT_EQ(found.rows[0].requests, 2U);
+  EXPECT_EQ(found.rows[0].written_bytes, 2 * kBodyBytes);
+  EXPECT_EQ(found.rows[0].cpu, 2ms);
+  EXPECT_EQ(found.window, 600s);
+  EXPECT_EQ(top({.namespace_ = "nobody", .window = 600s}).rows.size(), 0U);
+}
+
+TEST_F(FindTest, ATableOfYoungRecordsSaysOfHowLongItIs) {
+  record("mirror", 1, -1s, 1ms);
+  const FoundTop found = top({.window = 3600s});
+
+  EXPECT_EQ(found.rows.size(), 1U);
+  EXPECT_LT(found.window, 600s);
+}
+
+TEST(AddPresent, HasThoseThatDidNothingAndWhatAllHaveNow) {
+  FoundTop found{.rows = {{.key = {.namespace_ = "team", .name = "busy"}, .turns = 3},
+                          {.key = {.namespace_ = "team", .name = "gone"}, .turns = 1}}};
+  add_present(
+      found,
+      {{.key = {.namespace_ = "team", .name = "busy"},
+        .phase = "Running",
+        .memory_bytes = 5,
+        .restarts = 2},
+       {.key = {.namespace_ = "team", .name = "asleep"}, .phase = "Asleep", .disk_bytes = 7}});
+
+  ASSERT_EQ(found.rows.size(), 3U);
+  EXPECT_EQ(found.rows[0].key.name, "asleep");
+  EXPECT_EQ(found.rows[0].disk_bytes, 7U);
+  EXPECT_EQ(found.rows[1].turns, 3U);
+  EXPECT_EQ(found.rows[1].memory_bytes, 5U);
+  EXPECT_EQ(found.rows[1].restarts, 2U);
+  EXPECT_EQ(found.rows[2].phase, "");
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ inline constexpr std::size_t kTextBytesMax = 512;
 inline constexpr std::size_t kTurnsMax = 1000;
 inline constexpr std::size_t kWritesMax = 1000;
 inline constexpr std::size_t kEntriesMax = 20'000;
+// Of a table: that of so long. Guests of one are bounded as entries are.
+inline constexpr std::chrono::seconds kWindowMax{3600};
 // All 256 MiB are read in a few seconds; on a busy machine what is older is left out, and said.
 inline constexpr std::chrono::seconds kReadMax{15};
 

@@ -7,8 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,6 +51,21 @@ Result<std::size_t> count_at(const json::Value& value, std::string_view member,
     return wrong(member, fmt::format("a number from 1 to {}", most));
   }
   return static_cast<std::size_t>(count);
+}
+
+std::int64_t microseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+}
+
+std::uint64_t number_at(const json::Value& value, std::string_view member) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(json::int_at(value, {member}), 0));
+}
+
+// Processors are many: a guest's time may be longer than the time.
+Duration duration_at(const json::Value& value, std::string_view member) {
+  constexpr std::chrono::hours kMost{24 * 365};
+  const std::chrono::microseconds given(json::int_at(value, {member}));
+  return std::clamp<std::chrono::microseconds>(given, std::chrono::microseconds(0), kMost);
 }
 
 json::Value json_of(const WhyStep& step) {
@@ -200,6 +218,74 @@ Result<FoundWrites> parse_found_writes(std::string_view text) {
     }
   }
   if (!is_whole(found.findings)) return wrong("turn", "one of the turns that the answer has");
+  return found;
+}
+
+json::Value json_of(const TopQuestion& question) {
+  return json::Object{{"namespace", question.namespace_}, {"seconds", question.window.count()}};
+}
+
+Result<TopQuestion> parse_top_question(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  TopQuestion question;
+  question.namespace_ = HANGAR_TRY(text_at(value, "namespace"));
+  question.window = std::chrono::seconds(
+      HANGAR_TRY(count_at(value, "seconds", static_cast<std::size_t>(question.window.count()),
+                          static_cast<std::size_t>(kWindowMax.count()))));
+  return question;
+}
+
+json::Value json_of(const FoundTop& found) {
+  json::Object out{{"at", to_rfc3339_micro(found.at)},
+                   {"microseconds", microseconds(found.window)}};
+  json::Array rows;
+  for (const TopRow& row : found.rows) {
+    json::Object one{{"contract", recorder::name_of(row.key.contract)},
+                     {"namespace", printable(row.key.namespace_)},
+                     {"name", printable(row.key.name)}};
+    if (!row.phase.empty()) one["phase"] = printable(row.phase);
+    one["cpuMicroseconds"] = microseconds(row.cpu);
+    one["turns"] = row.turns;
+    one["failures"] = row.failures;
+    one["requests"] = row.requests;
+    one["writtenBytes"] = row.written_bytes;
+    one["memoryBytes"] = row.memory_bytes;
+    one["diskBytes"] = row.disk_bytes;
+    one["restarts"] = row.restarts;
+    rows.push_back(std::move(one));
+  }
+  out["guests"] = std::move(rows);
+  out["records"] = recorder::json_of(found.read);
+  return out;
+}
+
+Result<FoundTop> parse_found_top(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  const Result<WallTime> at = parse_rfc3339(json::string_at(value, {"at"}));
+  if (!at) return wrong("at", "a time");
+  FoundTop found{.at = *at, .window = duration_at(value, "microseconds")};
+  if (const json::Value* const read = json::find(value, {"records"})) {
+    found.read = HANGAR_TRY(recorder::parse_read_directory(*read));
+  }
+  if (const json::Array* const rows = json::array_at(value, {"guests"})) {
+    for (const json::Value& row : *rows) {
+      const std::optional<recorder::Contract> contract =
+          recorder::contract_of(json::string_at(row, {"contract"}));
+      if (!contract) return wrong("contract", "one that is known");
+      found.rows.push_back({.key = {.contract = *contract,
+                                    .namespace_ = std::string(json::string_at(row, {"namespace"})),
+                                    .name = std::string(json::string_at(row, {"name"}))},
+                            .phase = std::string(json::string_at(row, {"phase"})),
+                            .cpu = duration_at(row, "cpuMicroseconds"),
+                            .turns = number_at(row, "turns"),
+                            .failures = number_at(row, "failures"),
+                            .requests = number_at(row, "requests"),
+                            .written_bytes = number_at(row, "writtenBytes"),
+                            .memory_bytes = number_at(row, "memoryBytes"),
+                            .disk_bytes = number_at(row, "diskBytes"),
+                            .restarts = number_at(row, "restarts")});
+    }
+  }
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "seeing/find.h"
+#include "seeing/top.h"
 
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace hangar::seeing {
 // Where they are sent to, by POST.
 inline constexpr std::string_view kTurnsPath = "/v1/turns";
 inline constexpr std::string_view kWritesPath = "/v1/writes";
+inline constexpr std::string_view kTopPath = "/v1/top";
 
 // In place of what the caller may not see: a name that no object can have.
 inline constexpr std::string_view kWithheld = "(withheld)";
@@ -29,5 +31,10 @@ inline constexpr std::string_view kWithheld = "(withheld)";
 [[nodiscard]] Result<WritesQuestion> parse_writes_question(std::string_view text);
 [[nodiscard]] json::Value json_of(const FoundWrites& found);
 [[nodiscard]] Result<FoundWrites> parse_found_writes(std::string_view text);
+
+[[nodiscard]] json::Value json_of(const TopQuestion& question);
+[[nodiscard]] Result<TopQuestion> parse_top_question(std::string_view text);
+[[nodiscard]] json::Value json_of(const FoundTop& found);
+[[nodiscard]] Result<FoundTop> parse_found_top(std::string_view text);
 
 }  // namespace hangar::seeing

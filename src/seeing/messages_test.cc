@@ -117,5 +117,38 @@ TEST(FoundTurns, AreReadAsTheyWereWritten) {
   EXPECT_EQ(json::dump(json_of(*read)), written);
 }
 
+TEST(TopQuestion, IsReadAsItWasWritten) {
+  const TopQuestion question{.namespace_ = "team", .window = std::chrono::seconds(7)};
+  const Result<TopQuestion> read = parse_top_question(json::dump(json_of(question)));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, question);
+  EXPECT_TRUE(parse_top_question(R"({"seconds":3600})"));
+  EXPECT_FALSE(parse_top_question(R"({"seconds":3601})"));
+  EXPECT_FALSE(parse_top_question(R"({"seconds":0})"));
+}
+
+TEST(FoundTop, IsReadAsItWasWritten) {
+  const FoundTop top{.at = kWall,
+                     .window = std::chrono::seconds(60),
+                     .rows = {{.key = {.namespace_ = "team", .name = "mirror"},
+                               .phase = "Asleep",
+                               .cpu = std::chrono::milliseconds(5),
+                               .turns = 1,
+                               .failures = 2,
+                               .requests = 3,
+                               .written_bytes = 4,
+                               .memory_bytes = 5,
+                               .disk_bytes = 6,
+                               .restarts = 7},
+                              {.key = {.namespace_ = "team", .name = "gone"}}},
+                     .read = {.since = kWall}};
+  const std::string written = json::dump(json_of(top));
+  const Result<FoundTop> read = parse_found_top(written);
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(json::dump(json_of(*read)), written);
+  EXPECT_EQ(read->rows[0].restarts, 7U);
+}
+
 }  // namespace
 }  // namespace hangar::seeing

@@ -124,7 +124,7 @@ bool Server::admit(const std::string& user) {
 }
 
 io::Task<http::Response> Server::answer(http::ServerRequest request) {
-  if (request.path != kTurnsPath && request.path != kWritesPath) {
+  if (request.path != kTurnsPath && request.path != kWritesPath && request.path != kTopPath) {
     co_return text(404, "there is nothing at this path");
   }
   if (request.method != "POST") co_return text(405, "send a question by POST");
@@ -177,6 +177,9 @@ io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::Serv
   if (request.path == kWritesPath) {
     co_return co_await writes(std::move(identity), std::move(request.body), std::move(stop));
   }
+  if (request.path == kTopPath) {
+    co_return co_await top(std::move(identity), std::move(request.body), std::move(stop));
+  }
   co_return co_await turns(std::move(identity), std::move(request.body), std::move(stop));
 }
 
@@ -199,6 +202,74 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
       withhold_secrets(story, shown);
     return dump(found);
   });
+}
+
+io::Task<Result<std::vector<PresentGuest>>> Server::present() {
+  constexpr std::chrono::seconds kAgeMax{1};
+  if (!present_at_ || io::Loop::now() - *present_at_ > kAgeMax) {
+    std::vector<PresentGuest> now = HANGAR_CO_TRY(co_await options_.present());
+    present_ = std::move(now);
+    present_at_ = io::Loop::now();
+  }
+  co_return present_;
+}
+
+io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string body,
+                                          std::stop_token stop) {
+  const TopQuestion question = HANGAR_CO_TRY(parse_top_question(body));
+  if (!question.namespace_.empty()) {
+    HANGAR_CO_TRY(co_await rights_.require(identity, "list", options_.operators,
+                                           {.namespace_ = question.namespace_, .name = {}}, stop));
+  }
+  std::vector<PresentGuest> guests = HANGAR_CO_TRY(co_await present());
+  if (!question.namespace_.empty()) {
+    std::erase_if(guests, [&question](const PresentGuest& guest) {
+      return guest.key.namespace_ != question.namespace_;
+    });
+  }
+  FoundTop found = HANGAR_CO_TRY(
+      co_await reader_.run([this, question, guests = std::move(guests)]() -> Result<FoundTop> {
+        FoundTop read =
+            HANGAR_TRY(find_top({.directory = options_.directory, .file = {}}, question, kBounds));
+        add_present(read, guests);
+        return read;
+      }));
+  if (question.namespace_.empty()) {
+    HANGAR_CO_TRY(co_await leave_listed(std::move(identity), found, std::move(stop)));
+  }
+  co_return co_await reader_.run([found = std::move(found)] { return dump(found); });
+}
+
+io::Task<Result<>> Server::leave_listed(kube::Identity identity, FoundTop& found,
+                                        std::stop_token stop) {
+  if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", options_.operators, {}, stop))) {
+    co_return Result<>();
+  }
+  std::set<std::string> namespaces;
+  for (const TopRow& row : found.rows)
+    namespaces.insert(row.key.namespace_);
+  std::set<std::string> listed;
+  std::size_t asked = 0;
+  for (const std::string& namespace_ : namespaces) {
+    if (++asked > kReviewsPerAnswerMax) {
+      found.read.problems.push_back(
+          fmt::format("You may not list operators in all namespaces, and {} of them were asked "
+                      "about: name yours with -n.",
+                      kReviewsPerAnswerMax));
+      break;
+    }
+    if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", options_.operators,
+                                              {.namespace_ = namespace_, .name = {}}, stop))) {
+      listed.insert(namespace_);
+    }
+  }
+  if (listed.empty()) {
+    co_return fail(ErrorKind::Denied, missing_right(identity.user, "list", options_.operators, {}) +
+                                          ", nor in any that has one");
+  }
+  std::erase_if(found.rows,
+                [&listed](const TopRow& row) { return !listed.contains(row.key.namespace_); });
+  co_return Result<>();
 }
 
 io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::string body,

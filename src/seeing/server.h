@@ -25,13 +25,16 @@
 #include "seeing/callers.h"
 #include "seeing/find.h"
 #include "seeing/rights.h"
+#include "seeing/top.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::seeing {
 
@@ -40,6 +43,8 @@ class Server {
   struct Options {
     std::filesystem::path directory;  // Of the records.
     kube::Resource operators;
+    // What the host has now. The task is of this loop, and ends soon.
+    std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
   };
   // `client` asks as the host. The loop has ended when this is destroyed.
   Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log, Options options);
@@ -63,6 +68,12 @@ class Server {
                                                     std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> writes(kube::Identity identity, std::string body,
                                                      std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> top(kube::Identity identity, std::string body,
+                                                  std::stop_token stop);
+  // Leaves the rows of namespaces that it may list operators in.
+  [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, FoundTop& found,
+                                                std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::vector<PresentGuest>>> present();
   // False: that user has asked too often.
   [[nodiscard]] bool admit(const std::string& user);
   void count(std::string_view path, int status);
@@ -78,6 +89,9 @@ class Server {
   std::map<std::string, TokenBucket> users_;
   std::unique_ptr<http::Server> server_;  // Null until listen().
   bool is_leading_ = false;
+  // What the host had at that time: many tables are one look.
+  std::vector<PresentGuest> present_;
+  std::optional<Instant> present_at_;
   std::stop_source stop_;
   io::Workers reader_;
 };

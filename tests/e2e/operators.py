@@ -72,6 +72,18 @@ def nonce(cluster, namespace):
     return cluster.get(*TEST_RESOURCES, "run", namespace)["spec"]["nonce"]
 
 
+def copier(cluster, source, target):
+    """An Operator in `source` that may write in `target`."""
+    allow(cluster, source, *EVERYTHING, resources=("testresources",))
+    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/roles", {
+        "metadata": {"name": "written"}, "rules": [{"apiGroups": ["amurant.io"], "resources": ["testresources"], "verbs": list(EVERYTHING)}]})
+    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/rolebindings", {
+        "metadata": {"name": "written"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "written"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": source}]})
+    cluster.create(manifest("copier", source, wasm=RING, sleep={"after": "0s"}, env=[
+        {"name": "IN_NAMESPACE", "value": source}, {"name": "OUT_NAMESPACE", "value": target}]))
+
+
 def send_nonce(cluster, namespace, value, name="run"):
     cluster.patch(*TEST_RESOURCES, name, {"spec": {"nonce": value}}, namespace)
 

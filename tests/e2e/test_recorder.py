@@ -12,7 +12,7 @@ import operators
 from cluster import ROOT, eventually
 from conftest import control_plane
 from host import BINARY, Host
-from operators import EVERYTHING, OPERATOR, allow, create_config_map, create_ring_object, lines, nonce, phase, send_nonce
+from operators import EVERYTHING, OPERATOR, allow, copier, create_config_map, create_ring_object, lines, nonce, phase, send_nonce
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
@@ -299,18 +299,6 @@ def chain(audited, unique):
         for one in audited.request("GET", audited.path(*OPERATOR, name))["items"]:
             audited.delete(*OPERATOR, one["metadata"]["name"], name)
         audited.delete("v1", "Namespace", name)
-
-
-def copier(cluster, source, target):
-    """An Operator in `source` that may write in `target`."""
-    allow(cluster, source, *EVERYTHING, resources=("testresources",))
-    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/roles", {
-        "metadata": {"name": "written"}, "rules": [{"apiGroups": ["amurant.io"], "resources": ["testresources"], "verbs": list(EVERYTHING)}]})
-    cluster.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{target}/rolebindings", {
-        "metadata": {"name": "written"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "written"},
-        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": source}]})
-    cluster.create(operators.manifest("copier", source, wasm=operators.RING, sleep={"after": "0s"}, env=[
-        {"name": "IN_NAMESPACE", "value": source}, {"name": "OUT_NAMESPACE", "value": target}]))
 
 
 def test_why_leads_from_a_write_to_who_began_it(audited, recording, chain):

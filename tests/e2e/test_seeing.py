@@ -1,20 +1,26 @@
 """Records from anywhere: a host shows them to users of the cluster, and to each what the API server lets him get."""
+import fcntl
 import http.client
 import json
 import os
+import pty
+import select
+import signal
 import ssl
 import stat
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
 
 import operators
 import users
-from cluster import eventually
+from cluster import ROOT, eventually
 from conftest import control_plane
 from host import BINARY, Host, free_port, to_its_end
-from operators import EVERYTHING, OPERATOR, allow
+from operators import EVERYTHING, OPERATOR, allow, copier, create_ring_object, nonce, send_nonce
 
 SYSTEM = "system-of-hangar"
 
@@ -326,3 +332,220 @@ def test_a_namespace_can_be_deleted_while_no_host_runs(seen, tmp_path, unique):
 def test_a_setting_that_is_wrong_is_named(flags):
     done = subprocess.run([str(BINARY), "host", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
     assert done.returncode != 0 and flags[0].split("=")[0].strip("-") in done.stderr
+
+
+# Why -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chain(seen, unique):
+    """Three namespaces; an operator copies the nonce of the first to the second, another one on to the third."""
+    seen.apply_crds(ROOT / "examples/ring/testresources.yaml")
+    seen.learn(*operators.TEST_RESOURCES, "testresources")
+    names = [f"{unique}-{index}" for index in range(3)]
+    for name in names:
+        seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        create_ring_object(seen, name)
+    copier(seen, names[0], names[1])
+    copier(seen, names[1], names[2])
+    send_nonce(seen, names[0], 1)
+    eventually(lambda: nonce(seen, names[2]) == 1, "the nonce arrives", 120)
+    yield names
+    for name in names:
+        seen.delete(*OPERATOR, "copier", name)
+        seen.delete("v1", "Namespace", name)
+
+
+def why(kubeconfig, namespace, *flags):
+    return run("why", kubeconfig, "testresource.amurant.io/run", "-n", namespace, *flags)
+
+
+def test_why_shows_each_what_he_may_get(seen, showing, chain, tmp_path):
+    first, second, third = chain
+    whole = eventually(lambda: (done := why(seen.kubeconfig, third).stdout).count("of operator") > 1 and done, "all is recorded", 60)
+    assert f"of operator {second}/copier" in whole and f"of operator {first}/copier" in whole
+
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", third)
+    find_host(seen, f"{third}:viewer")
+    refused = why(kubeconfig, third)
+    assert refused.returncode == 1
+    assert f'may not get testresources.amurant.io "run" in namespace "{third}"' in refused.stderr
+
+    users.let(seen, f"{third}:viewer", third, ["get"], ["testresources"])
+    stranger = "<- a turn of an operator that you may not get"
+    shown = eventually(lambda: (done := why(kubeconfig, third)).returncode == 0 and done.stdout, "he may see the object", 60)
+    assert stranger in shown and "update testresources.amurant.io" in shown
+    assert first not in shown and second not in shown
+    told = why(kubeconfig, third, "-o", "json").stdout
+    assert first not in told and second not in told
+
+    users.let(seen, f"{third}:viewer", second, ["get"], ["operators"])
+    shown = eventually(lambda: f"of operator {second}/copier" in (done := why(kubeconfig, third).stdout) and done, "now he may see that one", 60)
+    # What he does not see led to it. That the object of the first namespace changed is the second operator's record.
+    assert stranger in shown and f"{first}/copier" not in shown
+    drawn = why(kubeconfig, third, "-o", "mermaid").stdout
+    assert "a turn of an operator that you may not get" in drawn and f"{first}/copier" not in drawn
+
+
+def test_why_follows_writes_from_anywhere(seen, showing, chain, tmp_path):
+    first, _, third = chain
+    with open(tmp_path / "told", "wb") as told:
+        follower = subprocess.Popen([str(BINARY), "why", "testresource.amurant.io/run", "-n", third, "--follow",
+                                     f"--kubeconfig={seen.kubeconfig}", f"--host-namespace={SYSTEM}"], stdout=told, stderr=subprocess.PIPE)
+    try:
+        eventually(lambda: "testresources" in (tmp_path / "told").read_text(), "the first write is told", 60)
+        send_nonce(seen, first, 2)
+        eventually(lambda: nonce(seen, third) == 2, "the nonce arrives", 60)
+        version = seen.get(*operators.TEST_RESOURCES, "run", third)["metadata"]["resourceVersion"]
+        eventually(lambda: version in (tmp_path / "told").read_text(), "the next one is told", 60)
+    finally:
+        follower.kill()
+        follower.wait()
+
+
+# Top -------------------------------------------------------------------------------------------------
+
+
+def top(kubeconfig, *flags):
+    return run("top", kubeconfig, *flags)
+
+
+def guests(kubeconfig, *flags):
+    done = top(kubeconfig, "-o", "json", *flags)
+    return {(one["namespace"], one["name"]): one for one in json.loads(done.stdout)["guests"]} if done.returncode == 0 else {}
+
+
+def test_top_is_a_table_of_what_operators_cost(seen, showing, teams):
+    mine, others = teams
+    answered(seen.kubeconfig, mine)
+    shown = top(seen.kubeconfig)
+    assert shown.returncode == 0 and "\x1b" not in shown.stdout, shown.stderr
+    head, *rows = shown.stdout.splitlines()
+    assert head.split() == ["KIND", "NAMESPACE", "NAME", "STATE", "CPU", "TURNS", "CALLS", "WRITTEN", "MEMORY", "DISK", "RESTARTS"]
+    assert {tuple(row.split()[:3]) for row in rows} >= {("operator", mine, "reader"), ("operator", others, "reader")}
+
+    one = eventually(lambda: (found := guests(seen.kubeconfig).get((mine, "reader"))) and found["turns"] > 1 and found, "its turns are counted", 60)
+    assert one["cpuMicroseconds"] > 0 and one["requests"] >= 1 and one["phase"] in ("Running", "Asleep", "Starting")
+    assert one["memoryBytes"] + one["diskBytes"] > 0 and one["restarts"] == 0
+    # An operator that writes: its bytes are counted. One that fails is started again.
+    allow(seen, others, *EVERYTHING, resources=("testresources",))
+    body = json.dumps({"metadata": {"name": "made"}, "data": {"key": "x" * 500}})
+    seen.create(operators.manifest("writer", others, f"request=POST,/api/v1/namespaces/{others}/configmaps,{body}", "wait"))
+    seen.create(operators.manifest("failing", others, "trap"))
+    eventually(lambda: guests(seen.kubeconfig).get((others, "writer"), {}).get("writtenBytes", 0) > 500, "what it wrote is counted", 60)
+    eventually(lambda: guests(seen.kubeconfig).get((others, "failing"), {}).get("restarts", 0) > 0, "its restarts are counted", 60)
+    by_written = top(seen.kubeconfig, "-n", others, "--sort=written").stdout.splitlines()
+    assert by_written[1].split()[2] == "writer"
+    for name in ("writer", "failing"):
+        seen.delete(*OPERATOR, name, others)
+    assert top(seen.kubeconfig, "--window=2h").returncode == 2 and top(seen.kubeconfig, "--sort=age").returncode == 2
+
+
+def test_top_has_the_namespaces_that_its_reader_may_list(seen, showing, teams, tmp_path):
+    mine, others = teams
+    answered(seen.kubeconfig, mine)
+    kubeconfig = users.with_certificate(seen, tmp_path, f"{mine}-jane")
+    find_host(seen, f"{mine}-jane")
+    none = top(kubeconfig)
+    assert none.returncode == 1
+    assert f'user "{mine}-jane" may not list operators.hangar.dev in all namespaces, nor in any that has one' in none.stderr
+
+    users.let(seen, f"{mine}-jane", mine, ["list"], ["operators"])
+    shown = eventually(lambda: guests(kubeconfig), "now there is one", 60)
+    assert set(shown) == {(mine, "reader")}
+    assert set(guests(kubeconfig, "-n", mine)) == {(mine, "reader")}
+    refused = top(kubeconfig, "-n", others)
+    assert refused.returncode == 1 and f'may not list operators.hangar.dev in namespace "{others}"' in refused.stderr
+
+
+def test_top_reads_local_files_too(seen, showing, teams):
+    mine, _ = teams
+    answered(seen.kubeconfig, mine)
+    done = subprocess.run([str(BINARY), "top", f"--recorder-directory={showing.directory / 'cache' / 'recorder'}", "--window=1h"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0 and f"operator  {mine}" in done.stdout, done.stderr
+
+
+class Screen:
+    """A terminal of 24 lines with `hangar top` in it."""
+
+    def __init__(self, *arguments):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 140, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen([str(BINARY), "top", *arguments], stdin=slave, stdout=slave, stderr=slave)
+        self.seen = ""
+
+    def drawn(self):
+        """What was drawn last, without the sequences that draw it."""
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 65536).decode()
+        return self.seen.rsplit("\x1b[H", 1)[-1]
+
+    def shows(self, text, seconds=60):
+        eventually(lambda: text in self.drawn(), f"the screen shows {text!r}", seconds)
+
+    def marked(self):
+        drawn = self.drawn()
+        return drawn.partition("\x1b[7m")[2].partition("\x1b[0m")[0]
+
+    def press(self, keys):
+        os.write(self.master, keys.encode())
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def test_top_stays_on_a_terminal_and_obeys_its_keys(seen, showing, teams):
+    mine, others = teams
+    answered(seen.kubeconfig, mine)
+    screen = Screen(f"--kubeconfig={seen.kubeconfig}", f"--host-namespace={SYSTEM}", "--sort=name")
+    try:
+        screen.shows("sort (name)")
+        screen.shows(f"{mine}  ")
+        assert "\x1b[?1049h" in screen.seen
+        screen.press("/" + mine)
+        screen.shows(f"/{mine}")
+        screen.press("\r")
+        screen.shows(f"filter ({mine})")
+        assert others not in screen.drawn()
+        eventually(lambda: f"{mine}" in screen.marked(), "the one that is left is marked", 30)
+        screen.press("\r")
+        screen.shows(f"{mine}/reader")
+        screen.shows("Module sha256:")
+        screen.press("\x1b")
+        screen.shows(f"filter ({mine})")
+        screen.press("\x1b")
+        screen.shows(f"{others}  ")
+        screen.press("s")
+        screen.shows("sort (cpu)")
+        screen.press("\x1b[B")
+        screen.press("\x1b[A")
+        before = screen.drawn().split(":", 2)[:3]
+        eventually(lambda: screen.drawn().split(":", 2)[:3] != before, "it is drawn again by itself", 30)
+        screen.press("q")
+        assert screen.process.wait(30) == 0
+        assert screen.drawn().endswith("\x1b[?25h\x1b[?1049l")
+        assert termios.tcgetattr(screen.slave) == screen.before
+    finally:
+        screen.close()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_top_leaves_the_terminal_as_it_was(seen, showing, teams, end):
+    mine, _ = teams
+    answered(seen.kubeconfig, mine)
+    screen = Screen(f"--kubeconfig={seen.kubeconfig}", f"--host-namespace={SYSTEM}")
+    try:
+        screen.shows("enter: turns")
+        screen.process.send_signal(end)
+        assert screen.process.wait(30) == 0
+        assert screen.drawn().endswith("\x1b[?25h\x1b[?1049l")
+        assert termios.tcgetattr(screen.slave) == screen.before
+    finally:
+        screen.close()

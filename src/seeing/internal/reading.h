@@ -1,0 +1,68 @@
+// What bounds the reading of records, while it goes on.
+#pragma once
+
+#include "base/time.h"
+#include "io/loop.h"
+#include "recorder/story.h"
+#include "seeing/find.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+
+namespace hangar::seeing::internal {
+
+// Whether reading goes on.
+class Reading {
+ public:
+  explicit Reading(const ReadBounds& bounds) : bounds_(bounds), began_(io::Loop::now()) {}
+
+  // Of each turn that is met.
+  [[nodiscard]] bool has_time() {
+    constexpr std::size_t kLookEvery = 256;
+    if (!bounds_.time_max || ++met_ % kLookEvery != 0) return true;
+    is_late_ = io::Loop::now() - began_ > *bounds_.time_max;
+    return !is_late_;
+  }
+  // Of each turn that is kept, and of what is left out for one that is not any more.
+  [[nodiscard]] bool has_room(const recorder::Story& story) {
+    entries_ += entries_of(story);
+    is_full_ = entries_ > bounds_.entries_max;
+    return !is_full_;
+  }
+  void drop(const recorder::Story& story) { entries_ -= entries_of(story); }
+
+  void tell(recorder::ReadDirectory& read) const {
+    if (is_late_) {
+      read.problems.push_back(
+          fmt::format("Reading took {}: what is older was not looked at.",
+                      to_go_duration(std::chrono::duration_cast<std::chrono::seconds>(
+                          bounds_.time_max.value_or(Duration::zero())))));
+    }
+    if (is_full_) {
+      read.problems.push_back(
+          fmt::format("An answer has {} turns, causes and requests: the rest is left out.",
+                      bounds_.entries_max));
+    }
+  }
+
+ private:
+  static std::size_t entries_of(const recorder::Story& story) {
+    return 1 + story.causes.size() + story.requests.size() + story.timers.size();
+  }
+
+  const ReadBounds bounds_;
+  const Instant began_;
+  std::size_t met_ = 0;
+  std::size_t entries_ = 0;
+  bool is_late_ = false;
+  bool is_full_ = false;
+};
+
+// By the clock that people read.
+[[nodiscard]] inline WallTime ended_at(const recorder::Story& story) {
+  return story.arrived + std::chrono::duration_cast<WallTime::duration>(story.took());
+}
+
+}  // namespace hangar::seeing::internal
