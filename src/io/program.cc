@@ -174,6 +174,10 @@ Result<std::unique_ptr<Companion>> Companion::start(const Program& program) {
     // Nothing here may allocate: other threads may have held the heap's locks.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);  // It has ended in between.
+    // Whoever takes signals as events has blocked them.
+    ::sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(input.value(), STDOUT_FILENO);
     ::dup2(input.value(), STDERR_FILENO);
     ::execve(argv.front(), argv.data(), variables.data());
