@@ -1,13 +1,20 @@
 #include "cli/terminal.h"
 
+#include "base/result.h"
 #include "io/descriptor.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/types.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace hangar::cli {
 

@@ -3,9 +3,11 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/setting_flags.h"
 #include "cli/terminal.h"
 #include "commands/records.h"
 #include "commands/timeline.h"
+#include "commands/top_table.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/log.h"
@@ -14,6 +16,8 @@
 #include "io/run.h"
 #include "io/signals.h"
 #include "io/task.h"
+#include "kube/auth/kubeconfig.h"
+#include "seeing/find.h"
 #include "seeing/top.h"
 
 #include <fmt/format.h>
@@ -23,9 +27,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <stop_token>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,21 +1,32 @@
 #include "commands/records.h"
 
 #include "base/limits.h"
+#include "base/result.h"
 #include "base/text.h"
+#include "host/cluster_session.h"
+#include "host/config.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/program.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "kube/auth/credentials.h"
 #include "kube/core_resources.h"
+#include "seeing/find.h"
 #include "seeing/messages.h"
 #include "seeing/published.h"
+#include "seeing/top.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <memory>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 

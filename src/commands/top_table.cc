@@ -5,14 +5,21 @@
 #include "json/value.h"
 #include "recorder/story_json.h"
 #include "seeing/messages.h"
+#include "seeing/top.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace hangar::commands {
 

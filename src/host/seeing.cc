@@ -1,24 +1,40 @@
 #include "host/seeing.h"
 
+#include "admission/certificate_keeper.h"
 #include "admission/webhooks.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "host/config.h"
 #include "host/recording.h"
 #include "http/listen_address.h"
+#include "http/server.h"
+#include "io/event.h"
 #include "io/priority.h"
+#include "io/task.h"
 #include "json/value.h"
+#include "kube/auth/credentials.h"
 #include "kube/core_resources.h"
 #include "operators/fleet.h"
 #include "operators/life.h"
 #include "operators/operator.h"
+#include "operators/operator_controller.h"
 #include "operators/running_operator.h"
 #include "recorder/record.h"
+#include "seeing/published.h"
+#include "seeing/top.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::host {
 

@@ -1,7 +1,12 @@
 #include "recorder/story_json.h"
 
+#include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "json/value.h"
+#include "recorder/json_numbers.h"
+#include "recorder/record.h"
+#include "recorder/story.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +16,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::recorder {
@@ -26,10 +33,6 @@ constexpr std::array<std::string_view, 9> kVerbs = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "other"};
 constexpr std::array<std::string_view, 3> kContracts = {"operator", "workflow", "airway"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"waits", "completed", "failed"};
-
-json::Value microseconds(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-}
 
 void set_text(json::Object& object, std::string_view key, std::string_view text) {
   if (!text.empty()) object[key] = printable(text);
@@ -52,16 +55,6 @@ std::unexpected<Error> wrong(std::string_view member) {
 
 std::string text_at(const json::Value& value, std::string_view member) {
   return std::string(json::string_at(value, {member}));
-}
-
-std::uint64_t number_at(const json::Value& value, std::string_view member) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(json::int_at(value, {member}), 0));
-}
-
-Duration duration_at(const json::Value& value, std::string_view member) {
-  constexpr std::chrono::hours kMost{24 * 365};
-  const std::chrono::microseconds given(json::int_at(value, {member}));
-  return std::clamp<std::chrono::microseconds>(given, std::chrono::microseconds(0), kMost);
 }
 
 // Nothing: there is none.

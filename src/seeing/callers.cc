@@ -1,10 +1,18 @@
 #include "seeing/callers.h"
 
+#include "base/result.h"
 #include "base/text.h"
 #include "http/client.h"
+#include "http/server.h"
+#include "io/event.h"
+#include "io/task.h"
 #include "json/value.h"
+#include "kube/client.h"
+#include "seeing/limits.h"
 
+#include <expected>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>

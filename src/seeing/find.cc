@@ -1,13 +1,18 @@
 #include "seeing/find.h"
 
+#include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
+#include "recorder/story.h"
 #include "seeing/internal/reading.h"
+#include "seeing/why_search.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace hangar::seeing {
 

@@ -1,9 +1,16 @@
 #include "seeing/messages.h"
 
+#include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "json/value.h"
+#include "recorder/json_numbers.h"
+#include "recorder/record.h"
 #include "recorder/story_json.h"
+#include "seeing/find.h"
 #include "seeing/limits.h"
+#include "seeing/top.h"
+#include "seeing/why_search.h"
 
 #include <fmt/format.h>
 
@@ -11,13 +18,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::seeing {
 
 namespace {
+
+using recorder::duration_at;
+using recorder::microseconds;
+using recorder::number_at;
 
 std::unexpected<Error> wrong(std::string_view member, std::string_view what) {
   return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not {}", member, what));
@@ -51,21 +64,6 @@ Result<std::size_t> count_at(const json::Value& value, std::string_view member,
     return wrong(member, fmt::format("a number from 1 to {}", most));
   }
   return static_cast<std::size_t>(count);
-}
-
-std::int64_t microseconds(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-}
-
-std::uint64_t number_at(const json::Value& value, std::string_view member) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(json::int_at(value, {member}), 0));
-}
-
-// Processors are many: a guest's time may be longer than the time.
-Duration duration_at(const json::Value& value, std::string_view member) {
-  constexpr std::chrono::hours kMost{24 * 365};
-  const std::chrono::microseconds given(json::int_at(value, {member}));
-  return std::clamp<std::chrono::microseconds>(given, std::chrono::microseconds(0), kMost);
 }
 
 json::Value json_of(const WhyStep& step) {

@@ -1,8 +1,14 @@
 #include "seeing/published.h"
 
+#include "base/result.h"
+#include "json/value.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -1,11 +1,19 @@
 #include "seeing/rights.h"
 
+#include "base/result.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/object.h"
 #include "seeing/limits.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <map>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::seeing {

@@ -1,22 +1,41 @@
 #include "seeing/server.h"
 
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "http/client.h"
 #include "http/listen_address.h"
+#include "http/server.h"
+#include "io/loop.h"
 #include "io/priority.h"
+#include "io/task.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/core_resources.h"
+#include "kube/object.h"
+#include "recorder/story.h"
+#include "seeing/find.h"
 #include "seeing/limits.h"
 #include "seeing/messages.h"
+#include "seeing/rights.h"
+#include "seeing/top.h"
+#include "seeing/why_search.h"
 #include "seeing/withhold.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstddef>
+#include <expected>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <set>
+#include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

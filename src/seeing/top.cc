@@ -1,11 +1,20 @@
 #include "seeing/top.h"
 
+#include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
+#include "recorder/record.h"
+#include "recorder/story.h"
+#include "seeing/find.h"
 #include "seeing/internal/reading.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace hangar::seeing {
 

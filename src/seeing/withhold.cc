@@ -1,10 +1,14 @@
 #include "seeing/withhold.h"
 
+#include "kube/object.h"
+#include "recorder/story.h"
 #include "seeing/messages.h"
+#include "seeing/why_search.h"
 
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
