@@ -418,7 +418,7 @@ io::Task<Result<Rehearsed>> Admission::rehearse_output(abi::flight::Output outpu
   std::ignore = take_identity(parsed.stages, release.instance);
   Result<Rehearsed> rehearsed =
       co_await rehearse(platform_.release_parts(), actor.client(platform_.shared.client), release,
-                        parsed.stages, std::move(stop));
+                        parsed.stages, {}, {}, std::move(stop));
   if (!rehearsed) co_return std::unexpected(actor.advise(rehearsed.error()));
   co_return rehearsed;
 }

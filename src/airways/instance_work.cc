@@ -294,7 +294,10 @@ io::Task<Result<>> InstanceWork::release() {
   ReleaseWork& work = carrying();
   HANGAR_CO_TRY(co_await work.prepare(stages));
   if (binding_->is_first_use) {
-    HANGAR_CO_TRY(check_pinned(memory_.history->history(), source));
+    if (const Result<> pinned = check_pinned(memory_.history->history(), source); !pinned) {
+      co_return fail(pinned.error().kind(),
+                     pinned.error().message() + "; set its checksum in the Airway to take it over");
+    }
   }
   std::vector<ResourceRef> refs;
   for (const Stage& stage : stages) {

@@ -55,7 +55,7 @@ class LiveView final : public ReleaseView {
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
                                                            kube::Resource resource,
                                                            kube::ObjectKey key,
-                                                           std::stop_token stop);
+                                                           std::stop_token stop) override;
   // From now on `instance` holds only the watches of `resources`.
   void keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources);
   void forget(const ResourceRef& instance) { keep_external(instance, {}); }

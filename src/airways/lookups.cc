@@ -2,9 +2,9 @@
 
 #include "abi/flight/lookups.h"
 #include "airways/acting.h"
-#include "airways/live_view.h"
 #include "airways/matcher.h"
 #include "airways/ownership.h"
+#include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
@@ -56,7 +56,7 @@ LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
 }  // namespace
 
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
-                               ResourceRef remembered_for, LiveView& view, Tracker& tracker,
+                               ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
                                std::optional<LookupRights> rights, std::stop_token stop)
     : terms_(std::move(terms)),
       release_(release),

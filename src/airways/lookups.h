@@ -3,8 +3,8 @@
 
 #include "abi/flight/lookups.h"
 #include "airways/acting.h"
-#include "airways/live_view.h"
 #include "airways/ownership.h"
+#include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
@@ -31,7 +31,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
   // All of it outlives the evaluation; `terms` are immutable. Without `rights` the flight is shown
   // what the host may see. `remembered_for`: as which instance lookups are remembered.
   ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
-                 ResourceRef remembered_for, LiveView& view, Tracker& tracker,
+                 ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
                  std::optional<LookupRights> rights, std::stop_token stop);
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
@@ -49,7 +49,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
   std::shared_ptr<const Terms> terms_;
   const Release& release_;
   const ResourceRef remembered_for_;
-  LiveView& view_;
+  ReleaseView& view_;
   Tracker& tracker_;
   std::optional<LookupRights> rights_;
   std::stop_token stop_;

@@ -36,6 +36,7 @@ struct Rehearsal {
   const ReleaseParts& parts;
   const kube::Client& client;
   const Release& release;
+  const CarryOptions& options;
   std::stop_token stop;
 
   [[nodiscard]] io::Task<Result<>> operator()(const json::Value* resource, kube::Resource kind) {
@@ -44,10 +45,12 @@ struct Rehearsal {
     if (!fact.live) {
       fact.live = HANGAR_CO_TRY(co_await parts.view.read_as(client, kind, ref.key(), stop));
     }
-    HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, Adoption::Unowned));
-    Result<json::Value> answer = co_await client.apply(
-        std::move(kind), *resource,
-        {.field_manager = std::string(kFieldManager), .force = true, .dry_run = true}, stop);
+    HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, options.adoption));
+    Result<json::Value> answer = co_await client.apply(std::move(kind), *resource,
+                                                       {.field_manager = std::string(kFieldManager),
+                                                        .force = options.force_conflicts,
+                                                        .dry_run = true},
+                                                       stop);
     if (!answer) {
       co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
     }
@@ -69,7 +72,8 @@ std::set<std::string> namespaces_made_by(const Stages& stages) {
 }  // namespace
 
 io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
-                                     const Release& release, Stages& stages, std::stop_token stop) {
+                                     const Release& release, Stages& stages, CarryOptions options,
+                                     std::set<std::string> to_come, std::stop_token stop) {
   Scopes scopes = scopes_defined_in(stages);
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
     const kube::Resource resource = HANGAR_CO_TRY(co_await parts.view.discovery().find(gvk, stop));
@@ -77,7 +81,8 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
   }
   HANGAR_CO_TRY(prepare_release(stages, release, scopes));
 
-  const std::set<std::string> made = namespaces_made_by(stages);
+  std::set<std::string> made = namespaces_made_by(stages);
+  made.merge(std::move(to_come));
   std::map<std::string, bool> exists;  // Of those.
   for (const std::string& name : made) {
     const kube::ObjectPtr live = HANGAR_CO_TRY(
@@ -87,7 +92,8 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
 
   Rehearsed rehearsed;
   std::optional<Error> error;
-  Rehearsal one{.parts = parts, .client = client, .release = release, .stop = stop};
+  Rehearsal one{
+      .parts = parts, .client = client, .release = release, .options = options, .stop = stop};
   for (const Stage& stage : stages) {
     std::vector<std::pair<const json::Value*, kube::Resource>> sends;
     for (const json::Value& resource : stage) {

@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "kube/client.h"
 
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -20,13 +21,15 @@ struct Rehearsed {
 };
 
 // `stages`: as the flight printed them; they are made the release's. `client`: who would carry it
-// out.
-// What depends on a Namespace or a kind that the release itself makes first cannot be rehearsed: it
-// is listed, not refused.
+// out, and `options` how. `to_come`: namespaces that are made before.
+// What depends on a Namespace that does not exist yet or a kind that the release itself makes first
+// cannot be rehearsed: it is listed, not refused.
 // Errors: InvalidInput (namespaces, ownership, what the API server finds wrong), each naming its
 // resource; Denied; and the server's. Everything that it is given outlives the task.
 [[nodiscard]] io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                                    const Release& release, Stages& stages,
+                                                   CarryOptions options,
+                                                   std::set<std::string> to_come,
                                                    std::stop_token stop);
 
 }  // namespace hangar::airways

@@ -78,6 +78,11 @@ io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   co_return Result<>();
 }
 
+io::Task<Result<>> ReleaseHistory::reload(std::stop_token stop) {
+  loaded_ = false;
+  return load(std::move(stop));
+}
+
 io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   History history = HANGAR_CO_TRY(co_await read_revisions(stop));
   std::uint64_t bytes_left = limits::kHistoryBytesMax;
@@ -147,9 +152,8 @@ io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
 io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop) {
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
-  const Stages& newest = pending_.empty() ? active_ : pending_.back().stages;
-  const bool has_newest = !pending_.empty() || history_.active() != nullptr;
-  if (has_newest && same_resources(newest, stages)) co_return Result<>();
+  const bool has_newest = is_interrupted() || history_.active() != nullptr;
+  if (has_newest && same_resources(newest(), stages)) co_return Result<>();
 
   json::Value secret = HANGAR_CO_TRY(
       co_await workers_->run([release = release_, namespace_ = namespace_, stages, source, now] {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::airways {
@@ -38,10 +39,23 @@ class ReleaseHistory {
   // Reads the Secrets unless that was done before. After any error of this class the next call
   // reads them again: what the failed request did is not known.
   [[nodiscard]] io::Task<Result<>> load(std::stop_token stop);
+  // Reads them again, for who is not the only one that writes them.
+  [[nodiscard]] io::Task<Result<>> reload(std::stop_token stop);
 
   // Everything that may be in the cluster: the active revision and interrupted ones.
   [[nodiscard]] const Stages& inventory() const { return inventory_; }
   [[nodiscard]] const History& history() const { return history_; }
+  // Of the active revision; none when none is.
+  [[nodiscard]] const Stages& active() const { return active_; }
+  // Of the newest revision, active or not.
+  [[nodiscard]] const Stages& newest() const {
+    return pending_.empty() ? active_ : pending_.back().stages;
+  }
+  [[nodiscard]] bool is_interrupted() const { return !pending_.empty(); }
+  // The Secret of the newest revision that waits for its activation; empty: there is none.
+  [[nodiscard]] std::string_view recorded() const {
+    return pending_.empty() ? std::string_view() : pending_.back().secret;
+  }
 
   // Makes `stages` the newest revision, not yet active. Does nothing when they are the active
   // revision's and nothing was interrupted, or when they were recorded but not activated yet. An

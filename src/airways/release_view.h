@@ -33,6 +33,12 @@ class ReleaseView {
                                                                         ResourceRef ref,
                                                                         std::stop_token stop) = 0;
 
+  // What a flight of `instance` looks up beyond its release; null when there is none.
+  [[nodiscard]] virtual io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
+                                                                   kube::Resource resource,
+                                                                   kube::ObjectKey key,
+                                                                   std::stop_token stop) = 0;
+
   // The object whoever owns it: the child that is known, else by a request. Null when there is
   // none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,

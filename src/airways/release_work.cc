@@ -198,7 +198,11 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
 }
 
 io::Task<Result<Progress>> ReleaseWork::prune(const Stages& wanted) {
-  const auto groups = plan_prune(memory_.history->inventory(), wanted, options_.prune);
+  return prune(memory_.history->inventory(), wanted);
+}
+
+io::Task<Result<Progress>> ReleaseWork::prune(const Stages& previous, const Stages& wanted) {
+  const auto groups = plan_prune(previous, wanted, options_.prune);
   for (const std::vector<PruneStep>& group : groups) {
     std::vector<io::Task<Result<Progress>>> steps;
     for (const PruneStep& step : group) {

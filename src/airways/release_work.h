@@ -70,6 +70,8 @@ class ReleaseWork {
 
   // Removes what the history has and `wanted` has not.
   [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& wanted);
+  // The same of what `previous` has.
+  [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& previous, const Stages& wanted);
 
   // How many resources the stages have that were begun.
   [[nodiscard]] std::size_t released_count() const { return memory_.released.size(); }

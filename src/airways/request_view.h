@@ -35,6 +35,13 @@ class RequestView final : public ReleaseView {
     co_return co_await read(*std::move(resource), ref.key(), std::move(stop));
   }
 
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef /*instance*/,
+                                                           kube::Resource resource,
+                                                           kube::ObjectKey key,
+                                                           std::stop_token stop) override {
+    return read(std::move(resource), std::move(key), std::move(stop));
+  }
+
  private:
   [[nodiscard]] const kube::Client& own_client() const override { return client_; }
 

@@ -165,8 +165,7 @@ std::optional<json::Value> migration_patch(const json::Value& secret, std::strin
   if (kube::label_of(secret, kRevisionReleaseLabel) == label) return std::nullopt;
   json::Value patch = json::Object();
   json::set_at(patch, {"metadata", "labels", kRevisionReleaseLabel}, json::Value(label));
-  json::set_at(patch, {"metadata", "annotations", kReleaseNameAnnotation},
-               json::Value(release));
+  json::set_at(patch, {"metadata", "annotations", kReleaseNameAnnotation}, json::Value(release));
   return patch;
 }
 
@@ -322,10 +321,10 @@ std::vector<std::string> History::beyond(std::optional<std::uint32_t> count_max)
 Result<> check_pinned(const History& history, const Source& source) {
   for (const Revision& revision : history.revisions) {
     if (revision.source.url == source.url && revision.source.checksum != source.checksum) {
-      return fail(ErrorKind::InvalidInput,
-                  fmt::format("module \"{}\" has changed since last use: got \"{}\" but wanted "
-                              "\"{}\"; set its checksum in the Airway to take it over",
-                              source.url, source.checksum, revision.source.checksum));
+      return fail(
+          ErrorKind::InvalidInput,
+          fmt::format("module \"{}\" has changed since last use: got \"{}\" but wanted \"{}\"",
+                      source.url, source.checksum, revision.source.checksum));
     }
   }
   return {};

@@ -97,7 +97,7 @@ struct History {
 
 // Whether a release was made by other bytes of the same name. For a module that nobody has taken
 // over deliberately (modules/pin.h), as that of a release that another program made.
-// InvalidInput: `module "<url>" has changed since last use: got "<sha1>" but wanted "<sha1>"...`.
+// InvalidInput: `module "<url>" has changed since last use: got "<sha1>" but wanted "<sha1>"`.
 [[nodiscard]] Result<> check_pinned(const History& history, const Source& source);
 
 // Same stages, same resources, same values: no new revision.

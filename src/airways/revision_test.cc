@@ -384,7 +384,7 @@ TEST(CheckPinned, RefusesAnotherModuleUnderTheSameName) {
   ASSERT_FALSE(pinned);
   EXPECT_EQ(pinned.error().message(),
             "module \"https://domain.io/module.wasm\" has changed since last use: got \"new\" but "
-            "wanted \"old\"; set its checksum in the Airway to take it over");
+            "wanted \"old\"");
 }
 
 TEST(SameResources, ComparesValuesAndStagesButNotTheOrderOfKeys) {
