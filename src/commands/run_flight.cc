@@ -2,28 +2,22 @@
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
-#include "airways/flight_modules.h"
 #include "airways/identity.h"
-#include "airways/live_view.h"
 #include "airways/lookups.h"
 #include "airways/matcher.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
+#include "airways/request_view.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
-#include "domains/guest_processes.h"
-#include "domains/zygote.h"
+#include "commands/flight_runner.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
-#include "host/config_maps.h"
 #include "host/guest_parts.h"
-#include "host/module_supply.h"
-#include "host/version.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/run.h"
@@ -33,11 +27,8 @@
 #include "json/value.h"
 #include "json/yaml.h"
 #include "kube/auth/credentials.h"
-#include "kube/cache/cache.h"
 #include "kube/client.h"
-#include "kube/discovery.h"
 #include "kube/object.h"
-#include "modules/requester.h"
 
 #include <fmt/format.h>
 
@@ -76,16 +67,10 @@ struct Cluster {
   Cluster(io::Loop& loop, http::Client& http, kube::Login login, Metrics& metrics, const Log& log)
       : client(loop, http, std::make_shared<kube::Credentials>(loop, std::move(login), log),
                metrics, log),
-        discovery(client),
-        cache(loop, client, metrics, log),
-        view(cache, discovery, client,
-             {.on_child = [](const airways::ResourceRef&, airways::Change, const kube::Object&) {},
-              .on_external = [](const airways::ResourceRef&, airways::Change) {}}) {}
+        view(client) {}
 
   kube::Client client;
-  kube::Discovery discovery;
-  kube::Cache cache;
-  airways::LiveView view;
+  airways::RequestView view;
   airways::Tracker tracker;
 };
 
@@ -110,10 +95,14 @@ class FlightSession {
 
   [[nodiscard]] Result<RunFlightOutput> run() {
     // Before a credential is read.
-    zygote_ = HANGAR_TRY(start_zygote(config_));
-    Result<RunFlightOutput> output = io::run_to_end(loop_, run_once());
-    if (cluster_) cluster_->cache.stop();
-    return output;
+    runner_.emplace(FlightRunner::Parts{.config = config_,
+                                        .loop = loop_,
+                                        .workers = workers_,
+                                        .http = http_,
+                                        .metrics = metrics_,
+                                        .log = log_},
+                    HANGAR_TRY(host::start_zygote(config_)));
+    return io::run_to_end(loop_, run_once());
   }
 
  private:
@@ -164,40 +153,17 @@ class FlightSession {
 
   [[nodiscard]] io::Task<Result<abi::flight::Output>> evaluate(
       const std::optional<json::Value>& resource, const airways::Release& release) {
-    host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
-    std::optional<host::ConfigMaps> config_maps;
-    if (cluster_) config_maps.emplace(cluster_->client);
-    host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_,
-                              config_maps ? &*config_maps : nullptr, host::FileModules::Allowed,
-                              log_);
-    HANGAR_CO_TRY(supply.code_cache.open());
-    const std::unique_ptr<domains::GuestProcesses> guest_processes = make_guest_processes(
-        config_, std::exchange(zygote_, std::nullopt), supply.engine, metrics_, log_);
-    HANGAR_CO_TRY(host::hide_from_guests(config_));
-    const abi::flight::Runtime runtime(supply.engine, guest_processes.get());
-    airways::FlightModules flight_modules(
-        {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
-    const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
-        modules::Requester::cluster_wide(),
-        {.reference = options_.module, .sha256 = options_.checksum, .insecure = options_.insecure},
-        stop_);
-    co_await flight_modules.supply().stop();
-    const airways::FlightModule module = HANGAR_CO_TRY(prepared);
-    std::shared_ptr<const wasm::Module> code =
-        HANGAR_CO_TRY(co_await flight_modules.load(module, stop_));
-
     const std::unique_ptr<abi::flight::Lookups> lookups = HANGAR_CO_TRY(lookups_for(release));
-    abi::flight::Evaluation evaluation{.release = release.name,
-                                       .namespace_ = release.namespace_,
-                                       .args = options_.args,
-                                       .stdin_bytes = resource ? json::dump(*resource) : "",
-                                       .host_version = std::string(host::kVersion),
-                                       .timeout = options_.timeout};
-    if (options_.memory_mib_max > 0) {
-      evaluation.memory_bytes_max = options_.memory_mib_max * limits::kMiB;
-    }
-    co_return co_await abi::flight::evaluate(runtime, std::move(code), std::move(evaluation),
-                                             *lookups, stop_);
+    RanFlight ran = HANGAR_CO_TRY(
+        co_await runner_->run({.module = {.reference = options_.module,
+                                          .sha256 = options_.checksum,
+                                          .insecure = options_.insecure},
+                               .args = options_.args,
+                               .stdin_bytes = resource ? json::dump(*resource) : "",
+                               .timeout = options_.timeout,
+                               .memory_mib_max = options_.memory_mib_max},
+                              release, *lookups, cluster_ ? &cluster_->client : nullptr, stop_));
+    co_return std::move(ran.output);
   }
 
   [[nodiscard]] Result<std::unique_ptr<abi::flight::Lookups>> lookups_for(
@@ -216,7 +182,8 @@ class FlightSession {
                                            const airways::Release& release) {
     airways::Scopes scopes = airways::scopes_defined_in(stages);
     for (const kube::GroupVersionKind& gvk : airways::kinds_to_discover(stages)) {
-      const kube::Resource resource = HANGAR_CO_TRY(co_await cluster_->discovery.find(gvk, stop_));
+      const kube::Resource resource =
+          HANGAR_CO_TRY(co_await cluster_->view.discovery().find(gvk, stop_));
       scopes[gvk.group_kind()] = resource.namespaced;
     }
     co_return airways::prepare_release(stages, release, scopes);
@@ -225,7 +192,8 @@ class FlightSession {
   // What applying `desired` would change, as the server says.
   [[nodiscard]] io::Task<Result<std::string>> difference(const json::Value& desired) {
     const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(desired));
-    const kube::Resource resource = HANGAR_CO_TRY(co_await cluster_->discovery.find(gvk, stop_));
+    const kube::Resource resource =
+        HANGAR_CO_TRY(co_await cluster_->view.discovery().find(gvk, stop_));
     const std::string name = airways::canonical_name(desired);
     Result<json::Value> live =
         co_await cluster_->client.get(resource, kube::key_of(desired), stop_);
@@ -247,12 +215,12 @@ class FlightSession {
   const RunFlightOptions options_;
   const Log& log_;
   std::stop_token stop_;
-  std::optional<domains::ZygoteProcess> zygote_;
   Metrics metrics_;
   io::Loop loop_;
   io::Workers workers_;
   http::Client http_;
   std::optional<Cluster> cluster_;
+  std::optional<FlightRunner> runner_;
 };
 
 }  // namespace

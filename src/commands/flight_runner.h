@@ -1,0 +1,70 @@
+// A flight that a person runs: fetched, compiled and evaluated once, without a host.
+#pragma once
+
+#include "abi/flight/evaluation.h"
+#include "abi/flight/lookups.h"
+#include "airways/flight_modules.h"
+#include "airways/ownership.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "domains/zygote.h"
+#include "host/config.h"
+#include "http/client.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "kube/client.h"
+#include "modules/supply.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::commands {
+
+struct FlightToRun {
+  modules::Source module;  // As in an Airway: a URL or a file.
+  std::vector<std::string> args = {};
+  std::string stdin_bytes = {};
+  std::chrono::nanoseconds timeout{0};  // Zero: 10 s.
+  std::uint64_t memory_mib_max = 0;     // Zero: the host's default.
+};
+
+struct RanFlight {
+  abi::flight::Output output;
+  airways::FlightModule module;
+};
+
+// Loop thread only.
+class FlightRunner {
+ public:
+  // `config` is resolved. All of it outlives this.
+  struct Parts {
+    const host::Config& config;
+    io::Loop& loop;
+    io::Workers& workers;
+    http::Client& http;
+    Metrics& metrics;
+    const Log& log;
+  };
+  // `zygote`: of host::start_zygote(), which is called before a credential is read.
+  FlightRunner(const Parts& parts, std::optional<domains::ZygoteProcess> zygote)
+      : parts_(parts), zygote_(std::move(zygote)) {}
+
+  // `client`: for modules in ConfigMaps; null: there are none. Once. References outlive the task.
+  // Errors as of abi::flight::evaluate and airways::FlightModules.
+  [[nodiscard]] io::Task<Result<RanFlight>> run(FlightToRun flight, const airways::Release& release,
+                                                abi::flight::Lookups& lookups,
+                                                const kube::Client* client, std::stop_token stop);
+
+ private:
+  const Parts parts_;
+  std::optional<domains::ZygoteProcess> zygote_;
+};
+
+}  // namespace hangar::commands
