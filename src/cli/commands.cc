@@ -6,7 +6,6 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/build_commands.h"
-#include "cli/go_flags.h"
 #include "cli/release_commands.h"
 #include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
@@ -535,7 +534,7 @@ int run(int argc, char** argv) {
       "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
   const TenantCommands tenant_commands(*tenant_command);
 
-  const ReleaseCommands release_commands(app);
+  ReleaseCommands release_commands(app);
 
   CLI::App* const ready_command = app.add_subcommand(
       "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
@@ -549,7 +548,7 @@ int run(int argc, char** argv) {
 
   try {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    arguments = read_go_flags(std::move(arguments), release_commands.apps());
+    arguments = release_commands.read(std::move(arguments));
     std::ranges::reverse(arguments);  // As CLI11 takes them.
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {

@@ -1,13 +1,17 @@
 #include "cli/release_commands.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/utf8.h"
+#include "cli/go_flags.h"
 #include "cli/setting_flags.h"
 #include "commands/blackbox.h"
 #include "commands/release_steps.h"
 #include "commands/release_text.h"
 #include "commands/releases.h"
+#include "commands/takeoff.h"
 #include "host/config.h"
 #include "host/log.h"
 
@@ -16,14 +20,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace hangar::cli {
@@ -64,6 +73,34 @@ std::size_t revision_of(long number) {
 
 void say(std::string_view text) {
   fmt::print(stderr, "{}", text);
+}
+
+// What is waited for, on a terminal's last line, which the next one takes the place of.
+void show_on_last_line(std::string_view text) {
+  constexpr std::size_t kWidth = 100;  // So that it stays one line; wider terminals are usual.
+  std::string line = text.empty() ? std::string() : fmt::format("waiting for {}", text);
+  if (line.size() > kWidth)
+    line.resize(valid_utf8_prefix(std::string_view(line).substr(0, kWidth)));
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  fmt::print(stderr, "\r\x1b[K{}", line);
+}
+
+// What a flight could have, and more than any has.
+constexpr std::uint64_t kMemoryMibMax = 4096;
+
+// To its end.
+Result<std::string> read_standard_input(std::size_t bytes_max) {
+  std::string text;
+  std::array<char, 64 * limits::kKiB> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
+    text.append(buffer.data(), count);
+    if (text.size() > bytes_max) {
+      return fail(ErrorKind::LimitExceeded,
+                  fmt::format("the standard input is larger than {} bytes", bytes_max));
+    }
+  }
+  return text;
 }
 
 Result<Duration> parse_duration(const std::string& text, std::string_view flag) {
@@ -115,6 +152,7 @@ Result<commands::Waiting> ReleaseCommands::Flags::waiting() const {
   if (waiting.poll <= Duration::zero()) {
     return fail(ErrorKind::InvalidInput, "--poll: must be longer than nothing");
   }
+  if (::isatty(STDERR_FILENO) == 1) waiting.show = show_on_last_line;
   return waiting;
 }
 
@@ -162,7 +200,12 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
               {Part::Log, Part::Cluster, Part::Requests}),
       unlatch_(add(app, "unlatch", "unlock a release that a command which was killed had locked",
                    {"unlock"}),
-               {Part::Log, Part::Cluster, Part::Requests}) {
+               {Part::Log, Part::Cluster, Part::Requests}),
+      takeoff_(add(app, "takeoff",
+                   "make or change a release: of what a flight prints, or of resources on the "
+                   "standard input",
+                   {"up", "apply"}),
+               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}) {
   const auto app_of = [&app](const char* name) -> CLI::App& { return *app.get_subcommand(name); };
   CLI::App& blackbox = app_of("blackbox");
   add_release(blackbox, *flags_);
@@ -186,10 +229,89 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
   add_prune(mayday, *flags_);
 
   add_release(app_of("unlatch"), *flags_);
+  add_takeoff(app_of("takeoff"), *flags_);
+}
+
+void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
+  TakeoffFlags& takeoff = flags.takeoff;
+  takeoff.color = ::isatty(STDOUT_FILENO) == 1;
+  add_release(command, flags);
+  command
+      .add_option("MODULE", takeoff.module,
+                  "the flight: a file or a URL, its arguments behind --, its input on the standard "
+                  "input (default: the standard input is what it would print)")
+      ->type_name("FILE|URL");
+
+  command.add_flag("--stdout", takeoff.stdout_only,
+                   "show what the flight prints, as it is, and do no more");
+  command
+      .add_option("--out", takeoff.out,
+                  "write each resource into a file below this directory, or with - all of them to "
+                  "the standard output, and do no more")
+      ->type_name("DIRECTORY");
+  command.add_flag("--diff-only", takeoff.diff_only,
+                   "show what would change in the release, and do no more");
+  command.add_option("--context", flags.context_lines, "lines around each difference (default 4)")
+      ->type_name("LINES");
+  command.add_flag("--color", takeoff.color, "color differences (default: at a terminal)");
+  command.add_flag("--dry", takeoff.dry,
+                   "ask the API server what it would say to each resource, and do no more");
+  command.add_flag("--skip-dry-run", takeoff.skip_dry_run,
+                   "apply a stage without having asked that first");
+
+  command.add_flag("--create-namespace", takeoff.create_namespace,
+                   "make the release's namespace where there is none");
+  command.add_flag("--cross-namespace", takeoff.cross_namespace,
+                   "allow resources in other namespaces than the release's");
+  command.add_flag("--force-conflicts", takeoff.force_conflicts,
+                   "take fields that another manager has set");
+  command.add_flag("--force-ownership", takeoff.force_ownership,
+                   "take resources that are there and another's, or nobody's");
+  command
+      .add_option("--history-cap", takeoff.history_max,
+                  "how many revisions are kept, 0 or less for all (default 10)")
+      ->type_name("NUMBER");
+  add_waiting(command, flags);
+  add_prune(command, flags);
+
+  command.add_flag("--cluster-access", takeoff.cluster_access,
+                   "let the flight look up what the release has, as the kubeconfig's user");
+  command
+      .add_option("--resource-access", takeoff.resource_access,
+                  "what it may look up besides, by comma: [ns/]Kind.group[:name]")
+      ->type_name("MATCHERS")
+      ->delimiter(',')
+      ->allow_extra_args(false);  // One value each time: what follows is another argument.
+  command.add_option("--checksum", takeoff.checksum, "sha256 that the module must have")
+      ->type_name("SHA256");
+  command.add_flag("--insecure", takeoff.insecure, "allow plain http, and https unverified");
+  command
+      .add_option("--max-memory-mib", takeoff.memory_mib_max,
+                  "memory that the flight may have, at most 4096 (default 128)")
+      ->type_name("NUMBER");
+  command
+      .add_option("--timeout", takeoff.timeout,
+                  "how long the flight may run; negative: as long as it takes (default 10s)")
+      ->type_name("DURATION");
+  command
+      .add_option("--compilation-cache", takeoff.compilation_cache,
+                  "private directory for modules and compiled code: --module-cache-dir by another "
+                  "name")
+      ->type_name("DIRECTORY");
 }
 
 std::vector<const CLI::App*> ReleaseCommands::apps() const {
-  return {&blackbox_.app(), &descent_.app(), &mayday_.app(), &unlatch_.app()};
+  return {&blackbox_.app(), &descent_.app(), &mayday_.app(), &unlatch_.app(), &takeoff_.app()};
+}
+
+std::vector<std::string> ReleaseCommands::read(std::vector<std::string> arguments) {
+  arguments = read_go_flags(std::move(arguments), apps());
+  if (arguments.empty() || !takeoff_.app().check_name(arguments.front())) return arguments;
+  const auto end = std::ranges::find(arguments, "--");
+  if (end == arguments.end()) return arguments;
+  flags_->takeoff.args.assign(std::next(end), arguments.end());
+  arguments.erase(end, arguments.end());
+  return arguments;
 }
 
 bool ReleaseCommands::parsed() const {
@@ -199,7 +321,8 @@ bool ReleaseCommands::parsed() const {
 int ReleaseCommands::run() const {
   if (blackbox_.parsed()) return blackbox();
   if (descent_.parsed()) return descent();
-  return mayday_.parsed() ? mayday() : unlatch();
+  if (mayday_.parsed()) return mayday();
+  return takeoff_.parsed() ? takeoff() : unlatch();
 }
 
 int ReleaseCommands::blackbox() const {
@@ -253,6 +376,67 @@ int ReleaseCommands::mayday() const {
   return mayday_.run(flags_->check_release(), [&](const host::Config& config, const Log& log) {
     return commands::mayday(config, {.release = flags_->name(), .prune = flags_->prune()}, say,
                             log);
+  });
+}
+
+Result<commands::TakeoffOptions> ReleaseCommands::takeoff_options() const {
+  const TakeoffFlags& given = flags_->takeoff;
+  if (flags_->release.empty()) {
+    return fail(ErrorKind::InvalidInput, "release is required as first positional arg");
+  }
+  commands::TakeoffOptions options{.release = flags_->name(),
+                                   .cluster_access = given.cluster_access,
+                                   .resource_access_matchers = given.resource_access,
+                                   .out = given.out,
+                                   .context_lines = flags_->context_lines,
+                                   .create_namespace = given.create_namespace,
+                                   .cross_namespace = given.cross_namespace,
+                                   .force_ownership = given.force_ownership,
+                                   .force_conflicts = given.force_conflicts,
+                                   .rehearse = !given.skip_dry_run,
+                                   .lock = flags_->lock,
+                                   .load_custom_readiness = flags_->load_custom_readiness,
+                                   .prune = flags_->prune()};
+  using End = commands::TakeoffEnd;
+  options.end = given.stdout_only    ? End::Stdout
+                : !given.out.empty() ? End::Files
+                : given.diff_only    ? End::Diff
+                : given.dry          ? End::Dry
+                                     : End::Release;
+  if (given.color) options.color = commands::Color::Ansi;
+  options.history_max = given.history_max > 0 ? std::optional(static_cast<std::uint32_t>(std::min(
+                                                    given.history_max, std::int64_t{UINT32_MAX})))
+                                              : std::nullopt;
+  options.waiting = HANGAR_TRY(flags_->waiting());
+  if (given.module.empty()) return options;
+  options.flight = commands::FlightToRun{
+      .module = {.reference = given.module, .sha256 = given.checksum, .insecure = given.insecure},
+      .args = given.args,
+      .timeout = HANGAR_TRY(parse_duration(given.timeout, "--timeout")),
+      .memory_mib_max = std::min(given.memory_mib_max, kMemoryMibMax)};
+  return options;
+}
+
+int ReleaseCommands::takeoff() const {
+  Result<commands::TakeoffOptions> options = takeoff_options();
+  const auto check = [&]() -> Result<> {
+    if (!options) return std::unexpected(options.error());
+    // Nothing is read from a person.
+    if (::isatty(STDIN_FILENO) == 1) {
+      if (options->flight) return {};
+      return fail(ErrorKind::InvalidInput, "flight-path is required as second position arg");
+    }
+    std::string input = HANGAR_TRY(read_standard_input(limits::kFlightOutputBytesMax));
+    (options->flight ? options->flight->stdin_bytes : options->output) = std::move(input);
+    return {};
+  };
+  const Result<> checked = check();
+  return takeoff_.run(checked, [&](host::Config config, const Log& log) {
+    if (!flags_->takeoff.compilation_cache.empty()) {
+      config.module_cache_dir = flags_->takeoff.compilation_cache;
+    }
+    const auto print = [](std::string_view text) { fmt::print("{}", text); };
+    return commands::takeoff(config, *options, {.out = print, .say = say}, log);
   });
 }
 

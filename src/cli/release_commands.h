@@ -7,10 +7,13 @@
 #include "cli/setting_flags.h"
 #include "commands/blackbox.h"
 #include "commands/releases.h"
+#include "commands/takeoff.h"
 #include "host/config.h"
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -43,14 +46,37 @@ class ReleaseCommands {
  public:
   explicit ReleaseCommands(CLI::App& app);
 
-  // For read_go_flags().
-  [[nodiscard]] std::vector<const CLI::App*> apps() const;
+  // The command line as the parser takes it, of `arguments` without the program's name: as Go's
+  // flag package reads it, and without what is for the flight of a takeoff.
+  [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments);
   [[nodiscard]] bool parsed() const;
   // The one that was parsed; returns the exit code.
   [[nodiscard]] int run() const;
 
  private:
   // As they are written.
+  struct TakeoffFlags {
+    std::string module;
+    std::vector<std::string> args;  // Behind "--".
+    bool stdout_only = false;
+    bool dry = false;
+    bool skip_dry_run = false;
+    bool diff_only = false;
+    std::string out;
+    bool color = false;
+    bool create_namespace = false;
+    bool cross_namespace = false;
+    bool force_conflicts = false;
+    bool force_ownership = false;
+    bool cluster_access = false;
+    std::vector<std::string> resource_access;
+    bool insecure = false;
+    std::string checksum;
+    std::uint64_t memory_mib_max = 128;
+    std::string timeout = "10s";
+    std::int64_t history_max = 10;
+    std::string compilation_cache;
+  };
   struct Flags {
     std::string release;
     std::string namespace_;
@@ -64,6 +90,7 @@ class ReleaseCommands {
     bool remove_all = false;
     bool remove_crds = false;
     bool remove_namespaces = false;
+    TakeoffFlags takeoff;
 
     [[nodiscard]] commands::ReleaseName name() const;
     [[nodiscard]] commands::PruneOptions prune() const;
@@ -75,9 +102,15 @@ class ReleaseCommands {
   static void add_waiting(CLI::App& command, Flags& flags);
   static void add_prune(CLI::App& command, Flags& flags);
 
+  static void add_takeoff(CLI::App& command, Flags& flags);
+  [[nodiscard]] std::vector<const CLI::App*> apps() const;
+  // Without what is on the standard input.
+  [[nodiscard]] Result<commands::TakeoffOptions> takeoff_options() const;
+
   [[nodiscard]] int blackbox() const;
   [[nodiscard]] int descent() const;
   [[nodiscard]] int mayday() const;
+  [[nodiscard]] int takeoff() const;
   [[nodiscard]] int unlatch() const;
 
   // CLI11 keeps pointers to it. Only one of the commands is parsed.
@@ -86,6 +119,7 @@ class ReleaseCommands {
   ReleaseCommand descent_;
   ReleaseCommand mayday_;
   ReleaseCommand unlatch_;
+  ReleaseCommand takeoff_;
 };
 
 }  // namespace hangar::cli

@@ -21,6 +21,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -38,8 +40,14 @@ constexpr std::chrono::seconds kPrunePoll{2};
 // Time that is given to one thing; as soon as another one is waited for, all of it again.
 class Patience {
  public:
-  Patience(ReleaseSession& session, Duration time_max, Duration poll)
-      : session_(session), time_max_(time_max), poll_(poll) {}
+  using Show = std::function<void(std::string_view what)>;
+  Patience(ReleaseSession& session, Duration time_max, Duration poll, Show show)
+      : session_(session), time_max_(time_max), poll_(poll), show_(std::move(show)) {}
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience() {
+    if (began_) show_({});
+  }
 
   // Sleeps until it is worth looking again. Unavailable when the time is over, Cancelled.
   [[nodiscard]] io::Task<Result<>> sleep(std::string_view waiting_for, std::size_t step) {
@@ -50,6 +58,7 @@ class Patience {
       co_return fail(ErrorKind::Unavailable,
                      fmt::format("{}: {} timeout reached", waiting_for, to_go_duration(time_max_)));
     }
+    show_(waiting_for);
     co_return co_await session_.loop.sleep(std::min(poll_, left), session_.stop());
   }
 
@@ -57,6 +66,7 @@ class Patience {
   ReleaseSession& session_;
   const Duration time_max_;
   const Duration poll_;
+  const Show show_;
   std::optional<Instant> began_;
   std::size_t step_ = 0;
 };
@@ -85,7 +95,7 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
                                  std::optional<airways::Source> source, Waiting waiting) {
   const Duration stage_max =
       waiting.time_max > Duration::zero() ? waiting.time_max : Duration(limits::kStageReadyMax);
-  Patience stage_patience(session, stage_max, waiting.poll);
+  Patience stage_patience(session, stage_max, waiting.poll, waiting.show);
   while (true) {
     const Result<Progress> progress = co_await work.apply(stages, source);
     if (!progress) co_return std::unexpected(in_apply(progress.error()));
@@ -96,7 +106,7 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
   }
   if (waiting.time_max <= Duration::zero()) co_return Result<>();
 
-  Patience patience(session, waiting.time_max, waiting.poll);
+  Patience patience(session, waiting.time_max, waiting.poll, waiting.show);
   while (true) {
     const airways::Readiness readiness = HANGAR_CO_TRY(co_await work.readiness());
     if (readiness.is_ready()) co_return Result<>();
@@ -109,10 +119,10 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
 }
 
 io::Task<Result<>> prune_release(ReleaseSession& session, airways::ReleaseWork& work,
-                                 const airways::Stages& wanted) {
-  Patience patience(session, limits::kPruneMax, kPrunePoll);
+                                 const airways::Stages& previous, const airways::Stages& wanted) {
+  Patience patience(session, limits::kPruneMax, kPrunePoll, [](std::string_view) {});
   while (true) {
-    const Progress progress = HANGAR_CO_TRY(co_await work.prune(wanted));
+    const Progress progress = HANGAR_CO_TRY(co_await work.prune(previous, wanted));
     if (progress.done) co_return Result<>();
     HANGAR_CO_TRY(co_await patience.sleep(progress.waiting_for, 0));
   }

@@ -10,8 +10,10 @@
 #include "io/task.h"
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace hangar::commands {
 
@@ -19,6 +21,8 @@ namespace hangar::commands {
 struct Waiting {
   Duration time_max{0};  // Zero: not for the last stage, and for others as long as a host does.
   Duration poll = std::chrono::seconds(5);
+  // Told what is waited for, each time before it is looked at again; nothing at the end.
+  std::function<void(std::string_view what)> show = [](std::string_view) {};
 };
 
 // Applies stage by stage; whatever has to be ready before the next one, or at all, is waited for.
@@ -29,8 +33,9 @@ struct Waiting {
                                                std::optional<airways::Source> source,
                                                Waiting waiting);
 
-// Removes what `wanted` has not, and waits until it is gone.
+// Removes what `previous` has and `wanted` has not, and waits until it is gone.
 [[nodiscard]] io::Task<Result<>> prune_release(ReleaseSession& session, airways::ReleaseWork& work,
+                                               const airways::Stages& previous,
                                                const airways::Stages& wanted);
 
 // A lock that keeps other locked runs off a release: a Secret, yoke's.

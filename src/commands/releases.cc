@@ -130,7 +130,7 @@ class Descent {
                                .rehearse = false},
                               session_.stop());
     HANGAR_CO_TRY(co_await apply_release(session_, work, stages, std::nullopt, options_.waiting));
-    Result<> pruned = co_await prune_release(session_, work, stages);
+    Result<> pruned = co_await prune_release(session_, work, opened.history().inventory(), stages);
     if (!pruned) {
       co_return std::unexpected(std::move(pruned).error().in("failed to prune release diff"));
     }
@@ -170,7 +170,7 @@ io::Task<Result<Finished>> run_mayday(ReleaseSession& session, const MaydayOptio
   const std::size_t count = resources_in(opened->history().inventory());
   airways::ReleaseWork work(session.parts(), session.client, opened->release, opened->memory,
                             {.prune = options.prune}, session.stop());
-  Result<> pruned = co_await prune_release(session, work, {});
+  Result<> pruned = co_await prune_release(session, work, opened->history().inventory(), {});
   if (!pruned) {
     co_return std::unexpected(std::move(pruned).error().in("failed to delete resources"));
   }

@@ -1,0 +1,22 @@
+// The resources of a release as files, or as one document: what `takeoff --out` writes.
+#pragma once
+
+#include "airways/resource_ref.h"
+#include "base/result.h"
+
+#include <filesystem>
+#include <string>
+
+namespace hangar::commands {
+
+// DIRECTORY/RELEASE/namespace/group/version/kind/name.yaml for each resource; what was in
+// DIRECTORY/RELEASE goes. InvalidInput, before anything is written, for a name that is no name of a
+// file there, and the errors of writing.
+[[nodiscard]] Result<> write_release_files(const std::filesystem::path& directory,
+                                           const std::string& release,
+                                           const airways::Stages& stages);
+
+// The same tree as one YAML document.
+[[nodiscard]] std::string release_tree(const airways::Stages& stages);
+
+}  // namespace hangar::commands
