@@ -16,7 +16,6 @@
 #include "io/run.h"
 #include "io/signals.h"
 #include "io/task.h"
-#include "kube/auth/kubeconfig.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
 
@@ -191,7 +190,7 @@ int TopCommand::run() const {
   io::Loop own_loop;
   std::optional<host::ClusterSession> session;
   if (!access->local) {
-    Result<kube::Login> login = host::find_login(*given);
+    auto login = host::find_login(*given);
     if (!login) return report(login.error(), kFailed);
     // Lines of a log would be written over the screen.
     session.emplace(*std::move(login), is_live ? Log() : Log(*sink, "top"));
