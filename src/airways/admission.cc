@@ -160,6 +160,7 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
                 .host_version = platform.host_version,
                 .namespace_ = platform.namespace_,
                 .output = platform.output,
+                .recorder = platform.recorder,
                 .pod = platform.pod,
                 .means = platform.means,
                 .webhook_address = platform.webhook_address,

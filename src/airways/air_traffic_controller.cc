@@ -44,6 +44,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                                 const kube::Object& object) { on_child(child, change, object); },
              .on_external = [this](const ResourceRef& resource,
                                    Change change) { dispatch(resource, change); }}),
+      recorder_(parts.recorder),
       platform_{.shared = parts.platform,
                 .view = view_,
                 .tracker = tracker_,
@@ -61,6 +62,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                 .host_version = parts.host_version,
                 .namespace_ = parts.namespace_,
                 .output = parts.output,
+                .recorder = recorder_,
                 .pod = parts.pod,
                 .means = {.has_webhooks = parts.webhooks.is_on()},
                 .webhook_address = [&webhooks = parts.webhooks](

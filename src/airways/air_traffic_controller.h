@@ -17,6 +17,7 @@
 #include "airways/live_view.h"
 #include "airways/platform.h"
 #include "airways/readiness.h"
+#include "airways/recording.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "gateway/authorizer.h"
@@ -26,6 +27,7 @@
 #include "modules/module_store.h"
 #include "output/log_writer.h"
 #include "reconcile/platform.h"
+#include "recorder/recorder.h"
 #include "tenants/policies.h"
 
 #include <memory>
@@ -56,6 +58,7 @@ class AirTrafficController {
     // Whose ConfigMaps say when resources of kinds that nobody knows are ready, in any namespace.
     // "*": those of every namespace. Empty: the host's own.
     std::vector<std::string> readiness_rules_from = {};
+    recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
   };
   explicit AirTrafficController(const Parts& parts);
@@ -79,6 +82,7 @@ class AirTrafficController {
   CustomReadiness custom_readiness_;
   gateway::Authorizer authorizer_;
   LiveView view_;
+  FlightRecorder recorder_;
   Platform platform_;
   admission::Webhooks& webhooks_;
   const bool has_airways_;

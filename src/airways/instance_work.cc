@@ -100,7 +100,8 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       stop_(std::move(stop)),
       value_(object.to_value()),
       release_(release_of(value_)),
-      binding_(subject_.binding) {}
+      binding_(subject_.binding),
+      recording_(platform_.recorder, subject_.shell.kind(), value_) {}
 
 InstanceWork::~InstanceWork() = default;
 
@@ -241,7 +242,9 @@ ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
     std::optional<kube::Client> client;
     if (actor_) client = actor_->client(platform_.shared.client);
-    carrying_.emplace(platform_.release_parts(), std::move(client), release_, memory_,
+    ReleaseParts parts = platform_.release_parts();
+    parts.recording = &recording_;
+    carrying_.emplace(parts, std::move(client), release_, memory_,
                       CarryOptions{.prune = subject_.prune}, stop_);
   }
   return *carrying_;
@@ -331,6 +334,7 @@ io::Task<Result<>> InstanceWork::release() {
 
 io::Task<Result<Stages>> InstanceWork::run_flight() {
   evaluated_ = value_;
+  const Instant began = io::Loop::now();
   Result<abi::flight::Output> output =
       co_await airways::run_flight({.platform = platform_,
                                     .binding = binding_,
@@ -340,6 +344,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
                                     .actor = *actor_,
                                     .consumer = "instance/" + release_.history_name},
                                    evaluated_, stop_);
+  recording_.ran(began, user(), binding_->module.sha256, output);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
@@ -353,6 +358,11 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
+}
+
+std::string InstanceWork::user() const {
+  const Account* const account = actor_ ? actor_->account() : nullptr;
+  return account == nullptr ? std::string() : account->identity().user;
 }
 
 // What a flight says on stderr is for `hangar logs`, whether or not it succeeds.
@@ -443,6 +453,7 @@ io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
   // Nothing was made: nobody has to be anybody for that.
   if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_actor());
+  recording_.taken_down(user());
   const Progress progress = HANGAR_CO_TRY(co_await carrying().prune({}));
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));

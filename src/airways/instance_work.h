@@ -20,6 +20,7 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/recording.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
@@ -86,6 +87,8 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
   void keep_output(std::string_view printed);
+  // As whom it is carried out, for people; empty: as the host.
+  [[nodiscard]] std::string user() const;
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();
@@ -107,6 +110,7 @@ class InstanceWork {
   const Release release_;
   std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
   std::optional<Actor> actor_;              // Nothing: it is not known yet, and nothing is done.
+  FlightRecording recording_;
   std::optional<ReleaseWork> carrying_;
 
   json::Value evaluated_;                // What the flight was given.

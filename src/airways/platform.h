@@ -8,6 +8,7 @@
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
 #include "airways/readiness.h"
+#include "airways/recording.h"
 #include "airways/release_work.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
@@ -40,6 +41,7 @@ struct Platform {
   std::string host_version;                 // HANGAR_VERSION of the flights.
   std::string namespace_;                   // The host's own, for copies of pinned flights.
   output::LogWriter& output;
+  FlightRecorder& recorder;
   std::string pod;  // Where to look for output. Empty: nowhere.
   Means means;
   // How the API server reaches a path of the webhooks; nothing yet, or where they are off.

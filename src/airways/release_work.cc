@@ -17,11 +17,13 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "recorder/record.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -162,9 +164,25 @@ io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, boo
   kube::ApplyOptions options{.field_manager = std::string(kFieldManager),
                              .force = options_.force_conflicts,
                              .dry_run = dry_run};
+  const kube::ObjectKey key = ref_of(*resource).key();
+  // Its size is not worth writing it down once more.
+  const FlightRecording::Request request{.verb = recorder::Verb::Patch,
+                                         .resource = kind,
+                                         .key = key,
+                                         .field_manager = kFieldManager,
+                                         .is_dry_run = dry_run};
   Result<json::Value> answer =
-      co_await client().apply(std::move(kind), *resource, std::move(options), stop_);
+      co_await recorded(request, client().apply(kind, *resource, std::move(options), stop_));
   if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
+  co_return answer;
+}
+
+io::Task<Result<json::Value>> ReleaseWork::recorded(FlightRecording::Request request,
+                                                    kube::Client::ValueTask task) const {
+  if (parts_.recording == nullptr) co_return co_await std::move(task);
+  const std::uint64_t id = parts_.recording->asked(request);
+  Result<json::Value> answer = co_await std::move(task);
+  parts_.recording->answered(id, answer);
   co_return answer;
 }
 
@@ -232,6 +250,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
   const kube::ObjectPtr live =
       HANGAR_CO_TRY(co_await parts_.view.read(*kind, step.ref.key(), stop_));
   const std::optional<json::Value> value = live ? std::optional(live->to_value()) : std::nullopt;
+  const kube::ObjectKey key = step.ref.key();
   const Progress waiting{.done = false, .waiting_for = step.ref.to_string() + " is being deleted"};
   switch (prune_action(step, value ? &*value : nullptr, release_)) {
     case PruneAction::Leave:
@@ -241,9 +260,13 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
       co_return waiting;
     case PruneAction::Orphan: {
       if (const auto patch = orphan_patch(*value, release_)) {
-        HANGAR_CO_TRY(co_await client().patch(*kind, step.ref.key(), kube::PatchType::Merge, *patch,
-                                              {.field_manager = std::string(kFieldManager)},
-                                              stop_));
+        HANGAR_CO_TRY(co_await recorded(
+            {.verb = recorder::Verb::Patch,
+             .resource = *kind,
+             .key = key,
+             .field_manager = kFieldManager},
+            client().patch(*kind, key, kube::PatchType::Merge, *patch,
+                           {.field_manager = std::string(kFieldManager)}, stop_)));
       }
       memory_.pruned.insert(step.ref);
       co_return Progress{};
@@ -251,9 +274,11 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
     case PruneAction::Delete:
       break;
   }
-  const Result<json::Value> removed = co_await client().remove(
-      *kind, step.ref.key(),
-      {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_);
+  const Result<json::Value> removed = co_await recorded(
+      {.verb = recorder::Verb::Delete, .resource = *kind, .key = key},
+      client().remove(
+          *kind, key,
+          {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_));
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(Error(removed.error()).in("delete " + step.ref.to_string()));
   }

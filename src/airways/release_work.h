@@ -9,6 +9,7 @@
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/readiness.h"
+#include "airways/recording.h"
 #include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -40,6 +41,7 @@ struct ReleaseParts {
   ReleaseView& view;
   const kube::Client& client;  // For what is not done as somebody: looking at EndpointSlices.
   const CustomReadiness& custom_readiness;
+  FlightRecording* recording = nullptr;  // Null: nobody is told of what is asked for.
 };
 
 // How one is carried out.
@@ -89,6 +91,9 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<>> send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
                                             bool dry_run);
   [[nodiscard]] io::Task<Result<Progress>> prune_one(PruneStep step);
+  // Waits for the answer, and has both recorded.
+  [[nodiscard]] io::Task<Result<json::Value>> recorded(FlightRecording::Request request,
+                                                       kube::Client::ValueTask task) const;
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(Instance::Released one);
 
   const ReleaseParts parts_;

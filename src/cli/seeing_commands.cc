@@ -57,7 +57,12 @@ TimelineCommand::TimelineCommand(CLI::App& command)
     : records_(command),
       settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
   seeing::TurnsQuestion& question = flags_->options.question;
-  command.add_option("NAME", question.name, "an operator")->type_name("NAME")->required();
+  command
+      .add_option("NAME", question.name,
+                  "an operator; or an instance of an Airway, or a Flight, by its resource: "
+                  "backends.examples.com/web")
+      ->type_name("NAME")
+      ->required();
   command
       .add_option("-n,--namespace", question.namespace_,
                   "its namespace (default: an operator of hangar run, else the kubeconfig's)")
@@ -95,7 +100,13 @@ Result<std::string> TimelineCommand::text(const host::Config& given) const {
   host::ClusterSession session(HANGAR_TRY(host::find_login(config)), Log(*sink, "timeline"));
   const std::unique_ptr<commands::Records> records =
       HANGAR_TRY(commands::host_records(config, session, access.host));
-  return session.run(commands::timeline(options, *records));
+  Result<std::string> found = session.run(commands::timeline(options, *records));
+  const bool may_have_none = !has_namespace && options.question.name.contains('/');
+  if (found || found.error().kind() != ErrorKind::NotFound || !may_have_none) return found;
+  // An instance that is in no namespace.
+  options.question.namespace_.clear();
+  Result<std::string> again = session.run(commands::timeline(options, *records));
+  return again ? again : found;
 }
 
 int TimelineCommand::run() const {

@@ -38,7 +38,7 @@ constexpr std::string_view kDefaultManager = "hangar";
 constexpr std::chrono::seconds kSameTime{3};
 constexpr std::chrono::seconds kLookAgainAfter{1};
 // In place of what the host withholds.
-constexpr std::string_view kStranger = "a turn of an operator that you may not get";
+constexpr std::string_view kStranger = "a turn that you may not see";
 
 bool is_event(const Cause& cause) {
   return cause.what <= Waking::Cause::Deleted;

@@ -268,6 +268,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .namespace_ = lease_namespace(config, credentials->namespace_()),
                .output = output,
                .readiness_rules_from = config.readiness_rules_from,
+               .recorder = recorder.get(),
                .pod = config.pod}),
       operators({.platform = platform,
                  .gateway = operator_parts.gateway,

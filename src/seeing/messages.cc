@@ -116,8 +116,10 @@ json::Value json_of(const TurnsQuestion& question) {
 Result<TurnsQuestion> parse_turns_question(std::string_view text) {
   const json::Value value = HANGAR_TRY(parse_object(text));
   TurnsQuestion question{.slowest = json::bool_at(value, {"slowest"})};
-  question.namespace_ = HANGAR_TRY(name_at(value, "namespace"));
   question.name = HANGAR_TRY(name_at(value, "name"));
+  // An instance may have none.
+  question.namespace_ = HANGAR_TRY(question.name.contains('/') ? text_at(value, "namespace")
+                                                               : name_at(value, "namespace"));
   question.turns_max = HANGAR_TRY(count_at(value, "turns", question.turns_max, kTurnsMax));
   return question;
 }

@@ -27,11 +27,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <expected>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <stop_token>
@@ -205,9 +207,8 @@ io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::Serv
 io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string body,
                                             std::stop_token stop) {
   const TurnsQuestion question = HANGAR_CO_TRY(parse_turns_question(body));
-  HANGAR_CO_TRY(co_await rights_.require(identity, "get", options_.operators,
-                                         {.namespace_ = question.namespace_, .name = question.name},
-                                         stop));
+  const GuestObject object = object_of({.namespace_ = question.namespace_, .name = question.name});
+  HANGAR_CO_TRY(co_await rights_.require(identity, "get", object.resource, object.key, stop));
   FoundTurns found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
     return find_turns({.directory = options_.directory}, question, kBounds);
   }));
@@ -236,10 +237,6 @@ io::Task<Result<std::vector<PresentGuest>>> Server::present() {
 io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string body,
                                           std::stop_token stop) {
   const TopQuestion question = HANGAR_CO_TRY(parse_top_question(body));
-  if (!question.namespace_.empty()) {
-    HANGAR_CO_TRY(co_await rights_.require(identity, "list", options_.operators,
-                                           {.namespace_ = question.namespace_, .name = {}}, stop));
-  }
   std::vector<PresentGuest> guests = HANGAR_CO_TRY(co_await present());
   if (!question.namespace_.empty()) {
     std::erase_if(guests, [&question](const PresentGuest& guest) {
@@ -253,41 +250,93 @@ io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string b
         add_present(read, guests);
         return read;
       }));
-  if (question.namespace_.empty()) {
-    HANGAR_CO_TRY(co_await leave_listed(std::move(identity), found, std::move(stop)));
-  }
+  HANGAR_CO_TRY(
+      co_await leave_listed(std::move(identity), question.namespace_, found, std::move(stop)));
   co_return co_await reader_.run([found = std::move(found)] { return dump(found); });
 }
 
-io::Task<Result<>> Server::leave_listed(kube::Identity identity, FoundTop& found,
-                                        std::stop_token stop) {
-  if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", options_.operators, {}, stop))) {
-    co_return Result<>();
+Server::GuestObject Server::object_of(const kube::ObjectKey& guest) const {
+  const std::size_t slash = guest.name.find('/');
+  if (slash == std::string::npos) return {.resource = options_.operators, .key = guest};
+  const std::string resource = guest.name.substr(0, slash);
+  const std::size_t dot = std::min(resource.find('.'), resource.size());
+  return {.resource = {.group = resource.substr(std::min(dot + 1, resource.size())),
+                       .plural = resource.substr(0, dot),
+                       .namespaced = !guest.namespace_.empty()},
+          .key = {.namespace_ = guest.namespace_, .name = guest.name.substr(slash + 1)}};
+}
+
+io::Task<Result<std::set<kube::ObjectKey>>> Server::may_get_guests(kube::Identity identity,
+                                                                   std::set<kube::ObjectKey> guests,
+                                                                   std::stop_token stop) {
+  std::map<kube::Resource, std::map<kube::ObjectKey, kube::ObjectKey>> objects;
+  for (const kube::ObjectKey& guest : guests) {
+    GuestObject object = object_of(guest);
+    objects[std::move(object.resource)].emplace(std::move(object.key), guest);
   }
-  std::set<std::string> namespaces;
-  for (const TopRow& row : found.rows)
-    namespaces.insert(row.key.namespace_);
-  std::set<std::string> listed;
+  std::set<kube::ObjectKey> shown;
+  for (const auto& [resource, of_resource] : objects) {
+    std::set<kube::ObjectKey> keys;
+    for (const auto& [key, guest] : of_resource)
+      keys.insert(key);
+    const std::set<kube::ObjectKey> allowed =
+        HANGAR_CO_TRY(co_await rights_.may_get(identity, resource, std::move(keys), stop));
+    for (const kube::ObjectKey& key : allowed)
+      shown.insert(of_resource.at(key));
+  }
+  co_return shown;
+}
+
+// By one question where a role allows it, else by one for each namespace.
+io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string namespace_,
+                                        FoundTop& found, std::stop_token stop) {
+  // Namespaces of each resource; operators are asked about in any case.
+  std::map<kube::Resource, std::set<std::string>> places = {{options_.operators, {}}};
+  for (const TopRow& row : found.rows) {
+    GuestObject object = object_of({.namespace_ = row.key.namespace_, .name = row.key.name});
+    // Where it is decides about nothing but itself.
+    object.resource.namespaced = true;
+    places[std::move(object.resource)].insert(row.key.namespace_);
+  }
+  std::set<std::pair<kube::Resource, std::string>> listed;
+  bool is_any = false;
   std::size_t asked = 0;
-  for (const std::string& namespace_ : namespaces) {
-    if (++asked > kReviewsPerAnswerMax) {
-      found.read.problems.push_back(
-          fmt::format("You may not list operators in all namespaces, and {} of them were asked "
-                      "about: name yours with -n.",
-                      kReviewsPerAnswerMax));
-      break;
-    }
-    if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", options_.operators,
+  for (const auto& [resource, namespaces] : places) {
+    if (++asked > kReviewsPerAnswerMax) break;
+    if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
                                               {.namespace_ = namespace_, .name = {}}, stop))) {
-      listed.insert(namespace_);
+      is_any = true;
+      for (const std::string& one : namespaces)
+        listed.emplace(resource, one);
+      continue;
+    }
+    if (!namespace_.empty()) continue;
+    for (const std::string& one : namespaces) {
+      if (one.empty()) continue;  // Of the cluster: that was asked.
+      if (++asked > kReviewsPerAnswerMax) break;
+      if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
+                                                {.namespace_ = one, .name = {}}, stop))) {
+        is_any = true;
+        listed.emplace(resource, one);
+      }
     }
   }
-  if (listed.empty()) {
-    co_return fail(ErrorKind::Denied, missing_right(identity.user, "list", options_.operators, {}) +
-                                          ", nor in any that has one");
+  if (!is_any) {
+    co_return fail(ErrorKind::Denied, missing_right(identity.user, "list", options_.operators,
+                                                    {.namespace_ = namespace_, .name = {}}) +
+                                          (namespace_.empty() ? ", nor in any that has one" : ""));
   }
-  std::erase_if(found.rows,
-                [&listed](const TopRow& row) { return !listed.contains(row.key.namespace_); });
+  if (asked > kReviewsPerAnswerMax) {
+    found.read.problems.push_back(
+        fmt::format("You may not list everything in all namespaces, and {} of them were asked "
+                    "about: name yours with -n.",
+                    kReviewsPerAnswerMax));
+  }
+  std::erase_if(found.rows, [this, &listed](const TopRow& row) {
+    GuestObject object = object_of({.namespace_ = row.key.namespace_, .name = row.key.name});
+    object.resource.namespaced = true;
+    return !listed.contains({std::move(object.resource), row.key.namespace_});
+  });
   co_return Result<>();
 }
 
@@ -301,9 +350,9 @@ io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::strin
       {.namespace_ = target.namespace_, .name = target.name}, stop));
   FoundWrites found = HANGAR_CO_TRY(co_await reader_.run(
       [this, question] { return find_writes(options_.directory, question, kBounds); }));
-  const std::set<kube::ObjectKey> operators = HANGAR_CO_TRY(
-      co_await rights_.may_get(identity, options_.operators, operators_in(found.findings), stop));
-  withhold_operators(found.findings, operators);
+  const std::set<kube::ObjectKey> guests =
+      HANGAR_CO_TRY(co_await may_get_guests(identity, guests_in(found.findings), stop));
+  withhold_guests(found.findings, guests);
   std::set<kube::ObjectKey> secrets;
   for (const WhyStep& step : found.findings.steps)
     add_secrets(step.story, secrets);

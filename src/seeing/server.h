@@ -32,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -70,9 +71,18 @@ class Server {
                                                      std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> top(kube::Identity identity, std::string body,
                                                   std::stop_token stop);
-  // Leaves the rows of namespaces that it may list operators in.
-  [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, FoundTop& found,
-                                                std::stop_token stop);
+  // What a guest is in the cluster: an Operator by its own name, others by that of their resource,
+  // too ("backends.examples.com/web").
+  struct GuestObject {
+    kube::Resource resource;
+    kube::ObjectKey key;
+  };
+  [[nodiscard]] GuestObject object_of(const kube::ObjectKey& guest) const;
+  [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get_guests(
+      kube::Identity identity, std::set<kube::ObjectKey> guests, std::stop_token stop);
+  // Leaves the rows of what it may list there.
+  [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, std::string namespace_,
+                                                FoundTop& found, std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::vector<PresentGuest>>> present();
   // False: that user has asked too often.
   [[nodiscard]] bool admit(const std::string& user);

@@ -32,7 +32,8 @@ struct Gathered {
 void add(Gathered& gathered, const Story& story) {
   TopRow& row = gathered.row;
   if (row.turns == 0) {
-    row.memory_bytes = story.suspend ? 0 : story.memory_bytes;
+    const bool is_gone = story.suspend || story.contract != recorder::Contract::Operator;
+    row.memory_bytes = is_gone ? 0 : story.memory_bytes;
     row.disk_bytes = story.disk_bytes;
   }
   ++row.turns;
@@ -41,6 +42,8 @@ void add(Gathered& gathered, const Story& story) {
   row.requests += story.requests.size();
   for (const recorder::Request& request : story.requests)
     if (request.is_write()) row.written_bytes += request.bytes;
+  // Others have no life between turns.
+  if (story.contract != recorder::Contract::Operator) return;
   gathered.instances.emplace(story.host, story.instance);
   row.restarts = gathered.instances.size() - 1;
 }

@@ -73,14 +73,14 @@ void withhold_secrets(Story& story, const std::set<kube::ObjectKey>& shown) {
   }
 }
 
-std::set<kube::ObjectKey> operators_in(const WhyFindings& findings) {
-  std::set<kube::ObjectKey> operators;
+std::set<kube::ObjectKey> guests_in(const WhyFindings& findings) {
+  std::set<kube::ObjectKey> guests;
   for (const WhyStep& step : findings.steps)
-    operators.insert({.namespace_ = step.story.namespace_, .name = step.story.name});
-  return operators;
+    guests.insert({.namespace_ = step.story.namespace_, .name = step.story.name});
+  return guests;
 }
 
-void withhold_operators(WhyFindings& findings, const std::set<kube::ObjectKey>& shown) {
+void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown) {
   std::map<std::size_t, std::vector<std::size_t>> writes;  // Of strangers, by their steps.
   const auto is_shown = [&](std::size_t step) {
     const Story& story = findings.steps[step].story;

@@ -14,10 +14,10 @@ void add_secrets(const recorder::Story& story, std::set<kube::ObjectKey>& secret
 // The names of all others are withheld; that there was one is told.
 void withhold_secrets(recorder::Story& story, const std::set<kube::ObjectKey>& shown);
 
-// Operators whose turns led to the writes.
-[[nodiscard]] std::set<kube::ObjectKey> operators_in(const WhyFindings& findings);
+// Those whose turns led to the writes.
+[[nodiscard]] std::set<kube::ObjectKey> guests_in(const WhyFindings& findings);
 // Of all others nothing is told, but for their writes on the object that the question is about: its
 // reader may see that it was written, and how.
-void withhold_operators(WhyFindings& findings, const std::set<kube::ObjectKey>& shown);
+void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown);
 
 }  // namespace hangar::seeing

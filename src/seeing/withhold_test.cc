@@ -88,11 +88,11 @@ WhyFindings chain() {
           .writes = {{.step = 0, .request = 1}}};
 }
 
-TEST(WithholdOperators, TellsNothingOfATurnThatOnlyLedToIt) {
+TEST(WithholdGuests, TellsNothingOfATurnThatOnlyLedToIt) {
   WhyFindings findings = chain();
-  EXPECT_THAT(operators_in(findings),
+  EXPECT_THAT(guests_in(findings),
               ElementsAre(kube::ObjectKey{"plans", "planner"}, kube::ObjectKey{"shop", "copier"}));
-  withhold_operators(findings, {{"shop", "copier"}});
+  withhold_guests(findings, {{"shop", "copier"}});
 
   EXPECT_EQ(findings.steps[0].story.name, "copier");
   EXPECT_EQ(findings.steps[0].links[0].step, 1U);
@@ -104,9 +104,9 @@ TEST(WithholdOperators, TellsNothingOfATurnThatOnlyLedToIt) {
   EXPECT_THAT(hidden.requests, IsEmpty());
 }
 
-TEST(WithholdOperators, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
+TEST(WithholdGuests, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
   WhyFindings findings = chain();
-  withhold_operators(findings, {{"plans", "planner"}});
+  withhold_guests(findings, {{"plans", "planner"}});
 
   const Story& hidden = findings.steps[0].story;
   EXPECT_EQ(hidden.name, kWithheld);

@@ -15,10 +15,11 @@ import time
 
 import pytest
 
+import airways
 import operators
 import users
-from cluster import ROOT, eventually
-from conftest import control_plane
+from cluster import ROOT, eventually, is_ready
+from conftest import COMPILED, control_plane
 from host import BINARY, Host, free_port, to_its_end
 from operators import EVERYTHING, OPERATOR, allow, copier, create_ring_object, nonce, send_nonce
 
@@ -372,7 +373,7 @@ def test_why_shows_each_what_he_may_get(seen, showing, chain, tmp_path):
     assert f'may not get testresources.amurant.io "run" in namespace "{third}"' in refused.stderr
 
     users.let(seen, f"{third}:viewer", third, ["get"], ["testresources"])
-    stranger = "<- a turn of an operator that you may not get"
+    stranger = "<- a turn that you may not see"
     shown = eventually(lambda: (done := why(kubeconfig, third)).returncode == 0 and done.stdout, "he may see the object", 60)
     assert stranger in shown and "update testresources.amurant.io" in shown
     assert first not in shown and second not in shown
@@ -384,7 +385,7 @@ def test_why_shows_each_what_he_may_get(seen, showing, chain, tmp_path):
     # What he does not see led to it. That the object of the first namespace changed is the second operator's record.
     assert stranger in shown and f"{first}/copier" not in shown
     drawn = why(kubeconfig, third, "-o", "mermaid").stdout
-    assert "a turn of an operator that you may not get" in drawn and f"{first}/copier" not in drawn
+    assert "a turn that you may not see" in drawn and f"{first}/copier" not in drawn
 
 
 def test_why_follows_writes_from_anywhere(seen, showing, chain, tmp_path):
@@ -549,3 +550,56 @@ def test_top_leaves_the_terminal_as_it_was(seen, showing, teams, end):
         assert termios.tcgetattr(screen.slave) == screen.before
     finally:
         screen.close()
+
+
+# Flights ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aircraft(seen, showing, unique):
+    """A kind of an Airway, and an instance of it that makes a ConfigMap."""
+    kind, plural, namespace = f"Craft{unique}", f"craft{unique}s", f"{unique}-air"
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    manifest = airways.airway(plural, kind, airways.flight("behave"), mode="dynamic")
+    seen.apply(manifest)
+    seen.learn("e2e.hangar.dev/v1", kind, plural)
+    name = manifest["metadata"]["name"]
+    eventually(lambda: is_ready(seen.get("yoke.cd/v1alpha1", "Airway", name)), "the Airway is ready", COMPILED)
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"step": "1"}}
+    seen.create(airways.instance(kind, "one", {"behaviour": "raw", "stdout": json.dumps([made])}, namespace))
+    eventually(lambda: seen.get("v1", "ConfigMap", "made", namespace), "it is made", 60)
+    yield kind, f"{plural}.e2e.hangar.dev/one", namespace
+    seen.delete("e2e.hangar.dev/v1", kind, "one", namespace)
+    eventually(lambda: seen.get("e2e.hangar.dev/v1", kind, "one", namespace) is None, "the instance is gone", 60)
+    seen.delete("yoke.cd/v1alpha1", "Airway", name)
+    seen.delete("v1", "Namespace", namespace)
+
+
+def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
+    kind, name, namespace = aircraft
+    shown = eventually(lambda: (done := run("timeline", seen.kubeconfig, name, "-n", namespace)).returncode == 0 and done.stdout, "its run is shown", 60)
+    assert f"<- modified {kind}.e2e.hangar.dev {namespace}/one@" in shown and "; completed" in shown
+    assert f"-> patch configmaps {namespace}/made: 200 in" in shown
+
+    # From what it made back to who made the instance.
+    told = eventually(lambda: (done := run("why", seen.kubeconfig, "configmap/made", "-n", namespace)).returncode == 0 and done.stdout, "it is told", 60)
+    assert "which was written from here" in told and f"of airway {namespace}/{name}" in told and f"<- modified {kind}.e2e.hangar.dev" in told
+
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
+    seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"stdout": json.dumps([made])}}, namespace)
+    eventually(lambda: seen.get("v1", "ConfigMap", "made", namespace) is None, "it is pruned", 60)
+    eventually(lambda: f"-> delete configmaps {namespace}/made: 200" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "that is recorded", 30)
+    seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "raw", "exitCode": 1}}, namespace)
+    eventually(lambda: "; failed" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "a run that fails is recorded", 60)
+    row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((namespace, name)), "it is in the table", 30)
+    assert row["contract"] == "airway" and row["turns"] >= 3 and row["cpuMicroseconds"] > 0
+
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", namespace)
+    find_host(seen, f"{namespace}:viewer")
+    users.let(seen, f"{namespace}:viewer", namespace, ["get", "list"], ["operators"])
+    refused = run("timeline", kubeconfig, name, "-n", namespace)
+    assert refused.returncode == 1 and f'may not get {name.replace("/one", "")} "one" in namespace "{namespace}"' in refused.stderr
+    assert top(kubeconfig, "-n", namespace).returncode == 0 and not guests(kubeconfig, "-n", namespace)
+    users.let(seen, f"{namespace}:viewer", namespace, ["get", "list"], [name.partition(".")[0]], groups=("e2e.hangar.dev",))
+    eventually(lambda: run("timeline", kubeconfig, name, "-n", namespace).returncode == 0, "now he may", 60)
+    eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
