@@ -72,7 +72,8 @@ io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) c
   Result<kube::Resource> found = co_await parts_.view.discovery().find(std::move(gvk), stop_);
   if (!found && found.error().kind() == ErrorKind::NotFound) {
     // The kind may be installed later by somebody else: worth another try, unlike a wrong document.
-    co_return fail(ErrorKind::Unavailable, found.error().message());
+    co_return std::unexpected(Error(ErrorKind::Unavailable, found.error().message())
+                                  .with_reason(std::string(kKindNotServed)));
   }
   co_return found;
 }

@@ -25,9 +25,14 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::airways {
+
+// The reason of an Unavailable error: a kind is not served (yet), as for a moment one whose CRD the
+// release has just made.
+inline constexpr std::string_view kKindNotServed = "KindNotServed";
 
 // How far a release came. When it waits, a change of one of its resources is what it waits for.
 struct Progress {

@@ -95,9 +95,14 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
                                  std::optional<airways::Source> source, Waiting waiting) {
   const Duration stage_max =
       waiting.time_max > Duration::zero() ? waiting.time_max : Duration(limits::kStageReadyMax);
+  // A CRD is established a moment before what it defines is served.
+  const bool makes_kinds = !airways::scopes_defined_in(stages).empty();
   Patience stage_patience(session, stage_max, waiting.poll, waiting.show);
   while (true) {
-    const Result<Progress> progress = co_await work.apply(stages, source);
+    Result<Progress> progress = co_await work.apply(stages, source);
+    if (!progress && progress.error().reason() == airways::kKindNotServed && makes_kinds) {
+      progress = Progress{.done = false, .waiting_for = progress.error().message()};
+    }
     if (!progress) co_return std::unexpected(in_apply(progress.error()));
     if (progress->done) break;
     const Result<> slept =
