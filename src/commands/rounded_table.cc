@@ -1,5 +1,7 @@
 #include "commands/rounded_table.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -9,23 +11,6 @@
 namespace hangar::commands {
 
 namespace {
-
-// Of UTF-8.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
-}
-
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text,
-      [](char c) {
-        const auto byte = static_cast<unsigned char>(c);
-        return byte < 0x20 || byte == 0x7f;
-      },
-      '?');
-  return text;
-}
 
 std::string upper(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) {
@@ -52,7 +37,7 @@ void append_border(std::string& out, const std::vector<std::size_t>& widths, con
 void append_row(std::string& out, const std::vector<Column>& columns,
                 const std::vector<std::size_t>& widths, const std::vector<std::string>& cells) {
   for (std::size_t column = 0; column < columns.size(); ++column) {
-    const std::string padding(widths[column] - width_of(cells[column]), ' ');
+    const std::string padding(widths[column] - cells[column].size(), ' ');
     out += "│ ";
     if (columns[column].align == Align::Right) out += padding;
     out += cells[column];
@@ -77,7 +62,7 @@ std::string rounded_table(const std::vector<Column>& columns,
   std::vector<std::size_t> widths(columns.size());
   for (const std::vector<std::string>& cells : lines) {
     for (std::size_t column = 0; column < columns.size(); ++column)
-      widths[column] = std::max(widths[column], width_of(cells[column]));
+      widths[column] = std::max(widths[column], cells[column].size());
   }
 
   std::string out;

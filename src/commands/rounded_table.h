@@ -15,7 +15,8 @@ struct Column {
   Align align = Align::Left;
 };
 
-// Each row has a cell for every column. Characters that would move the cursor are shown as '?'.
+// Each row has a cell for every column. Cells are shown as
+// printable() has it.
 [[nodiscard]] std::string rounded_table(const std::vector<Column>& columns,
                                         const std::vector<std::vector<std::string>>& rows);
 
