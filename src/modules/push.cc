@@ -178,6 +178,11 @@ io::Task<Result<Pushed>> push_module(http::Client& client, PushOptions options,
   }
   const std::string manifest = module_manifest(layer.digest, layer.source->size_bytes());
   if (done) done = co_await registry.push_manifest(target.tag, kManifestType, manifest, stop);
+  for (const std::string& tag : options.more_tags) {
+    if (done && tag != target.tag) {
+      done = co_await registry.push_manifest(tag, kManifestType, manifest, stop);
+    }
+  }
   if (!done) co_return failed(std::move(done).error());
   co_return Pushed{.reference = fmt::format("oci://{}/{}@sha256:{}", target.registry,
                                             target.repository, sha256_hex(manifest)),

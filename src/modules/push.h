@@ -1,5 +1,5 @@
 // A module into an OCI registry, as an artifact that this host fetches again, and yoke's tools too:
-// what `hangar build go --push` does.
+// what `hangar build go --push` and `hangar stow` do.
 #pragma once
 
 #include "base/result.h"
@@ -13,12 +13,14 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::modules {
 
 struct PushOptions {
   std::filesystem::path module;
   OciSource target;  // With a tag.
+  std::vector<std::string> more_tags = {};
   DockerConfig credentials;
   std::shared_ptr<const http::Transport> transport;
   bool plain_http = false;     // Where https does not answer; on loopback always.
