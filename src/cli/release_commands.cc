@@ -3,8 +3,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "cli/go_flags.h"
 #include "cli/setting_flags.h"
 #include "commands/blackbox.h"
@@ -71,6 +71,10 @@ std::size_t revision_of(long number) {
   return static_cast<std::size_t>(std::max(number, 0L));
 }
 
+void print(std::string_view text) {
+  fmt::print("{}", text);
+}
+
 void say(std::string_view text) {
   fmt::print(stderr, "{}", text);
 }
@@ -78,11 +82,8 @@ void say(std::string_view text) {
 // What is waited for, on a terminal's last line, which the next one takes the place of.
 void show_on_last_line(std::string_view text) {
   constexpr std::size_t kWidth = 100;  // So that it stays one line; wider terminals are usual.
-  std::string line = text.empty() ? std::string() : fmt::format("waiting for {}", text);
-  if (line.size() > kWidth)
-    line.resize(valid_utf8_prefix(std::string_view(line).substr(0, kWidth)));
-  std::ranges::replace_if(
-      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  std::string line = text.empty() ? std::string() : "waiting for " + printable(text);
+  if (line.size() > kWidth) line.resize(kWidth);
   fmt::print(stderr, "\r\x1b[K{}", line);
 }
 
@@ -205,7 +206,14 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
                    "make or change a release: of what a flight prints, or of resources on the "
                    "standard input",
                    {"up", "apply"}),
-               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}) {
+               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
+      turbulence_(add(app, "turbulence",
+                      "show how the cluster differs from what a release wants, or mend it",
+                      {"drift", "diff"}),
+                  {Part::Log, Part::Cluster, Part::Requests}),
+      stow_(add(app, "stow", "push a module into an OCI registry", {"push"}),
+            {Part::Log, Part::Modules}) {
+  flags_->color = ::isatty(STDOUT_FILENO) == 1;
   const auto app_of = [&app](const char* name) -> CLI::App& { return *app.get_subcommand(name); };
   CLI::App& blackbox = app_of("blackbox");
   add_release(blackbox, *flags_);
@@ -230,11 +238,39 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
 
   add_release(app_of("unlatch"), *flags_);
   add_takeoff(app_of("takeoff"), *flags_);
+
+  CLI::App& turbulence = app_of("turbulence");
+  add_release(turbulence, *flags_);
+  add_difference(turbulence, *flags_);
+  turbulence.add_flag("--conflict-only", flags_->turbulence.conflicts_only,
+                      "look only at what the release says itself; =false: at all that is there "
+                      "(default true)");
+  turbulence.add_flag("--fix", flags_->turbulence.fix,
+                      "apply again what differs, also where another manager has set it");
+
+  add_stow(app_of("stow"), *flags_);
+}
+
+void ReleaseCommands::add_difference(CLI::App& command, Flags& flags) {
+  command.add_option("--context", flags.context_lines, "lines around each difference (default 4)")
+      ->type_name("LINES");
+  command.add_flag("--color", flags.color, "color differences (default: at a terminal)");
+}
+
+void ReleaseCommands::add_stow(CLI::App& command, Flags& flags) {
+  command.add_option("MODULE", flags.module, "a file, .wasm or .wasm.gz")->type_name("FILE");
+  command.add_option("TARGET", flags.stow.target, "oci://registry/repository:tag")
+      ->type_name("URL");
+  command.add_option("--tag", flags.stow.tags, "more tags, by comma")
+      ->type_name("TAGS")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--insecure", flags.stow.insecure,
+                   "push over plain http, or https unverified, if the registry has nothing better");
 }
 
 void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
   TakeoffFlags& takeoff = flags.takeoff;
-  takeoff.color = ::isatty(STDOUT_FILENO) == 1;
   add_release(command, flags);
   command
       .add_option("MODULE", takeoff.module,
@@ -251,9 +287,7 @@ void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
       ->type_name("DIRECTORY");
   command.add_flag("--diff-only", takeoff.diff_only,
                    "show what would change in the release, and do no more");
-  command.add_option("--context", flags.context_lines, "lines around each difference (default 4)")
-      ->type_name("LINES");
-  command.add_flag("--color", takeoff.color, "color differences (default: at a terminal)");
+  add_difference(command, flags);
   command.add_flag("--dry", takeoff.dry,
                    "ask the API server what it would say to each resource, and do no more");
   command.add_flag("--skip-dry-run", takeoff.skip_dry_run,
@@ -301,7 +335,8 @@ void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
 }
 
 std::vector<const CLI::App*> ReleaseCommands::apps() const {
-  return {&blackbox_.app(), &descent_.app(), &mayday_.app(), &unlatch_.app(), &takeoff_.app()};
+  return {&blackbox_.app(), &descent_.app(),    &mayday_.app(), &unlatch_.app(),
+          &takeoff_.app(),  &turbulence_.app(), &stow_.app()};
 }
 
 std::vector<std::string> ReleaseCommands::read(std::vector<std::string> arguments) {
@@ -322,7 +357,9 @@ int ReleaseCommands::run() const {
   if (blackbox_.parsed()) return blackbox();
   if (descent_.parsed()) return descent();
   if (mayday_.parsed()) return mayday();
-  return takeoff_.parsed() ? takeoff() : unlatch();
+  if (takeoff_.parsed()) return takeoff();
+  if (turbulence_.parsed()) return turbulence();
+  return stow_.parsed() ? stow() : unlatch();
 }
 
 int ReleaseCommands::blackbox() const {
@@ -345,7 +382,7 @@ int ReleaseCommands::blackbox() const {
         const commands::Shown shown = HANGAR_TRY(commands::blackbox(config, options, log));
         for (const std::string& warning : shown.warnings)
           fmt::print(stderr, "{}\n", warning);
-        fmt::print("{}", shown.text);
+        print(shown.text);
         return Finished{};
       });
 }
@@ -403,7 +440,7 @@ Result<commands::TakeoffOptions> ReleaseCommands::takeoff_options() const {
                 : given.diff_only    ? End::Diff
                 : given.dry          ? End::Dry
                                      : End::Release;
-  if (given.color) options.color = commands::Color::Ansi;
+  if (flags_->color) options.color = commands::Color::Ansi;
   options.history_max = given.history_max > 0 ? std::optional(static_cast<std::uint32_t>(std::min(
                                                     given.history_max, std::int64_t{UINT32_MAX})))
                                               : std::nullopt;
@@ -435,8 +472,32 @@ int ReleaseCommands::takeoff() const {
     if (!flags_->takeoff.compilation_cache.empty()) {
       config.module_cache_dir = flags_->takeoff.compilation_cache;
     }
-    const auto print = [](std::string_view text) { fmt::print("{}", text); };
     return commands::takeoff(config, *options, {.out = print, .say = say}, log);
+  });
+}
+
+int ReleaseCommands::turbulence() const {
+  commands::TurbulenceOptions options = flags_->turbulence;
+  options.release = flags_->name();
+  options.context_lines = flags_->context_lines;
+  if (flags_->color) options.color = commands::Color::Ansi;
+  return turbulence_.run(flags_->check_release(), [&](const host::Config& config, const Log& log) {
+    return commands::turbulence(config, options, {.out = print, .say = say}, log);
+  });
+}
+
+int ReleaseCommands::stow() const {
+  const auto check = [this]() -> Result<> {
+    if (flags_->module.empty()) {
+      return fail(ErrorKind::InvalidInput, "wasm file must be specified as first argument");
+    }
+    if (!flags_->stow.target.empty()) return {};
+    return fail(ErrorKind::InvalidInput, "OCI url must be specified as second argument");
+  };
+  return stow_.run(check(), [this](const host::Config& config, const Log& log) {
+    commands::StowOptions options = flags_->stow;
+    options.module = flags_->module;
+    return commands::stow(config, options, {.out = print, .say = say}, log);
   });
 }
 

@@ -7,7 +7,9 @@
 #include "cli/setting_flags.h"
 #include "commands/blackbox.h"
 #include "commands/releases.h"
+#include "commands/stow.h"
 #include "commands/takeoff.h"
+#include "commands/turbulence.h"
 #include "host/config.h"
 
 #include <CLI/CLI.hpp>
@@ -63,7 +65,6 @@ class ReleaseCommands {
     bool skip_dry_run = false;
     bool diff_only = false;
     std::string out;
-    bool color = false;
     bool create_namespace = false;
     bool cross_namespace = false;
     bool force_conflicts = false;
@@ -91,6 +92,10 @@ class ReleaseCommands {
     bool remove_crds = false;
     bool remove_namespaces = false;
     TakeoffFlags takeoff;
+    commands::TurbulenceOptions turbulence;
+    commands::StowOptions stow;
+    std::string module;  // Of stow.
+    bool color = false;
 
     [[nodiscard]] commands::ReleaseName name() const;
     [[nodiscard]] commands::PruneOptions prune() const;
@@ -103,6 +108,8 @@ class ReleaseCommands {
   static void add_prune(CLI::App& command, Flags& flags);
 
   static void add_takeoff(CLI::App& command, Flags& flags);
+  static void add_stow(CLI::App& command, Flags& flags);
+  static void add_difference(CLI::App& command, Flags& flags);
   [[nodiscard]] std::vector<const CLI::App*> apps() const;
   // Without what is on the standard input.
   [[nodiscard]] Result<commands::TakeoffOptions> takeoff_options() const;
@@ -111,6 +118,8 @@ class ReleaseCommands {
   [[nodiscard]] int descent() const;
   [[nodiscard]] int mayday() const;
   [[nodiscard]] int takeoff() const;
+  [[nodiscard]] int turbulence() const;
+  [[nodiscard]] int stow() const;
   [[nodiscard]] int unlatch() const;
 
   // CLI11 keeps pointers to it. Only one of the commands is parsed.
@@ -120,6 +129,8 @@ class ReleaseCommands {
   ReleaseCommand mayday_;
   ReleaseCommand unlatch_;
   ReleaseCommand takeoff_;
+  ReleaseCommand turbulence_;
+  ReleaseCommand stow_;
 };
 
 }  // namespace hangar::cli

@@ -10,6 +10,7 @@
 #include "airways/revision.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/opened_release.h"
 #include "commands/release_session.h"
 #include "commands/release_steps.h"
 #include "host/cluster_session.h"
@@ -33,32 +34,8 @@ namespace hangar::commands {
 namespace {
 
 using airways::History;
-using airways::Release;
 using airways::Revision;
 using airways::Stages;
-
-// One release that is there, and its history.
-struct Opened {
-  ReleaseName name;
-  Release release;
-  airways::Instance memory;
-
-  [[nodiscard]] airways::ReleaseHistory& history() { return *memory.history; }
-};
-
-// Errors as of ReleaseHistory::load.
-io::Task<Result<Opened>> open(ReleaseSession& session, const ReleaseName& named) {
-  Opened opened{
-      .name = {.name = named.name, .namespace_ = session.namespace_or_default(named.namespace_)}};
-  const Release unknown{.name = opened.name.name,
-                        .namespace_ = opened.name.namespace_,
-                        .history_name = opened.name.name};
-  opened.memory.history.emplace(session.workers, session.client, unknown);
-  HANGAR_CO_TRY(co_await opened.history().load(session.stop()));
-  opened.release = airways::recorded_release(opened.name.name, opened.name.namespace_,
-                                             opened.history().inventory());
-  co_return opened;
-}
 
 class Descent {
  public:
@@ -67,7 +44,7 @@ class Descent {
 
   [[nodiscard]] io::Task<Result<Finished>> run() {
     if (options_.load_custom_readiness) HANGAR_CO_TRY(co_await session_.load_custom_readiness());
-    Result<Opened> opened = co_await open(session_, options_.release);
+    Result<OpenedRelease> opened = co_await open_release(session_, options_.release);
     if (!opened) {
       co_return std::unexpected(Error(opened.error())
                                     .in(fmt::format("failed to get revisions for release \"{}\"",
@@ -89,7 +66,7 @@ class Descent {
   }
 
  private:
-  [[nodiscard]] io::Task<Result<Finished>> go_back(Opened& opened) {
+  [[nodiscard]] io::Task<Result<Finished>> go_back(OpenedRelease& opened) {
     const History& history = opened.history().history();
     const std::size_t count = history.revisions.size();
     if (count == 0) {
@@ -122,7 +99,8 @@ class Descent {
     co_return Finished{};
   }
 
-  [[nodiscard]] io::Task<Result<>> carry_out(Opened& opened, Revision target, Stages stages) {
+  [[nodiscard]] io::Task<Result<>> carry_out(OpenedRelease& opened, Revision target,
+                                             Stages stages) {
     airways::ReleaseWork work(session_.parts(), session_.client, opened.release, opened.memory,
                               {.prune = options_.prune,
                                .adoption = airways::Adoption::Refuse,
@@ -156,7 +134,7 @@ std::size_t resources_in(const Stages& inventory) {
 
 io::Task<Result<Finished>> run_mayday(ReleaseSession& session, const MaydayOptions& options,
                                       const Say& say) {
-  Result<Opened> opened = co_await open(session, options.release);
+  Result<OpenedRelease> opened = co_await open_release(session, options.release);
   if (!opened) {
     co_return std::unexpected(
         Error(opened.error()).in("failed to get revision history for release"));

@@ -5,30 +5,16 @@
 #include "airways/terms.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/opened_release.h"
 #include "commands/release_steps.h"
+#include "commands/streams.h"
 #include "host/config.h"
 
 #include <cstddef>
-#include <functional>
-#include <string>
-#include <string_view>
 
 namespace hangar::commands {
 
 using airways::PruneOptions;
-
-struct ReleaseName {
-  std::string name;
-  std::string namespace_ = {};  // Empty: the kubeconfig's.
-};
-
-// How a command ended that did not fail. A warning is for the standard error.
-struct Finished {
-  std::string warning = {};
-};
-
-// What it has done, for people.
-using Say = std::function<void(std::string_view text)>;
 
 struct DescentOptions {
   ReleaseName release;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "commands/drift.h"
 #include "commands/flight_runner.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
@@ -76,11 +77,8 @@ struct Cluster {
 
 // What of a live object is the server's own business, and noise in a difference.
 json::Value without_server_fields(json::Value object) {
-  for (const std::string_view member :
-       {"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"}) {
-    json::erase_at(object, {"metadata", member});
-  }
-  json::erase_at(object, {"status"});
+  object = without_bookkeeping(std::move(object));
+  json::erase_at(object, {"metadata", "uid"});
   return object;
 }
 

@@ -8,6 +8,7 @@
 #include "commands/release_steps.h"
 #include "commands/release_text.h"
 #include "commands/releases.h"
+#include "commands/streams.h"
 #include "host/config.h"
 
 #include <cstddef>
@@ -51,12 +52,6 @@ struct TakeoffOptions {
   bool load_custom_readiness = false;
   std::optional<std::uint32_t> history_max = 10;
   PruneOptions prune = {};
-};
-
-// Where it says what.
-struct Streams {
-  Say out;  // The standard output.
-  Say say;  // The standard error.
 };
 
 // The revision is recorded before anything is applied, and becomes the active one when everything

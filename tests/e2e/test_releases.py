@@ -315,3 +315,35 @@ def test_the_release_of_an_instance_is_shown_and_taken_back_as_any_other(cluster
     assert [one["active"] for one in history(cluster, namespace, release)] == [True, False]
     for one in history(cluster, namespace, release):
         assert one["text"] == go_json(json.loads(one["text"])), "to the byte as Go writes it"
+
+
+def test_turbulence_shows_what_differs_and_mends_it(cluster, namespace, web):
+    none = hangar(cluster, "turbulence", "-namespace", namespace, "web")
+    cluster.patch("v1", "ConfigMap", "b", {"data": {"url": "edited", "added": "1"}}, namespace)
+    cluster.delete("v1", "ConfigMap", "c", namespace)
+
+    drift = hangar(cluster, "drift", "-namespace", namespace, "-context=1", "web")
+    everything = hangar(cluster, "diff", "-namespace", namespace, "-conflict-only=false", "-color", "web")
+    fixed = hangar(cluster, "turbulence", "-namespace", namespace, "-fix", "web")
+    after = hangar(cluster, "turbulence", "-namespace", namespace, "web")
+
+    for one in (none, after):
+        assert (one.returncode, one.stdout, one.stderr) == (0, "", "no turbulence detected\n")
+    assert drift.returncode == 0 and drift.stderr == ""
+    assert "--- expected\n+++ actual\n" in drift.stdout and "-      url: <&>\n+      url: edited\n" in drift.stdout
+    assert f"-{namespace}/core/v1/configmap/c:\n-  object:\n" in drift.stdout and f"+{namespace}/core/v1/configmap/c: null\n" in drift.stdout
+    assert "added" not in drift.stdout and '\x1b[31m+      added: "1"\x1b[0m' in everything.stdout
+    assert fixed.returncode == 0 and fixed.stderr == "".join(f"fixed drift for: {namespace}/core/v1/configmap/{name}\n" for name in "bc")
+    assert names(cluster, namespace) == ["b", "c"] and cluster.get("v1", "ConfigMap", "b", namespace)["data"] == {"url": "<&>", "added": "1"}
+    assert len(history(cluster, namespace, "web")) == 3
+
+
+def test_turbulence_mends_nothing_of_others(cluster, namespace, web):
+    cluster.delete("v1", "ConfigMap", "b", namespace)
+    cluster.apply(config_map("b", namespace, mine="1"))
+
+    done = hangar(cluster, "turbulence", "-namespace", namespace, "-fix", "web")
+    nosuch = hangar(cluster, "turbulence", "-namespace", namespace, "nosuch")
+
+    assert done.returncode == 1 and "already owned by" in done.stderr and cluster.get("v1", "ConfigMap", "b", namespace)["data"] == {"mine": "1"}
+    assert nosuch.returncode == 1 and nosuch.stderr == f'release not found for "nosuch" in namespace "{namespace}"\n'

@@ -1,0 +1,26 @@
+// A module into an OCI registry, under several tags: yoke's command stow.
+#pragma once
+
+#include "base/log.h"
+#include "base/result.h"
+#include "commands/streams.h"
+#include "host/config.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hangar::commands {
+
+struct StowOptions {
+  std::filesystem::path module;        // A file, compressed with gzip if it ends in ".gz".
+  std::string target;                  // "oci://registry/repository:tag".
+  std::vector<std::string> tags = {};  // Besides latest and sha256_<hex>.
+  bool insecure = false;
+};
+
+// Errors: InvalidInput (no WebAssembly module, no such target), and those of modules::push_module.
+[[nodiscard]] Result<Finished> stow(const host::Config& config, const StowOptions& options,
+                                    const Streams& streams, const Log& log);
+
+}  // namespace hangar::commands
