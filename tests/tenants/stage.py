@@ -17,7 +17,7 @@ import yaml
 
 import charts
 from cluster import Cluster, eventually
-from host import BINARY, Host
+from host import BINARY, Host, free_port
 
 NAMESPACE = "hangar-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
@@ -113,8 +113,13 @@ class Stage:
         # A peer of before knows no tenants: it acts everywhere.
         commands = subprocess.run([str(binary), "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
         self._knows_tenants = re.search(r"^ +tenant ", commands, re.MULTILINE) is not None
-        if not self._knows_tenants and "tenants" in yaml.safe_load((charts.CHART / "values.yaml").read_text()):
+        chart_values = yaml.safe_load((charts.CHART / "values.yaml").read_text())
+        if not self._knows_tenants and "tenants" in chart_values:
             self.values["tenants"] = "*"
+        # Where users are shown what is recorded; a peer of before shows it to nobody.
+        self.records_port = free_port() if re.search(r"^ +top ", commands, re.MULTILINE) and "records" in chart_values else None
+        if self.records_port:
+            self.values["records"] = {"enabled": True}
         self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry")
         charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
                     stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
@@ -125,6 +130,9 @@ class Stage:
         self.limit_bytes = bytes_of(container["resources"]["limits"]["memory"])
         self._flags = [word for word in container["args"] if word.startswith(("--features=", "--leader-elect"))]
         self._flags += flags(self.cluster)
+        if self.records_port:
+            address = f"127.0.0.1:{self.records_port}"
+            self._flags += [f"--records-bind-address={address}", f"--records-url=https://{address}"]
         self._hosts = 0
         self.host = self._limit = None
         self.renew()

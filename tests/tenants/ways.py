@@ -8,13 +8,16 @@ host that lets it get there slowly is not waited for.
 `baseline` says what the way did to the last version without these walls: "seen" (it did the harm), or "guard" (that version
 held as well; the way is here so that later ones do).
 """
+import collections
 import dataclasses
 import gzip
 import hashlib
+import http.client
 import http.server
 import itertools
 import json
 import pathlib
+import ssl
 import threading
 import typing
 
@@ -699,6 +702,45 @@ def documents_that_break_parsers(attacker):
         except ApiError as error:
             assert error.status in (400, 422)
     yield lambda: made
+
+
+@way("the server of records", "asks for its own records on many connections without end, and for the victim's",
+     "questions are bounded for each user and read by threads that give way; of others nothing is told", "guard", enough=30)
+def asks_for_records(attacker):
+    port = attacker.stage.records_port
+    attacker.operator("asked", "tick=10")
+    token = attacker.cluster.kubectl("create", "token", "default", "--namespace", attacker.namespace).strip()
+    told, statuses = [], collections.Counter()
+
+    def ask(path, question):
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=60)
+        try:
+            connection.request("POST", path, json.dumps(question), {"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            statuses[answer.status] += 1
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def flood():
+        ask("/v1/turns", {"namespace": attacker.namespace, "name": "asked", "turns": 1000, "slowest": True})
+        ask("/v1/writes", {"resource": "configmaps", "kind": "ConfigMap", "namespace": attacker.namespace, "name": "none", "writes": 1000})
+        ask("/v1/top", {"seconds": 3600})
+
+    def pry():
+        for path, question in (("/v1/turns", {"namespace": "victim", "name": "answers"}), ("/v1/top", {"namespace": "victim"}),
+                               ("/v1/writes", {"resource": "configmaps", "kind": "ConfigMap", "namespace": "victim", "name": "question"})):
+            status, text = ask(path, question)
+            if status not in (403, 429, 503):
+                told.append((status, text[:300]))
+        status, text = ask("/v1/top", {})
+        if status == 200 and any(one["namespace"] != attacker.namespace for one in json.loads(text)["guests"]):
+            told.append((status, text[:300]))
+    for act in [flood] * 8 + [pry]:
+        attacker.meanwhile(act)
+    yield lambda: statuses[200]
+    assert statuses[403] > 0 and statuses[429] > 0, f"it was not tried: {statuses}"
+    assert not told, f"the attacker is told: {told[0]}"
 
 
 @way("instances of Airways", "hundreds of instances that change all the time", "evaluations are fair by namespace", "guard", enough=200)
