@@ -34,6 +34,8 @@ TEST(TurnsQuestion, NamesWhatIsWrong) {
   EXPECT_THAT(words("[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(words(R"({"name":"a"})"), HasSubstr("\"namespace\""));
   EXPECT_THAT(words(R"({"namespace":"a"})"), HasSubstr("\"name\""));
+  // An instance of an Airway may be in none.
+  EXPECT_EQ(words(R"({"name":"backends.examples.com/web"})"), "");
   EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":0})"), HasSubstr("\"turns\""));
   EXPECT_EQ(words(R"({"namespace":"a","name":"b","turns":1000})"), "");
   EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":1001})"), HasSubstr("1 to 1000"));
