@@ -5,11 +5,13 @@
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
-#include "json/value.h"
+#include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
+#include "kube/discovery.h"
 #include "kube/object.h"
 #include "kube/scope.h"
+#include "reconcile/dependents.h"
 
 #include <fmt/format.h>
 

@@ -95,10 +95,11 @@ Release release_of(const json::Value& instance) {
 }
 
 Release recorded_release(std::string history_name, std::string namespace_, const Stages& stages) {
-  Release release{
-      .name = history_name, .namespace_ = std::move(namespace_), .history_name = history_name};
+  Release release{.name = history_name,
+                  .namespace_ = std::move(namespace_),
+                  .history_name = std::move(history_name)};
   release.managed_by = kManagedByCommand;
-  if (const Result<ResourceRef> flight = parse_ref(history_name);
+  if (const Result<ResourceRef> flight = parse_ref(release.history_name);
       flight && is_flight(flight->kind)) {
     release.name = flight->name;
   }

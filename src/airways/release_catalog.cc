@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -50,8 +52,7 @@ io::Task<Result<>> read_namespace(const kube::Client& client, std::string namesp
 // As yoke has labelled revisions, now and before.
 std::string selector_of(const std::string& release) {
   if (release.empty()) return revision_selector();
-  const std::string now = history_selector(release);
-  if (deprecated_history_selector(release).empty()) return now;
+  if (deprecated_history_selector(release).empty()) return history_selector(release);
   return fmt::format("{},{} in ({},{})", revision_selector(), kRevisionReleaseLabel,
                      sha1_hex(release), release);
 }

@@ -1,12 +1,14 @@
 #include "airways/release_catalog.h"
 
 #include "airways/revision.h"
+#include "base/time.h"
+#include "json/value.h"
 #include "json/yaml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include <chrono>
 #include <string_view>
 
 namespace hangar::airways {

@@ -1,12 +1,12 @@
 #include "airways/release_view.h"
 
-#include "airways/resource_ref.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
 
+#include <expected>
 #include <stop_token>
 #include <utility>
 
