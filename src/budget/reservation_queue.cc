@@ -52,6 +52,7 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   const io::OneShot<std::optional<Reservation>> reserved(loop_);
   const auto ticket =
       HANGAR_CO_TRY(queue_.push(consumer, {.bytes = bytes, .reserved = reserved}, {.cost = bytes}));
+  if (!on_wait) on_wait = on_shortage_;
   if (on_wait) on_wait(reservation.error());
   // What became free between the attempt above and here is found.
   serve();

@@ -30,6 +30,11 @@ class ReservationQueue {
   ReservationQueue& operator=(const ReservationQueue&) = delete;
   ~ReservationQueue();
 
+  // Told of what waits without an `on_wait` of its own. Unset it before what it refers to goes.
+  void set_on_shortage(std::function<void(const Shortage&)> on_shortage) {
+    on_shortage_ = std::move(on_shortage);
+  }
+
   // At once where there is room. LimitExceeded where there never can be. Cancelled when a stop is
   // requested first. `on_wait` is told why it waits, before it does: others may be asked to make
   // room.
@@ -56,6 +61,7 @@ class ReservationQueue {
   io::Loop& loop_;
   Accounts& accounts_;
   FairQueue<Waiting> queue_;
+  std::function<void(const Shortage&)> on_shortage_;
   const std::shared_ptr<Wakeup> wakeup_;
 };
 

@@ -1,9 +1,10 @@
 // hangar-compile: a WebAssembly module on descriptor 0, native code on descriptor 1.
 //
 // The only program that is linked with the compiler. hangar starts it for one module, and kills it
-// after kCompileMax; it bounds its processor time itself. Descriptor 0 must be a file (it is
-// mapped), 1 an empty file; what went wrong is one line on descriptor 2. Exit status: see
-// wasm/compile_exit.h. A module that carries its plugin is linked with it first.
+// after kCompileMax; it bounds its processor time itself, and its memory to the bytes that its one
+// argument says. Descriptor 0 must be a file (it is mapped), 1 an empty file; what went wrong is
+// one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module that carries its plugin
+// is linked with it first.
 #include "base/limits.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
@@ -21,6 +22,7 @@
 #include <wasmtime/module.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace hangar::compile {
@@ -128,10 +131,18 @@ Result<> validate(wasm_engine_t* engine, std::span<const std::byte> module) {
   return {};
 }
 
+// As the system says it of a mapping; Rust's own allocations abort.
+bool is_out_of_memory(std::string_view message) {
+  return message.find("os error 12") != std::string_view::npos;
+}
+
 Result<> compile(wasm_engine_t* engine, std::span<const std::byte> module) {
   wasmtime_module_t* made = nullptr;
   if (const ErrorPtr error(wasmtime_module_new(engine, data_of(module), module.size(), &made));
       error != nullptr) {
+    if (is_out_of_memory(text_of(error.get()))) {
+      return fail(ErrorKind::LimitExceeded, std::string(wasm::kOutOfMemory));
+    }
     return refused(error.get());
   }
   const ModulePtr compiled(made);
@@ -156,8 +167,21 @@ Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module
   return compile(engine, std::as_bytes(std::span(linked)));
 }
 
-Result<> run() {
-  HANGAR_TRY(limit_resources());
+// Of the one argument; all that there may be without it.
+Result<std::uint64_t> memory_bytes_of(std::span<char* const> arguments) {
+  if (arguments.size() < 2) return limits::kCompileMemoryBytesMax;
+  const std::string_view text = arguments[1];
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorKind::Unavailable, "the argument is not a number of bytes");
+  }
+  return bytes;
+}
+
+Result<> run(std::span<char* const> arguments) {
+  const std::uint64_t memory_bytes = HANGAR_TRY(memory_bytes_of(arguments));
+  HANGAR_TRY(limit_resources({.memory_bytes = memory_bytes}));
   HANGAR_TRY(limit_system_calls());
   const auto module = HANGAR_TRY(map_input());
   const wasm::ModuleHeader header = HANGAR_TRY(wasm::read_module_header(module));
@@ -189,11 +213,11 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 }
 #endif
 
-int main() {
+int main(int count, char** arguments) {
   // Two threads share the work; the host's guests need the machine too. Nothing runs yet that could
   // read the environment meanwhile.
   ::setenv("RAYON_NUM_THREADS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
-  const hangar::Result<> done = hangar::compile::run();
+  const hangar::Result<> done = hangar::compile::run({arguments, static_cast<std::size_t>(count)});
   if (done) return hangar::wasm::kExitOk;
   std::fprintf(stderr, "%s\n", done.error().message().c_str());
   return hangar::compile::status_of(done.error().kind());

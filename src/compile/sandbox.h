@@ -6,13 +6,18 @@
 #include "wasm/limits.h"
 
 #include <chrono>
+#include <cstdint>
 
 namespace hangar::compile {
 
-// Bounds address space, processor time and output; no new privileges; dies with its parent. When
-// its processor time is used up, it ends by SIGXCPU.
-[[nodiscard]] Result<> limit_resources(
-    std::chrono::seconds processor_time = limits::kCompileProcessorMax);
+struct Resources {
+  std::uint64_t memory_bytes = limits::kCompileMemoryBytesMax;
+  std::chrono::seconds processor_time = limits::kCompileProcessorMax;
+};
+
+// Bounds memory, processor time and output; no new privileges; dies with its parent, and before it
+// when memory is short. When its processor time is used up, it ends by SIGXCPU.
+[[nodiscard]] Result<> limit_resources(const Resources& resources = {});
 
 // From here on only what compiling needs of the kernel: memory, threads of this process, reading
 // and writing descriptors that are open already. No files, no network, no other processes; what is

@@ -46,7 +46,7 @@ TEST(Sandbox, LeavesMemoryThreadsAndOpenDescriptors) {
 
 TEST(Sandbox, EndsWhenItsProcessorTimeIsUsedUp) {
   EXPECT_EQ(sandbox::in_child([] {
-              if (!limit_resources(std::chrono::seconds(1))) return 255;
+              if (!limit_resources({.processor_time = std::chrono::seconds(1)})) return 255;
               for (volatile unsigned spin = 0;; spin = spin + 1) {
               }
             }),

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -32,20 +31,11 @@ constexpr std::uint64_t kDescriptorsMax = 2 * guest_protocol::kModulesMax + 32;
 // wasm/snapshot/written_pages.cc: _IOWR('f', 16, 96 bytes), which older headers do not have.
 constexpr std::uint64_t kPagemapScan = 0xc0606610;
 
-// The kernel takes a guest process before the host. Whoever may not say so has the other bounds.
-void end_first_when_memory_is_short() {
-  constexpr std::string_view kFirst = "1000";
-  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
-  std::ignore = ::write(file, kFirst.data(), kFirst.size());
-  ::close(file);
-}
-
 }  // namespace
 
 Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
   HANGAR_TRY(sandbox::die_with(zygote));
-  end_first_when_memory_is_short();
+  sandbox::end_first_when_memory_is_short();
   // While they are this user's: /proc of a process that hides its memory is root's.
   const wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
                                  .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};

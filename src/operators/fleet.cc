@@ -95,9 +95,16 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                                bytes += static_cast<double>(running->disk_bytes());
                              return bytes;
                            });
+  if (budget::ReservationQueue* const memory = parts.runtime.engine().memory()) {
+    memory->set_on_shortage(
+        [this](const budget::Shortage& shortage) { make_room_for(shortage, {}); });
+  }
 }
 
 Fleet::~Fleet() {
+  if (budget::ReservationQueue* const memory = fleet_parts_.runtime.engine().memory()) {
+    memory->set_on_shortage({});
+  }
   HANGAR_ASSERT(operators_.empty(), "a fleet is stopped before it is destroyed");
 }
 
@@ -149,7 +156,7 @@ void Fleet::on_change(RunningOperator& changed) {
   }
   make_room();
   for (const RunningOperator* const waiting : short_)
-    make_room_for(*waiting);
+    make_room_for(*waiting->shortage(), waiting->key().namespace_);
   if (!resident_.contains(&changed)) give_back_later();
   if (find(changed.key()) == &changed) listener_.on_change(changed);
 }
@@ -258,16 +265,15 @@ void Fleet::make_room() {
 }
 
 // By what each has reserved: that is what becomes free.
-void Fleet::make_room_for(const RunningOperator& waiting) {
-  const budget::Shortage* const shortage = waiting.shortage();
+void Fleet::make_room_for(const budget::Shortage& shortage, std::string_view namespace_name) {
   const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
-  if (shortage == nullptr || accounts == nullptr) return;
-  const bool is_own_only = shortage->level != budget::Shortage::Level::Host;
+  if (accounts == nullptr) return;
+  const bool is_own_only = shortage.level != budget::Shortage::Level::Host;
   std::vector<Resident> residents;
   std::vector<RunningOperator*> candidates;
   std::uint64_t leaving = 0;
   for (const auto& [resident, bytes] : resident_) {
-    if (is_own_only && resident->key().namespace_ != waiting.key().namespace_) continue;
+    if (is_own_only && resident->key().namespace_ != namespace_name) continue;
     const std::uint64_t reserved = accounts->held_bytes(resident->consumer());
     if (resident->life().may_be_pressed()) {
       candidates.push_back(resident);
@@ -276,7 +282,7 @@ void Fleet::make_room_for(const RunningOperator& waiting) {
       leaving += reserved;
     }
   }
-  const std::uint64_t lacking = shortage->wanted_bytes - shortage->free_bytes;
+  const std::uint64_t lacking = shortage.wanted_bytes - shortage.free_bytes;
   if (leaving >= lacking) return;
   for (const std::size_t index : least_valuable(residents, lacking - leaving, io::Loop::now())) {
     candidates[index]->press();

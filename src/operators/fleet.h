@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -23,6 +24,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace hangar::operators {
@@ -81,8 +83,8 @@ class Fleet {
  private:
   void on_change(RunningOperator& changed);
   void make_room();
-  // Asks idle guests to sleep, so that what an operator waits for becomes free.
-  void make_room_for(const RunningOperator& waiting);
+  // Asks idle ones to sleep, of that namespace where it is the one that is short.
+  void make_room_for(const budget::Shortage& shortage, std::string_view namespace_name);
   void give_back_later();
   void collect(Metrics::Families& families) const;
   void collect_memory(Metrics::Families& families) const;

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "sandbox/sandboxed.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include <expected>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 namespace hangar::sandbox {
 
@@ -37,6 +39,14 @@ Result<> hide_memory() {
   if (!kIsSandboxed) return {};
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail_errno("hide its memory");
   return {};
+}
+
+void end_first_when_memory_is_short() {
+  constexpr std::string_view kFirst = "1000";
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::ignore = ::write(file, kFirst.data(), kFirst.size());
+  ::close(file);
 }
 
 Result<> die_with(pid_t parent) {

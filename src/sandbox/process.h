@@ -17,6 +17,10 @@ namespace hangar::sandbox {
 // the leak sanitizer is a debugger.
 [[nodiscard]] Result<> hide_memory();
 
+// When memory is short the kernel ends it before others, such as the host. Whoever may not say so
+// has other bounds.
+void end_first_when_memory_is_short();
+
 // It is killed when the thread that started it ends. Unavailable when `parent` has ended already.
 [[nodiscard]] Result<> die_with(pid_t parent);
 

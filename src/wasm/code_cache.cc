@@ -2,8 +2,10 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/file.h"
 #include "io/task.h"
@@ -12,9 +14,14 @@
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/internal/code_files.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
+#include "wasm/snapshot/private_file.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -42,11 +49,22 @@ Result<> check(const Digest& digest, const std::string& wasm_bytes) {
   return {};
 }
 
+// Blocking.
+Result<PrivateFile> checked_file(const std::filesystem::path& directory, const Digest& digest,
+                                 const std::string& wasm_bytes) {
+  HANGAR_TRY(check(digest, wasm_bytes));
+  PrivateFile file = HANGAR_TRY(PrivateFile::open(directory));
+  HANGAR_TRY(file.write(0, std::as_bytes(std::span(wasm_bytes))));
+  return file;
+}
+
 }  // namespace
 
 CodeCache::CodeCache(Engine& engine, Options options)
     : engine_(engine),
       options_(std::move(options)),
+      waiting_({.host_bytes_max = limits::kCompilationsWaitingBytesMax,
+                .tenant_bytes_max = options_.waiting_bytes_max}),
       small_(engine.loop(),
              {.slots = kSmallCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
       large_(engine.loop(),
@@ -148,23 +166,38 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Key key) 
 io::Task<Result<>> CodeCache::compile_entry(Digest digest,
                                             std::shared_ptr<const std::string> wasm_bytes,
                                             std::stop_token stop, budget::Consumer consumer) {
-  HANGAR_CO_TRY(
-      co_await engine_.workers().run([digest, wasm_bytes] { return check(digest, *wasm_bytes); }));
   const std::size_t size = wasm_bytes->size();
+  const auto room = waiting_.reserve(consumer, size);
+  if (!room) {
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("too much waits to be compiled: {}", to_text(room.error())));
+  }
+  // What waits in line is a file, and nothing of it is in memory.
+  PrivateFile input = HANGAR_CO_TRY(co_await engine_.workers().run(
+      [directory = private_directory(), digest, bytes = std::move(wasm_bytes)] {
+        return checked_file(directory, digest, *bytes);
+      }));
   budget::FairSlots& slots = size <= kSmallModuleBytesMax ? small_ : large_;
   const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
       std::move(consumer), {.cost = size, .rank = static_cast<std::uint32_t>(std::bit_width(size))},
       stop));
+  // As the host: what is made is for everybody who has the module, and the slots say in whose turn.
+  const std::uint64_t memory_bytes = compiler_memory_bytes(size);
+  std::optional<budget::Reservation> memory;
+  if (budget::ReservationQueue* const queue = engine_.memory()) {
+    memory = HANGAR_CO_TRY(co_await queue->reserve(
+        {.tenant = budget::Tenant::host(), .name = "compile"}, memory_bytes, stop));
+  }
 
-  // Where nobody else can change it before it is signed.
-  const std::filesystem::path temporary = internal::temporary_name(
-      options_.seal ? options_.seal->private_directory : options_.directory);
+  const std::filesystem::path temporary = internal::temporary_name(private_directory());
   Result<> done = co_await compile(engine_.loop(), engine_.workers(),
                                    {.program = options_.compile_program,
-                                    .wasm_bytes = std::move(wasm_bytes),
+                                    .input = std::move(input),
                                     .output = temporary,
+                                    .memory_bytes = memory_bytes,
                                     .deadline = options_.compile_deadline},
                                    stop);
+  memory.reset();
   if (done) {
     ++compiled_count_;
     done = co_await engine_.workers().run([this, temporary, key = internal::key_of(digest)] {
@@ -179,6 +212,21 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
     std::filesystem::remove(temporary, ignored);
   }
   co_return done;
+}
+
+// A module of which nobody knows beforehand what it takes gets no more than leaves guests a
+// quarter.
+std::uint64_t CodeCache::compiler_memory_bytes(std::uint64_t module_bytes) const {
+  const std::uint64_t wanted =
+      limits::kCompileMemoryBytesMin + limits::kCompileMemoryPerByte * module_bytes;
+  const budget::Accounts* const accounts = engine_.accounts();
+  const std::uint64_t all =
+      accounts != nullptr ? accounts->limits().host_bytes_max : budget::Accounts::kUnlimited;
+  return std::min({wanted, limits::kCompileMemoryBytesMax, all - all / 4});
+}
+
+const std::filesystem::path& CodeCache::private_directory() const {
+  return options_.seal ? options_.seal->private_directory : options_.directory;
 }
 
 std::shared_ptr<const Module> CodeCache::find_live(const Key& key) {

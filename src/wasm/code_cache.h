@@ -14,6 +14,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "io/event.h"
@@ -38,11 +39,12 @@ namespace hangar::wasm {
 
 // Compilations at the same time. A module of at most kSmallModuleBytesMax (most of Rust, C++ and
 // TinyGo) never waits for a large one, whose compilation takes seconds to minutes; and of two slots
-// for small ones no namespace has both. Each compiler may take kCompileMemoryBytesMax.
+// for small ones no namespace has both. What each compiler may take of memory is reserved with the
+// guests' before it starts.
 inline constexpr std::size_t kSmallCompilationsMax = 2;
 inline constexpr std::size_t kLargeCompilationsMax = 1;
 inline constexpr std::uint64_t kSmallModuleBytesMax = 8 * limits::kMiB;
-// Modules of one namespace that wait to be compiled, each with its bytes in memory.
+// Modules of one namespace that wait to be compiled, each as a file.
 inline constexpr std::size_t kCompilationsWaitingMax = 32;
 
 // Loop thread.
@@ -59,6 +61,8 @@ class CodeCache {
     std::filesystem::path compile_program;  // hangar-compile.
     std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // On disk, the least recently used go.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
+    // Of modules of one namespace that wait to be compiled.
+    std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
     // Null: nobody else can write to `directory`.
     std::shared_ptr<const Seal> seal = {};
   };
@@ -113,11 +117,15 @@ class CodeCache {
                                                  std::shared_ptr<const std::string> wasm_bytes,
                                                  std::stop_token stop, budget::Consumer consumer);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
+  [[nodiscard]] std::uint64_t compiler_memory_bytes(std::uint64_t module_bytes) const;
+  // Where nobody else can change a file before it is used.
+  [[nodiscard]] const std::filesystem::path& private_directory() const;
 
   Engine& engine_;
   const Options options_;
   std::map<Key, std::weak_ptr<const Module>> live_;
   std::map<Key, std::list<io::OneShot<bool>>> loading_;  // Who waits for it to be done.
+  budget::Accounts waiting_;                             // Modules as files.
   budget::FairSlots small_;
   budget::FairSlots large_;
   std::stop_source stop_;

@@ -1,7 +1,9 @@
 #include "wasm/code_cache.h"
 
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/all.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -428,11 +430,11 @@ class CompileQueueTest : public CodeCacheTest {
   const fs::path begun_ = directory_.path() / "begun";
   std::vector<ErrorKind> refused_;
 
- private:
   io::Task<void> load_later(CodeCache& cache, std::string namespace_name,
                             std::shared_ptr<const std::string> bytes) {
+    const Digest digest = Digest::of(*bytes);
     const Loaded loaded = co_await cache.load(
-        Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled,
+        digest, std::move(bytes), {}, Module::Allocation::Pooled,
         {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)), .name = "operator/a"});
     if (!loaded) refused_.push_back(loaded.error().kind());
   }
@@ -446,6 +448,39 @@ TEST_F(CompileQueueTest, ASmallModuleDoesNotWaitForALargeOne) {
   begin(*cache, "small", 0);
 
   EXPECT_LT(begun(2).at(1), kSmallModuleBytesMax);
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, WhatWaitsForACompilerIsNotInMemory) {
+  const auto cache = make_cache({.compile_program = program_});
+  begin(*cache, "team", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(1), SizeIs(1));
+  std::shared_ptr<const std::string> bytes = padded(kSmallModuleBytesMax + 1);
+  const std::weak_ptr<const std::string> waiting = bytes;
+  rig_.loop().spawn(load_later(*cache, "team", std::move(bytes)));
+
+  // A worker lets go of them last, and wakes nobody with that.
+  rig_.await([](io::Loop& loop, const std::weak_ptr<const std::string>& bytes) -> io::Task<bool> {
+    while (!bytes.expired())
+      EXPECT_TRUE((co_await loop.sleep(std::chrono::milliseconds(5), std::stop_token())));
+    co_return true;
+  }(rig_.loop(), waiting));
+
+  EXPECT_THAT(begun(1), SizeIs(1)) << "it waits for the one before it";
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, ANamespaceHasSoManyBytesInLine) {
+  const auto cache = make_cache(
+      {.compile_program = program_, .waiting_bytes_max = 2 * kSmallModuleBytesMax + 64 * 1024});
+  begin(*cache, "greedy", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(1), SizeIs(1));
+  begin(*cache, "greedy", kSmallModuleBytesMax + 1);
+  begin(*cache, "greedy", kSmallModuleBytesMax + 2);
+  begin(*cache, "team", 1);
+
+  EXPECT_THAT(begun(2), SizeIs(2));
+  EXPECT_EQ(refused_, std::vector(1, ErrorKind::LimitExceeded));
   stop(*cache);
 }
 
@@ -476,6 +511,51 @@ TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
   EXPECT_EQ(refused_, std::vector(4, ErrorKind::Cancelled));
   cache.reset();
 }
+
+TEST(CompilerMemory, IsReservedWithTheGuestsAndGivenBack) {
+  budget::Accounts memory({.host_bytes_max = 64 * limits::kMiB});
+  GuestRig rig({.memory = &memory});
+  const TemporaryDirectory directory;
+  CodeCache cache(rig.engine(),
+                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM});
+  ASSERT_TRUE(cache.open().has_value());
+  const auto bytes = GuestRig::bytes_of("exit_3");
+  auto guests = memory.reserve(budget::unnamed_consumer(), 32 * limits::kMiB);
+  bool is_loaded = false;
+  rig.loop().spawn([](CodeCache& cache, std::shared_ptr<const std::string> bytes,
+                      bool& is_loaded) -> io::Task<void> {
+    const auto loaded = co_await cache.load(Digest::of(*bytes), bytes, {});
+    is_loaded = loaded.has_value();
+  }(cache, bytes, is_loaded));
+  rig.loop().run_until([&] { return rig.engine().memory()->waiting_count() == 1; });
+  EXPECT_FALSE(is_loaded);
+
+  ASSERT_TRUE(guests->resize(0).has_value());
+
+  rig.loop().run_until([&] { return is_loaded; });
+  EXPECT_EQ(memory.held_bytes(), 0U);
+}
+
+// The sandbox and the sanitizers exclude each other: a sanitized build has no limits to test.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+
+TEST(CompilerMemory, WhatTakesMoreThanIsReservedSaysHowMuchThereIs) {
+  budget::Accounts memory({.host_bytes_max = limits::kMiB});
+  GuestRig rig({.memory = &memory});
+  const TemporaryDirectory directory;
+  CodeCache cache(rig.engine(),
+                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM});
+  ASSERT_TRUE(cache.open().has_value());
+  const auto bytes = GuestRig::bytes_of("exit_3");
+
+  const auto loaded = rig.await(cache.load(Digest::of(*bytes), bytes, {}));
+
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().kind(), ErrorKind::LimitExceeded) << loaded.error().message();
+  EXPECT_THAT(loaded.error().message(), HasSubstr("768 KiB. Give the host more memory"));
+}
+
+#endif
 
 TEST_F(CodeCacheTest, ACompilerThatIsMissingOrCrashesIsUnavailable) {
   const fs::path program = directory_.path() / "crash";

@@ -1,6 +1,7 @@
 #include "wasm/compiler_process.h"
 
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "io/descriptor.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -12,15 +13,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <stop_token>
 #include <string>
@@ -42,16 +44,6 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
               fmt::format("{}: {}", doing, std::generic_category().message(code)));
 }
 
-// The module as a file that only this process and its child know.
-Result<Descriptor> make_input(std::string_view bytes) {
-  Descriptor file(::memfd_create("module", MFD_CLOEXEC));
-  if (file.value() < 0) return fail_errno("create a memory file");
-  if (const int code = io::write_all(file.value(), bytes); code != 0) {
-    return fail_errno("write a memory file", code);
-  }
-  return file;
-}
-
 struct Process {
   pid_t pid = -1;
   Descriptor handle;    // A pidfd: readable when it has ended.
@@ -59,7 +51,6 @@ struct Process {
 };
 
 Result<Process> start(const CompileJob& job) {
-  const Descriptor input = HANGAR_TRY(make_input(*job.wasm_bytes));
   const Descriptor output(
       ::open(job.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (output.value() < 0) return fail_errno(fmt::format("create {}", job.output.string()));
@@ -71,11 +62,12 @@ Result<Process> start(const CompileJob& job) {
   // Nothing else of ours is inherited: every descriptor of the host is closed on exec.
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, input.value(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, job.input.descriptor(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output.value(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, messages_in.value(), STDERR_FILENO);
   std::string name = job.program.string();
-  std::array<char*, 2> arguments = {name.data(), nullptr};
+  std::string memory_bytes = std::to_string(job.memory_bytes);
+  std::array<char*, 3> arguments = {name.data(), memory_bytes.data(), nullptr};
   // No environment: it may hold the host's secrets.
   std::array<char*, 1> environment = {nullptr};
   Process process{.messages = std::move(messages)};
@@ -103,7 +95,13 @@ std::string read_messages(int descriptor) {
   return text;
 }
 
-Result<> outcome_of(int status, std::string message) {
+Result<> out_of_memory(std::uint64_t allowed_bytes) {
+  return fail(ErrorKind::LimitExceeded,
+              fmt::format("{}: {}. Give the host more memory, or --guest-memory a larger value",
+                          kOutOfMemory, budget::size_text(allowed_bytes)));
+}
+
+Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes) {
   if (WIFEXITED(status)) {
     switch (WEXITSTATUS(status)) {
       case kExitOk:
@@ -111,6 +109,7 @@ Result<> outcome_of(int status, std::string message) {
       case kExitInvalidModule:
         return fail(ErrorKind::InvalidInput, std::move(message));
       case kExitLimit:
+        if (message == kOutOfMemory) return out_of_memory(memory_bytes);
         return fail(ErrorKind::LimitExceeded, std::move(message));
       default:
         return fail(ErrorKind::Unavailable, "hangar-compile: " + message);
@@ -120,9 +119,16 @@ Result<> outcome_of(int status, std::string message) {
   if (signal == SIGXCPU) {
     return fail(ErrorKind::LimitExceeded, "compiling takes more processor time than is allowed");
   }
-  // Without memory the compiler aborts.
-  if (message.find("memory allocation") != std::string::npos) {
-    return fail(ErrorKind::LimitExceeded, "compiling takes more memory than is allowed");
+  // Without memory Rust's code aborts, C++'s throws, and threads have no place for their stacks.
+  constexpr std::array<std::string_view, 3> kSigns = {"memory allocation", "bad_alloc",
+                                                      "ThreadPoolBuildError"};
+  if (std::ranges::any_of(kSigns, [&](std::string_view sign) { return message.contains(sign); })) {
+    return out_of_memory(memory_bytes);
+  }
+  if (signal == SIGKILL) {
+    return fail(ErrorKind::Unavailable,
+                "hangar-compile was killed, most likely because the host's container is short of "
+                "memory");
   }
   return fail(ErrorKind::Unavailable,
               fmt::format("hangar-compile ended by signal {}: {}", signal, message));
@@ -132,8 +138,9 @@ Result<> outcome_of(int status, std::string message) {
 
 io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
                            std::stop_token stop) {
-  // Copying the module takes milliseconds.
   const auto deadline = job.deadline;
+  const std::uint64_t memory_bytes = job.memory_bytes;
+  // Starting a process of a large one takes milliseconds.
   Result<Process> started = co_await workers.run([job = std::move(job)] { return start(job); });
   if (!started) co_return std::unexpected(std::move(started).error());
   const pid_t pid = started->pid;
@@ -167,7 +174,7 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
     co_return fail(ErrorKind::LimitExceeded, "compiling has not ended in the time that is allowed");
   }
   if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
-  co_return outcome_of(status, std::move(message));
+  co_return outcome_of(status, std::move(message), memory_bytes);
 }
 
 }  // namespace hangar::wasm

@@ -5,19 +5,20 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "wasm/snapshot/private_file.h"
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <stop_token>
-#include <string>
 
 namespace hangar::wasm {
 
 struct CompileJob {
-  std::filesystem::path program;  // hangar-compile.
-  std::shared_ptr<const std::string> wasm_bytes;
-  std::filesystem::path output;  // Created, or replaced.
+  std::filesystem::path program;   // hangar-compile.
+  PrivateFile input;               // The module.
+  std::filesystem::path output;    // Created, or replaced.
+  std::uint64_t memory_bytes = 0;  // That it may take, its input not counted.
   // By the clock. The program bounds its processor time itself.
   std::chrono::nanoseconds deadline{};
 };

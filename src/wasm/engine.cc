@@ -210,4 +210,8 @@ const budget::Accounts* Engine::accounts() const {
   return native_->memory ? &native_->memory->accounts() : nullptr;
 }
 
+budget::ReservationQueue* Engine::memory() const {
+  return native_->memory ? &*native_->memory : nullptr;
+}
+
 }  // namespace hangar::wasm

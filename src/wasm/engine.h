@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -76,6 +77,8 @@ class Engine {
       std::function<void(const budget::Shortage&)> on_wait = {});
   // Null without accounts.
   [[nodiscard]] const budget::Accounts* accounts() const;
+  // The same, for what is no guest and takes memory all the same. Loop thread.
+  [[nodiscard]] budget::ReservationQueue* memory() const;
 
   // For wasm/ only.
   struct Native;

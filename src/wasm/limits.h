@@ -43,6 +43,15 @@ inline constexpr std::chrono::seconds kCompileProcessorMax{600};
 inline constexpr std::chrono::seconds kCompileMax{1800};
 inline constexpr std::uint64_t kCompileMemoryBytesMax = 6 * 1024 * kMiB;
 
+// What a compiler may take of memory: these bytes, and so many for each byte of the module.
+// Measured: 27 MiB for the smallest; 118, 358 and 1050 MiB for Go programs of 5, 17 and 42 MiB.
+inline constexpr std::uint64_t kCompileMemoryBytesMin = 48 * kMiB;
+inline constexpr std::uint64_t kCompileMemoryPerByte = 32;
+
+// Modules that wait for a compiler, as files: of all namespaces, and of one.
+inline constexpr std::uint64_t kCompilationsWaitingBytesMax = 2048 * kMiB;
+inline constexpr std::uint64_t kCompilationsOfOneWaitingBytesMax = 512 * kMiB;
+
 // Native code is about 2.3 times the module.
 inline constexpr std::uint64_t kCompiledBytesMax = 2048 * kMiB;
 
