@@ -47,10 +47,10 @@ struct ModuleSupply {
 
   const Log log;
   std::unique_ptr<modules::ModuleStore> store;
+  budget::Accounts memory;  // Of all guests, and of modules on their way to become some.
+  wasm::Engine engine;
   modules::Fetcher fetcher;
   const modules::Sources sources;  // For the makers of the features.
-  budget::Accounts memory;         // Of all guests.
-  wasm::Engine engine;
   wasm::CodeCache code_cache;
 };
 

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "http/client.h"
@@ -15,6 +16,7 @@
 #include "modules/config_map.h"
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
+#include "modules/internal/fetch_memory.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/http_status.h"
 #include "modules/internal/registry.h"
@@ -28,6 +30,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -45,8 +48,12 @@ namespace hangar::modules {
 
 namespace {
 
-// Fetches at the same time. Each may hold limits::kModuleBytesMax twice: compressed and not.
+// Fetches at the same time.
 constexpr std::size_t kFetchesMax = 8;
+
+// How often a fetch may find that it needs more memory than it waited for, before its source is no
+// longer believed.
+constexpr int kSurprisesMax = 4;
 
 // Browsers follow 20; a module behind more than a few is misconfigured.
 constexpr int kRedirectsMax = 5;
@@ -117,6 +124,15 @@ Result<FileRead> read_if_changed(const std::string& path, const std::string& kno
   return read;
 }
 
+// Blocking. In the store each gzip says how much comes out of it.
+Result<> keep(ModuleStore& store, const Unpacked& module) {
+  if (store.has(module.sha256)) return {};
+  const std::string& gzipped = module.gzipped;
+  const bool is_honest =
+      claimed_size(gzipped, gzipped.size(), limits::kModuleBytesMax) == module.wasm.size();
+  return is_honest ? store.write(module.sha256, gzipped) : store.add(module.sha256, module.wasm);
+}
+
 struct Accepted {
   std::string wasm;
   std::string sha256;
@@ -134,13 +150,15 @@ Fetcher::Fetcher(Parts parts)
       client_(parts.client),
       store_(parts.store),
       config_maps_(parts.config_maps),
+      memory_(parts.memory),
       may_read_files_(parts.may_read_files),
       log_(std::move(parts.log)),
       admin_transports_(parts.ca_pem, http::AddressPolicy::no_metadata()),
       tenant_transports_(parts.ca_pem, parts.tenant_addresses),
       public_transports_(parts.ca_pem, http::AddressPolicy::public_only()),
       fetches_(parts.loop, {.slots = kFetchesMax, .slots_per_tenant_max = kFetchesPerTenantMax}),
-      turns_(parts.loop) {}
+      turns_(parts.loop),
+      names_(parts.loop) {}
 
 Result<> Fetcher::check_access(const Requester& requester, const Reference& reference) {
   const auto* const config_map = std::get_if<ConfigMapSource>(&reference.source());
@@ -195,34 +213,53 @@ std::string Fetcher::likely_sha256(const Requester& requester, const Reference& 
 io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference reference,
                                          FetchOptions options, std::stop_token stop) {
   HANGAR_CO_TRY(check_access(requester, reference));
-  const std::string name = name_of(reference, options);
-  const std::string key = proof_key(requester.id(), name);
   const auto say = [&options](std::string doing) {
     if (options.on_progress) options.on_progress(std::move(doing));
   };
-  const io::Turns<std::string>::Turn turn = co_await turns_.take(key);
-  const budget::Consumer consumer = requester.consumer(reference.key());
-  say(fmt::format("waiting to be fetched, {} before it in line",
-                  fetches_.waiting_count(consumer.tenant)));
-  const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await fetches_.acquire(consumer, {}, stop));
-  say("fetching");
   const std::string module = reference.display();
-  const Requester asked_by = requester;
-  Known known{.key = key, .own = store_.resolution(key)};
-  known.latest = known.own ? known.own : store_.hint(name);
-  Result<Fetched> fetched =
-      co_await fetch_in_turn(std::move(requester), std::move(reference), std::move(options),
-                             std::move(known), std::move(stop));
+  const io::Turns<std::string>::Turn turn =
+      co_await turns_.take(proof_key(requester.id(), name_of(reference, options)));
+  const budget::Consumer consumer = requester.consumer(reference.key());
+  FetchMemory memory(memory_, consumer);
+  Result<Fetched> fetched = fail(ErrorKind::LimitExceeded, "");
+  for (int surprises = 0; surprises <= kSurprisesMax; ++surprises) {
+    Result<> waited = co_await memory.wait(stop, [&say](const budget::Shortage& shortage) {
+      say(fmt::format("waiting for memory, {}", to_text(shortage)));
+    });
+    if (!waited) co_return std::unexpected(std::move(waited).error().in("module " + module));
+    say(fmt::format("waiting to be fetched, {} before it in line",
+                    fetches_.waiting_count(consumer.tenant)));
+    const budget::FairSlots::Slot slot =
+        HANGAR_CO_TRY(co_await fetches_.acquire(consumer, {}, stop));
+    say("fetching");
+    fetched = co_await fetch_in_turn(requester, reference, options, memory, stop);
+    if (fetched || !memory.is_short()) break;
+  }
   if (!fetched) {
-    Error error = told(asked_by, module, std::move(fetched).error());
+    Error error = told(requester, module, std::move(fetched).error());
     co_return std::unexpected(std::move(error).in("module " + module));
   }
   co_return fetched;
 }
 
+// What another requester downloads meanwhile is there when it is this one's turn, and its source
+// only has to say so.
 io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference reference,
-                                                 FetchOptions options, Known known,
+                                                 FetchOptions options, FetchMemory& memory,
                                                  std::stop_token stop) {
+  const std::string name = name_of(reference, options);
+  const io::Turns<std::string>::Turn turn = co_await names_.take(name);
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+  Known known{.key = proof_key(requester.id(), name)};
+  known.own = store_.resolution(known.key);
+  known.latest = known.own ? known.own : store_.hint(name);
+  co_return co_await fetch_alone(std::move(requester), std::move(reference), std::move(options),
+                                 std::move(known), memory, std::move(stop));
+}
+
+io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference reference,
+                                               FetchOptions options, Known known,
+                                               FetchMemory& memory, std::stop_token stop) {
   const std::optional<std::string> expected = expected_sha256(reference, options.expected_sha256);
   const auto is_useless = [&](const std::optional<Resolution>& resolution) {
     if (!resolution) return false;
@@ -236,20 +273,20 @@ io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference 
   // Bytes that cannot become others, and that this requester was given before. That they are here,
   // and that it knows their digest, is not enough.
   if (known.own && (expected || reference.is_pinned())) {
-    Result<Fetched> fetched = co_await from_store(*known.own, options.have_sha256);
+    Result<Fetched> fetched = co_await from_store(*known.own, options);
     if (fetched) co_return fetched;
     known.own.reset();
     known.latest.reset();
   }
 
   Result<Download> download_result =
-      co_await download(requester, reference, known.latest, options, stop);
+      co_await download(requester, reference, known.latest, options, memory, stop);
   if (!download_result) {
     Error error = std::move(download_result).error();
     if (error.kind() != ErrorKind::Unavailable || !known.own || !options.may_be_stale) {
       co_return std::unexpected(std::move(error));
     }
-    Result<Fetched> fetched = co_await from_store(*known.own, options.have_sha256);
+    Result<Fetched> fetched = co_await from_store(*known.own, options);
     if (!fetched) co_return std::unexpected(std::move(error));
     log_.warning("module source away, using the stored module",
                  {{"module", reference.display()}, {"error", error.message()}});
@@ -257,18 +294,18 @@ io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference 
     co_return fetched;
   }
   if (download_result->is_unchanged) {
-    Result<Fetched> fetched = co_await from_store(*known.latest, options.have_sha256);
+    Result<Fetched> fetched = co_await from_store(*known.latest, options);
     if (fetched) {
       if (!known.own) co_await remember(std::move(known.key), *std::move(known.latest));
       co_return fetched;
     }
     log_.warning("stored module lost, fetching it again",
                  {{"module", reference.display()}, {"error", fetched.error().message()}});
-    download_result = co_await download(requester, reference, std::nullopt, options, stop);
+    download_result = co_await download(requester, reference, std::nullopt, options, memory, stop);
     if (!download_result) co_return std::unexpected(std::move(download_result).error());
   }
   co_return co_await accept(*std::move(download_result), expected, std::move(options),
-                            std::move(known.key));
+                            std::move(known.key), memory);
 }
 
 io::Task<void> Fetcher::remember(std::string key, Resolution resolution) {
@@ -282,37 +319,46 @@ io::Task<void> Fetcher::remember(std::string key, Resolution resolution) {
   }
 }
 
-io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, std::string have_sha256) {
-  if (resolution.sha256 == have_sha256) co_return unchanged(resolution);
-  std::string wasm = HANGAR_CO_TRY(co_await workers_.run(
-      [&store = store_, sha256 = resolution.sha256] { return store.read(sha256); }));
+io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, FetchOptions options) {
+  if (resolution.sha256 == options.have_sha256) co_return unchanged(resolution);
   Fetched fetched;
-  fetched.size_bytes = wasm.size();
-  fetched.wasm = std::move(wasm);
+  fetched.size_bytes = resolution.size_bytes;
+  if (!options.leave_in_store || !store_.has(resolution.sha256)) {
+    fetched.wasm = HANGAR_CO_TRY(co_await workers_.run(
+        [&store = store_, sha256 = resolution.sha256] { return store.read(sha256); }));
+    fetched.size_bytes = fetched.wasm.size();
+  }
   fetched.sha256 = std::move(resolution.sha256);
   fetched.resolved = std::move(resolution.resolved);
   co_return fetched;
 }
 
 io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::string> expected,
-                                          FetchOptions options, std::string key) {
+                                          FetchOptions options, std::string key,
+                                          FetchMemory& memory) {
   Resolution resolution = std::move(download.resolution);
+  // What comes out of it, or what the store makes of it, which is less.
+  const std::uint64_t packed_bytes = download.bytes.size();
+  const std::uint64_t unpacked_bytes =
+      is_gzip(download.bytes) ? claimed_size(download.bytes, packed_bytes, limits::kModuleBytesMax)
+                              : packed_bytes;
+  HANGAR_CO_TRY(memory.grow_to(packed_bytes + unpacked_bytes));
+  // Where nothing is counted nobody has to be believed.
+  const std::uint64_t bytes_max =
+      memory_ == nullptr ? limits::kModuleBytesMax
+                         : std::min(memory.held_bytes() - packed_bytes, limits::kModuleBytesMax);
   auto work = [&store = store_, bytes = std::move(download.bytes),
                blob_digest = std::move(download.blob_digest), expected = std::move(expected),
-               content = options.content, resolution,
-               key = std::move(key)]() mutable -> Result<Accepted> {
+               content = options.content, resolution, key = std::move(key),
+               bytes_max]() mutable -> Result<Accepted> {
     if (!blob_digest.empty() && "sha256:" + sha256_hex(bytes) != blob_digest) {
       return fail(ErrorKind::InvalidInput,
                   fmt::format("the registry's bytes are not those of blob {}", blob_digest));
     }
-    Unpacked unpacked = HANGAR_TRY(unpack(std::move(bytes), limits::kModuleBytesMax, content));
+    Unpacked unpacked = HANGAR_TRY(unpack(std::move(bytes), bytes_max, content));
     if (expected) HANGAR_TRY(verify_sha256(*expected, unpacked.sha256));
     Accepted accepted;
-    accepted.stored =
-        store.has(unpacked.sha256)
-            ? Result<>()
-            : store.write(unpacked.sha256, unpacked.gzipped.empty() ? gzip(unpacked.wasm)
-                                                                    : std::move(unpacked.gzipped));
+    accepted.stored = keep(store, unpacked);
     resolution.sha256 = unpacked.sha256;
     resolution.size_bytes = unpacked.wasm.size();
     if (accepted.stored) accepted.stored = store.remember(key, resolution);
@@ -320,7 +366,15 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
     accepted.sha256 = std::move(unpacked.sha256);
     return accepted;
   };
-  Accepted accepted = HANGAR_CO_TRY(co_await workers_.run(std::move(work)));
+  Result<Accepted> worked = co_await workers_.run(std::move(work));
+  if (!worked) {
+    // It holds more than it says: packed twice, or in pieces.
+    if (worked.error().kind() == ErrorKind::LimitExceeded && bytes_max < limits::kModuleBytesMax) {
+      HANGAR_CO_TRY(memory.refuse(packed_bytes + limits::kModuleBytesMax));
+    }
+    co_return std::unexpected(std::move(worked).error());
+  }
+  Accepted accepted = *std::move(worked);
   if (!accepted.stored) {
     log_.warning("module not stored",
                  {{"module", resolution.resolved}, {"error", accepted.stored.error().message()}});
@@ -330,16 +384,18 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   fetched.sha256 = std::move(accepted.sha256);
   fetched.resolved = std::move(resolution.resolved);
   fetched.is_unchanged = fetched.sha256 == options.have_sha256;
-  if (!fetched.is_unchanged) fetched.wasm = std::move(accepted.wasm);
+  const bool is_left = options.leave_in_store && accepted.stored;
+  if (!fetched.is_unchanged && !is_left) fetched.wasm = std::move(accepted.wasm);
   co_return fetched;
 }
 
 io::Task<Result<Fetcher::Download>> Fetcher::download(Requester requester, Reference reference,
                                                       std::optional<Resolution> known,
-                                                      FetchOptions options, std::stop_token stop) {
+                                                      FetchOptions options, FetchMemory& memory,
+                                                      std::stop_token stop) {
   if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
-    co_return co_await download_oci(std::move(requester), *oci, std::move(known), options.insecure,
-                                    progress_of(options), std::move(stop));
+    co_return co_await download_oci(std::move(requester), *oci, std::move(known),
+                                    std::move(options), memory, std::move(stop));
   }
   if (const auto* const config_map = std::get_if<ConfigMapSource>(&reference.source())) {
     ConfigMapAccess access = HANGAR_CO_TRY(requester.config_maps_of(config_map->namespace_name));
@@ -350,12 +406,13 @@ io::Task<Result<Fetcher::Download>> Fetcher::download(Requester requester, Refer
     co_return co_await download_file(*file, std::move(known));
   }
   co_return co_await download_http(std::move(requester), std::move(reference), std::move(known),
-                                   options.insecure, progress_of(options), std::move(stop));
+                                   std::move(options), memory, std::move(stop));
 }
 
 io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, Reference reference,
                                                            std::optional<Resolution> known,
-                                                           bool insecure, OnBytes on_bytes,
+                                                           FetchOptions options,
+                                                           FetchMemory& memory,
                                                            std::stop_token stop) {
   const auto& source = std::get<HttpSource>(reference.source());
   http::Request request;
@@ -370,11 +427,12 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, 
   } else if (known && !known->last_modified.empty()) {
     request.headers.emplace_back("If-Modified-Since", known->last_modified);
   }
-  request.transport = transport(requester, insecure);
+  request.transport = transport(requester, options.insecure);
   request.requester = requester.tenant();
   request.redirects_max = kRedirectsMax;
   http::Response response = HANGAR_CO_TRY(co_await modules::download(
-      &client_, std::move(request), limits::kModuleBytesMax, std::move(on_bytes), std::move(stop)));
+      &client_, std::move(request), limits::kModuleBytesMax, progress_of(options),
+      [&memory](std::uint64_t bytes) { return memory.grow_to(bytes); }, std::move(stop)));
   Download download;
   download.is_unchanged = response.status == http::kNotModified && known;
   if (response.status != http::kOk && !download.is_unchanged) {
@@ -389,12 +447,12 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, 
 
 io::Task<Result<Fetcher::Download>> Fetcher::download_oci(Requester requester, OciSource source,
                                                           std::optional<Resolution> known,
-                                                          bool insecure, OnBytes on_bytes,
+                                                          FetchOptions options, FetchMemory& memory,
                                                           std::stop_token stop) {
   Credential credential = HANGAR_CO_TRY(credentials_.find(source.registry, source.repository));
   Registry registry(client_, source, std::move(credential),
-                    {.transport = transport(requester, insecure),
-                     .plain_http = insecure,
+                    {.transport = transport(requester, options.insecure),
+                     .plain_http = options.insecure,
                      .requester = requester.tenant()});
   Registry::Manifest manifest = HANGAR_CO_TRY(
       co_await registry.manifest(source.digest.empty() ? source.tag : source.digest, stop));
@@ -415,7 +473,8 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_oci(Requester requester, O
     co_return fail(ErrorKind::InvalidInput, "oci manifest: the index leads to another index");
   }
   download.blob_digest = layer->blob.digest;
-  download.bytes = HANGAR_CO_TRY(co_await registry.blob(layer->blob, std::move(on_bytes), stop));
+  HANGAR_CO_TRY(memory.grow_to(layer->blob.size_bytes));
+  download.bytes = HANGAR_CO_TRY(co_await registry.blob(layer->blob, progress_of(options), stop));
   co_return download;
 }
 

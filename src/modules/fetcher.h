@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/reservation_queue.h"
 #include "http/address_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -35,6 +36,8 @@
 
 namespace hangar::modules {
 
+class FetchMemory;
+
 struct FetchOptions {
   // Of the uncompressed module, as the spec's checksum field has it; empty: what the reference
   // itself promises, if anything.
@@ -44,6 +47,8 @@ struct FetchOptions {
   // https without verification; oci also over plain http.
   bool insecure = false;
   Content content = Content::Module;
+  // Fetched has no bytes where the store has them: who needs them later reads them then.
+  bool leave_in_store = false;
   // When the source cannot be reached, what it gave this requester last is an answer.
   bool may_be_stale = true;
   // What is done now, for people: "fetching, 3.1 of 16.0 MiB".
@@ -51,7 +56,7 @@ struct FetchOptions {
 };
 
 struct Fetched {
-  std::string wasm;  // Uncompressed; the text of a script; empty when `is_unchanged`.
+  std::string wasm;  // Uncompressed; the text of a script; empty when `is_unchanged`, or left.
   std::string sha256;
   std::uint64_t size_bytes = 0;
   std::string resolved;       // "oci://registry/repository@sha256:...": what exactly was fetched.
@@ -74,6 +79,8 @@ class Fetcher {
     ModuleStore& store;
     // Null: configmap:// is refused.
     ConfigMapReader* config_maps = nullptr;
+    // Where a fetch reserves what it holds in memory, for its requester; null: nowhere.
+    budget::ReservationQueue* memory = nullptr;
     // Whether references may name files of this machine: for the command line, where the user names
     // them, rather than for a host that reads references from a cluster.
     bool may_read_files = false;
@@ -104,14 +111,16 @@ class Fetcher {
   }
 
   // Guarantees: the bytes have the promised digest. The same reference is fetched by one task at a
-  // time, so what many want is downloaded once.
+  // time, so what many want is downloaded once; for each further requester its source is asked.
   // Errors, each naming the reference:
   //   InvalidInput   not a module, not the promised digest, cut off, a manifest without a module
   //   NotFound       no such file, tag, key
   //   Denied         credentials missing or wrong, the kind of source or its address is not allowed
   //                  here, a ConfigMap that the requester may not name
   //   Unavailable    the source cannot be reached and nothing is stored for it
-  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not
+  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not, or than the memory
+  //   that
+  //                  the requester may have
   //   Cancelled
   // Of a source that did not answer a tenant reads only that: the reason is in the log. It could
   // look around with it in networks that it cannot reach itself.
@@ -127,7 +136,6 @@ class Fetcher {
                                           const FetchOptions& options) const;
 
  private:
-  using OnBytes = std::function<void(std::uint64_t received, std::uint64_t total)>;
   // What a source gave: bytes as they came, or the news that nothing changed.
   struct Download {
     bool is_unchanged = false;
@@ -146,21 +154,25 @@ class Fetcher {
     std::optional<Resolution> latest;  // For anybody: what the source may call unchanged.
   };
   io::Task<Result<Fetched>> fetch_in_turn(Requester requester, Reference reference,
-                                          FetchOptions options, Known known, std::stop_token stop);
+                                          FetchOptions options, FetchMemory& memory,
+                                          std::stop_token stop);
+  io::Task<Result<Fetched>> fetch_alone(Requester requester, Reference reference,
+                                        FetchOptions options, Known known, FetchMemory& memory,
+                                        std::stop_token stop);
   io::Task<void> remember(std::string key, Resolution resolution);
-  io::Task<Result<Fetched>> from_store(Resolution resolution, std::string have_sha256);
+  io::Task<Result<Fetched>> from_store(Resolution resolution, FetchOptions options);
   io::Task<Result<Fetched>> accept(Download download, std::optional<std::string> expected,
-                                   FetchOptions options, std::string key);
+                                   FetchOptions options, std::string key, FetchMemory& memory);
 
   io::Task<Result<Download>> download(Requester requester, Reference reference,
                                       std::optional<Resolution> known, FetchOptions options,
-                                      std::stop_token stop);
+                                      FetchMemory& memory, std::stop_token stop);
   io::Task<Result<Download>> download_http(Requester requester, Reference reference,
-                                           std::optional<Resolution> known, bool insecure,
-                                           OnBytes on_bytes, std::stop_token stop);
+                                           std::optional<Resolution> known, FetchOptions options,
+                                           FetchMemory& memory, std::stop_token stop);
   io::Task<Result<Download>> download_oci(Requester requester, OciSource source,
-                                          std::optional<Resolution> known, bool insecure,
-                                          OnBytes on_bytes, std::stop_token stop);
+                                          std::optional<Resolution> known, FetchOptions options,
+                                          FetchMemory& memory, std::stop_token stop);
   io::Task<Result<Download>> download_config_map(ConfigMapAccess access, ConfigMapSource source,
                                                  std::optional<Resolution> known, Content wanted,
                                                  std::stop_token stop);
@@ -181,6 +193,7 @@ class Fetcher {
   http::Client& client_;
   ModuleStore& store_;
   ConfigMapReader* const config_maps_;
+  budget::ReservationQueue* const memory_;
   const bool may_read_files_;
   const Log log_;
   const Transports admin_transports_;
@@ -189,6 +202,7 @@ class Fetcher {
   DockerConfig credentials_;
   budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.
+  io::Turns<std::string> names_;  // By reference, whoever asks.
 };
 
 }  // namespace hangar::modules

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <fstream>
+#include <ios>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -166,6 +168,17 @@ Result<ModuleStore::Stored> ModuleStore::read_checked(const std::string& sha256)
 
 Result<std::string> ModuleStore::read(const std::string& sha256) {
   return HANGAR_TRY(read_checked(sha256)).wasm;
+}
+
+std::uint64_t ModuleStore::unpacked_bytes(const std::string& sha256) const {
+  std::ifstream file(path_of(sha256), std::ios::binary | std::ios::ate);
+  const std::streamoff packed_bytes = file.tellg();
+  constexpr auto kEnd = static_cast<std::streamoff>(kTrailerBytes);
+  if (packed_bytes < kEnd) return 0;
+  std::string end(kTrailerBytes, '\0');
+  file.seekg(packed_bytes - kEnd);
+  file.read(end.data(), kEnd);
+  return claimed_size(end, static_cast<std::uint64_t>(packed_bytes), limits::kModuleBytesMax);
 }
 
 Result<std::string> ModuleStore::read_packed(const std::string& sha256) {

@@ -75,6 +75,9 @@ class ModuleStore {
   // then.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);
 
+  // What read() takes of memory, as far as the file says; zero when it is not there.
+  [[nodiscard]] std::uint64_t unpacked_bytes(const std::string& sha256) const;
+
   // The same as a gzip, checked like that.
   [[nodiscard]] Result<std::string> read_packed(const std::string& sha256);
 

@@ -3,6 +3,9 @@
 #include "base/backoff.h"
 #include "base/digest.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -43,6 +46,13 @@ constexpr std::chrono::seconds kToldEvery{5};
 // An answer, and what was made, is kept for as long as a busy host may take to come for it. Who
 // comes later costs another look.
 constexpr std::chrono::seconds kAnswerKept{30};
+
+// Of a module's bytes, those included that are read: packed while they are unpacked, or changed so
+// that its instances can sleep.
+constexpr std::uint64_t kCopiesMade = 2;
+
+// The reason of an error: a module that the store had is not there any more.
+constexpr std::string_view kLostInStore = "LostInStore";
 
 std::string key_of(const Wish& wish) {
   const auto text_of = [](const Source& source) {
@@ -328,6 +338,13 @@ io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
 }
 
 io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
+  Result<Supplied> loaded = co_await load_once(entry);
+  // Damaged in the store, or removed to make room: the source has it still.
+  const bool is_lost = !loaded && loaded.error().reason() == kLostInStore;
+  co_return is_lost ? co_await load_once(std::move(entry)) : std::move(loaded);
+}
+
+io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
   const Wish& wish = entry->wish;
   const bool is_pinned = !wish.pinned_sha256.empty();
   const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
@@ -340,7 +357,8 @@ io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
   if (wish.is_look) {
     co_return Supplied{.product = nullptr, .sha256 = std::move(bytes.sha256), .resolved = resolved};
   }
-  if (bytes.bytes && wish.plugin) {
+  if (wish.plugin && !maker_.find(bytes.sha256)) {
+    if (!bytes.bytes) bytes.bytes = HANGAR_CO_TRY(co_await read(entry, bytes.sha256));
     const std::optional<std::string> missing = co_await sources_.workers.run(
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
@@ -378,6 +396,7 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
       .expected_sha256 = std::move(source.sha256),
       .insecure = source.insecure,
       .content = content,
+      .leave_in_store = true,
       .may_be_stale = may_be_stale,
       .on_progress = [this, entry](std::string doing) { say(*entry, std::move(doing)); }};
   // Held until we know whether it is the one.
@@ -394,7 +413,8 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
   Bytes bytes{.sha256 = std::move(fetched->sha256),
               .bytes = nullptr,
               .resolved = std::move(fetched->resolved)};
-  if (!fetched->is_unchanged) {
+  // The store has them, unless its disk is full.
+  if (!fetched->wasm.empty()) {
     bytes.bytes = std::make_shared<const std::string>(std::move(fetched->wasm));
   }
   co_return bytes;
@@ -408,7 +428,7 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   if (const auto known = joined_.find(both); known != joined_.end() && maker_.find(known->second)) {
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
-  if (!fetched.bytes) fetched.bytes = HANGAR_CO_TRY(co_await read(fetched.sha256));
+  if (!fetched.bytes) fetched.bytes = HANGAR_CO_TRY(co_await read(entry, fetched.sha256));
   Bytes joined = HANGAR_CO_TRY(
       co_await sources_.workers.run([&store = sources_.store, &maker = maker_, bytes = module.bytes,
                                      plugin_bytes = fetched.bytes]() -> Result<Bytes> {
@@ -430,19 +450,41 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
   const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
   if (Product product = maker_.find(sha256)) co_return product;
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
-  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256));
+  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(entry, sha256));
   say(*entry, std::string(maker_.doing()));
   co_return co_await maker_.make(std::move(sha256), std::move(bytes),
                                  entry->wish.requester.consumer("module"), entry->stop.get_token());
 }
 
 // NotFound also for bytes that were damaged: they are gone now, as if they had never been here.
-io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256) {
+//
+// Reserved as the host's, for as long as anybody holds them: what is made of them is for everybody
+// who may have the module, and nobody who reads waits for something that another reader holds.
+io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::shared_ptr<Entry> entry,
+                                                                  std::string sha256) {
+  struct Held {
+    std::optional<budget::Reservation> memory;
+    std::string bytes;
+  };
+  const auto held = std::make_shared<Held>();
+  if (sources_.memory != nullptr) {
+    const std::uint64_t size = co_await sources_.workers.run(
+        [&store = sources_.store, sha256] { return store.unpacked_bytes(sha256); });
+    held->memory = HANGAR_CO_TRY(
+        co_await sources_.memory->reserve({.tenant = budget::Tenant::host(), .name = "modules"},
+                                          kCopiesMade * size, entry->stop.get_token()));
+  }
   Result<std::string> bytes = co_await sources_.workers.run(
       [&store = sources_.store, sha256] { return store.read(sha256); });
-  if (bytes) co_return std::make_shared<const std::string>(*std::move(bytes));
-  const bool is_gone = bytes.error().kind() == ErrorKind::Corrupt;
-  co_return fail(is_gone ? ErrorKind::NotFound : bytes.error().kind(), bytes.error().message());
+  if (!bytes) {
+    const bool is_gone =
+        bytes.error().kind() == ErrorKind::Corrupt || bytes.error().kind() == ErrorKind::NotFound;
+    if (!is_gone) co_return std::unexpected(std::move(bytes).error());
+    co_return std::unexpected(
+        Error(ErrorKind::NotFound, bytes.error().message()).with_reason(std::string(kLostInStore)));
+  }
+  held->bytes = *std::move(bytes);
+  co_return std::shared_ptr<const std::string>(held, &held->bytes);
 }
 
 void Asking::put_off(const Supply& supply, std::string_view definition) {

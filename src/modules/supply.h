@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -125,6 +126,8 @@ struct Sources {
   io::Workers& workers;
   Fetcher& fetcher;
   ModuleStore& store;  // The fetcher's.
+  // Where bytes are reserved that are read to make something of them; null: nowhere.
+  budget::ReservationQueue* memory = nullptr;
   AllowList allow_list = {};
   Log log = {};
   // How long a source may leave us waiting before what it gave the requester last is an answer.
@@ -195,10 +198,12 @@ class Supply {
   void sweep();
 
   [[nodiscard]] io::Task<Result<Supplied>> load(std::shared_ptr<Entry> entry);
+  [[nodiscard]] io::Task<Result<Supplied>> load_once(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Supplied>> load_pinned(std::shared_ptr<Entry> entry);
   struct Bytes {
     std::string sha256;
-    std::shared_ptr<const std::string> bytes;  // Null: there is a product of them.
+    std::shared_ptr<const std::string> bytes;  // Null: there is a product of them, or the store
+                                               // has them.
     std::string resolved;
   };
   [[nodiscard]] io::Task<Result<Bytes>> fetch(std::shared_ptr<Entry> entry, Source source,
@@ -206,7 +211,8 @@ class Supply {
   [[nodiscard]] io::Task<Result<Bytes>> with_plugin(std::shared_ptr<Entry> entry, Bytes module);
   [[nodiscard]] io::Task<Result<Product>> make(std::shared_ptr<Entry> entry, std::string sha256,
                                                std::shared_ptr<const std::string> bytes);
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256);
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
+      std::shared_ptr<Entry> entry, std::string sha256);
 
   const Sources sources_;
   Maker& maker_;

@@ -2,6 +2,9 @@
 
 #include "base/digest.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "http/client.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -19,8 +22,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,6 +80,8 @@ class Texts final : public Maker {
                                                budget::Consumer /*consumer*/,
                                                std::stop_token /*stop*/) override {
     ++make_count;
+    while (!may_make)
+      HANGAR_CO_TRY(co_await gate->wait({}));
     if (*bytes == "bad") co_return fail(ErrorKind::InvalidInput, "a syntax error");
     made[sha256] = bytes;
     co_return Product(bytes);
@@ -88,6 +95,8 @@ class Texts final : public Maker {
   }
 
   int make_count = 0;
+  bool may_make = true;
+  io::Event* gate = nullptr;  // Notified when it may.
   std::optional<std::string> copy;
   std::map<std::string, std::weak_ptr<const std::string>> made;
 };
@@ -102,7 +111,8 @@ class SupplyTest : public testing::Test {
                                     .workers = workers_,
                                     .client = client_,
                                     .store = *store_,
-                                    .config_maps = &config_maps_});
+                                    .config_maps = &config_maps_,
+                                    .memory = &memory_queue_});
     restart();
   }
   ~SupplyTest() override {
@@ -129,6 +139,7 @@ class SupplyTest : public testing::Test {
                             .workers = workers_,
                             .fetcher = *fetcher_,
                             .store = *store_,
+                            .memory = &memory_queue_,
                             .patience = patience},
                     texts_);
   }
@@ -164,6 +175,9 @@ class SupplyTest : public testing::Test {
   io::Workers workers_{loop_, 1};
   http::Client client_{loop_};
   GatedConfigMaps config_maps_{loop_};
+  static constexpr std::uint64_t kMemory = 1'000'000;
+  budget::Accounts memory_{{.host_bytes_max = kMemory, .tenant_bytes_max = kMemory / 2}};
+  budget::ReservationQueue memory_queue_{loop_, memory_};
   std::filesystem::path root_;
   std::unique_ptr<ModuleStore> store_;
   std::optional<Fetcher> fetcher_;
@@ -213,6 +227,69 @@ TEST_F(SupplyTest, MakesOnceWhatManyWant) {
 
   EXPECT_EQ(first.supplied->product, second.supplied->product);
   EXPECT_EQ(texts_.make_count, 1);
+}
+
+TEST_F(SupplyTest, WhatManyWantIsInMemoryOnceWhileItIsMade) {
+  constexpr int kMany = 20;
+  const std::string script = "f();" + std::string(100'000, ' ');
+  io::Event gate(loop_);
+  texts_.gate = &gate;
+  texts_.may_make = false;
+  config_maps_.scripts["m"] = script;
+  for (int number = 0; number < kMany; ++number)
+    (void)ask(wish_of(fmt::format("team-{}", number), "m"), Instant::min(),
+              fmt::format("me {}", number));
+  loop_.run_until([&] { return config_maps_.reads.size() == kMany && texts_.make_count == 1; });
+  loop_.run_until([&] { return memory_.held_bytes() == 2 * script.size(); });
+
+  texts_.may_make = true;
+  gate.notify_all();
+
+  for (int number = 0; number < kMany; ++number) {
+    EXPECT_EQ(text_of(wait(wish_of(fmt::format("team-{}", number), "m"), Instant::min(),
+                           fmt::format("me {}", number))),
+              script);
+  }
+  EXPECT_EQ(texts_.make_count, 1);
+}
+
+TEST_F(SupplyTest, WaitsForMemoryAndSaysSo) {
+  config_maps_.scripts["m"] = "f();" + std::string(100'000, ' ');
+  auto guests = memory_.reserve({.tenant = budget::Tenant::of_namespace("team"), .name = "guests"},
+                                kMemory / 2);
+  Supply::Answer answer = ask(wish_of("team", "m"));
+  loop_.run_until([&] {
+    answer = ask(wish_of("team", "m"));
+    return answer.waits_for.starts_with("waiting for memory");
+  });
+  EXPECT_THAT(answer.waits_for, HasSubstr("of its namespace"));
+
+  ASSERT_TRUE(guests->resize(0).has_value());
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), config_maps_.scripts["m"]);
+}
+
+TEST_F(SupplyTest, RefusesWhatIsLargerThanTheMemoryOfItsNamespace) {
+  config_maps_.scripts["m"] = "f();" + std::string(kMemory / 2, ' ');
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("of the 488 KiB of its namespace"));
+  EXPECT_EQ(memory_.held_bytes(), 0U);
+}
+
+// Its trailer says less than what comes out: then it is given all that a module may have, or not.
+TEST_F(SupplyTest, RefusesAGzipThatInflatesToMoreThanItSays) {
+  std::string packed = gzip("f();" + std::string(kMemory, ' '));
+  packed.replace(packed.size() - 4, 4, std::string("\x10\0\0\0", 4));
+  config_maps_.scripts["m"] = packed;
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("256 MiB are needed"));
+}
+
+TEST_F(SupplyTest, FetchesAgainWhatTheStoreHasLost) {
+  config_maps_.scripts["m"] = "f()";
+  const std::string sha256 = wait(wish_of("team", "m")).supplied->sha256;
+  restart();
+  std::ofstream(root_ / "modules" / (sha256 + ".wasm.gz")) << "damaged";
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "f()");
 }
 
 TEST_F(SupplyTest, LooksAgainOnlyForWhoWantsItNewer) {

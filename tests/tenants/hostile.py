@@ -45,6 +45,11 @@ def salted(salt):
     return section(0, number(4) + b"salt" + text)
 
 
+def padded(size, salt=0):
+    """A program that does nothing and has so many bytes."""
+    return HEADER + TYPES + section(3, vector([b"\0"])) + MEMORY + EXPORTS + section(10, vector([EMPTY_BODY])) + section(0, number(3) + b"pad" + bytes(size)) + salted(salt)
+
+
 def prints(text):
     """WAT of a program that prints `text` and ends."""
     data = "".join(f"\\{byte:02x}" for byte in text.encode())

@@ -347,6 +347,15 @@ def compression_bombs(attacker):
         stalled(attacker, name, seconds=120)
 
 
+@way("the memory of all guests", "modules of a megabyte that inflate to two hundred", "what is fetched, read or compiled is memory too, and waits until it fits",
+     "seen", enough=6)
+def modules_that_inflate(attacker):
+    names = [f"inflates-{index}" for index in range(6)]
+    for index, name in enumerate(names):
+        attacker.operator(name, module=attacker.module(name, packed=gzip.compress(hostile.padded(200 << 20, index), compresslevel=9)))
+    yield noticed(attacker, *names)
+
+
 # Memory and disk ------------------------------------------------------------------------------------------
 
 

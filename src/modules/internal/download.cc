@@ -28,6 +28,9 @@ namespace {
 
 constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
 
+// What is held for a module whose server does not say how large it is.
+constexpr std::uint64_t kBodyBytesMin = limits::kMiB;
+
 // A server that trickles is given up: it would hold a place of its tenant for as long as
 // a download may take. The usual module, of 4 MB, comes within that time at this rate.
 constexpr std::chrono::seconds kPaceWindow{20};
@@ -41,8 +44,8 @@ std::unexpected<Error> fail_too_large(std::string_view bytes, std::uint64_t byte
 // Collects a body; told its size in advance, or finding out.
 class Body {
  public:
-  Body(std::uint64_t bytes_max, OnBytes on_bytes)
-      : bytes_max_(bytes_max), on_bytes_(std::move(on_bytes)) {}
+  Body(std::uint64_t bytes_max, OnBytes on_bytes, MayHold may_hold)
+      : bytes_max_(bytes_max), on_bytes_(std::move(on_bytes)), may_hold_(std::move(may_hold)) {}
 
   Result<> on_headers(int status, const http::Headers& headers) {
     is_wanted_ = status == http::kOk;
@@ -57,7 +60,7 @@ class Body {
       return fail_too_large(*text, bytes_max_);
     }
     if (error == std::errc()) {
-      bytes_.reserve(length);
+      HANGAR_TRY(hold(length));
       expected_bytes_ = length;
     }
     return {};
@@ -68,6 +71,8 @@ class Body {
     if (seen_bytes_ > bytes_max_) return fail_too_large("its", bytes_max_);
     if (!is_wanted_) {
       bytes = bytes.substr(0, kErrorBodyBytesMax - std::min(kErrorBodyBytesMax, bytes_.size()));
+    } else if (seen_bytes_ > held_bytes_) {
+      HANGAR_TRY(hold(std::min(bytes_max_, std::max(2 * seen_bytes_, kBodyBytesMin))));
     }
     bytes_.append(bytes);
     if (is_wanted_ && on_bytes_) on_bytes_(bytes_.size(), expected_bytes_);
@@ -77,8 +82,17 @@ class Body {
   std::string take() { return std::move(bytes_); }
 
  private:
+  Result<> hold(std::uint64_t bytes) {
+    if (may_hold_) HANGAR_TRY(may_hold_(bytes));
+    bytes_.reserve(bytes);
+    held_bytes_ = bytes;
+    return {};
+  }
+
   const std::uint64_t bytes_max_;
   const OnBytes on_bytes_;
+  const MayHold may_hold_;
+  std::uint64_t held_bytes_ = 0;
   std::uint64_t expected_bytes_ = 0;
   std::uint64_t seen_bytes_ = 0;
   std::string bytes_;
@@ -89,13 +103,13 @@ class Body {
 
 io::Task<Result<http::Response>> download(http::Client* client, http::Request request,
                                           std::uint64_t bytes_max, OnBytes on_bytes,
-                                          std::stop_token stop) {
+                                          MayHold may_hold, std::stop_token stop) {
   request.total_timeout = limits::kModuleDownloadMax;
   request.idle_timeout = limits::kModuleDownloadIdleMax;
   request.pace_window = kPaceWindow;
   request.pace_bytes_min = kPaceBytesMin;
   request.response_bytes_max = bytes_max;
-  Body body(bytes_max, std::move(on_bytes));
+  Body body(bytes_max, std::move(on_bytes), std::move(may_hold));
   http::Client::StreamHandler handler{
       .on_headers = [&body](
                         int status,

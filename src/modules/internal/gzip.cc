@@ -56,28 +56,26 @@ class Inflater {
   z_stream stream_{};
 };
 
-// What the trailer says about the size, as far as it can be true: gzip shrinks at most 1032 times.
-std::size_t likely_size(std::string_view bytes, std::uint64_t bytes_max) {
-  constexpr std::size_t kTrailerBytes = 4;
-  constexpr std::uint64_t kRatioMax = 1032;
-  if (bytes.size() < kTrailerBytes) return 0;
-  std::uint64_t size = 0;
-  for (std::size_t index = 0; index < kTrailerBytes; ++index) {
-    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - kTrailerBytes + index]);
-    size |= std::uint64_t{byte} << (8 * index);
-  }
-  return std::min({size, bytes_max, bytes.size() * kRatioMax});
-}
-
 }  // namespace
 
 bool is_gzip(std::string_view bytes) {
   return bytes.starts_with("\x1f\x8b");
 }
 
+std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
+                           std::uint64_t bytes_max) {
+  constexpr std::uint64_t kRatioMax = 1032;  // Deflate shrinks no more.
+  if (end.size() < kTrailerBytes) return 0;
+  end.remove_prefix(end.size() - kTrailerBytes);
+  std::uint64_t size = 0;
+  for (std::size_t index = 0; index < kTrailerBytes; ++index)
+    size |= std::uint64_t{static_cast<unsigned char>(end[index])} << (8 * index);
+  return std::min({size, bytes_max, packed_bytes * kRatioMax});
+}
+
 Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
   std::string inflated;
-  inflated.reserve(likely_size(bytes, bytes_max));
+  inflated.reserve(claimed_size(bytes, bytes.size(), bytes_max));
   std::vector<char> step(kStepBytes);
   Inflater inflater;
   z_stream& stream = inflater.stream();

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +12,13 @@
 namespace hangar::modules {
 
 [[nodiscard]] bool is_gzip(std::string_view bytes);
+
+// What a gzip of `packed_bytes` inflates to by its own account, which is a stranger's: at most
+// `bytes_max`, and no more than gzip can hold. Of several members it is the last one's. `end` has
+// at least its last kTrailerBytes.
+inline constexpr std::size_t kTrailerBytes = 4;
+[[nodiscard]] std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
+                                         std::uint64_t bytes_max);
 
 // All members, one after the other. Blocking (82 MB take some 300 ms): for worker threads.
 // Errors: LimitExceeded as soon as more than `bytes_max` come out, so a bomb costs no more than

@@ -184,7 +184,7 @@ io::Task<Result<http::Response>> Registry::send(Get what, std::stop_token stop) 
     request.requester = trust_.requester;
     request.redirects_max = what.redirects_max;
     Result<http::Response> response =
-        co_await download(&client_, std::move(request), what.bytes_max, what.on_bytes, stop);
+        co_await download(&client_, std::move(request), what.bytes_max, what.on_bytes, {}, stop);
     if (response) {
       was_reached_ = true;
       co_return response;
@@ -228,7 +228,7 @@ io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token
   request.transport = trust_.transport;
   request.requester = trust_.requester;
   const http::Response response = HANGAR_CO_TRY(co_await download(
-      &client_, std::move(request), limits::kRegistryAnswerBytesMax, {}, std::move(stop)));
+      &client_, std::move(request), limits::kRegistryAnswerBytesMax, {}, {}, std::move(stop)));
   authorization_ = "Bearer " + HANGAR_CO_TRY(read_token(response));
   co_return Result<>();
 }
