@@ -8,7 +8,6 @@
 #include "base/seconds.h"
 #include "base/time.h"
 #include "http/client.h"
-#include "http/listen_address.h"
 #include "http/server.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -19,7 +18,6 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -121,18 +119,9 @@ void Server::convert_at(std::string path, Converter converter) {
 }
 
 Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
-  if (server_) return server_->set_certificate(std::move(certificate));
-  http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
-  auto server = std::make_unique<http::Server>(
-      loop_,
-      http::ServerOptions{.address = std::move(where.address),
-                          .port = where.port,
-                          .tls = std::move(certificate),
-                          .body_bytes_max = kReviewBytesMax},
+  return http::listen_with(
+      server_, loop_, address, {.tls = std::move(certificate), .body_bytes_max = kReviewBytesMax},
       [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
-  HANGAR_TRY(server->start());
-  server_ = std::move(server);
-  return {};
 }
 
 io::Task<void> Server::stop() {

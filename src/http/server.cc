@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/listen_address.h"
 #include "io/asio.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -510,6 +511,20 @@ std::uint16_t Server::port() const {
 
 std::size_t Server::connection_count() const {
   return impl_->connection_count();
+}
+
+Result<> listen_with(std::unique_ptr<Server>& server, io::Loop& loop, std::string_view address,
+                     ServerOptions options, Server::Handler handler, Log log) {
+  HANGAR_ASSERT(options.tls.has_value(), "there is a certificate to listen with");
+  if (server) return server->set_certificate(*std::move(options.tls));
+  ListenAddress where = HANGAR_TRY(parse_listen_address(address));
+  options.address = std::move(where.address);
+  options.port = where.port;
+  auto made =
+      std::make_unique<Server>(loop, std::move(options), std::move(handler), std::move(log));
+  HANGAR_TRY(made->start());
+  server = std::move(made);
+  return {};
 }
 
 }  // namespace hangar::http

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::http {
@@ -91,5 +92,12 @@ class Server {
   class Impl;
   std::shared_ptr<Impl> impl_;  // Shared with its connections.
 };
+
+// For a server whose certificate is renewed: the first call makes it and listens at `address`, as
+// parse_listen_address() reads it; from then on the certificate of `options` is all that counts.
+// Errors as start() and set_certificate(); a server that cannot listen is not kept.
+[[nodiscard]] Result<> listen_with(std::unique_ptr<Server>& server, io::Loop& loop,
+                                   std::string_view address, ServerOptions options,
+                                   Server::Handler handler, Log log);
 
 }  // namespace hangar::http

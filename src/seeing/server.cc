@@ -7,7 +7,6 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "http/client.h"
-#include "http/listen_address.h"
 #include "http/server.h"
 #include "io/loop.h"
 #include "io/priority.h"
@@ -34,7 +33,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -103,19 +101,12 @@ Server::Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log
 Server::~Server() = default;
 
 Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
-  if (server_) return server_->set_certificate(std::move(certificate));
-  http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
-  auto server = std::make_unique<http::Server>(
-      loop_,
-      http::ServerOptions{.address = std::move(where.address),
-                          .port = where.port,
-                          .tls = std::move(certificate),
-                          .body_bytes_max = kQuestionBytesMax,
-                          .connections_max = kConnectionsMax},
+  return http::listen_with(
+      server_, loop_, address,
+      {.tls = std::move(certificate),
+       .body_bytes_max = kQuestionBytesMax,
+       .connections_max = kConnectionsMax},
       [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
-  HANGAR_TRY(server->start());
-  server_ = std::move(server);
-  return {};
 }
 
 io::Task<void> Server::stop() {
