@@ -221,9 +221,7 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
       ->type_name("NUMBER");
   blackbox.add_option("COMPARED-WITH", flags_->compared_with, "another one, to see what differs")
       ->type_name("NUMBER");
-  blackbox
-      .add_option("--context", flags_->context_lines, "lines around each difference (default 4)")
-      ->type_name("LINES");
+  add_context(blackbox, *flags_);
 
   CLI::App& descent = app_of("descent");
   add_release(descent, *flags_);
@@ -251,9 +249,13 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
   add_stow(app_of("stow"), *flags_);
 }
 
-void ReleaseCommands::add_difference(CLI::App& command, Flags& flags) {
+void ReleaseCommands::add_context(CLI::App& command, Flags& flags) {
   command.add_option("--context", flags.context_lines, "lines around each difference (default 4)")
       ->type_name("LINES");
+}
+
+void ReleaseCommands::add_difference(CLI::App& command, Flags& flags) {
+  add_context(command, flags);
   command.add_flag("--color", flags.color, "color differences (default: at a terminal)");
 }
 

@@ -109,6 +109,7 @@ class ReleaseCommands {
 
   static void add_takeoff(CLI::App& command, Flags& flags);
   static void add_stow(CLI::App& command, Flags& flags);
+  static void add_context(CLI::App& command, Flags& flags);
   static void add_difference(CLI::App& command, Flags& flags);
   [[nodiscard]] std::vector<const CLI::App*> apps() const;
   // Without what is on the standard input.
