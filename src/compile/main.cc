@@ -116,8 +116,12 @@ const std::uint8_t* data_of(std::span<const std::byte> module) {
 }
 
 std::unexpected<Error> refused(const wasmtime_error_t* error) {
-  // What it was doing is all that its first words say.
   std::string text = text_of(error);
+  // As the system says it of a mapping; Rust's own allocations abort.
+  if (text.contains("os error 12")) {
+    return fail(ErrorKind::LimitExceeded, std::string(wasm::kOutOfMemory));
+  }
+  // What it was doing is all that its first words say.
   if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
       text.starts_with(kDoing)) {
     text.erase(0, kDoing.size());
@@ -131,18 +135,10 @@ Result<> validate(wasm_engine_t* engine, std::span<const std::byte> module) {
   return {};
 }
 
-// As the system says it of a mapping; Rust's own allocations abort.
-bool is_out_of_memory(std::string_view message) {
-  return message.find("os error 12") != std::string_view::npos;
-}
-
 Result<> compile(wasm_engine_t* engine, std::span<const std::byte> module) {
   wasmtime_module_t* made = nullptr;
   if (const ErrorPtr error(wasmtime_module_new(engine, data_of(module), module.size(), &made));
       error != nullptr) {
-    if (is_out_of_memory(text_of(error.get()))) {
-      return fail(ErrorKind::LimitExceeded, std::string(wasm::kOutOfMemory));
-    }
     return refused(error.get());
   }
   const ModulePtr compiled(made);

@@ -512,43 +512,45 @@ TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
   cache.reset();
 }
 
-TEST(CompilerMemory, IsReservedWithTheGuestsAndGivenBack) {
-  budget::Accounts memory({.host_bytes_max = 64 * limits::kMiB});
-  GuestRig rig({.memory = &memory});
+// A cache without native code, on a host of so much memory for guests.
+struct SmallHost {
+  explicit SmallHost(std::uint64_t memory_bytes) : memory({.host_bytes_max = memory_bytes}) {
+    EXPECT_TRUE(cache.open().has_value());
+  }
+
+  budget::Accounts memory;
+  GuestRig rig{{.memory = &memory}};
   const TemporaryDirectory directory;
-  CodeCache cache(rig.engine(),
-                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM});
-  ASSERT_TRUE(cache.open().has_value());
-  const auto bytes = GuestRig::bytes_of("exit_3");
-  auto guests = memory.reserve(budget::unnamed_consumer(), 32 * limits::kMiB);
+  CodeCache cache{rig.engine(),
+                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM}};
+  const std::shared_ptr<const std::string> bytes = GuestRig::bytes_of("exit_3");
+};
+
+TEST(CompilerMemory, IsReservedWithTheGuestsAndGivenBack) {
+  SmallHost host(64 * limits::kMiB);
+  auto guests = host.memory.reserve(budget::unnamed_consumer(), 32 * limits::kMiB);
   bool is_loaded = false;
-  rig.loop().spawn([](CodeCache& cache, std::shared_ptr<const std::string> bytes,
-                      bool& is_loaded) -> io::Task<void> {
+  host.rig.loop().spawn([](CodeCache& cache, std::shared_ptr<const std::string> bytes,
+                           bool& is_loaded) -> io::Task<void> {
     const auto loaded = co_await cache.load(Digest::of(*bytes), bytes, {});
     is_loaded = loaded.has_value();
-  }(cache, bytes, is_loaded));
-  rig.loop().run_until([&] { return rig.engine().memory()->waiting_count() == 1; });
+  }(host.cache, host.bytes, is_loaded));
+  host.rig.loop().run_until([&] { return host.rig.engine().memory()->waiting_count() == 1; });
   EXPECT_FALSE(is_loaded);
 
   ASSERT_TRUE(guests->resize(0).has_value());
 
-  rig.loop().run_until([&] { return is_loaded; });
-  EXPECT_EQ(memory.held_bytes(), 0U);
+  host.rig.loop().run_until([&] { return is_loaded; });
+  EXPECT_EQ(host.memory.held_bytes(), 0U);
 }
 
 // The sandbox and the sanitizers exclude each other: a sanitized build has no limits to test.
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 
 TEST(CompilerMemory, WhatTakesMoreThanIsReservedSaysHowMuchThereIs) {
-  budget::Accounts memory({.host_bytes_max = limits::kMiB});
-  GuestRig rig({.memory = &memory});
-  const TemporaryDirectory directory;
-  CodeCache cache(rig.engine(),
-                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM});
-  ASSERT_TRUE(cache.open().has_value());
-  const auto bytes = GuestRig::bytes_of("exit_3");
+  SmallHost host(limits::kMiB);
 
-  const auto loaded = rig.await(cache.load(Digest::of(*bytes), bytes, {}));
+  const auto loaded = host.rig.await(host.cache.load(Digest::of(*host.bytes), host.bytes, {}));
 
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().kind(), ErrorKind::LimitExceeded) << loaded.error().message();
