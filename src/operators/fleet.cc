@@ -155,8 +155,12 @@ void Fleet::on_change(RunningOperator& changed) {
     short_.erase(&changed);
   }
   make_room();
-  for (const RunningOperator* const waiting : short_)
-    make_room_for(*waiting->shortage(), waiting->key().namespace_);
+  for (const RunningOperator* const waiting : short_) {
+    // One that is being stopped waits no longer.
+    if (const budget::Shortage* const shortage = waiting->shortage()) {
+      make_room_for(*shortage, waiting->key().namespace_);
+    }
+  }
   if (!resident_.contains(&changed)) give_back_later();
   if (find(changed.key()) == &changed) listener_.on_change(changed);
 }

@@ -300,7 +300,10 @@ io::Task<Result<>> RunningOperator::wait_for_memory() {
         work().shortage = shortage;
         parts_.on_shortage(*this);
       });
-  if (work_) work_->shortage.reset();
+  if (shortage() != nullptr) {
+    work().shortage.reset();
+    parts_.on_shortage(*this);
+  }
   if (!memory) co_return std::unexpected(std::move(memory).error());
   guest_->provide(*std::move(memory));
   co_return Result<>();

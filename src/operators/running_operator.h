@@ -91,7 +91,8 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
-    // It waits for memory: others may be asked to leave theirs.
+    // It begins to wait for memory, so that others may be asked to leave theirs, or it no longer
+    // does: `shortage()` says which.
     std::function<void(RunningOperator&)> on_shortage;
     // A guest failed; the operator goes on by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;

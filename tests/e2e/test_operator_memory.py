@@ -14,16 +14,26 @@ def cluster(own_cluster):
     return own_cluster
 
 
-def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
-    """Each has 9.25 MiB in memory and keeps them; one namespace may have 24 MiB, half of all."""
+def module_of(tmp_path, on_start, on_wake="", wait_milliseconds=-1):
+    """A guest of 9.25 MiB, and what it does before it waits to be woken."""
     source = tmp_path / "large.wat"
-    source.write_text("""(module
+    source.write_text(f"""(module
       (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
       (memory (export "memory") 128)
-      (func (export "_start") (drop (call $delay (i64.const -1))))
+      (func $wait (drop (call $delay (i64.const {wait_milliseconds}))))
+      (func $spin (local $left i32)
+        (local.set $left (i32.const 20000000))
+        (loop $again (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1))))))
+      (func (export "_start") {on_start} (call $wait))
       (func (export "allocate") (param i32) (result i32) (i32.const 1024))
-      (func (export "wakeup") (param i64 i32 i32 i32)))""")
+      (func (export "wakeup") (param i64 i32 i32 i32) {on_wake}))""")
     subprocess.run(["wat2wasm", source, "-o", tmp_path / "large.wasm"], check=True)
+    return {"url": str(tmp_path / "large.wasm")}
+
+
+def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
+    """Each has 9.25 MiB in memory and keeps them; one namespace may have 24 MiB, half of all."""
+    module = module_of(tmp_path, on_start="")
     limit = 24 * 1024 * 1024
     names = [f"large-{index}" for index in range(4)]
     host = Host(cluster.kubeconfig, tmp_path / "host", "--allow-file-modules", "--guest-memory=48Mi")
@@ -39,7 +49,7 @@ def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
 
     try:
         for name in names:
-            cluster.create(operators.manifest(name, namespace, module={"url": str(tmp_path / "large.wasm")}, sleep={"policy": "Never"}))
+            cluster.create(operators.manifest(name, namespace, module=module, sleep={"policy": "Never"}))
         eventually(lambda: len([name for name in names if waits(name)]) == 2, "two wait", 60)
         running = [name for name in names if not waits(name)]
         eventually(lambda: all(status(name).get("phase") == "Running" for name in running), "two are in memory", 60)
@@ -55,6 +65,22 @@ def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
         cluster.delete(*OPERATOR, running[0], namespace)
         eventually(lambda: status(last).get("phase") == "Running" and not waits(last), "the last has memory", 60)
         assert 18 * 1024 * 1024 < reserved() <= limit
+    finally:
+        for name in names:
+            cluster.delete(*OPERATOR, name, namespace)
+        host.stop()
+
+
+def test_guests_take_turns_in_memory(cluster, tmp_path, namespace):
+    """Of six, two fit into the memory of their namespace; each of them wants to work all the time."""
+    module = module_of(tmp_path, on_start="(call $spin)", on_wake="(call $spin) (call $wait)", wait_milliseconds=5)
+    names = [f"works-{index}" for index in range(6)]
+    host = Host(cluster.kubeconfig, tmp_path / "host", "--allow-file-modules", "--guest-memory=48Mi")
+    try:
+        for name in names:
+            cluster.create(operators.manifest(name, namespace, module=module, sleep={"after": "0s"}))
+        wakes = {name: f'hangar_controller_wakes_total{{controller="{namespace}/{name}"}}' for name in names}
+        eventually(lambda: all(host.metrics().get(series, 0) >= 20 for series in wakes.values()), "each has worked", 120)
     finally:
         for name in names:
             cluster.delete(*OPERATOR, name, namespace)
