@@ -54,7 +54,7 @@ tidy: deps ## clang-tidy over src/, and the layers
 	@tools/tidy.sh
 
 deps: ## what the build needs: packages, toolchains, wasmtime, QuickJS, the control plane (once, into a cache)
-	@dev/setup.sh
+	@dev/setup.sh --tests
 	@dev/build-tools.sh > /dev/null
 	@third_party/wasmtime/build.sh > /dev/null
 	@third_party/quickjs/build.sh > /dev/null

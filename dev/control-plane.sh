@@ -379,7 +379,7 @@ find_programs() {
     [ -x "$bin/$program" ] || not_built "the control plane's programs are not built: no $bin/$program (run make deps)"
   done
   docker_registry=$(command -v docker-registry || true)
-  if [ -n "$registry" ] && [ -z "$docker_registry" ]; then not_built "no docker-registry (run dev/setup.sh)"; fi
+  if [ -n "$registry" ] && [ -z "$docker_registry" ]; then not_built "no docker-registry (run make deps)"; fi
 }
 
 # Removes nothing that is not an instance, whatever DIR was given.

@@ -2,6 +2,8 @@
 # Makes a Debian 12 ready to build, test and run hangar: installs the packages of dev/packages.txt and,
 # where the system's own are too old, puts toolchains into the cache. Needs root or sudo only if
 # something is missing; takes a fraction of a second if nothing is. Safe to repeat.
+#
+#   setup.sh [--tests]   --tests: what only tests need, too
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -78,16 +80,16 @@ install_rust() {
   at_least "$(rust_version)" "$rust_needed" || die "rustc is $(rust_version), needed is $rust_needed or newer"
 }
 
-# An OCI registry for tests. Debian's package would also start one as a service of the machine, on port
-# 5000: only the program is taken out of it.
-install_registry() {
-  if command -v docker-registry >/dev/null; then return; fi
-  say "unpacking Debian's docker-registry (not installing it: its package starts a service)"
-  local work
+# Programs for tests out of a package of Debian's, whose installation would start services on ports that tests choose themselves.
+unpack_programs() { # PACKAGE PROGRAM...
+  local package=$1 program work
+  shift
+  if [ -x "$toolchain/bin/${!#}" ]; then return; fi
+  say "unpacking Debian's $package (not installing it: its package starts a service)"
   work=$(mktemp -d)
-  (cd "$work" && apt-get download -q docker-registry >&2 && dpkg-deb -x docker-registry_*.deb root)
+  (cd "$work" && apt-get download -q "$package" >&2 && dpkg-deb -x "$package"_*.deb root)
   mkdir -p "$toolchain/bin"
-  install -m 755 "$work/root/usr/bin/docker-registry" "$toolchain/bin/"
+  for program in "$@"; do install -m 755 "$work/root/usr/bin/$program" "$toolchain/bin/"; done
   rm -rf "$work"
 }
 
@@ -110,5 +112,8 @@ install_packages
 install_npm
 install_go
 install_rust
-install_registry
 install_esbuild
+if [ "${1:-}" = --tests ]; then
+  unpack_programs docker-registry docker-registry
+  unpack_programs prometheus prometheus promtool
+fi

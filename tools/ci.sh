@@ -81,7 +81,7 @@ check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS" --target-di
 # Debian's Python, because that is the one with Debian's pytest.
 run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$@" --junitxml="$report/pytest.xml"; }
 
-step setup dev/setup.sh
+step setup dev/setup.sh --tests
 . dev/env.sh # setup may have added a toolchain
 step dependencies install_dependencies
 step format check_format || true
