@@ -25,7 +25,7 @@ DOORS = {
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
-    "openssl": {"admission", "base", "http"},
+    "openssl": {"admission", "base", "http", "schematics"},
     "seccomp.h": {"sandbox"},
 }
 

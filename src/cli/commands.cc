@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/build_commands.h"
+#include "cli/module_commands.h"
 #include "cli/release_commands.h"
 #include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
@@ -535,6 +536,7 @@ int run(int argc, char** argv) {
   const TenantCommands tenant_commands(*tenant_command);
 
   ReleaseCommands release_commands(app);
+  const ModuleCommands module_commands(app);
 
   CLI::App* const ready_command = app.add_subcommand(
       "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
@@ -548,7 +550,7 @@ int run(int argc, char** argv) {
 
   try {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    arguments = release_commands.read(std::move(arguments));
+    arguments = module_commands.read(release_commands.read(std::move(arguments)));
     std::ranges::reverse(arguments);  // As CLI11 takes them.
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
@@ -579,6 +581,7 @@ int run(int argc, char** argv) {
   if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
   if (tenant_command->parsed()) return tenant_commands.run();
   if (release_commands.parsed()) return release_commands.run();
+  if (module_commands.parsed()) return module_commands.run();
   if (ready_command->parsed()) return check_ready(ready_url);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;

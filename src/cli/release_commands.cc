@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "cli/go_flags.h"
 #include "cli/setting_flags.h"
+#include "cli/standard_streams.h"
 #include "commands/blackbox.h"
 #include "commands/release_steps.h"
 #include "commands/release_text.h"
@@ -42,14 +43,6 @@ namespace {
 using commands::Finished;
 using host::Part;
 
-CLI::App& add(CLI::App& app, const char* name, const char* help,
-              std::initializer_list<const char*> aliases) {
-  CLI::App* const command = app.add_subcommand(name, help);
-  for (const char* const alias : aliases)
-    command->alias(alias);
-  return *command;
-}
-
 // As strconv.Atoi. Zero and less are not refused here: whoever needs a revision says its range.
 Result<long> parse_number(std::string_view text, std::string_view what) {
   long number = 0;
@@ -71,14 +64,6 @@ std::size_t revision_of(long number) {
   return static_cast<std::size_t>(std::max(number, 0L));
 }
 
-void print(std::string_view text) {
-  fmt::print("{}", text);
-}
-
-void say(std::string_view text) {
-  fmt::print(stderr, "{}", text);
-}
-
 // What is waited for, on a terminal's last line, which the next one takes the place of.
 void show_on_last_line(std::string_view text) {
   constexpr std::size_t kWidth = 100;  // So that it stays one line; wider terminals are usual.
@@ -89,20 +74,6 @@ void show_on_last_line(std::string_view text) {
 
 // What a flight could have, and more than any has.
 constexpr std::uint64_t kMemoryMibMax = 4096;
-
-// To its end.
-Result<std::string> read_standard_input(std::size_t bytes_max) {
-  std::string text;
-  std::array<char, 64 * limits::kKiB> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
-    text.append(buffer.data(), count);
-    if (text.size() > bytes_max) {
-      return fail(ErrorKind::LimitExceeded,
-                  fmt::format("the standard input is larger than {} bytes", bytes_max));
-    }
-  }
-  return text;
-}
 
 Result<Duration> parse_duration(const std::string& text, std::string_view flag) {
   Result<Duration> duration = parse_go_duration(text);
@@ -190,28 +161,33 @@ void ReleaseCommands::add_prune(CLI::App& command, Flags& flags) {
 }
 
 ReleaseCommands::ReleaseCommands(CLI::App& app)
-    : blackbox_(add(app, "blackbox",
-                    "list releases, show the revisions of one and what they have, or compare two",
-                    {"inspect"}),
-                {Part::Log, Part::Cluster, Part::Requests}),
-      descent_(add(app, "descent", "take a release back to an older revision", {"down", "restore"}),
+    : blackbox_(
+          add_command(app, "blackbox",
+                      "list releases, show the revisions of one and what they have, or compare two",
+                      {"inspect"}),
+          {Part::Log, Part::Cluster, Part::Requests}),
+      descent_(add_command(app, "descent", "take a release back to an older revision",
+                           {"down", "restore"}),
                {Part::Log, Part::Cluster, Part::Requests}),
-      mayday_(add(app, "mayday", "delete a release, with all that it has made and its history",
-                  {"delete"}),
-              {Part::Log, Part::Cluster, Part::Requests}),
-      unlatch_(add(app, "unlatch", "unlock a release that a command which was killed had locked",
-                   {"unlock"}),
-               {Part::Log, Part::Cluster, Part::Requests}),
-      takeoff_(add(app, "takeoff",
-                   "make or change a release: of what a flight prints, or of resources on the "
-                   "standard input",
-                   {"up", "apply"}),
-               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
-      turbulence_(add(app, "turbulence",
-                      "show how the cluster differs from what a release wants, or mend it",
-                      {"drift", "diff"}),
+      mayday_(
+          add_command(app, "mayday", "delete a release, with all that it has made and its history",
+                      {"delete"}),
+          {Part::Log, Part::Cluster, Part::Requests}),
+      unlatch_(
+          add_command(app, "unlatch", "unlock a release that a command which was killed had locked",
+                      {"unlock"}),
+          {Part::Log, Part::Cluster, Part::Requests}),
+      takeoff_(
+          add_command(app, "takeoff",
+                      "make or change a release: of what a flight prints, or of resources on the "
+                      "standard input",
+                      {"up", "apply"}),
+          {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
+      turbulence_(add_command(app, "turbulence",
+                              "show how the cluster differs from what a release wants, or mend it",
+                              {"drift", "diff"}),
                   {Part::Log, Part::Cluster, Part::Requests}),
-      stow_(add(app, "stow", "push a module into an OCI registry", {"push"}),
+      stow_(add_command(app, "stow", "push a module into an OCI registry", {"push"}),
             {Part::Log, Part::Modules}) {
   flags_->color = ::isatty(STDOUT_FILENO) == 1;
   const auto app_of = [&app](const char* name) -> CLI::App& { return *app.get_subcommand(name); };

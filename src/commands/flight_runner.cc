@@ -2,10 +2,12 @@
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
+#include "abi/flight/question.h"
 #include "airways/flight_modules.h"
 #include "airways/ownership.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "commands/offline_lookups.h"
 #include "domains/guest_processes.h"
 #include "host/config_maps.h"
 #include "host/guest_parts.h"
@@ -14,18 +16,21 @@
 #include "io/task.h"
 #include "kube/client.h"
 #include "modules/requester.h"
+#include "modules/supply.h"
+#include "wasm/module.h"
 
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::commands {
 
-io::Task<Result<RanFlight>> FlightRunner::run(FlightToRun flight, const airways::Release& release,
-                                              abi::flight::Lookups& lookups,
-                                              const kube::Client* client, std::stop_token stop) {
+io::Task<Result<RanFlight>> FlightRunner::run_module(modules::Source module,
+                                                     const kube::Client* client, Work work,
+                                                     std::stop_token stop) {
   host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(parts_.config, parts_.log));
   std::optional<host::ConfigMaps> config_maps;
   if (client != nullptr) config_maps.emplace(*client);
@@ -40,13 +45,18 @@ io::Task<Result<RanFlight>> FlightRunner::run(FlightToRun flight, const airways:
   const abi::flight::Runtime runtime(supply.engine, guest_processes.get());
   airways::FlightModules flight_modules(
       {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
-  const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
-      modules::Requester::cluster_wide(), std::move(flight.module), stop);
+  const Result<airways::FlightModule> prepared =
+      co_await flight_modules.prepare(modules::Requester::cluster_wide(), std::move(module), stop);
   co_await flight_modules.supply().stop();
   RanFlight ran{.module = HANGAR_CO_TRY(prepared)};
-  std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await flight_modules.load(ran.module, stop));
+  Code code = HANGAR_CO_TRY(co_await flight_modules.load(ran.module, stop));
+  ran.output = HANGAR_CO_TRY(co_await work(runtime, std::move(code)));
+  co_return ran;
+}
 
+io::Task<Result<RanFlight>> FlightRunner::run(FlightToRun flight, const airways::Release& release,
+                                              abi::flight::Lookups& lookups,
+                                              const kube::Client* client, std::stop_token stop) {
   abi::flight::Evaluation evaluation{.release = release.name,
                                      .namespace_ = release.namespace_,
                                      .args = std::move(flight.args),
@@ -56,9 +66,21 @@ io::Task<Result<RanFlight>> FlightRunner::run(FlightToRun flight, const airways:
   if (flight.memory_mib_max > 0) {
     evaluation.memory_bytes_max = flight.memory_mib_max * limits::kMiB;
   }
-  ran.output = HANGAR_CO_TRY(co_await abi::flight::evaluate(runtime, std::move(code),
-                                                            std::move(evaluation), lookups, stop));
-  co_return ran;
+  const Work work = [&](const abi::flight::Runtime& runtime, Code code) {
+    return abi::flight::evaluate(runtime, std::move(code), std::move(evaluation), lookups, stop);
+  };
+  co_return co_await run_module(std::move(flight.module), client, work, stop);
+}
+
+io::Task<Result<abi::flight::Output>> FlightRunner::ask(modules::Source module,
+                                                        std::vector<std::string> args,
+                                                        std::stop_token stop) {
+  OfflineLookups lookups;
+  const Work work = [&](const abi::flight::Runtime& runtime, Code code) {
+    return abi::flight::ask(runtime, std::move(code), {.args = std::move(args)}, lookups, stop);
+  };
+  RanFlight ran = HANGAR_CO_TRY(co_await run_module(std::move(module), nullptr, work, stop));
+  co_return std::move(ran.output);
 }
 
 }  // namespace hangar::commands

@@ -16,9 +16,12 @@
 #include "io/workers.h"
 #include "kube/client.h"
 #include "modules/supply.h"
+#include "wasm/module.h"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -61,8 +64,19 @@ class FlightRunner {
   [[nodiscard]] io::Task<Result<RanFlight>> run(FlightToRun flight, const airways::Release& release,
                                                 abi::flight::Lookups& lookups,
                                                 const kube::Client* client, std::stop_token stop);
+  // What a module says of itself, run with these arguments, offline. In place of run().
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> ask(modules::Source module,
+                                                          std::vector<std::string> args,
+                                                          std::stop_token stop);
 
  private:
+  using Code = std::shared_ptr<const wasm::Module>;
+  using Work = std::function<io::Task<Result<abi::flight::Output>>(
+      const abi::flight::Runtime& runtime, Code code)>;
+  [[nodiscard]] io::Task<Result<RanFlight>> run_module(modules::Source module,
+                                                       const kube::Client* client, Work work,
+                                                       std::stop_token stop);
+
   const Parts parts_;
   std::optional<domains::ZygoteProcess> zygote_;
 };

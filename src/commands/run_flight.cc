@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "commands/drift.h"
 #include "commands/flight_runner.h"
+#include "commands/offline_lookups.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/guest_parts.h"
@@ -44,24 +45,6 @@
 namespace hangar::commands {
 
 namespace {
-
-// No cluster: every lookup is refused as if the Airway had no clusterAccess.
-class OfflineLookups final : public abi::flight::Lookups {
- public:
-  [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(abi::flight::LookupRequest) override {
-    co_return refused();
-  }
-  [[nodiscard]] io::Task<abi::flight::LookupAnswer> rest_mapping(std::string,
-                                                                 std::string) override {
-    co_return refused();
-  }
-
- private:
-  static abi::flight::LookupAnswer refused() {
-    return {.state = abi::flight::LookupState::FeatureNotGranted,
-            .body = "access to the cluster has not been granted for this flight invocation"};
-  }
-};
 
 // One connection to the cluster, made only when it is asked for.
 struct Cluster {

@@ -6,6 +6,7 @@
 #include "wasm/internal/byte_cursor.h"
 #include "wasm/internal/sections.h"
 #include "wasm/limits.h"
+#include "wasm/module_preamble.h"
 
 #include <fmt/format.h>
 
@@ -312,26 +313,6 @@ class Walk {
   ModuleHeader header_;
 };
 
-Result<> check_preamble(std::span<const std::byte> module) {
-  constexpr std::array<unsigned char, 4> kMagic = {0x00, 'a', 's', 'm'};
-  const auto same = [](unsigned char want, std::byte got) { return std::byte{want} == got; };
-  if (module.size() < 8) return invalid("is not a WebAssembly module: too short");
-  if (!std::equal(kMagic.begin(), kMagic.end(), module.begin(), same)) {
-    const bool is_gzip = module[0] == std::byte{0x1f} && module[1] == std::byte{0x8b};
-    return invalid(is_gzip ? "is not a WebAssembly module: it is gzip, unpack it first"
-                           : "is not a WebAssembly module: it does not start with \\0asm");
-  }
-  // Two bytes of version, two of layer: layer 1 is the component model.
-  if (module[6] == std::byte{1}) {
-    return invalid("is a component, not a core module: build it for wasm32-wasip1 (preview 1)");
-  }
-  if (module[4] != std::byte{1} || module[5] != std::byte{0} || module[6] != std::byte{0} ||
-      module[7] != std::byte{0}) {
-    return invalid("is of a WebAssembly version that is not supported");
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string names_of(std::span<const Import> imports) {
@@ -359,6 +340,26 @@ std::string_view name_of(ExternKind kind) {
       return "tag";
   }
   return "unknown";
+}
+
+Result<> check_preamble(std::span<const std::byte> module) {
+  constexpr std::array<unsigned char, 4> kMagic = {0x00, 'a', 's', 'm'};
+  const auto same = [](unsigned char want, std::byte got) { return std::byte{want} == got; };
+  if (module.size() < 8) return invalid("is not a WebAssembly module: too short");
+  if (!std::equal(kMagic.begin(), kMagic.end(), module.begin(), same)) {
+    const bool is_gzip = module[0] == std::byte{0x1f} && module[1] == std::byte{0x8b};
+    return invalid(is_gzip ? "is not a WebAssembly module: it is gzip, unpack it first"
+                           : "is not a WebAssembly module: it does not start with \\0asm");
+  }
+  // Two bytes of version, two of layer: layer 1 is the component model.
+  if (module[6] == std::byte{1}) {
+    return invalid("is a component, not a core module: build it for wasm32-wasip1 (preview 1)");
+  }
+  if (module[4] != std::byte{1} || module[5] != std::byte{0} || module[6] != std::byte{0} ||
+      module[7] != std::byte{0}) {
+    return invalid("is of a WebAssembly version that is not supported");
+  }
+  return {};
 }
 
 Result<ModuleHeader> read_module_header(std::span<const std::byte> module) {

@@ -55,7 +55,7 @@ USES = {
     "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | RECORDER | {"bind-address"},
     "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     **{command: CLUSTER | REQUESTS for command in ("blackbox", "descent", "mayday", "turbulence", "unlatch")},
-    "stow": MODULES,
+    "stow": MODULES, "schematics": MODULES | WALLS, "sign": set(), "verify": set(),
     "takeoff": CLUSTER | REQUESTS | MODULES | WALLS,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}

@@ -2,6 +2,7 @@
 
 #include "abi/flight/command.h"
 #include "abi/flight/lookups.h"
+#include "abi/flight/question.h"
 #include "abi/module_kind/module_kind.h"
 #include "base/assert.h"
 #include "base/result.h"
@@ -20,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <expected>
@@ -127,15 +129,13 @@ std::optional<Duration> timeout_of(std::chrono::nanoseconds asked) {
 }
 
 // Guests read these as C strings.
-Result<> check_strings(const Evaluation& evaluation) {
+Result<> check_strings(const Command& command) {
   const auto has_null = [](const std::string& text) {
     return text.find('\0') != std::string::npos;
   };
-  bool is_bad = has_null(evaluation.release) || has_null(evaluation.namespace_) ||
-                has_null(evaluation.host_version);
-  for (const std::string& argument : evaluation.args)
-    is_bad = is_bad || has_null(argument);
-  if (is_bad) return fail(ErrorKind::InvalidInput, "an argument contains a null byte");
+  if (std::ranges::any_of(command.arguments, has_null) ||
+      std::ranges::any_of(command.environment, has_null))
+    return fail(ErrorKind::InvalidInput, "an argument contains a null byte");
   return {};
 }
 
@@ -227,7 +227,6 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
                                   std::shared_ptr<const wasm::Module> module, Evaluation evaluation,
                                   Lookups& lookups, std::stop_token stop) {
   HANGAR_CO_TRY(runtime.check(*module));
-  HANGAR_CO_TRY(check_strings(evaluation));
   Command command{.role = Role::Flight,
                   .environment = {"YOKE_RELEASE=" + evaluation.release,
                                   "YOKE_NAMESPACE=" + evaluation.namespace_,
@@ -240,6 +239,20 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
                   .consumer = std::move(evaluation.consumer)};
   command.arguments = std::move(evaluation.args);
   command.arguments.insert(command.arguments.begin(), std::move(evaluation.release));
+  HANGAR_CO_TRY(check_strings(command));
+  co_return co_await run_somewhere(runtime, std::move(module), std::move(command), &lookups,
+                                   std::move(stop));
+}
+
+io::Task<Result<Output>> ask(const Runtime& runtime, std::shared_ptr<const wasm::Module> module,
+                             Question question, Lookups& lookups, std::stop_token stop) {
+  HANGAR_CO_TRY(runtime.check(*module));
+  Command command{.role = Role::Flight,
+                  .arguments = std::move(question.args),
+                  .timeout = timeout_of(question.timeout),
+                  .memory_bytes_max = question.memory_bytes_max};
+  command.arguments.insert(command.arguments.begin(), "schematics");
+  HANGAR_CO_TRY(check_strings(command));
   co_return co_await run_somewhere(runtime, std::move(module), std::move(command), &lookups,
                                    std::move(stop));
 }

@@ -1,0 +1,52 @@
+// Yoke's commands for modules: schematics, sign and verify. As cli/release_commands.h has those for
+// releases.
+#pragma once
+
+#include "base/result.h"
+#include "cli/release_commands.h"
+#include "commands/module_signing.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hangar::cli {
+
+class ModuleCommands {
+ public:
+  explicit ModuleCommands(CLI::App& app);
+
+  // As ReleaseCommands::read.
+  [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments) const;
+  [[nodiscard]] bool parsed() const;
+  // The one that was parsed; returns the exit code.
+  [[nodiscard]] int run() const;
+
+ private:
+  struct Flags {
+    std::string module;
+    std::string action;  // Of schematics.
+    std::string name;
+    bool is_command = false;
+    std::string key;
+    std::string out;
+    bool force = false;
+  };
+  [[nodiscard]] std::vector<const CLI::App*> apps() const;
+  [[nodiscard]] int schematics() const;
+  [[nodiscard]] int sign() const;
+  [[nodiscard]] int verify() const;
+  [[nodiscard]] Result<> check_schematics() const;
+  // Of sign and verify.
+  [[nodiscard]] Result<> check_files() const;
+
+  // CLI11 keeps pointers to it. Only one of the commands is parsed.
+  std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
+  ReleaseCommand schematics_;
+  ReleaseCommand sign_;
+  ReleaseCommand verify_;
+};
+
+}  // namespace hangar::cli

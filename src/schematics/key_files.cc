@@ -1,0 +1,67 @@
+#include "schematics/key_files.h"
+
+#include "base/result.h"
+#include "io/file.h"
+#include "schematics/keys.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace hangar::schematics {
+
+namespace {
+
+// A mounted Secret has its files one directory down. A link to a directory above it ends here.
+constexpr int kDepthMax = 8;
+
+Result<PublicKeys> load_file(const std::filesystem::path& path) {
+  Result<std::string> text = io::read_file(path, kKeyTextBytesMax);
+  if (!text) return std::unexpected(std::move(text).error().in("failed to read file"));
+  Result<PublicKey> key = PublicKey::parse(*text);
+  if (!key) {
+    return std::unexpected(std::move(key).error().in(
+        fmt::format("failed to parse public key from pem: {}", path.string())));
+  }
+  PublicKeys keys;
+  HANGAR_TRY(keys.add(*std::move(key)));
+  return keys;
+}
+
+Result<PublicKeys> load(const std::filesystem::path& path, int depth) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    return fail(ErrorKind::NotFound,
+                fmt::format("failed to stat: stat {}: {}", path.string(), error.message()));
+  }
+  if (!std::filesystem::is_directory(status)) return load_file(path);
+  if (depth == kDepthMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("{}: more than {} directories deep", path.string(), kDepthMax));
+  }
+  PublicKeys keys;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    const bool is_directory = at->symlink_status().type() == std::filesystem::file_type::directory;
+    if (!is_directory && at->path().extension() != ".pem") continue;
+    const PublicKeys more = HANGAR_TRY(load(at->path(), depth + 1));
+    HANGAR_TRY(keys.add(more));
+  }
+  if (error) {
+    return fail(ErrorKind::Unavailable,
+                fmt::format("failed to read directory: {}: {}", path.string(), error.message()));
+  }
+  return keys;
+}
+
+}  // namespace
+
+Result<PublicKeys> load_public_keys(const std::filesystem::path& path) {
+  return load(path, 0);
+}
+
+}  // namespace hangar::schematics

@@ -1,0 +1,80 @@
+// Keys that modules are signed and verified with: RSA, ECDSA on NIST's curves, and Ed25519, in PEM
+// as yoke takes it. This project's door to OpenSSL's signatures.
+//
+// What is signed is a SHA-256: by RSA with PSS, by ECDSA in ASN.1, by Ed25519 as if it were the
+// message. A key has a name, its fingerprint: the SHA-256 of the bits of its public half.
+// Any thread.
+#pragma once
+
+#include "base/digest.h"
+#include "base/result.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::schematics {
+
+// Of one PEM file. The largest RSA key that is usual, of 16384 bits, has 13 kB.
+inline constexpr std::size_t kKeyTextBytesMax = std::size_t{64} * 1024;
+// Of one set: more keys would not fit on the command line of the process that verifies.
+inline constexpr std::size_t kKeysMax = 64;
+
+class PublicKey {
+ public:
+  // The first block of `pem`; of a private key the public half. InvalidInput.
+  [[nodiscard]] static Result<PublicKey> parse(std::string_view pem);
+  // A SubjectPublicKeyInfo, as der() makes it. InvalidInput.
+  [[nodiscard]] static Result<PublicKey> from_der(std::string_view der);
+
+  [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+  [[nodiscard]] const std::string& der() const { return der_; }
+  [[nodiscard]] bool has_signed(const Sha256Bytes& digest, std::string_view signature) const;
+
+ private:
+  struct Key;
+  PublicKey() = default;
+
+  std::shared_ptr<const Key> key_;
+  std::string der_;
+  std::string fingerprint_;
+};
+
+class PrivateKey {
+ public:
+  // The first block of `pem`. InvalidInput.
+  [[nodiscard]] static Result<PrivateKey> parse(std::string_view pem);
+
+  [[nodiscard]] const PublicKey& public_key() const { return public_key_; }
+  [[nodiscard]] Result<std::string> sign(const Sha256Bytes& digest) const;
+
+ private:
+  struct Key;
+  explicit PrivateKey(PublicKey public_key) : public_key_(std::move(public_key)) {}
+
+  std::shared_ptr<const Key> key_;
+  PublicKey public_key_;
+};
+
+// Those of which one must have signed a module.
+class PublicKeys {
+ public:
+  // LimitExceeded beyond kKeysMax. One that is there already changes nothing.
+  [[nodiscard]] Result<> add(PublicKey key);
+  [[nodiscard]] Result<> add(const PublicKeys& others);
+
+  // Null when there is none of that fingerprint.
+  [[nodiscard]] const PublicKey* find(std::string_view fingerprint) const;
+  [[nodiscard]] std::size_t size() const { return keys_.size(); }
+  [[nodiscard]] std::vector<std::string> ders() const;
+  // The same for the same keys only.
+  [[nodiscard]] std::string id() const;
+
+ private:
+  std::map<std::string, PublicKey, std::less<>> keys_;  // By fingerprint.
+};
+
+}  // namespace hangar::schematics

@@ -1,0 +1,33 @@
+"""Modules with sections of their own, and keys to sign them with."""
+import subprocess
+
+from host import BINARY
+
+EMPTY = b"\0asm\1\0\0\0"
+
+
+def _leb(number):
+    made = b""
+    while number > 0x7F:
+        made += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return made + bytes([number])
+
+
+def section(name, contents):
+    body = _leb(len(name)) + name.encode() + contents
+    return b"\0" + _leb(len(body)) + body
+
+
+def hangar(*arguments, stdin=b"", cwd=None):
+    return subprocess.run([str(BINARY), *map(str, arguments)], input=stdin, capture_output=True, timeout=120, cwd=cwd)
+
+
+def keys(directory, kind):
+    """The files of a new private key and its public half."""
+    how = {"rsa": ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "ec": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+           "ed25519": ["-algorithm", "ed25519"]}[kind]
+    private, public = directory / f"{kind}.pem", directory / f"{kind}.pub.pem"
+    subprocess.run(["openssl", "genpkey", *how, "-out", private], check=True, capture_output=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
+    return private, public
