@@ -44,7 +44,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                                 const kube::Object& object) { on_child(child, change, object); },
              .on_external = [this](const ResourceRef& resource,
                                    Change change) { dispatch(resource, change); }}),
-      recorder_(parts.recorder),
+      recorder_(parts.recorder, recorder::Contract::Airway),
       platform_{.shared = parts.platform,
                 .view = view_,
                 .tracker = tracker_,

@@ -17,7 +17,6 @@
 #include "airways/live_view.h"
 #include "airways/platform.h"
 #include "airways/readiness.h"
-#include "airways/recording.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "gateway/authorizer.h"
@@ -27,6 +26,7 @@
 #include "modules/module_store.h"
 #include "output/log_writer.h"
 #include "reconcile/platform.h"
+#include "reconcile/recording.h"
 #include "recorder/recorder.h"
 #include "tenants/policies.h"
 
@@ -82,7 +82,7 @@ class AirTrafficController {
   CustomReadiness custom_readiness_;
   gateway::Authorizer authorizer_;
   LiveView view_;
-  FlightRecorder recorder_;
+  reconcile::GuestRecorder recorder_;  // Of flights.
   Platform platform_;
   admission::Webhooks& webhooks_;
   const bool has_airways_;

@@ -8,7 +8,6 @@
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
 #include "airways/readiness.h"
-#include "airways/recording.h"
 #include "airways/release_work.h"
 #include "airways/tracker.h"
 #include "base/metrics.h"
@@ -17,6 +16,7 @@
 #include "modules/module_store.h"
 #include "output/log_writer.h"
 #include "reconcile/platform.h"
+#include "reconcile/recording.h"
 
 #include <functional>
 #include <optional>
@@ -41,8 +41,8 @@ struct Platform {
   std::string host_version;                 // HANGAR_VERSION of the flights.
   std::string namespace_;                   // The host's own, for copies of pinned flights.
   output::LogWriter& output;
-  FlightRecorder& recorder;
-  std::string pod;  // Where to look for output. Empty: nowhere.
+  reconcile::GuestRecorder& recorder;  // Of flights.
+  std::string pod;                     // Where to look for output. Empty: nowhere.
   Means means;
   // How the API server reaches a path of the webhooks; nothing yet, or where they are off.
   std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;

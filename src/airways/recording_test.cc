@@ -1,28 +1,20 @@
 #include "airways/recording.h"
 
 #include "abi/flight/evaluation.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "base/result.h"
 #include "io/loop.h"
-#include "io/run.h"
-#include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
-#include "recorder/limits.h"
+#include "reconcile/recording.h"
 #include "recorder/record.h"
 #include "recorder/recorder.h"
 #include "recorder/story.h"
+#include "recorder/test_stories.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace hangar::airways {
@@ -52,48 +44,17 @@ json::Value made() {
       .value();
 }
 
-class FlightRecordingTest : public testing::Test {
- protected:
-  FlightRecordingTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "flights-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  ~FlightRecordingTest() override { std::filesystem::remove_all(root_); }
+// What is there once `act` has told it to a recorder; the newest first.
+template <class Act>
+std::vector<recorder::Story> stories(Act act) {
+  return recorder::stories_of([&act](recorder::Recorder& recorder) {
+    reconcile::GuestRecorder flights(&recorder, recorder::Contract::Airway);
+    act(flights);
+  });
+}
 
-  // What is there once `act` has told it to a recorder; the newest first.
-  template <class Act>
-  std::vector<recorder::Story> stories(Act act) {
-    {
-      io::Loop loop;
-      Metrics metrics;
-      recorder::Recorder recorder(
-          loop,
-          {.directory = root_,
-           .limits = {.bytes_max = recorder::kBytesMin, .age_max = std::chrono::hours(24)}},
-          metrics, Log());
-      FlightRecorder flights(&recorder);
-      act(flights);
-      EXPECT_TRUE(io::run_to_end(loop, flushed(recorder)));
-    }
-    std::vector<recorder::Story> found;
-    EXPECT_TRUE(recorder::read_directory(root_, [&](recorder::Story story) {
-      found.push_back(std::move(story));
-      return true;
-    }));
-    return found;
-  }
-
- private:
-  static io::Task<bool> flushed(recorder::Recorder& recorder) {
-    co_await recorder.flush();
-    co_return true;
-  }
-
-  std::filesystem::path root_;
-};
-
-TEST_F(FlightRecordingTest, ARunIsATurnWithWhatWasAppliedForIt) {
-  const auto found = stories([](FlightRecorder& flights) {
+TEST(FlightRecording, ARunIsATurnWithWhatWasAppliedForIt) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
     FlightRecording recording(flights, kBackends, instance());
     recording.ran(io::Loop::now(), "system:serviceaccount:shop:flights", "ab",
                   abi::flight::Output{.stdout_bytes = "abc", .memory_bytes = 65536});
@@ -101,10 +62,10 @@ TEST_F(FlightRecordingTest, ARunIsATurnWithWhatWasAppliedForIt) {
                                                    .resource = kConfigMaps,
                                                    .key = kMade,
                                                    .field_manager = "yoke"});
-    recording.answered(request, made());
+    recording.answered(request, recorder::Verb::Patch, made());
     const std::uint64_t refused =
         recording.asked({.verb = recorder::Verb::Delete, .resource = kConfigMaps, .key = kMade});
-    recording.answered(refused, fail(ErrorKind::Denied, "no"));
+    recording.answered(refused, recorder::Verb::Delete, fail(ErrorKind::Denied, "no"));
   });
 
   ASSERT_THAT(found, SizeIs(1));
@@ -130,8 +91,8 @@ TEST_F(FlightRecordingTest, ARunIsATurnWithWhatWasAppliedForIt) {
   EXPECT_FALSE(story.requests[1].may_have_changed());
 }
 
-TEST_F(FlightRecordingTest, ARunThatFailsIsATurnThatFailed) {
-  const auto found = stories([](FlightRecorder& flights) {
+TEST(FlightRecording, ARunThatFailsIsATurnThatFailed) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
     FlightRecording(flights, kBackends, instance())
         .ran(io::Loop::now(), "", "ab", fail(ErrorKind::GuestFault, "trap"));
     FlightRecording(flights, kBackends, instance())
@@ -144,17 +105,17 @@ TEST_F(FlightRecordingTest, ARunThatFailsIsATurnThatFailed) {
   EXPECT_GT(found[0].number, found[1].number);
 }
 
-TEST_F(FlightRecordingTest, NothingIsToldWithoutATurnOrARecorder) {
-  const auto act = [](FlightRecorder& flights) {
+TEST(FlightRecording, NothingIsToldWithoutATurnOrARecorder) {
+  const auto act = [](reconcile::GuestRecorder& flights) {
     FlightRecording recording(flights, kBackends, instance());
     const std::uint64_t request =
         recording.asked({.verb = recorder::Verb::Delete, .resource = kConfigMaps, .key = kMade});
     EXPECT_EQ(request, 0U);
-    recording.answered(request, made());
+    recording.answered(request, recorder::Verb::Patch, made());
   };
   EXPECT_THAT(stories(act), IsEmpty());
 
-  FlightRecorder none(nullptr);
+  reconcile::GuestRecorder none(nullptr, recorder::Contract::Airway);
   FlightRecording recording(none, kBackends, instance());
   recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
   recording.taken_down("");

@@ -181,10 +181,7 @@ io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, boo
 io::Task<Result<json::Value>> ReleaseWork::recorded(FlightRecording::Request request,
                                                     kube::Client::ValueTask task) const {
   if (parts_.recording == nullptr) co_return co_await std::move(task);
-  const std::uint64_t id = parts_.recording->asked(request);
-  Result<json::Value> answer = co_await std::move(task);
-  parts_.recording->answered(id, answer);
-  co_return answer;
+  co_return co_await parts_.recording->recorded(request, std::move(task));
 }
 
 io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<ApplyStep>& steps,

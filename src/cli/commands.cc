@@ -462,14 +462,16 @@ int run(int argc, char** argv) {
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
-  CLI::App* const timeline_command =
-      app.add_subcommand("timeline", "print what an operator did, turn by turn");
+  CLI::App* const timeline_command = app.add_subcommand(
+      "timeline", "print what an operator, a workflow or a flight did, turn by turn");
   const TimelineCommand timeline(*timeline_command);
   CLI::App* const why_command =
       app.add_subcommand("why", "print what wrote an object and what led to that");
   const WhyCommand why(*why_command);
-  CLI::App* const top_command = app.add_subcommand(
-      "top", "show what operators cost: processor time, turns, requests, memory, disk");
+  CLI::App* const top_command =
+      app.add_subcommand("top",
+                         "show what operators, workflows and flights cost: processor time, turns, "
+                         "requests, memory, disk");
   const TopCommand top(*top_command);
 
   CLI::App* const nodes_command =

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/guest_names.h"
 #include "commands/pod_logs.h"
 #include "commands/records.h"
 #include "host/cluster_session.h"
@@ -59,8 +60,8 @@ TimelineCommand::TimelineCommand(CLI::App& command)
   seeing::TurnsQuestion& question = flags_->options.question;
   command
       .add_option("NAME", question.name,
-                  "an operator; or an instance of an Airway, or a Flight, by its resource: "
-                  "backends.examples.com/web")
+                  "an operator; workflow/NAME; or an instance of an Airway, or a Flight, by its "
+                  "resource: backends.examples.com/web")
       ->type_name("NAME")
       ->required();
   command
@@ -82,6 +83,7 @@ TimelineCommand::TimelineCommand(CLI::App& command)
 Result<std::string> TimelineCommand::text(const host::Config& given) const {
   commands::TimelineOptions options = flags_->options;
   options.json = flags_->output == "json";
+  options.question.name = commands::recorded_name(options.question.name);
   commands::RecordsAccess access = HANGAR_TRY(records_.resolve(given));
   const host::Config config = HANGAR_TRY(host::resolve(given));
   if (!flags_->file.empty()) access.local = {.directory = {}, .file = flags_->file};

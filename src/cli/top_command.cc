@@ -160,7 +160,7 @@ TopCommand::TopCommand(CLI::App& command)
       settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
   command
       .add_option("-n,--namespace", flags_->namespace_,
-                  "operators of this namespace (default: of all that you may list)")
+                  "guests of this namespace (default: of all that you may list)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
   command.add_option("--sort", flags_->sort, "by which column (default cpu)")

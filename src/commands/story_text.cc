@@ -63,6 +63,14 @@ std::string result_text(const recorder::Request& request) {
              : fmt::format("{}, {} -> {}", text, request.version_before, request.object.version);
 }
 
+std::string with_event(const recorder::Cause& cause, std::string_view what) {
+  using enum recorder::Waking::Cause;
+  if (cause.event.empty()) return std::string(what);
+  // What numbers say there is nothing to people.
+  if (cause.what == Timer || cause.what == Event) return printable(cause.event);
+  return fmt::format("{}: {}", printable(cause.event), what);
+}
+
 std::string notes_of(const recorder::ReadDirectory& read) {
   std::string text = read.since ? fmt::format("Records go back to {}.\n", to_rfc3339(*read.since))
                                 : std::string("Nothing is recorded.\n");

@@ -6,6 +6,7 @@
 #include "recorder/story.h"
 
 #include <string>
+#include <string_view>
 
 namespace hangar::commands {
 
@@ -17,6 +18,10 @@ namespace hangar::commands {
 [[nodiscard]] std::string in_words(const recorder::Request& request);
 // "200 in 3ms, 4711 -> 4712".
 [[nodiscard]] std::string result_text(const recorder::Request& request);
+
+// `what` woke a turn; with what that was to a machine, if it is one: "signal APPROVED: modified
+// ...".
+[[nodiscard]] std::string with_event(const recorder::Cause& cause, std::string_view what);
 
 // What the files do not say, and since when they say anything; lines with their ends.
 [[nodiscard]] std::string notes_of(const recorder::ReadDirectory& read);

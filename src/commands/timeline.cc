@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -39,7 +40,11 @@ std::string line_of(const Story& story, const recorder::Cause& cause,
   switch (cause.what) {
     case Waking::Cause::Timer:
       return fmt::format("timer {}", cause.id);
+    case Waking::Cause::Event:
+      return std::string(name_of(cause.what));
     case Waking::Cause::Answer:
+      // What machines get of an answer has no bytes of its own.
+      if (!cause.event.empty()) return fmt::format("answer to {}", request);
       return fmt::format("answer ({} bytes) to {}", cause.bytes, request);
     case Waking::Cause::Line:
       return fmt::format("line ({} bytes) of {}", cause.bytes, request);
@@ -72,15 +77,16 @@ std::string head_of(const Story& story) {
 std::string timeline_text(const std::vector<Story>& stories, const recorder::ReadDirectory& read) {
   const auto requests = requests_of(stories);
   std::string text;
-  const Story* before = nullptr;
+  std::string_view module;
   for (const Story& story : stories) {
-    if (before == nullptr || before->module != story.module) {
-      text += fmt::format("Module sha256:{}\n", printable(story.module));
+    // A turn in which no guest ran may have none.
+    if (!story.module.empty() && story.module != module) {
+      module = story.module;
+      text += fmt::format("Module sha256:{}\n", printable(module));
     }
-    before = &story;
     text += head_of(story);
     for (const recorder::Cause& cause : story.causes)
-      text += fmt::format("    <- {}\n", line_of(story, cause, requests));
+      text += fmt::format("    <- {}\n", with_event(cause, line_of(story, cause, requests)));
     if (story.causes_left_out > 0) {
       text += fmt::format("    <- {} more\n", story.causes_left_out);
     }

@@ -81,6 +81,20 @@ TEST(TimelineText, HasTurnsTheirCausesAndWhatTheyAskedFor) {
             "Records go back to 2027-01-15T08:00:00Z.\n");
 }
 
+TEST(TimelineText, SaysWhatItWasToAMachine) {
+  std::vector<Story> stories = two_turns();
+  stories[0].causes[0].event = "signal GO\x1b";
+  stories[1].causes[0].event = "action MADE of APPLY#1";
+  stories[1].causes[1].event = "APPLY#2 goes on";
+  stories[1].causes.push_back({.what = Waking::Cause::Event, .event = "timeout TIMEOUT"});
+  const std::string text = timeline_text(stories, whole());
+
+  EXPECT_THAT(text, HasSubstr("    <- signal GO\\x1b: modified ConfigMap team/source@11\n"));
+  EXPECT_THAT(text, HasSubstr("    <- action MADE of APPLY#1: answer to update configmaps"));
+  EXPECT_THAT(text, HasSubstr("    <- APPLY#2 goes on\n"));
+  EXPECT_THAT(text, HasSubstr("    <- timeout TIMEOUT\n"));
+}
+
 TEST(TimelineText, SaysWhatIsMissing) {
   recorder::ReadDirectory read = whole();
   read.lost_records = 5;

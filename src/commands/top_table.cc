@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "commands/guest_names.h"
 #include "json/value.h"
 #include "recorder/story_json.h"
 #include "seeing/messages.h"
@@ -86,7 +87,7 @@ Cells heads() {
 Cells cells_of(const TopRow& row, Duration window) {
   return {std::string(recorder::name_of(row.key.contract)),
           printable(row.key.namespace_),
-          printable(row.key.name),
+          printable(shown_name(row.key.contract, row.key.name)),
           row.phase.empty() ? "-" : printable(row.phase),
           in_percent(row.cpu, window),
           std::to_string(row.turns),

@@ -1,5 +1,7 @@
 #include "commands/top_table.h"
 
+#include "commands/guest_names.h"
+#include "recorder/record.h"
 #include "seeing/top.h"
 
 #include <gmock/gmock.h>
@@ -52,6 +54,21 @@ TEST(TopText, IsATableWithTheLargestFirst) {
       "operator  shop       alpha  Running   1.0%     12      3     2.0K   64.0K   900         1\n"
       "operator  team       gamma  Running   0.1%     12      3     2.0K    3.0M   900         "
       "1\n");
+}
+
+TEST(TopText, NamesAWorkflowAsTimelineDoes) {
+  FoundTop found = three();
+  const std::string recorded = recorded_name("workflow/order");
+  found.rows[0].key = {
+      .contract = recorder::Contract::Workflow, .namespace_ = "shop", .name = recorded};
+  // An operator cannot be called that; whoever it is, it is shown whole.
+  found.rows[1].key.name = recorded;
+  const std::string text = top_text(found, TopColumn::Cpu);
+
+  EXPECT_THAT(text, HasSubstr("workflow  shop       order "));
+  EXPECT_EQ(recorded, "statefulworkflows.workflows.example.com/order");
+  EXPECT_THAT(text, HasSubstr("operator  shop       statefulworkflows."));
+  EXPECT_EQ(recorded_name("backends.examples.com/web"), "backends.examples.com/web");
 }
 
 TEST(TopText, IsSortedByAnyColumn) {

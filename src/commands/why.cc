@@ -1,6 +1,7 @@
 #include "commands/why.h"
 
 #include "base/text.h"
+#include "commands/guest_names.h"
 #include "commands/story_text.h"
 #include "host/cluster_session.h"
 #include "io/task.h"
@@ -39,6 +40,10 @@ constexpr std::chrono::seconds kSameTime{3};
 constexpr std::chrono::seconds kLookAgainAfter{1};
 // In place of what the host withholds.
 constexpr std::string_view kStranger = "a turn that you may not see";
+
+std::string_view name_in(const Story& story) {
+  return shown_name(story.contract, story.name);
+}
 
 bool is_event(const Cause& cause) {
   return cause.what <= Waking::Cause::Deleted;
@@ -84,7 +89,7 @@ std::string outside_text(const WhyAnswer& answer, const Story& story, const Caus
                      answer.read.since ? to_rfc3339(*answer.read.since) : "nothing");
 }
 
-// From an operator's turn back to what caused it.
+// From a guest's turn back to what caused it.
 class Telling {
  public:
   explicit Telling(const WhyAnswer& answer) : answer_(answer) {}
@@ -111,10 +116,12 @@ class Telling {
     if (story.name == seeing::kWithheld) {
       return line(depth, fmt::format("<- {}", kStranger));
     }
-    line(depth, fmt::format("<- turn {} of {} {}{}{} at {} (module sha256:{:.12})", story.number,
-                            name_of(story.contract), printable(story.namespace_),
-                            story.namespace_.empty() ? "" : "/", printable(story.name),
-                            to_rfc3339_micro(story.arrived), printable(story.module)));
+    const std::string module =
+        story.module.empty() ? "" : fmt::format(" (module sha256:{:.12})", printable(story.module));
+    line(depth,
+         fmt::format("<- turn {} of {} {}{}{} at {}{}", story.number, name_of(story.contract),
+                     printable(story.namespace_), story.namespace_.empty() ? "" : "/",
+                     printable(name_in(story)), to_rfc3339_micro(story.arrived), module));
     if (!told_.insert(at).second) return line(depth + 1, "(as above)");
     if (story.causes.empty()) line(depth + 1, "<- it was started");
     for (std::size_t cause = 0; cause < story.causes.size(); ++cause)
@@ -128,9 +135,13 @@ class Telling {
     const Cause& cause = step.story.causes[at];
     const WhyLink& link = step.links[at];
     if (is_event(cause)) {
-      line(depth, fmt::format("<- {} {}", name_of(cause.what), in_words(cause.object)));
+      const std::string event = fmt::format("{} {}", name_of(cause.what), in_words(cause.object));
+      line(depth, "<- " + with_event(cause, event));
     } else if (cause.what == Waking::Cause::Answer || cause.what == Waking::Cause::Timer) {
-      line(depth, fmt::format("<- {} {}", name_of(cause.what), cause.id));
+      const std::string id = fmt::format("{} {}", name_of(cause.what), cause.id);
+      line(depth, "<- " + (cause.event.empty() ? id : printable(cause.event)));
+    } else if (cause.what == Waking::Cause::Event) {
+      return line(depth, "<- " + printable(cause.event));
     } else {
       return line(depth, fmt::format("<- {} of a stream", name_of(cause.what)));
     }
@@ -530,14 +541,14 @@ std::string why_mermaid(const WhyAnswer& answer) {
         story.name == seeing::kWithheld
             ? std::string(kStranger)
             : fmt::format("{} {}{}{}, turn {}", name_of(story.contract), story.namespace_,
-                          story.namespace_.empty() ? "" : "/", story.name, story.number);
+                          story.namespace_.empty() ? "" : "/", name_in(story), story.number);
     text += fmt::format("  {}({})\n", node_of(at), in_quotes(turn));
     for (std::size_t i = 0; i < story.causes.size(); ++i) {
       const Cause& cause = story.causes[i];
       const WhyLink& link = findings.steps[at].links[i];
       const std::string label =
           is_event(cause) ? fmt::format("{} {}", name_of(cause.what), in_words(cause.object))
-                          : std::string(name_of(cause.what));
+                          : std::string(cause.event.empty() ? name_of(cause.what) : cause.event);
       if (link.step) {
         text +=
             fmt::format("  {} -->|{}| {}\n", node_of(*link.step), in_quotes(label), node_of(at));

@@ -89,9 +89,10 @@ void visit_fields(Fields& fields, Kind& object) {
 
 template <class Fields, Is<Waking> Kind>
 void visit_fields(Fields& fields, Kind& waking) {
-  fields.choice(waking.cause, Waking::Cause::Timer);
+  fields.choice(waking.cause, Waking::Cause::Event);
   fields.number(waking.id);
   fields.number(waking.bytes);
+  fields.text(waking.event);
   if (waking.cause <= Waking::Cause::Deleted) visit_fields(fields, waking.object);
 }
 

@@ -19,7 +19,7 @@
 
 namespace hangar::recorder {
 
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 struct FileHeader {
   std::uint32_t version = kFormatVersion;

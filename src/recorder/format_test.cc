@@ -46,6 +46,7 @@ Turn turn(std::string_view name, std::uint64_t number) {
           .wakings = {{.cause = Waking::Cause::Modified,
                        .id = 4,
                        .bytes = 512,
+                       .event = "signal APPROVED",
                        .object = {.group = "apps",
                                   .kind = "Deployment",
                                   .namespace_ = "shop",
@@ -193,12 +194,12 @@ TEST(RecorderFormat, TakesNoBlockOfWhichAByteIsAnother) {
 }
 
 TEST(RecorderFormat, SaysWhichVersionItReads) {
-  const std::string bytes = encode(FileHeader{.version = 2});
+  const std::string bytes = encode(FileHeader{.version = 1});
   const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
 
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().kind(), ErrorKind::InvalidInput);
-  EXPECT_THAT(file.error().message(), HasSubstr("version 2"));
+  EXPECT_THAT(file.error().message(), HasSubstr("version 1"));
 }
 
 TEST(RecorderFormat, WritesATextOnceABlock) {

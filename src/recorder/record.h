@@ -46,13 +46,16 @@ struct Waking {
     Head,    // Of a stream.
     End,     // Of a stream.
     Timer,
+    Event,  // `event` says all there is.
   };
   Cause cause = Cause::Line;
   std::uint64_t id = 0;  // Of the request, or of the timer.
   std::uint64_t bytes = 0;
-  Object object;  // Added to Deleted.
+  std::string_view event = {};  // What it was to a machine: "signal APPROVED".
+  Object object = {};           // Added to Deleted.
 };
 
+// What a turn set that a later one may begin with: a timer, or an action that a machine asked for.
 struct Timer {
   std::uint64_t id = 0;
   Duration after{};

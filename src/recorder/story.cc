@@ -48,6 +48,7 @@ Story own(const Place& place, const Turn& turn) {
     story.causes.push_back({.what = waking.cause,
                             .id = waking.id,
                             .bytes = waking.bytes,
+                            .event = std::string(waking.event),
                             .object = own(waking.object)});
   }
   for (const Timer& timer : turn.timers)

@@ -36,6 +36,7 @@ struct Cause {
   Waking::Cause what = Waking::Cause::Line;
   std::uint64_t id = 0;
   std::uint64_t bytes = 0;
+  std::string event;     // What it was to a machine; empty: it is not one.
   ObjectVersion object;  // Added to Deleted.
 };
 

@@ -27,8 +27,8 @@ namespace hangar::recorder {
 namespace {
 
 // In the order of their enumerators.
-constexpr std::array<std::string_view, 8> kCauses = {"added",  "modified", "deleted", "line",
-                                                     "answer", "head",     "end",     "timer"};
+constexpr std::array<std::string_view, 9> kCauses = {
+    "added", "modified", "deleted", "line", "answer", "head", "end", "timer", "event"};
 constexpr std::array<std::string_view, 9> kVerbs = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "other"};
 constexpr std::array<std::string_view, 3> kContracts = {"operator", "workflow", "airway"};
@@ -43,6 +43,7 @@ json::Value json_of_cause(const Cause& cause) {
   object["cause"] = name_of(cause.what);
   object["id"] = cause.id;
   if (cause.bytes > 0) object["bytes"] = cause.bytes;
+  set_text(object, "event", cause.event);
   if (cause.what <= Waking::Cause::Deleted) object["object"] = json_of(cause.object);
   return object;
 }
@@ -99,6 +100,7 @@ Result<Cause> parse_cause(const json::Value& value) {
   return Cause{.what = HANGAR_TRY(choice_at<Waking::Cause>(value, "cause", kCauses)),
                .id = number_at(value, "id"),
                .bytes = number_at(value, "bytes"),
+               .event = text_at(value, "event"),
                .object = parse_object(json::find(value, {"object"}))};
 }
 

@@ -402,8 +402,8 @@ void Decision::on_written() {
 
 // Events -------------------------------------------------------------------------------------
 
-void Decision::receive(Origin origin, json::Value event) {
-  ledger_.inbox.push_back({.origin = origin, .body = std::move(event)});
+void Decision::receive(Origin origin, json::Value event, std::uint64_t source) {
+  ledger_.inbox.push_back({.origin = origin, .body = std::move(event), .source = source});
   // A change that means nothing to the machine is not worth a write.
   if (origin != Origin::Change) is_dirty_ = true;
 }
@@ -424,15 +424,15 @@ void Decision::take_due_timers(WallTime now) {
     if (first == ledger_.timers.end() || first->due > now || !has_room_for(first->event)) return;
     RunningTimer timer = std::move(*first);
     ledger_.timers.erase(first);
-    receive(timer.origin, std::move(timer.event));
+    receive(timer.origin, std::move(timer.event), number_of_timer(timer.id));
   }
 }
 
-bool Decision::on_signal(std::string id, json::Value event) {
+bool Decision::on_signal(std::string id, json::Value event, std::uint64_t version) {
   if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
   if (!has_room_for(event)) return false;
   refuse_signal(std::move(id));
-  if (!ledger_.is_finished()) receive(Origin::Signal, std::move(event));
+  if (!ledger_.is_finished()) receive(Origin::Signal, std::move(event), version);
   return true;
 }
 

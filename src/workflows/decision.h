@@ -100,7 +100,8 @@ class Decision {
   void on_unknown(std::int64_t id) { parked_.insert(id); }
 
   // Something for the machine from outside. False: that signal was taken before.
-  bool on_signal(std::string id, json::Value event);
+  // `version`: of the workflow that it came with, if that is known.
+  bool on_signal(std::string id, json::Value event, std::uint64_t version = 0);
   // A signal that is none: remembered, so that it is looked at once.
   void refuse_signal(std::string id);
   // `seen`: what the resource is remembered by from now on.
@@ -151,7 +152,7 @@ class Decision {
   void set_timeouts(std::string_view before, WallTime now);
   void finish(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void on_ignored(QueuedEvent event);
-  void receive(Origin origin, json::Value event);
+  void receive(Origin origin, json::Value event, std::uint64_t source = 0);
   // Whether the inbox may grow by it.
   [[nodiscard]] bool has_room_for(const json::Value& event) const;
   void take_due_timers(WallTime now);

@@ -70,6 +70,12 @@ Executor::Done done(const Assignment& task) {
   return {.event = about(task, done_event(task.action))};
 }
 
+// A write by an action. Its size is not worth writing it down once more.
+reconcile::GuestRecording::Request writes(recorder::Verb verb, const Executor::Place& place) {
+  return {
+      .verb = verb, .resource = place.resource, .key = place.key, .field_manager = kFieldManager};
+}
+
 // Of what nobody tells of.
 constexpr std::chrono::seconds kLookAgain{15};
 
@@ -127,8 +133,10 @@ std::string unmet(const Wish& wish, const json::Value& live) {
 
 }  // namespace
 
-kube::Client Executor::acting_for(const Assignment& task) const {
-  return client_.as(kube::service_account(task.owner.key.namespace_, task.service_account));
+Executor::Asking Executor::acting_for(const Assignment& task) const {
+  return {
+      .client = client_.as(kube::service_account(task.owner.key.namespace_, task.service_account)),
+      .recording = task.recording};
 }
 
 io::Task<Result<Ended>> Executor::execute(Assignment task, std::stop_token stop) {
@@ -158,10 +166,11 @@ io::Task<Result<Executor::Place>> Executor::find(kube::GroupVersionKind gvk, kub
   co_return Place{.resource = std::move(resource), .key = std::move(key)};
 }
 
-io::Task<Result<std::optional<json::Value>>> Executor::look(kube::Client client, Place place,
+io::Task<Result<std::optional<json::Value>>> Executor::look(Asking asking, Place place,
                                                             std::stop_token stop) {
-  Result<json::Value> live =
-      co_await client.get(std::move(place.resource), std::move(place.key), std::move(stop));
+  Result<json::Value> live = co_await asking.recording.recorded(
+      {.verb = recorder::Verb::Get, .resource = place.resource, .key = place.key},
+      asking.client.get(place.resource, place.key, std::move(stop)));
   if (live) co_return std::optional<json::Value>(*std::move(live));
   if (live.error().kind() == ErrorKind::NotFound) co_return std::optional<json::Value>();
   co_return std::unexpected(std::move(live).error());
@@ -203,16 +212,16 @@ io::Task<Result<Ended>> Executor::carry_out(Assignment task, std::stop_token sto
 
 io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Place place,
                                                      std::stop_token stop) {
-  const kube::Client client = acting_for(*task);
+  const Asking asking = acting_for(*task);
   const auto is_in_the_way = [task](const std::optional<json::Value>& live) {
     return live && !has_been_done(*live, task->owner, task->action.id) &&
            (is_being_deleted(*live) || is_earlier_job(*task, *live));
   };
-  std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+  std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(asking, place, stop));
   if (!is_in_the_way(live)) co_return Clearing{.live = std::move(live)};
 
   const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(task, place, stop));
-  live = HANGAR_CO_TRY(co_await look(client, place, stop));
+  live = HANGAR_CO_TRY(co_await look(asking, place, stop));
   if (live && !is_being_deleted(*live) && is_earlier_job(*task, *live)) {
     if (is_needed(*task, *live)) {
       co_return Clearing{
@@ -221,9 +230,9 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
     // By its uid: whoever comes a second time, after a crash, does not delete the next one.
     pass(CrashPoint::BeforeEffect);
     HANGAR_CO_TRY(co_await remove_uid(
-        client, place, std::string(json::string_at(*live, {"metadata", "uid"})), stop));
+        asking, place, std::string(json::string_at(*live, {"metadata", "uid"})), stop));
     pass(CrashPoint::EffectDone);
-    live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    live = HANGAR_CO_TRY(co_await look(asking, place, stop));
   }
   if (is_in_the_way(live)) {
     co_return Clearing{.waits = waits(place, "it is being deleted", unwatched)};
@@ -233,7 +242,7 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
 
 // A name that the machine chose may be somebody else's object: it is looked at first.
 io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_token stop) {
-  const kube::Client client = acting_for(task);
+  const Asking asking = acting_for(task);
   const bool is_name_ours = task.plan.kind != ActionKind::Apply &&
                             json::string_at(task.action.params, {"name"}).empty() &&
                             json::find(task.action.params, {"manifest"}) == nullptr;
@@ -269,9 +278,11 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
     json::erase_at(document, {"metadata", "annotations", kNameAnnotation});
   }
   pass(CrashPoint::BeforeEffect);
-  const json::Value answer = HANGAR_CO_TRY(co_await client.apply(
-      place.resource, std::move(document),
-      {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop));
+  const json::Value answer = HANGAR_CO_TRY(co_await task.recording.recorded(
+      writes(recorder::Verb::Patch, place),
+      asking.client.apply(
+          place.resource, std::move(document),
+          {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop)));
   pass(CrashPoint::EffectDone);
   (void)watches_.children(place.resource);
   Executor::Done made = done(task);
@@ -280,46 +291,50 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
 }
 
 io::Task<Result<Ended>> Executor::patch(Assignment task, Place place, std::stop_token stop) {
-  const kube::Client client = acting_for(task);
+  const Asking asking = acting_for(task);
   if (!task.is_fresh) {
-    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(asking, place, stop));
     if (live && has_been_done(*live, task.owner, task.action.id)) co_return done(task);
   }
   pass(CrashPoint::BeforeEffect);
-  HANGAR_CO_TRY(co_await client.patch(place.resource, place.key, task.plan.patch_type,
-                                      std::move(task.plan.document),
-                                      {.field_manager = std::string(kFieldManager)}, stop));
+  HANGAR_CO_TRY(co_await task.recording.recorded(
+      writes(recorder::Verb::Patch, place),
+      asking.client.patch(place.resource, place.key, task.plan.patch_type,
+                          std::move(task.plan.document),
+                          {.field_manager = std::string(kFieldManager)}, stop)));
   pass(CrashPoint::EffectDone);
   co_return done(task);
 }
 
 // First which object it is, then that object and no later one of the same name.
 io::Task<Result<Ended>> Executor::remove(Assignment task, Place place, std::stop_token stop) {
-  const kube::Client client = acting_for(task);
+  const Asking asking = acting_for(task);
   if (task.action.target.empty()) {
-    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(client, place, stop));
+    const std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(asking, place, stop));
     if (!live) co_return done(task);
     co_return Pinned{.uid = std::string(json::string_at(*live, {"metadata", "uid"}))};
   }
   pass(CrashPoint::BeforeEffect);
-  const Result<> removed = co_await remove_uid(client, place, task.action.target, stop);
+  const Result<> removed = co_await remove_uid(asking, place, task.action.target, stop);
   pass(CrashPoint::EffectDone);
   if (!removed) co_return std::unexpected(removed.error());
   co_return done(task);
 }
 
-io::Task<Result<>> Executor::remove_uid(kube::Client client, Place place, std::string uid,
+io::Task<Result<>> Executor::remove_uid(Asking asking, Place place, std::string uid,
                                         std::stop_token stop) {
-  const Result<json::Value> removed = co_await client.remove(
-      std::move(place.resource), std::move(place.key),
-      {.propagation = kube::Propagation::Background, .uid = std::move(uid)}, std::move(stop));
+  const Result<json::Value> removed = co_await asking.recording.recorded(
+      {.verb = recorder::Verb::Delete, .resource = place.resource, .key = place.key},
+      asking.client.remove(place.resource, place.key,
+                           {.propagation = kube::Propagation::Background, .uid = std::move(uid)},
+                           std::move(stop)));
   const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
                        removed.error().kind() == ErrorKind::Conflict;
   if (!is_gone) co_return std::unexpected(removed.error());
   co_return Result<>();
 }
 
-io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedResource resource,
+io::Task<Result<>> Executor::remove_one(Asking asking, Owner owner, OwnedResource resource,
                                         std::stop_token stop) {
   Result<Place> place =
       co_await find(kube::make_gvk(resource.api_version, resource.kind),
@@ -327,27 +342,27 @@ io::Task<Result<>> Executor::remove_one(kube::Client client, Owner owner, OwnedR
   // A kind that is not served any more has no objects.
   if (!place && place.error().kind() == ErrorKind::NotFound) co_return Result<>();
   if (!place) co_return std::unexpected(std::move(place).error());
-  Result<std::optional<json::Value>> live = co_await look(client, *place, stop);
+  Result<std::optional<json::Value>> live = co_await look(asking, *place, stop);
   if (!live && live.error().kind() == ErrorKind::Denied) {
     // What the workflow may not see it may not have made: the host looks whether that is so.
     const Error denied = live.error();
-    live = co_await look(client_, *place, stop);
+    live = co_await look({.client = client_, .recording = asking.recording}, *place, stop);
     if (live && *live && is_owned(**live, owner)) co_return std::unexpected(denied);
   }
   if (!live) co_return std::unexpected(std::move(live).error());
   if (!*live || !is_owned(**live, owner)) co_return Result<>();
-  co_return co_await remove_uid(std::move(client), *std::move(place),
+  co_return co_await remove_uid(std::move(asking), *std::move(place),
                                 std::string(json::string_at(**live, {"metadata", "uid"})),
                                 std::move(stop));
 }
 
 io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {
-  const kube::Client client = acting_for(task);
+  const Asking asking = acting_for(task);
   pass(CrashPoint::BeforeEffect);
   // Last made, first deleted. One that cannot be deleted keeps none of the others.
   std::optional<Error> failure;
   for (const OwnedResource& resource : std::views::reverse(task.resources)) {
-    const Result<> removed = co_await remove_one(client, task.owner, resource, stop);
+    const Result<> removed = co_await remove_one(asking, task.owner, resource, stop);
     if (removed) continue;
     if (removed.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(removed.error());
     if (!failure) failure = removed.error();
@@ -407,11 +422,11 @@ io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::st
 
 io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::stop_token stop) {
   if (task.action.target.empty()) {
-    const kube::Client client = acting_for(task);
+    const Asking asking = acting_for(task);
     Assignment making = task;
     Ended made = HANGAR_CO_TRY(co_await apply(std::move(making), place, stop));
     if (!std::holds_alternative<Done>(made)) co_return made;
-    const std::optional<json::Value> job = HANGAR_CO_TRY(co_await look(client, place, stop));
+    const std::optional<json::Value> job = HANGAR_CO_TRY(co_await look(asking, place, stop));
     if (!job) co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
     // Once it is known, a Job that is gone is not made again.
     co_return Pinned{.uid = std::string(json::string_at(*job, {"metadata", "uid"}))};
@@ -448,19 +463,22 @@ io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_t
   json::Object annotations;
   annotations[key] = text;
   pass(CrashPoint::BeforeEffect);
-  HANGAR_CO_TRY(co_await acting_for(task).patch(
-      place.resource, place.key, kube::PatchType::Merge,
-      json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}},
-      {.field_manager = std::string(kFieldManager)}, stop));
+  HANGAR_CO_TRY(co_await task.recording.recorded(
+      writes(recorder::Verb::Patch, place),
+      acting_for(task).client.patch(
+          place.resource, place.key, kube::PatchType::Merge,
+          json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}},
+          {.field_manager = std::string(kFieldManager)}, stop)));
   pass(CrashPoint::EffectDone);
   co_return done(task);
 }
 
 io::Task<Result<Ended>> Executor::emit(Assignment task, Place place, std::stop_token stop) {
   pass(CrashPoint::BeforeEffect);
-  const Result<json::Value> made =
-      co_await acting_for(task).create(place.resource, std::move(task.plan.document),
-                                       {.field_manager = std::string(kFieldManager)}, stop);
+  const Result<json::Value> made = co_await task.recording.recorded(
+      writes(recorder::Verb::Create, place),
+      acting_for(task).client.create(place.resource, std::move(task.plan.document),
+                                     {.field_manager = std::string(kFieldManager)}, stop));
   pass(CrashPoint::EffectDone);
   if (!made && kube::reason_of(made.error()) != "AlreadyExists") {
     co_return std::unexpected(made.error());

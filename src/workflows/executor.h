@@ -12,6 +12,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "reconcile/recording.h"
 #include "workflows/actions.h"
 #include "workflows/decision.h"
 #include "workflows/ledger.h"
@@ -35,6 +36,7 @@ struct Assignment {
   bool is_fresh = false;                 // As Decision::Execute has it.
   std::vector<OwnedResource> resources;  // Of the workflow.
   std::vector<std::int64_t> others;      // Its other actions that have not ended.
+  reconcile::GuestRecording& recording;  // Is told what is asked for.
 };
 
 class Executor {
@@ -71,6 +73,12 @@ class Executor {
                                              std::stop_token stop);
 
  private:
+  // Asks as somebody, and has it recorded.
+  struct Asking {
+    kube::Client client;
+    reconcile::GuestRecording& recording;
+  };
+
   [[nodiscard]] io::Task<Result<Ended>> carry_out(Assignment task, std::stop_token stop);
   // What bears the name of what is to be made, once nothing is in the way: an object that is being
   // deleted is waited for, and a Job of an earlier action is deleted. `task` outlives it.
@@ -84,11 +92,11 @@ class Executor {
   [[nodiscard]] io::Task<Result<Ended>> patch(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove(Assignment task, Place place, std::stop_token stop);
   // That object and no later one of the same name, if it is still there.
-  [[nodiscard]] io::Task<Result<>> remove_uid(kube::Client client, Place place, std::string uid,
+  [[nodiscard]] io::Task<Result<>> remove_uid(Asking asking, Place place, std::string uid,
                                               std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
-  [[nodiscard]] io::Task<Result<>> remove_one(kube::Client client, Owner owner,
-                                              OwnedResource resource, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> remove_one(Asking asking, Owner owner, OwnedResource resource,
+                                              std::stop_token stop);
   // Why it cannot be watched, if so. `task` outlives it.
   [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
                                                              std::stop_token stop);
@@ -98,9 +106,9 @@ class Executor {
   [[nodiscard]] io::Task<Result<Ended>> send(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> emit(Assignment task, Place place, std::stop_token stop);
 
-  [[nodiscard]] kube::Client acting_for(const Assignment& task) const;
+  [[nodiscard]] Asking acting_for(const Assignment& task) const;
   // Null when there is none.
-  [[nodiscard]] io::Task<Result<std::optional<json::Value>>> look(kube::Client client, Place place,
+  [[nodiscard]] io::Task<Result<std::optional<json::Value>>> look(Asking asking, Place place,
                                                                   std::stop_token stop);
 
   const kube::Client& client_;

@@ -348,6 +348,11 @@ std::string_view actor_of(const json::Value& event) {
   return json::string_at(event, {abi::statemachine::kActorMember});
 }
 
+std::uint64_t number_of_timer(std::string_view id) {
+  constexpr std::uint64_t kFirst = std::uint64_t{1} << 32U;
+  return kFirst + std::hash<std::string_view>()(id) % kFirst;
+}
+
 PendingAction* Ledger::find_action(std::int64_t id) {
   const auto found = std::ranges::find(outbox, id, &PendingAction::id);
   return found == outbox.end() ? nullptr : &*found;

@@ -33,6 +33,9 @@ enum class Origin : std::uint8_t {
 struct QueuedEvent {
   Origin origin = Origin::Host;
   json::Value body;  // An object with a `type`.
+  // For the recorder, and not in the status: the version of the workflow that a signal came with,
+  // or number_of_timer(). Zero: not known.
+  std::uint64_t source = 0;
 };
 [[nodiscard]] std::string_view type_of(const json::Value& event);
 // Whom of the machine's actors it is for; empty: the machine itself.
@@ -53,6 +56,9 @@ struct PendingAction {
   // Which of the machine's actors asked for it; empty: the machine itself.
   std::string actor = {};
 };
+
+// Of a timer by its id, above all ids of actions; the same within a process.
+[[nodiscard]] std::uint64_t number_of_timer(std::string_view id);
 
 struct RunningTimer {
   std::string id;

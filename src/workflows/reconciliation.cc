@@ -55,6 +55,9 @@ Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manif
       key_(kube::key_of(manifest_)),
       workflow_(std::move(reading.workflow)),
       decision_(std::move(reading.ledger), rules_of(workflow_)),
+      recording_(parts_.recorder, manifest_,
+                 kube::service_account(key_.namespace_, workflow_.service_account).user),
+      signals_version_(reconcile::version_of(manifest_)),
       problem_(std::move(reading.problem)) {}
 
 Reconciliation::Reading Reconciliation::read(const json::Value& manifest) {
@@ -186,6 +189,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   for (const PendingAction& other : ledger.outbox) {
     if (other.id != action.id) others.push_back(other.id);
   }
+  recording_.action_begins(action, ledger.sha256);
   const Executor::Ended ended =
       HANGAR_CO_TRY(co_await parts_.executor.execute({.owner = owner,
                                                       .service_account = workflow_.service_account,
@@ -193,8 +197,10 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
                                                       .plan = *std::move(plan),
                                                       .is_fresh = next.is_fresh,
                                                       .resources = ledger.resources,
-                                                      .others = std::move(others)},
+                                                      .others = std::move(others),
+                                                      .recording = recording_},
                                                      stop_));
+  recording_.action_ended(action);
   const WallTime now = io::Loop::wall_now();
   if (const auto* const done = std::get_if<Executor::Done>(&ended)) {
     if (kind == ActionKind::DeleteResources) decision_.drop_resources();
@@ -257,7 +263,7 @@ void Reconciliation::take_signals() {
   for (Signal& signal : signals_of(manifest_)) {
     if (++count > kSignalsPerReconcile) return;
     if (signal.event) {
-      (void)decision_.on_signal(std::move(signal.id), *std::move(signal.event));
+      (void)decision_.on_signal(std::move(signal.id), *std::move(signal.event), signals_version_);
       continue;
     }
     parts_.platform.events.record(
@@ -278,12 +284,21 @@ io::Task<Result<>> Reconciliation::remove_signals() {
   }
   if (taken.empty()) co_return Result<>();
   pass(CrashPoint::SignalsWritten);
-  Result<json::Value> answer =
-      co_await parts_.shell.patch(key_, kube::PatchType::Merge, removal_of_signals(taken), stop_);
+  const kube::Resource& kind = parts_.shell.kind();
+  recording_.status_begins(decision_.ledger().sha256);
+  Result<json::Value> answer = co_await recording_.recorded(
+      {.verb = recorder::Verb::Patch,
+       .resource = kind,
+       .key = key_,
+       .field_manager = kFieldManager,
+       .version = reconcile::version_of(manifest_)},
+      parts_.shell.patch(key_, kube::PatchType::Merge, removal_of_signals(taken), stop_));
   if (!answer) {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
   manifest_ = *std::move(answer);
+  // A signal that came meanwhile came with a version that nobody has seen.
+  signals_version_ = 0;
   take_signals();
   co_return Result<>();
 }
@@ -329,8 +344,8 @@ io::Task<Result<>> Reconciliation::write() {
     co_return Result<>();
   }
   if (!parts_.keeps_ledgers && decision_.ledger().has_begun()) {
-    const json::Value tried =
-        HANGAR_CO_TRY(co_await parts_.shell.try_status(manifest_, status, stop_));
+    const json::Value tried = HANGAR_CO_TRY(
+        co_await recorded_status(IsDryRun::Yes, parts_.shell.try_status(manifest_, status, stop_)));
     if (!has_kept(tried)) co_return co_await refuse_schema(before);
     parts_.keeps_ledgers = true;
   }
@@ -376,12 +391,26 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
 // Only over the very object that it was decided for.
 io::Task<Result<>> Reconciliation::send_status(json::Value status) {
   pass(CrashPoint::BeforeWrite);
-  Result<json::Value> answer = co_await parts_.shell.write_status(
-      manifest_, std::move(status), reconcile::StatusOf::Version, stop_);
+  Result<json::Value> answer = co_await recorded_status(
+      IsDryRun::No,
+      parts_.shell.write_status(manifest_, std::move(status), reconcile::StatusOf::Version, stop_));
   pass(CrashPoint::AfterWrite);
   if (!answer) co_return std::unexpected(std::move(answer).error());
   manifest_ = *std::move(answer);
   co_return Result<>();
+}
+
+kube::Client::ValueTask Reconciliation::recorded_status(IsDryRun dry_run,
+                                                        kube::Client::ValueTask task) {
+  recording_.status_begins(decision_.ledger().sha256);
+  co_return co_await recording_.recorded({.verb = recorder::Verb::Patch,
+                                          .resource = parts_.shell.kind(),
+                                          .key = key_,
+                                          .subresource = "status",
+                                          .field_manager = kFieldManager,
+                                          .is_dry_run = dry_run == IsDryRun::Yes,
+                                          .version = reconcile::version_of(manifest_)},
+                                         std::move(task));
 }
 
 // What the write has made true.

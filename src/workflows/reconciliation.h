@@ -23,6 +23,7 @@
 #include "workflows/instruments.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
+#include "workflows/recording.h"
 #include "workflows/verdict.h"
 #include "workflows/workflow.h"
 
@@ -50,6 +51,7 @@ class Reconciliation {
     Watches& watches;
     Executor& executor;
     const Instruments& instruments;
+    reconcile::GuestRecorder& recorder;  // Of workflows.
     std::mt19937_64& random;
     const Log& log;
     // The API server was seen to keep all of a ledger.
@@ -104,6 +106,12 @@ class Reconciliation {
   void on_module_awaited(const std::string& doing);
   // `doing`: what the machine was asked; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
+  // `step`: null when there was none, or it was refused.
+  void record_step(const StepRecording::Woken& woken, Instant began,
+                   const abi::statemachine::Cost& cost, const Step* step,
+                   std::int64_t actions_from);
+  [[nodiscard]] io::Task<Result<Step>> probe(std::shared_ptr<abi::statemachine::Machine> machine,
+                                             std::string sha256);
   void keep_output(const Step& step) const;
   void watch_config_maps();
 
@@ -119,6 +127,10 @@ class Reconciliation {
   [[nodiscard]] bool has_kept(const json::Value& answer) const;
   [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
+  enum class IsDryRun : std::uint8_t { No, Yes };
+  // Waits for the answer to a write of the status, and has both recorded.
+  [[nodiscard]] kube::Client::ValueTask recorded_status(IsDryRun dry_run,
+                                                        kube::Client::ValueTask task);
   void announce();
 
   const Parts parts_;
@@ -127,6 +139,9 @@ class Reconciliation {
   const kube::ObjectKey key_;
   const Workflow workflow_;
   Decision decision_;
+  StepRecording recording_;
+  // Of manifest_, while all that is in it came with it; zero: some of it came later.
+  std::uint64_t signals_version_;
   std::shared_ptr<abi::statemachine::Machine> machine_;
   Decision::Revision revision_;  // Of machine_.
   bool is_asking_ = false;

@@ -181,7 +181,9 @@ io::Task<Result<>> Reconciliation::begin() {
   if (!loaded) co_return on_module_error(loaded.error());
   if (*loaded == Need::Awaited) co_return Result<>();
   const Instant began = io::Loop::now();
-  const Result<Step> step = co_await machine_->start(workflow_.input, stop_);
+  const StepRecording::Woken woken = recording_.by_beginning();
+  abi::statemachine::Cost cost;
+  const Result<Step> step = co_await machine_->start(workflow_.input, stop_, &cost);
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) keep_output(*step);
@@ -189,6 +191,7 @@ io::Task<Result<>> Reconciliation::begin() {
   const WallTime now = io::Loop::wall_now();
   const Result<> taken = step ? decision_.on_started(*step, revision_, run_of(now), now)
                               : Result<>(std::unexpected(step.error()));
+  record_step(woken, began, cost, taken ? &*step : nullptr, 1);
   if (!taken) {
     // A new ConfigMap may mend it: nothing has begun.
     watch_config_maps();
@@ -202,9 +205,12 @@ io::Task<Result<>> Reconciliation::decide() {
   if (!loaded) co_return on_module_error(loaded.error());
   if (*loaded == Need::Awaited) co_return Result<>();
   const std::string type(type_of(decision_.event().body));
+  const StepRecording::Woken woken = recording_.by_event(decision_.event(), decision_.ledger());
+  const std::int64_t actions_from = decision_.ledger().next_action;
   const Instant began = io::Loop::now();
-  const Result<Step> step =
-      co_await machine_->step(decision_.ledger().state, json::dump(decision_.event().body), stop_);
+  abi::statemachine::Cost cost;
+  const Result<Step> step = co_await machine_->step(
+      decision_.ledger().state, json::dump(decision_.event().body), stop_, &cost);
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) {
@@ -213,12 +219,42 @@ io::Task<Result<>> Reconciliation::decide() {
   }
   const Result<> taken = step ? decision_.on_decided(*step, io::Loop::wall_now())
                               : Result<>(std::unexpected(step.error()));
+  record_step(woken, began, cost, taken ? &*step : nullptr, actions_from);
   if (!taken) {
     co_return on_machine_error(taken.error(),
                                fmt::format("the machine in state {}, asked about the event {}",
                                            decision_.ledger().value, type));
   }
   co_return Result<>();
+}
+
+void Reconciliation::record_step(const StepRecording::Woken& woken, Instant began,
+                                 const abi::statemachine::Cost& cost, const Step* step,
+                                 std::int64_t actions_from) {
+  recording_.stepped(woken,
+                     {.began = began,
+                      .module_sha256 = revision_.sha256,
+                      .cost = cost,
+                      .step = step,
+                      .actions_from = actions_from},
+                     decision_.ledger());
+}
+
+// Whether `machine` knows the state where the workflow is.
+io::Task<Result<Reconciliation::Step>> Reconciliation::probe(
+    std::shared_ptr<abi::statemachine::Machine> machine, std::string sha256) {
+  const Instant began = io::Loop::now();
+  abi::statemachine::Cost cost;
+  Result<Step> step =
+      co_await machine->step(decision_.ledger().state, std::string(kProbe), stop_, &cost);
+  recording_.stepped(StepRecording::by_question(),
+                     {.began = began,
+                      .module_sha256 = sha256,
+                      .cost = cost,
+                      .step = step ? &*step : nullptr,
+                      .actions_from = decision_.ledger().next_action},
+                     decision_.ledger());
+  co_return step;
 }
 
 // What a machine prints is for whoever reads the host's log.
@@ -233,8 +269,7 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
   if (*loaded == Need::Awaited) co_return Result<>();
-  const Result<Step> step =
-      co_await machine_->step(decision_.ledger().state, std::string(kProbe), stop_);
+  const Result<Step> step = co_await probe(machine_, revision_.sha256);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
   if (!step) {
     decision_.on_stuck();
@@ -279,7 +314,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   // It goes on as it is meanwhile.
   if (!answer.supplied) co_return Result<>();
   const MachineModule module = MachineModules::module_of(*answer.supplied);
-  const Result<Step> step = co_await module.machine->step(ledger.state, std::string(kProbe), stop_);
+  const Result<Step> step = co_await probe(module.machine, module.sha256);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
   if (!step) {
     refuse(fmt::format("the machine of sha256:{} does not know the state {}: {}", module.sha256,

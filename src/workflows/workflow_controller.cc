@@ -44,6 +44,7 @@ WorkflowController::WorkflowController(const Parts& parts)
       platform_(parts.platform),
       log_(platform_.log.named("workflows")),
       instruments_(platform_.metrics),
+      recorder_(parts.recorder, recorder::Contract::Workflow),
       watches_(platform_.cache, {.child_selector = std::string(kUidLabel)},
                {.on_object =
                     [this](const reconcile::SingleObject&, const kube::Delta*,
@@ -151,6 +152,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
        .watches = watches_,
        .executor = executor_,
        .instruments = instruments_,
+       .recorder = recorder_,
        .random = random_,
        .log = log_,
        .keeps_ledgers = keeps_ledgers_,

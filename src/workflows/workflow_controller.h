@@ -21,6 +21,8 @@
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/platform.h"
+#include "reconcile/recording.h"
+#include "recorder/recorder.h"
 #include "tenants/policies.h"
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
@@ -45,6 +47,7 @@ class WorkflowController {
     MachineModules& modules;
     modules::ModuleStore& store;  // That of `modules`.
     tenants::Policies& policies;
+    recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
   };
   explicit WorkflowController(const Parts& parts);
   WorkflowController(const WorkflowController&) = delete;
@@ -76,6 +79,7 @@ class WorkflowController {
   const reconcile::Platform& platform_;
   const Log log_;
   const Instruments instruments_;
+  reconcile::GuestRecorder recorder_;
   // Since when workflows ask for a module that they have not got yet.
   std::map<kube::ObjectKey, Instant> asking_;
   Watches watches_;

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import operators
+import workflows
 from cluster import ROOT, eventually
 from conftest import control_plane
 from host import BINARY, Host
@@ -123,6 +124,62 @@ def test_every_write_of_an_operator_is_recorded(audited, recording, place):
                for turn in found for cause in turn["causes"])
     assert any(turn["wasAsleep"] and turn["cpuMicroseconds"] > 0 for turn in found)
     assert any(turn.get("diskBytes", 0) > 0 for turn in found)
+
+
+def named(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name}
+
+
+def applies(name):
+    return {"type": "APPLY", "params": {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"step": "0"}}}}
+
+
+def without_status(counts):
+    # Clients of the host are told that a write was done, and not whether it made the object.
+    sums = collections.Counter()
+    for (verb, resource, name, status), count in counts.items():
+        sums[(verb, resource, name, 200 if status == 201 else status)] += count
+    return sums
+
+
+def test_every_write_for_a_workflow_is_recorded(audited, recording, place):
+    workflows.allow(audited, place)
+    workflows.module(audited, place, "conductor", workflows.bundle(workflows.CONDUCTOR))
+    audited.create(workflows.workflow("all", place, "conductor", input={"rounds": [
+        [applies("made"), applies("other")],
+        [{"type": "PATCH", "params": {**named("made"), "patch": {"data": {"step": "1"}}}}],
+        [{"type": "WAIT_FOR", "params": {**named("made"), "jsonPath": "{.data.ready}"}}],
+        [{"type": "EMIT", "params": {"reason": "Noted", "message": "by a machine"}}],
+        [{"type": "DELETE", "params": named("made")}],
+        [{"type": "DELETE_RESOURCES"}]]}))
+    eventually(lambda: [one["type"] for one in workflows.status(audited, place, "all").get("outbox", [])] == ["WAIT_FOR"], "it waits", 120)
+    audited.patch("v1", "ConfigMap", "made", {"data": {"ready": "yes"}}, place)
+    workflows.reaches(audited, place, "all", "done", 120)
+
+    expected = without_status(audited_writes(audited, place))
+    assert sum(expected.values()) >= 6
+
+    def done():
+        own = ("patch", "statefulworkflows", "all", 200)
+        counts = recorded_writes(turns(recording, "workflow/all", place))
+        statuses = counts.pop(own, 0)
+        return counts == expected and statuses == status_writes(audited, place, "all")
+    eventually(done, "what was written is recorded", 60)
+    found = turns(recording, "workflow/all", place)
+    assert all(turn["contract"] == "workflow" and turn["user"] == f"system:serviceaccount:{place}:default" for turn in found)
+    assert any(turn["cpuMicroseconds"] > 0 and turn["memoryBytes"] > 0 for turn in found)
+    assert found[-1]["outcome"] == "completed" and len(found[-1]["module"]) == 64
+
+
+def status_writes(cluster, namespace, name):
+    """How often the host wrote a workflow, or asked what that would be answered with."""
+    count = 0
+    for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        where = event.get("objectRef", {})
+        is_it = (where.get("resource"), where.get("namespace"), where.get("name")) == ("statefulworkflows", namespace, name)
+        count += is_it and event["stage"] == "ResponseComplete" and event["verb"] == "patch"
+    return count
 
 
 def test_what_secrets_hold_is_not_recorded(audited, recording, place):

@@ -18,6 +18,7 @@ import pytest
 import airways
 import operators
 import users
+import workflows
 from cluster import ROOT, eventually, is_ready
 from conftest import COMPILED, control_plane
 from host import BINARY, Host, free_port, to_its_end
@@ -603,3 +604,71 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     users.let(seen, f"{namespace}:viewer", namespace, ["get", "list"], [name.partition(".")[0]], groups=("e2e.hangar.dev",))
     eventually(lambda: run("timeline", kubeconfig, name, "-n", namespace).returncode == 0, "now he may", 60)
     eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
+
+
+# Workflows -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def order(seen, showing, unique):
+    """The namespace of a workflow that makes one ConfigMap, waits for another one, and makes a third."""
+    namespace = f"{unique}-flow"
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    workflows.allow(seen, namespace)
+    workflows.module(seen, namespace, "conductor", workflows.bundle(workflows.CONDUCTOR))
+    go = {"apiVersion": "v1", "kind": "ConfigMap", "name": "go", "jsonPath": "{.data.now}"}
+    seen.create(workflows.workflow("order", namespace, "conductor", input={"rounds": [
+        [makes("made")], [{"type": "WAIT_FOR", "params": go}], [makes("late")]]}))
+    eventually(lambda: [one["type"] for one in workflows.status(seen, namespace, "order").get("outbox", [])] == ["WAIT_FOR"], "it waits", COMPILED)
+    yield namespace
+    seen.delete(*workflows.WORKFLOW, "order", namespace)
+    seen.delete("v1", "Namespace", namespace)
+
+
+def makes(name):
+    return {"type": "APPLY", "params": {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}}}
+
+
+def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
+    def shown(words):
+        return eventually(lambda: words in (said := run("timeline", seen.kubeconfig, "workflow/order", "-n", order).stdout) and said, f"{words} is shown", 60)
+
+    own = f"StatefulWorkflow.workflows.example.com {order}/order@"
+    text = shown("<- action K8S_RESOURCE_CREATED of APPLY#1: answer to patch configmaps")
+    assert f"<- added {own}" in text and "<- host PROVISION\n" in text and "Module sha256:" in text
+    assert f"-> patch configmaps {order}/made: 200 in" in text
+    assert f"-> patch statefulworkflows.workflows.example.com {order}/order/status: 200 in" in text
+    assert f"-> get configmaps {order}/go: 404 in" in text
+
+    # From what it made back to who made the workflow.
+    told = run("why", seen.kubeconfig, "configmap/made", "-n", order).stdout
+    assert "which was written from here" in told and f"of workflow {order}/order" in told and "<- host PROVISION\n" in told
+    assert f"<- added {own}" in told and "<- by " in told.partition(f"<- added {own}")[2], told
+
+    workflows.signal(seen, order, "order", "one", "HURRY")
+    signalled = shown("<- signal HURRY")
+    assert f"<- signal HURRY: modified {own}" in signalled
+
+    seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "go", "namespace": order}, "data": {"now": "yes"}})
+    workflows.reaches(seen, order, "order", "done")
+    late = shown("; completed")
+    assert "<- WAIT_FOR#2 goes on" in late and f"-> patch configmaps {order}/late: 200 in" in late
+    # The turn that looked once more leads to the one that asked for it.
+    told = run("why", seen.kubeconfig, "configmap/late", "-n", order).stdout
+    assert "<- WAIT_FOR#2 goes on" in told and "<- action CONDITION_MET of WAIT_FOR#2" in told and f"<- added {own}" in told, told
+
+    name = "statefulworkflows.workflows.example.com/order"
+    row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((order, name)), "it is in the table", 30)
+    assert row["contract"] == "workflow" and row["turns"] >= 5 and row["cpuMicroseconds"] > 0 and row["requests"] >= 5
+    assert any(line.split()[:3] == ["workflow", order, "order"] for line in top(seen.kubeconfig, "--window=1h").stdout.splitlines())
+
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", order)
+    find_host(seen, f"{order}:viewer")
+    users.let(seen, f"{order}:viewer", order, ["get", "list"], ["operators", "configmaps"], groups=("hangar.dev", ""))
+    refused = run("timeline", kubeconfig, "workflow/order", "-n", order)
+    assert refused.returncode == 1 and f'may not get statefulworkflows.workflows.example.com "order" in namespace "{order}"' in refused.stderr
+    assert not guests(kubeconfig, "-n", order, "--window=1h")
+    assert f"{order}/order" not in run("why", kubeconfig, "configmap/made", "-n", order).stdout
+    users.let(seen, f"{order}:viewer", order, ["get", "list"], ["statefulworkflows"], groups=("workflows.example.com",))
+    eventually(lambda: run("timeline", kubeconfig, "workflow/order", "-n", order).returncode == 0, "now he may", 60)
+    eventually(lambda: (order, name) in guests(kubeconfig, "-n", order, "--window=1h"), "it is in his table", 60)

@@ -49,27 +49,30 @@ class BundleMachine final : public Machine {
 
   [[nodiscard]] Shape shape() const override { return Shape::Bundle; }
 
-  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) override {
-    Said said = HANGAR_CO_TRY(co_await ask(Request::Start, std::move(input), {}, std::move(stop)));
+  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
+                                             Cost* cost) override {
+    Said said =
+        HANGAR_CO_TRY(co_await ask(Request::Start, std::move(input), {}, std::move(stop), cost));
     co_return read_step(std::move(said), "");
   }
 
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
-                                            std::stop_token stop) override {
+                                            std::stop_token stop, Cost* cost) override {
     Said said =
-        HANGAR_CO_TRY(co_await ask(Request::Step, state, std::move(event), std::move(stop)));
+        HANGAR_CO_TRY(co_await ask(Request::Step, state, std::move(event), std::move(stop), cost));
     co_return read_step(std::move(said), state);
   }
 
   [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop) override {
-    const Said said = HANGAR_CO_TRY(co_await ask(Request::Definition, {}, {}, std::move(stop)));
+    const Said said =
+        HANGAR_CO_TRY(co_await ask(Request::Definition, {}, {}, std::move(stop), nullptr));
     co_return read_definition(said.text);
   }
 
   [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state,
                                                             std::stop_token stop) override {
-    const Said said =
-        HANGAR_CO_TRY(co_await ask(Request::Actors, std::move(state), {}, std::move(stop)));
+    const Said said = HANGAR_CO_TRY(
+        co_await ask(Request::Actors, std::move(state), {}, std::move(stop), nullptr));
     co_return read_actors(said.text);
   }
 
@@ -86,7 +89,7 @@ class BundleMachine final : public Machine {
   }
 
   io::Task<Result<Said>> ask(Request request, std::string first, std::string second,
-                             std::stop_token stop) {
+                             std::stop_token stop, Cost* cost) {
     const std::uint64_t first_bytes = first.size();
     const std::uint64_t second_bytes = second.size();
     first += second;
@@ -98,6 +101,7 @@ class BundleMachine final : public Machine {
     const wasm::TurnReport report =
         co_await runtime_.instances.run(beginning_, limits_.memory_bytes_max, turn, state,
                                         {.cpu_time_max = limits_.cpu_time_max}, std::move(stop));
+    if (cost != nullptr) *cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
     if (!report.ended) co_return std::unexpected(report.ended.error());
     co_return Said{.text = turn.text(), .log = std::move(state.log)};
   }

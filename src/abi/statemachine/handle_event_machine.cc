@@ -145,7 +145,8 @@ class HandleEventMachine final : public Machine {
 
   [[nodiscard]] Shape shape() const override { return Shape::HandleEvent; }
 
-  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) override {
+  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
+                                             Cost* cost) override {
     HANGAR_CO_TRY(check_json(input, "the input"));
     const bool is_own = entry_.initial_state.has_value();
     CallTurn::Call call{.function = std::string(is_own ? kInitialState : kEntry)};
@@ -155,16 +156,16 @@ class HandleEventMachine final : public Machine {
       call.texts = {"null", initial_event(input)};
     }
     co_return co_await ask(std::move(call), entry_.initial_state.value_or(entry_.returns), "",
-                           std::move(stop));
+                           std::move(stop), cost);
   }
 
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
-                                            std::stop_token stop) override {
+                                            std::stop_token stop, Cost* cost) override {
     HANGAR_CO_TRY(check_json(event, "the event"));
     std::string given = HANGAR_CO_TRY(restorable(state));
     co_return co_await ask(
         {.function = std::string(kEntry), .texts = {std::move(given), std::move(event)}},
-        entry_.returns, std::move(state), std::move(stop));
+        entry_.returns, std::move(state), std::move(stop), cost);
   }
 
   [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/) override {
@@ -174,7 +175,7 @@ class HandleEventMachine final : public Machine {
 
  private:
   io::Task<Result<Step>> ask(CallTurn::Call call, Returns returns, std::string before,
-                             std::stop_token stop) {
+                             std::stop_token stop, Cost* cost) {
     std::vector<CallTurn::Call> calls;
     if (beginning_ == nullptr && entry_.has_initialize) {
       calls.push_back({.function = std::string(kInitialize)});
@@ -183,6 +184,7 @@ class HandleEventMachine final : public Machine {
     HandleEventTurn turn(entry_.allocator, std::move(calls), returns);
     CallState state;
     const wasm::TurnReport report = co_await run(turn, state, std::move(stop));
+    if (cost != nullptr) *cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
     if (!report.ended) co_return std::unexpected(report.ended.error());
     if (report.has_left) {
       co_return fail(ErrorKind::GuestFault,

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::abi::statemachine {
@@ -82,6 +83,12 @@ struct Step {
   std::string log;                    // What it printed (console.log, stderr), bounded; for people.
 };
 
+// What one call of a machine took, whatever came of it.
+struct Cost {
+  Duration cpu{};                  // On the workers.
+  std::uint64_t memory_bytes = 0;  // Of its memory, at the end.
+};
+
 struct MachineLimits {
   Duration cpu_time_max = limits::kMachineStepMax;  // Of one step.
   std::uint64_t memory_bytes_max = limits::kMachineMemoryBytesMax;
@@ -102,13 +109,21 @@ class Machine {
   [[nodiscard]] virtual Shape shape() const = 0;
 
   // The initial state with `input` (a JSON object) as the machine's context or input, and what
-  // entering it asks for. No event was sent yet.
-  [[nodiscard]] virtual io::Task<Result<Step>> start(std::string input, std::stop_token stop) = 0;
+  // entering it asks for. No event was sent yet. `cost`, unless it is null, outlives the task.
+  [[nodiscard]] virtual io::Task<Result<Step>> start(std::string input, std::stop_token stop,
+                                                     Cost* cost) = 0;
+  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) {
+    return start(std::move(input), std::move(stop), nullptr);
+  }
 
   // `state` as an earlier step gave it, possibly of an older version of the machine: InvalidInput
   // when this one does not know it.
   [[nodiscard]] virtual io::Task<Result<Step>> step(std::string state, std::string event,
-                                                    std::stop_token stop) = 0;
+                                                    std::stop_token stop, Cost* cost) = 0;
+  [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
+                                            std::stop_token stop) {
+    return step(std::move(state), std::move(event), std::move(stop), nullptr);
+  }
 
   // The machine as JSON for drawing: {"id", "initial", "states": {name: {"type", "on": {event:
   // [{"target"}]}, "after", "states", ...}}} as XState writes a definition; delayed transitions

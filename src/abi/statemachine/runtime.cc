@@ -158,6 +158,7 @@ CallTurn::CallTurn(std::string allocator, std::vector<Call> calls)
 
 Result<std::optional<wasm::Invocation>> CallTurn::next(wasm::GuestMemory memory,
                                                        std::uint64_t result) {
+  memory_bytes_ = memory.size_bytes();
   if (phase_ == Phase::Calling) {
     phase_ = Phase::Preparing;
     if (++at_ == calls_.size()) {

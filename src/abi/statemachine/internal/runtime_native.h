@@ -73,6 +73,8 @@ class CallTurn : public wasm::Turn {
   // Of the last call.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::uint64_t result() const { return result_; }
+  // As it was when its last call began, or ended.
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
 
  protected:
   // The text that the last call's result stands for. On the worker.
@@ -88,6 +90,7 @@ class CallTurn : public wasm::Turn {
   enum class Phase : std::uint8_t { Preparing, Allocating, Calling } phase_ = Phase::Preparing;
   std::string text_;
   std::uint64_t result_ = 0;
+  std::uint64_t memory_bytes_ = 0;
 };
 
 // The text at address << 32 | size; bounded.

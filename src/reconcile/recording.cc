@@ -1,0 +1,105 @@
+#include "reconcile/recording.h"
+
+#include "io/loop.h"
+
+#include <utility>
+
+namespace hangar::reconcile {
+
+namespace {
+
+// HTTP's, of an error that kube/client.h has made of it.
+std::uint64_t status_of(const Error& error) {
+  constexpr std::pair<ErrorKind, std::uint64_t> kStatuses[] = {
+      {ErrorKind::InvalidInput, 422}, {ErrorKind::Denied, 403},  {ErrorKind::NotFound, 404},
+      {ErrorKind::Conflict, 409},     {ErrorKind::Expired, 410}, {ErrorKind::LimitExceeded, 413},
+      {ErrorKind::Cancelled, 0}};
+  for (const auto& [kind, status] : kStatuses) {
+    if (kind == error.kind()) return status;
+  }
+  return 503;
+}
+
+}  // namespace
+
+std::uint64_t version_of(const json::Value& object) {
+  return kube::parse_version(json::string_at(object, {"metadata", "resourceVersion"})).value_or(0);
+}
+
+GuestRecording::GuestRecording(GuestRecorder& recorder, const kube::Resource& resource,
+                               const json::Value& object)
+    : recorder_(recorder),
+      resource_(resource),
+      key_(kube::key_of(object)),
+      name_(resource.qualified_plural() + "/" + key_.name),
+      uid_(json::string_at(object, {"metadata", "uid"})),
+      version_(version_of(object)) {}
+
+recorder::Guest GuestRecording::guest() const {
+  return {.contract = recorder_.contract_, .namespace_ = key_.namespace_, .name = name_};
+}
+
+recorder::Object GuestRecording::object() const {
+  return {.group = resource_.group,
+          .kind = resource_.kind,
+          .namespace_ = key_.namespace_,
+          .name = key_.name,
+          .version = version_};
+}
+
+std::uint64_t GuestRecording::record(recorder::Turn turn) {
+  turn_ = ++recorder_.last_turn_;
+  turn.guest = guest();
+  turn.uid = uid_;
+  turn.number = turn_;
+  recorder_.recorder_->record(turn);
+  return turn_;
+}
+
+std::uint64_t GuestRecording::asked(const Request& request) {
+  if (turn_ == 0) return 0;
+  last_request_ = ++recorder_.last_request_;
+  recorder_.recorder_->record(recorder::Asked{.guest = guest(),
+                                              .turn = turn_,
+                                              .id = last_request_,
+                                              .at = io::Loop::now(),
+                                              .verb = request.verb,
+                                              .group = request.resource.group,
+                                              .resource = request.resource.plural,
+                                              .namespace_ = request.key.namespace_,
+                                              .name = request.key.name,
+                                              .subresource = request.subresource,
+                                              .field_manager = request.field_manager,
+                                              .is_dry_run = request.is_dry_run,
+                                              .version = request.version,
+                                              .bytes = request.bytes});
+  return last_request_;
+}
+
+void GuestRecording::answered(std::uint64_t request, recorder::Verb verb,
+                              const Result<json::Value>& answer) {
+  if (request == 0) return;
+  recorder::Answered answered{.guest = guest(), .id = request, .at = io::Loop::now()};
+  answered.is_write = recorder::is_write(verb);
+  answered.status = answer ? 200 : status_of(answer.error());
+  if (!answer || !answered.is_write) return recorder_.recorder_->record(answered);
+  const Result<kube::GroupVersionKind> kind = kube::gvk_of(*answer);
+  // A deletion may be answered by a Status.
+  if (!kind || kind->kind == "Status") return recorder_.recorder_->record(answered);
+  const kube::ObjectKey key = kube::key_of(*answer);
+  answered.object = {.group = kind->group,
+                     .kind = kind->kind,
+                     .namespace_ = key.namespace_,
+                     .name = key.name,
+                     .version = version_of(*answer)};
+  recorder_.recorder_->record(answered);
+}
+
+kube::Client::ValueTask GuestRecording::recorded(Request request, kube::Client::ValueTask task) {
+  const std::uint64_t id = asked(request);
+  Result<json::Value> answer = co_await std::move(task);
+  answered(id, request.verb, answer);
+  co_return answer;
+}
+
+}  // namespace hangar::reconcile

@@ -1,0 +1,92 @@
+// What the recorder is told of guests that run now and then for an object of the cluster: flights
+// for their instances, machines for their workflows.
+//
+// To the recorder such a guest is named by its resource, "backends.examples.com/web", and has no
+// life between its turns. Loop thread.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "recorder/record.h"
+#include "recorder/recorder.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hangar::reconcile {
+
+// Of all such guests of one contract.
+class GuestRecorder {
+ public:
+  // Null: nothing is recorded.
+  GuestRecorder(recorder::Recorder* recorder, recorder::Contract contract)
+      : recorder_(recorder), contract_(contract) {}
+
+ private:
+  friend class GuestRecording;
+  recorder::Recorder* const recorder_;
+  const recorder::Contract contract_;
+  std::uint64_t last_turn_ = 0;  // Both ascend over all of them.
+  std::uint64_t last_request_ = 0;
+};
+
+// Of one reconcile of one guest.
+class GuestRecording {
+ public:
+  // `object`: its state when the reconcile began.
+  GuestRecording(GuestRecorder& recorder, const kube::Resource& resource,
+                 const json::Value& object);
+
+  [[nodiscard]] bool is_on() const { return recorder_.recorder_ != nullptr; }
+
+  // One request, of the turn before; its number. Nothing is recorded without a turn.
+  struct Request {
+    recorder::Verb verb = recorder::Verb::Other;
+    const kube::Resource& resource;
+    const kube::ObjectKey& key;
+    std::string_view subresource = {};
+    std::string_view field_manager = {};
+    bool is_dry_run = false;
+    std::uint64_t version = 0;  // As recorder::Asked has it.
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] std::uint64_t asked(const Request& request);
+  void answered(std::uint64_t request, recorder::Verb verb, const Result<json::Value>& answer);
+  // Waits for the answer, and has both recorded. What `request` refers to outlives the task.
+  [[nodiscard]] kube::Client::ValueTask recorded(Request request, kube::Client::ValueTask task);
+
+ protected:
+  // The object that it runs for, as it was when the reconcile began; views into this.
+  [[nodiscard]] recorder::Object object() const;
+  // Requests are of this turn from now on. Its guest, uid and number are filled in here; returns
+  // the number. Only where something is recorded.
+  std::uint64_t record(recorder::Turn turn);
+  // Of an earlier turn again.
+  void go_back_to(std::uint64_t turn) { turn_ = turn; }
+  // Zero: none yet.
+  [[nodiscard]] std::uint64_t turn() const { return turn_; }
+  // Zero: none since then.
+  [[nodiscard]] std::uint64_t last_request() const { return last_request_; }
+  void forget_request() { last_request_ = 0; }
+
+ private:
+  [[nodiscard]] recorder::Guest guest() const;
+
+  GuestRecorder& recorder_;
+  const kube::Resource resource_;
+  const kube::ObjectKey key_;
+  const std::string name_;
+  const std::string uid_;
+  const std::uint64_t version_;
+  std::uint64_t turn_ = 0;
+  std::uint64_t last_request_ = 0;  // Of this, until it is forgotten.
+};
+
+// Zero where it is not known.
+[[nodiscard]] std::uint64_t version_of(const json::Value& object);
+
+}  // namespace hangar::reconcile
