@@ -1,20 +1,25 @@
 #include "airways/flight_run.h"
 
 #include "abi/flight/evaluation.h"
+#include "abi/flight/lookups.h"
 #include "airways/acting.h"
 #include "airways/flight_modules.h"
 #include "airways/limits.h"
 #include "airways/lookups.h"
 #include "airways/output.h"
 #include "airways/platform.h"
+#include "airways/recording.h"
 #include "airways/terms.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
+#include "kube/discovery.h"
+#include "kube/object.h"
 #include "wasm/module.h"
 
 #include <fmt/format.h>
@@ -34,6 +39,38 @@ namespace {
 
 // Of what a flight printed; some 20 ms of YAML.
 constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
+
+// The answers of others, recorded.
+class RecordedLookups final : public abi::flight::Lookups {
+ public:
+  RecordedLookups(abi::flight::Lookups& answers, kube::Discovery& discovery,
+                  FlightRecording& recording, std::stop_token stop)
+      : answers_(answers), discovery_(discovery), recording_(recording), stop_(std::move(stop)) {}
+
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
+      abi::flight::LookupRequest request) override {
+    const Instant asked_at = io::Loop::now();
+    abi::flight::LookupAnswer answer = co_await answers_.lookup(request);
+    if (answer.state == abi::flight::LookupState::FeatureNotGranted) co_return answer;
+    // It has just been found.
+    const Result<kube::Resource> resource =
+        co_await discovery_.find(kube::make_gvk(request.api_version, request.kind), stop_);
+    if (!resource) co_return answer;
+    recording_.looked_up(*resource, lookup_key(*resource, request), asked_at, answer);
+    co_return answer;
+  }
+
+  [[nodiscard]] io::Task<abi::flight::LookupAnswer> rest_mapping(std::string group_or_api_version,
+                                                                 std::string kind) override {
+    return answers_.rest_mapping(std::move(group_or_api_version), std::move(kind));
+  }
+
+ private:
+  abi::flight::Lookups& answers_;
+  kube::Discovery& discovery_;
+  FlightRecording& recording_;
+  const std::stop_token stop_;
+};
 
 }  // namespace
 
@@ -65,8 +102,13 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
   }
   ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.release,
                          run.lookups_for, platform.view, run.tracker, std::move(rights), stop);
+  std::optional<RecordedLookups> recorded;
+  if (run.recording != nullptr) {
+    recorded.emplace(lookups, platform.view.discovery(), *run.recording, stop);
+  }
+  abi::flight::Lookups& asked = recorded ? static_cast<abi::flight::Lookups&>(*recorded) : lookups;
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(
-      platform.runtime, std::move(code), std::move(evaluation), lookups, stop);
+      platform.runtime, std::move(code), std::move(evaluation), asked, stop);
   platform.evaluations.add();
   if (!output) {
     co_return std::unexpected(std::move(output).error().in("failed to evaluate flight"));

@@ -8,6 +8,7 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/recording.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "base/result.h"
@@ -29,8 +30,9 @@ struct FlightRun {
   ResourceRef lookups_for;
   Tracker& tracker;
   const Actor& actor;
-  std::string consumer;                 // For whom: within the instance's namespace.
-  Duration time_max = Duration::max();  // Whatever the Airway says.
+  std::string consumer;                  // For whom: within the instance's namespace.
+  Duration time_max = Duration::max();   // Whatever the Airway says.
+  FlightRecording* recording = nullptr;  // Is told of lookups. Null: nobody is.
 };
 // Everything it is given lives until the task ends. Errors as of abi::flight::evaluate.
 [[nodiscard]] io::Task<Result<abi::flight::Output>> run_flight(FlightRun run,

@@ -342,7 +342,8 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
                                     .lookups_for = release_.instance,
                                     .tracker = platform_.tracker,
                                     .actor = *actor_,
-                                    .consumer = "instance/" + release_.history_name},
+                                    .consumer = "instance/" + release_.history_name,
+                                    .recording = &recording_},
                                    evaluated_, stop_);
   recording_.ran(began, user(), binding_->module.sha256, output);
   if (!output) co_return std::unexpected(std::move(output).error());

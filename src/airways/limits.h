@@ -42,6 +42,9 @@ inline constexpr std::size_t kCatalogRevisionsMax = 50'000;
 // requests.
 inline constexpr std::size_t kParallelAppliesMax = 16;
 
+// Lookups of one run that are recorded, some 40 bytes each; a flight chooses how often it asks.
+inline constexpr std::size_t kRecordedLookupsMax = 128;
+
 // What a stage may take until it is ready, as yoke has it; a prune until everything is gone.
 inline constexpr std::chrono::seconds kStageReadyMax{30};
 inline constexpr std::chrono::seconds kPruneMax{120};

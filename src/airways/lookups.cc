@@ -55,6 +55,14 @@ LookupAnswer absent(const kube::Resource& resource, std::string_view name) {
 
 }  // namespace
 
+kube::ObjectKey lookup_key(const kube::Resource& resource, const LookupRequest& request) {
+  kube::ObjectKey key{.namespace_ = {}, .name = request.name};
+  if (resource.namespaced) {
+    key.namespace_ = request.namespace_.empty() ? "default" : request.namespace_;
+  }
+  return key;
+}
+
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                                ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
                                std::optional<LookupRights> rights, std::stop_token stop)
@@ -103,10 +111,10 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   Result<kube::Resource> resource = co_await view_.discovery().find(gvk, stop_);
   if (!resource) co_return unknown_kind(resource.error());
 
-  ResourceRef ref{.kind = gvk.group_kind(), .name = request.name};
-  // The contract's own default: not the release's namespace.
-  if (resource->namespaced)
-    ref.namespace_ = request.namespace_.empty() ? "default" : request.namespace_;
+  kube::ObjectKey key = lookup_key(*resource, request);
+  const ResourceRef ref{.kind = gvk.group_kind(),
+                        .namespace_ = std::move(key.namespace_),
+                        .name = std::move(key.name)};
 
   if (std::optional<LookupAnswer> refused = co_await refuse(*resource, ref)) {
     co_return *std::move(refused);

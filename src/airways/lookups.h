@@ -18,6 +18,10 @@
 
 namespace hangar::airways {
 
+// What a request is about: the contract's default namespace is not the release's.
+[[nodiscard]] kube::ObjectKey lookup_key(const kube::Resource& resource,
+                                         const abi::flight::LookupRequest& request);
+
 // Answers from the cache; a request is made only for an object that is neither a known child nor
 // covered by a matcher, to tell "not found" from "not yours". What is told to the Tracker brings
 // the instance back when it changes.

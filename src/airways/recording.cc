@@ -1,11 +1,46 @@
 #include "airways/recording.h"
 
+#include "airways/limits.h"
 #include "io/loop.h"
 #include "recorder/record.h"
 
 #include <utility>
 
 namespace hangar::airways {
+
+namespace {
+
+// As the API server would have answered.
+std::uint64_t status_of(abi::flight::LookupState state) {
+  switch (state) {
+    case abi::flight::LookupState::Ok:
+      return 200;
+    case abi::flight::LookupState::NotFound:
+      return 404;
+    case abi::flight::LookupState::Unauthenticated:
+      return 401;
+    case abi::flight::LookupState::FeatureNotGranted:
+    case abi::flight::LookupState::Forbidden:
+      return 403;
+    case abi::flight::LookupState::Error:
+      break;
+  }
+  return 500;
+}
+
+}  // namespace
+
+void FlightRecording::looked_up(const kube::Resource& resource, kube::ObjectKey key,
+                                Instant asked_at, const abi::flight::LookupAnswer& answer) {
+  if (!is_on() || lookups_.size() >= limits::kRecordedLookupsMax) return;
+  const bool is_shown = answer.state == abi::flight::LookupState::Ok;
+  lookups_.push_back({.resource = resource,
+                      .key = std::move(key),
+                      .asked_at = asked_at,
+                      .answered_at = io::Loop::now(),
+                      .status = status_of(answer.state),
+                      .bytes = is_shown ? answer.body.size() : 0});
+}
 
 void FlightRecording::ran(Instant began, std::string_view user, std::string_view module_sha256,
                           const Result<abi::flight::Output>& output) {
@@ -25,6 +60,14 @@ void FlightRecording::ran(Instant began, std::string_view user, std::string_view
     if (output->exit_code == 0) turn.outcome = recorder::Turn::Outcome::Completed;
   }
   record(std::move(turn));
+  for (const Lookup& lookup : std::exchange(lookups_, {})) {
+    has_read({.resource = lookup.resource,
+              .key = lookup.key,
+              .asked_at = lookup.asked_at,
+              .answered_at = lookup.answered_at,
+              .status = lookup.status,
+              .bytes = lookup.bytes});
+  }
 }
 
 void FlightRecording::taken_down(std::string_view user) {

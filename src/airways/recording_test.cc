@@ -1,6 +1,8 @@
 #include "airways/recording.h"
 
 #include "abi/flight/evaluation.h"
+#include "abi/flight/lookups.h"
+#include "airways/limits.h"
 #include "base/result.h"
 #include "io/loop.h"
 #include "json/value.h"
@@ -14,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -89,6 +92,44 @@ TEST(FlightRecording, ARunIsATurnWithWhatWasAppliedForIt) {
   EXPECT_TRUE(story.requests[0].may_have_changed());
   EXPECT_EQ(story.requests[1].status, 403U);
   EXPECT_FALSE(story.requests[1].may_have_changed());
+}
+
+TEST(FlightRecording, WhatItLookedUpIsReadByItsRun) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
+    FlightRecording recording(flights, kBackends, instance());
+    const Instant began = io::Loop::now();
+    recording.looked_up(kConfigMaps, kMade, began,
+                        {.state = abi::flight::LookupState::Ok, .body = "{}"});
+    recording.looked_up(kConfigMaps, kMade, began,
+                        {.state = abi::flight::LookupState::Forbidden, .body = "you may not"});
+    recording.ran(began, "", "ab", abi::flight::Output{});
+    // Of the run before, and not of this one.
+    recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
+  });
+
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_THAT(found[0].requests, IsEmpty());
+  const std::vector<recorder::Request>& requests = found[1].requests;
+  ASSERT_THAT(requests, SizeIs(2));
+  EXPECT_EQ(requests[0].verb, recorder::Verb::Get);
+  EXPECT_EQ(requests[0].resource, "configmaps");
+  EXPECT_EQ(requests[0].object.name, "made");
+  EXPECT_EQ(requests[0].status, 200U);
+  EXPECT_EQ(requests[0].answer_bytes, 2U);
+  EXPECT_EQ(requests[1].status, 403U);
+  EXPECT_EQ(requests[1].answer_bytes, 0U);
+}
+
+TEST(FlightRecording, BoundsWhatIsRecordedOfLookups) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
+    FlightRecording recording(flights, kBackends, instance());
+    for (std::size_t i = 0; i <= limits::kRecordedLookupsMax; ++i)
+      recording.looked_up(kConfigMaps, kMade, io::Loop::now(), {});
+    recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
+  });
+
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].requests, SizeIs(limits::kRecordedLookupsMax));
 }
 
 TEST(FlightRecording, ARunThatFailsIsATurnThatFailed) {

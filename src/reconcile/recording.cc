@@ -57,12 +57,16 @@ std::uint64_t GuestRecording::record(recorder::Turn turn) {
 }
 
 std::uint64_t GuestRecording::asked(const Request& request) {
+  return asked_at(request, io::Loop::now());
+}
+
+std::uint64_t GuestRecording::asked_at(const Request& request, Instant at) {
   if (turn_ == 0) return 0;
   last_request_ = ++recorder_.last_request_;
   recorder_.recorder_->record(recorder::Asked{.guest = guest(),
                                               .turn = turn_,
                                               .id = last_request_,
-                                              .at = io::Loop::now(),
+                                              .at = at,
                                               .verb = request.verb,
                                               .group = request.resource.group,
                                               .resource = request.resource.plural,
@@ -93,6 +97,17 @@ void GuestRecording::answered(std::uint64_t request, recorder::Verb verb,
                      .name = key.name,
                      .version = version_of(*answer)};
   recorder_.recorder_->record(answered);
+}
+
+void GuestRecording::has_read(const Read& read) {
+  const std::uint64_t id = asked_at(
+      {.verb = recorder::Verb::Get, .resource = read.resource, .key = read.key}, read.asked_at);
+  if (id == 0) return;
+  recorder_.recorder_->record(recorder::Answered{.guest = guest(),
+                                                 .id = id,
+                                                 .at = read.answered_at,
+                                                 .status = read.status,
+                                                 .bytes = read.bytes});
 }
 
 kube::Client::ValueTask GuestRecording::recorded(Request request, kube::Client::ValueTask task) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
@@ -56,6 +57,16 @@ class GuestRecording {
   };
   [[nodiscard]] std::uint64_t asked(const Request& request);
   void answered(std::uint64_t request, recorder::Verb verb, const Result<json::Value>& answer);
+  // A read of the turn before that has its answer.
+  struct Read {
+    const kube::Resource& resource;
+    const kube::ObjectKey& key;
+    Instant asked_at;
+    Instant answered_at;
+    std::uint64_t status = 0;  // As recorder::Answered has it.
+    std::uint64_t bytes = 0;
+  };
+  void has_read(const Read& read);
   // Waits for the answer, and has both recorded. What `request` refers to outlives the task.
   [[nodiscard]] kube::Client::ValueTask recorded(Request request, kube::Client::ValueTask task);
 
@@ -75,6 +86,7 @@ class GuestRecording {
 
  private:
   [[nodiscard]] recorder::Guest guest() const;
+  [[nodiscard]] std::uint64_t asked_at(const Request& request, Instant at);
 
   GuestRecorder& recorder_;
   const kube::Resource resource_;

@@ -561,7 +561,8 @@ def aircraft(seen, showing, unique):
     """A kind of an Airway, and an instance of it that makes a ConfigMap."""
     kind, plural, namespace = f"Craft{unique}", f"craft{unique}s", f"{unique}-air"
     seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    manifest = airways.airway(plural, kind, airways.flight("behave"), mode="dynamic")
+    manifest = airways.airway(plural, kind, airways.flight("behave"), mode="dynamic", clusterAccess=True,
+                              resourceAccessMatchers=["Secret"])
     seen.apply(manifest)
     seen.learn("e2e.hangar.dev/v1", kind, plural)
     name = manifest["metadata"]["name"]
@@ -592,6 +593,11 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     eventually(lambda: f"-> delete configmaps {namespace}/made: 200" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "that is recorded", 30)
     seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "raw", "exitCode": 1}}, namespace)
     eventually(lambda: "; failed" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "a run that fails is recorded", 60)
+
+    seen.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password", "namespace": namespace}})
+    lookup = {"apiVersion": "v1", "kind": "Secret", "name": "password", "namespace": namespace}
+    seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "lookup", "lookup": lookup, "exitCode": 0}}, namespace)
+    eventually(lambda: f"-> get secrets {namespace}/password: 200 in" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "its lookup is recorded", 60)
     row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((namespace, name)), "it is in the table", 30)
     assert row["contract"] == "airway" and row["turns"] >= 3 and row["cpuMicroseconds"] > 0
 
@@ -603,6 +609,8 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     assert top(kubeconfig, "-n", namespace).returncode == 0 and not guests(kubeconfig, "-n", namespace)
     users.let(seen, f"{namespace}:viewer", namespace, ["get", "list"], [name.partition(".")[0]], groups=("e2e.hangar.dev",))
     eventually(lambda: run("timeline", kubeconfig, name, "-n", namespace).returncode == 0, "now he may", 60)
+    # Not the Secret.
+    assert f"-> get secrets {namespace}/(withheld): 200 in" in run("timeline", kubeconfig, name, "-n", namespace).stdout
     eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
 
 
