@@ -29,7 +29,7 @@ namespace {
 
 using namespace internal::section;  // NOLINT(google-build-using-namespace): ids only.
 
-constexpr std::uint64_t kWasmPageBytes = 64 * limits::kKiB;
+constexpr std::uint64_t kPageOfMemoryBytes = 64 * limits::kKiB;
 
 // What reads a header: each failure with its place.
 class Reader {
@@ -282,7 +282,7 @@ class Walk {
     if (header_.memory_bytes_min) return invalid("has more than one memory");
     if (limits.is_wide) return invalid("has a 64-bit memory: build it for wasm32");
     if (limits.minimum > 65536) return invalid("has a memory of more than 4 GiB");
-    header_.memory_bytes_min = limits.minimum * kWasmPageBytes;
+    header_.memory_bytes_min = limits.minimum * kPageOfMemoryBytes;
     return {};
   }
 
