@@ -31,8 +31,10 @@ constexpr int kFailuresMax = 4;
 
 }  // namespace
 
-Feed::Feed(io::Loop& loop, kube::Cache& cache, kube::Scope scope, Counter& shown)
+Feed::Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope,
+           Counter& shown)
     : cache_(cache),
+      own_writes_(own_writes),
       scope_(std::move(scope)),
       shown_(shown),
       changed_(loop),
@@ -201,6 +203,7 @@ void Feed::fail_with(Error error) {
 
 void Feed::show(const Change& change) {
   const auto keep = shared_from_this();
+  own_writes_.seen(change.version, io::Loop::now());
   Sight sight(change);
   for (const auto& viewer : audience_.concerned_by(change.object->key())) {
     if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;

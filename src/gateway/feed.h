@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
+#include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
 #include "gateway/request_target.h"
 #include "gateway/view.h"
@@ -84,7 +85,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  Feed(io::Loop& loop, kube::Cache& cache, kube::Scope scope, Counter& shown);
+  Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope,
+       Counter& shown);
 
   void start();
 
@@ -133,6 +135,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void drop(Viewer& viewer);
 
   kube::Cache& cache_;
+  OwnWrites& own_writes_;
   const kube::Scope scope_;
   Counter& shown_;
 

@@ -31,9 +31,10 @@ std::unexpected<Error> too_many() {
 
 }  // namespace
 
-Feeds::Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics)
+Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics)
     : loop_(loop),
       cache_(cache),
+      own_writes_(own_writes),
       shown_(metrics.counter("hangar_gateway_events_total",
                              "Events of watches that were shown to guests.")),
       refused_(metrics.counter("hangar_gateway_refused_total",
@@ -123,7 +124,7 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
     refused_.add();
     return nullptr;
   }
-  auto feed = std::make_shared<Feed>(loop_, cache_, scope, shown_);
+  auto feed = std::make_shared<Feed>(loop_, cache_, own_writes_, scope, shown_);
   feeds_.emplace(scope, Entry{.feed = feed, .tenant = tenant});
   feed->start();
   return feed;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gateway/feed.h"
+#include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
 #include "gateway/tenant_bounds.h"
 #include "gateway/view.h"
@@ -40,7 +41,7 @@ inline constexpr std::size_t kSelectingFeedsPerPlaceMax = 4;
 
 class Feeds {
  public:
-  Feeds(io::Loop& loop, kube::Cache& cache, Metrics& metrics);
+  Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics);
 
   // A feed that covers `scope`, of `resource` (which it fits), for `tenant`. Errors: of the first
   // request for it (Denied, NotFound, Unavailable, ...), LimitExceeded, Cancelled.
@@ -78,6 +79,7 @@ class Feeds {
 
   io::Loop& loop_;
   kube::Cache& cache_;
+  OwnWrites& own_writes_;
   Counter& shown_;
   Counter& refused_;
   BoundsOf bounds_;

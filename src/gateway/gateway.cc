@@ -14,6 +14,7 @@
 #include "gateway/feed.h"
 #include "gateway/feeds.h"
 #include "gateway/limits.h"
+#include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
@@ -222,8 +223,13 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
+        reads_behind(parts.metrics.counter(
+            "hangar_gateway_reads_behind_total",
+            "Reads that the cache could have answered, but for a write of the same guest that it "
+            "had not seen.")),
         authorizer(parts.client),
-        feeds(parts.loop, parts.cache, parts.metrics),
+        own_writes(parts.metrics),
+        feeds(parts.loop, parts.cache, own_writes, parts.metrics),
         open_count(parts.metrics.gauge("hangar_gateway_watches",
                                        "Watches of guests that are answered from the cache.")) {}
 
@@ -233,7 +239,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   static io::Task<void> read(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> forward(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> forward_stream(std::shared_ptr<State> self, WorkPtr work);
-  [[nodiscard]] io::Task<void> pass_on_as_guest(Work& work) const;
+  [[nodiscard]] io::Task<void> pass_on_as_guest(Work& work);
   // What a watch sees; an error when it must be a watch of its own.
   static io::Task<Result<Feed::Window>> open_feed(std::shared_ptr<State> self,
                                                   AuthorizedScope authorized, std::string tenant,
@@ -248,7 +254,9 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   OwnWatches own_watches;
   budget::FairSlots upstream;
   Counter& refused_watches;
+  Counter& reads_behind;
   Authorizer authorizer;
+  OwnWrites own_writes;
   Feeds feeds;
   BoundsOf bounds_of;
   Gauge& open_count;
@@ -386,10 +394,15 @@ io::Task<void> Gateway::State::forward_stream(std::shared_ptr<State> self, WorkP
   co_await self->pass_on_as_guest(*work);
 }
 
-io::Task<void> Gateway::State::pass_on_as_guest(Work& work) const {
-  kube::Client client =
-      work.identity.user.empty() ? parts.client : parts.client.as(std::move(work.identity));
+io::Task<void> Gateway::State::pass_on_as_guest(Work& work) {
+  kube::Client client = work.identity.user.empty() ? parts.client : parts.client.as(work.identity);
   Forward made = forward_of(work);
+  if (made.is_write) {
+    made.on_answer = [this, user = std::move(work.identity.user), target = std::move(work.target)](
+                         int status, std::string_view body) {
+      own_writes.wrote(user, target, status, body, io::Loop::now());
+    };
+  }
   return pass_on(std::move(client), std::move(made), std::move(work.reply));
 }
 
@@ -398,7 +411,11 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
     co_return work->reply->refuse(
         {406, "NotAcceptable", "only the following media types are accepted: application/json"});
   }
-  const auto beginning = beginning_of(work->target.options);
+  const std::uint64_t own_version =
+      self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
+  auto beginning = beginning_of(work->target.options);
+  if (beginning && beginning->not_older_than.value_or(own_version) < own_version)
+    beginning->not_older_than.reset();
   auto scope = ReadScope::of(work->target);
   if (!beginning || !scope || !work->accepts.json || work->accepts.transformed) {
     co_return co_await forward(std::move(self), std::move(work));
@@ -453,10 +470,15 @@ io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> 
 
 io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   const auto oldest = oldest_for(work->target.options);
+  const std::uint64_t own_version =
+      self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
+  // Where it goes to the API server: its own cache may be behind, too.
+  if (oldest.value_or(own_version) < own_version) work->target.ask_for_newest();
   auto scope = ReadScope::of(work->target);
   const bool may_be_cached = oldest && scope && work->accepts.json && !work->accepts.transformed;
   const auto feed = may_be_cached ? self->feeds.find(*scope) : nullptr;
-  if (!feed || *oldest > feed->history().version()) {
+  if (!feed || std::max(*oldest, own_version) > feed->history().version()) {
+    if (feed && *oldest <= feed->history().version()) self->reads_behind.add();
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
@@ -495,6 +517,7 @@ void Gateway::State::on_care() {
   for (const auto& feed : feeds.all())
     feed->tell_progress();
   feeds.sweep();
+  own_writes.sweep(io::Loop::now());
   std::erase_if(watchings, [](const auto& watching) { return watching.expired(); });
   if (!std::exchange(is_rechecking, true)) parts.loop.spawn(recheck(shared_from_this()));
   if (!feeds.empty()) look_after();

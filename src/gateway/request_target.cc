@@ -258,6 +258,14 @@ const std::string* RequestTarget::parameter(std::string_view name_in) const {
   return found == query.end() ? nullptr : &found->second;
 }
 
+void RequestTarget::ask_for_newest() {
+  std::erase_if(query, [](const auto& one) {
+    return one.first == "resourceVersion" || one.first == "resourceVersionMatch";
+  });
+  options.resource_version.clear();
+  options.resource_version_match.clear();
+}
+
 std::string RequestTarget::to_string() const {
   std::string out;
   for (const std::string& segment : segments) {

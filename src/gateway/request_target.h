@@ -68,6 +68,8 @@ struct RequestTarget {
   [[nodiscard]] bool is_resource() const { return !plural.empty(); }
   // The first value of that name, as the API server takes it; null when there is none.
   [[nodiscard]] const std::string* parameter(std::string_view name_in) const;
+  // Of a read: it takes nothing older than what there is now.
+  void ask_for_newest();
   // Path and query, encoded: what goes upstream.
   [[nodiscard]] std::string to_string() const;
 };

@@ -49,10 +49,18 @@ void give_line(Reply& reply, std::string line) {
   }
 }
 
-io::Task<Result<>> pass_whole(const kube::Client& client, kube::RawRequest request, Reply& reply) {
-  request.on_progress = [&reply](std::uint64_t bytes) { reply.progress(bytes); };
-  http::Response response =
-      HANGAR_CO_TRY(co_await client.send(std::move(request), reply.stop_token()));
+io::Task<Result<>> pass_whole(const kube::Client& client, Forward forward, Reply& reply) {
+  forward.request.on_progress = [&reply](std::uint64_t bytes) { reply.progress(bytes); };
+  Result<http::Response> answered =
+      co_await client.send(std::move(forward.request), reply.stop_token());
+  if (forward.on_answer) {
+    if (answered) {
+      forward.on_answer(answered->status, answered->body);
+    } else {
+      forward.on_answer(/*status=*/0, {});
+    }
+  }
+  http::Response response = HANGAR_CO_TRY(std::move(answered));
   reply.head(response.status, worth_passing_on(response.headers), Source::Upstream);
   if (!response.body.empty()) reply.piece(std::move(response.body));
   co_return Result<>();
@@ -87,15 +95,16 @@ io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest requ
 }  // namespace
 
 io::Task<void> pass_on(kube::Client client, Forward forward, std::shared_ptr<Reply> reply) {
+  const bool is_write = forward.is_write;
   Result<> passed;
   if (forward.body == Forward::Body::Whole) {
-    passed = co_await pass_whole(client, std::move(forward.request), *reply);
+    passed = co_await pass_whole(client, std::move(forward), *reply);
   } else {
     const bool in_lines = forward.body == Forward::Body::Lines;
     passed = co_await pass_stream(client, std::move(forward.request), in_lines, *reply);
   }
   if (!passed && !reply->has_head()) {
-    reply->refuse(no_answer(passed.error(), forward.is_write), Source::Upstream);
+    reply->refuse(no_answer(passed.error(), is_write), Source::Upstream);
   }
   reply->end();
 }

@@ -7,7 +7,9 @@
 #include "kube/client.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 namespace hangar::gateway {
 
@@ -17,6 +19,8 @@ struct Forward {
   kube::RawRequest request;
   Body body = Body::Whole;
   bool is_write = false;
+  // Told of a whole answer before the guest is; of none (status zero), too. Null: nobody.
+  std::function<void(int status, std::string_view body)> on_answer;
 };
 
 // Until the reply's end. `client` has the guest's identity. No answer is a 503.

@@ -13,6 +13,7 @@
 #include "http/client.h"
 #include "io/loop.h"
 #include "json/value.h"
+#include "kube/auth/credentials.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
@@ -30,6 +31,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -134,6 +136,22 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     client_ = std::make_unique<kube::Client>(session_->client.as(std::move(host)));
     cache_ = std::make_unique<kube::Cache>(session_->loop, *client_, session_->metrics, Log());
     discovery_ = std::make_unique<kube::Discovery>(*client_);
+    make_gateway();
+  }
+  // The same, but that what the cache is told comes by way of the proxy.
+  void connect_cache_by_proxy() {
+    connect(own_->kubeconfig());
+    gateway_.reset();
+    cache_.reset();
+    kube::Login login = kube::find_login({.kubeconfig = own_->proxied_kubeconfig()}).value();
+    distant_ = std::make_unique<kube::Client>(
+        session_->loop, session_->http,
+        std::make_shared<kube::Credentials>(session_->loop, std::move(login), Log()),
+        session_->metrics, Log(), kube::ClientOptions());
+    cache_ = std::make_unique<kube::Cache>(session_->loop, *distant_, session_->metrics, Log());
+    make_gateway();
+  }
+  void make_gateway() {
     gateway_ = std::make_unique<Gateway>(Gateway::Parts{.loop = session_->loop,
                                                         .client = *client_,
                                                         .cache = *cache_,
@@ -149,6 +167,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     cache_.reset();
     EXPECT_TRUE(testing::wait_for_end_of_tasks(session_->loop)) << "something does not end";
     discovery_.reset();
+    distant_.reset();
     client_.reset();
     session_.reset();
   }
@@ -244,6 +263,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
   std::string other_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<kube::Client> client_;
+  std::unique_ptr<kube::Client> distant_;  // Of connect_cache_by_proxy().
   std::unique_ptr<kube::Cache> cache_;
   std::unique_ptr<kube::Discovery> discovery_;
   std::unique_ptr<Gateway> gateway_;
@@ -689,6 +709,62 @@ TEST_F(GatewayTest, ReadsComeFromTheCacheOnlyWhenTheyMay) {
       ask(guest_of(mine_), rings(mine_) + "?watch=true", std::string("GET"), std::string(),
           http::Headers{{"Accept", "application/vnd.kubernetes.protobuf"}});
   EXPECT_EQ(binary.status, 406);
+}
+
+// As many writes as HANGAR_OWN_WRITES says, or 200.
+TEST_F(GatewayTest, AGuestReadsItsOwnWritesFromACacheThatIsFiveSecondsBehind) {
+  connect_cache_by_proxy();
+  const char* const asked = std::getenv("HANGAR_OWN_WRITES");
+  const int count = asked != nullptr ? std::stoi(asked) : 200;
+  const Identity me = guest_of(mine_);
+  const std::string one = rings(mine_) + "/one";
+  const std::string any = "?resourceVersion=0";
+  const auto nonce_of = [](const json::Value& object) {
+    return json::int_at(object, {"spec", "nonce"}, -1);
+  };
+  put(mine_, "one");
+  put(mine_, "two");
+  const Guest& watching = watch(me, rings(mine_));
+  ASSERT_TRUE(wait([&] { return watching.pieces.size() == 2; }));
+  ASSERT_TRUE(own_->delay_answers(seconds(5)).has_value());
+
+  int stale = 0;
+  for (int written = 1; written <= count; ++written) {
+    const Guest& change =
+        ask(me, one, std::string("PATCH"), fmt::format(R"({{"spec":{{"nonce":{}}}}})", written),
+            http::Headers{{"Content-Type", "application/merge-patch+json"}});
+    ASSERT_EQ(change.status, 200) << change.body();
+    const Guest& read = ask(me, one + any);
+    if (nonce_of(json::parse(read.body()).value()) != written) ++stale;
+    const Guest& list = ask(me, rings(mine_) + any);
+    const json::Value all = json::parse(list.body()).value();
+    for (const json::Value& object : *json::array_at(all, {"items"})) {
+      if (json::string_at(object, {"metadata", "name"}) == "one" && nonce_of(object) != written) {
+        ++stale;
+      }
+    }
+    if (guests_.size() > 100) guests_.erase(guests_.begin() + 1, guests_.end());
+  }
+  EXPECT_EQ(stale, 0);
+
+  // What is deleted is gone, and what comes after is there.
+  EXPECT_EQ(ask(me, rings(mine_) + "/two", std::string("DELETE")).status, 200);
+  EXPECT_EQ(ask(me, rings(mine_) + "/two" + any).status, 404);
+  EXPECT_FALSE(ask(me, rings(mine_) + any).body().contains(R"("two")"));
+  EXPECT_EQ(
+      ask(me, rings(mine_), std::string("POST"), json::dump(ring(mine_, "two", "x", 1))).status,
+      201);
+  EXPECT_EQ(ask(me, rings(mine_) + "/two" + any).status, 200);
+
+  // Nobody else's reads are held up by it, and the watch tells all of it in time.
+  const Guest& other = ask(Identity(), one + any);
+  EXPECT_LT(nonce_of(json::parse(other.body()).value()), count);
+  ASSERT_TRUE(own_->heal().has_value());
+  EXPECT_TRUE(wait(
+      [&] { return nonce_of(json::parse(ask(Identity(), one + any).body()).value()) == count; }));
+  const Histogram& lag =
+      session_->metrics.histogram("hangar_gateway_own_write_lag_seconds", {}, {});
+  EXPECT_TRUE(wait([&] { return lag.snapshot().cumulative_counts.back() > 0; }));
 }
 
 TEST_F(GatewayTest, ALargeListIsMadeWhileOthersHaveTheirTurn) {

@@ -1,0 +1,108 @@
+#include "gateway/own_writes.h"
+
+#include "base/metrics.h"
+#include "base/seconds.h"
+#include "base/time.h"
+#include "gateway/request_target.h"
+#include "kube/object.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::gateway {
+
+namespace {
+
+bool is_dry_run(const RequestTarget& target) {
+  const std::string* const asked = target.parameter("dryRun");
+  return asked != nullptr && !asked->empty();
+}
+
+// Which an object has after it was written. A Status has none, and that of what was deleted is from
+// before.
+std::uint64_t version_of(const RequestTarget& target, int status, std::string_view body) {
+  const bool is_answered = status >= 200 && status < 300;
+  if (!is_answered || target.verb == Verb::Delete || target.verb == Verb::DeleteCollection) {
+    return OwnWrites::kUnknownVersion;
+  }
+  const auto object = kube::identify(body);
+  if (!object || object->kind == "Status") return OwnWrites::kUnknownVersion;
+  return kube::parse_version(object->resource_version).value_or(OwnWrites::kUnknownVersion);
+}
+
+}  // namespace
+
+OwnWrites::OwnWrites(Metrics& metrics)
+    : lag_seconds_(metrics.histogram(
+          "hangar_gateway_own_write_lag_seconds",
+          "From the answer to a guest's write until a watch of the host has told of it.",
+          latency_buckets())) {}
+
+void OwnWrites::wrote(const std::string& user, const RequestTarget& target, int status,
+                      std::string_view body, Instant now) {
+  // What was refused has changed nothing. After an error of the server's, who knows.
+  const bool is_refused = status >= 400 && status < 500;
+  if (!target.is_resource() || is_refused || is_dry_run(target)) return;
+  const std::uint64_t version = version_of(target, status, body);
+  User& its = users_[user];
+  Place place{.group = target.group, .plural = target.plural, .namespace_ = target.namespace_};
+  if (its.places.size() >= kOwnWritePlacesMax && !its.places.contains(place)) {
+    its.has_too_many_at = now;
+    return;
+  }
+  Writes& there = its.places[std::move(place)];
+  if (version == kUnknownVersion) {
+    there.unknown_at = now;
+    return;
+  }
+  there.version = std::max(there.version, version);
+  there.at = now;
+  if (std::ranges::find(told_, version) != told_.end()) return lag_seconds_.observe(0);
+  awaited_.emplace(version, now);
+  if (awaited_.size() > kOwnWritesAwaitedMax) awaited_.erase(awaited_.begin());
+}
+
+std::uint64_t OwnWrites::oldest_for(const std::string& user, const RequestTarget& read,
+                                    Instant now) const {
+  const auto known = users_.find(user);
+  if (known == users_.end() || !read.is_resource()) return 0;
+  const User& its = known->second;
+  if (is_kept(its.has_too_many_at, now)) return kUnknownVersion;
+  std::uint64_t oldest = 0;
+  auto at = its.places.lower_bound({.group = read.group, .plural = read.plural, .namespace_ = {}});
+  for (; at != its.places.end(); ++at) {
+    const auto& [place, writes] = *at;
+    if (place.group != read.group || place.plural != read.plural) break;
+    const bool is_there =
+        read.namespace_.empty() || place.namespace_.empty() || place.namespace_ == read.namespace_;
+    if (!is_there) continue;
+    if (is_kept(writes.unknown_at, now)) return kUnknownVersion;
+    if (is_kept(writes.at, now)) oldest = std::max(oldest, writes.version);
+  }
+  return oldest;
+}
+
+void OwnWrites::seen(std::uint64_t version, Instant now) {
+  told_.at(std::exchange(told_next_, (told_next_ + 1) % told_.size())) = version;
+  const auto awaited = awaited_.find(version);
+  if (awaited == awaited_.end()) return;
+  lag_seconds_.observe(in_seconds(now - awaited->second));
+  awaited_.erase(awaited);
+}
+
+void OwnWrites::sweep(Instant now) {
+  for (auto& [user, its] : users_) {
+    std::erase_if(its.places, [now](const auto& place) {
+      return !is_kept(place.second.at, now) && !is_kept(place.second.unknown_at, now);
+    });
+  }
+  std::erase_if(users_, [now](const auto& one) {
+    return one.second.places.empty() && !is_kept(one.second.has_too_many_at, now);
+  });
+  std::erase_if(awaited_, [now](const auto& one) { return !is_kept(one.second, now); });
+}
+
+}  // namespace hangar::gateway
