@@ -1,5 +1,6 @@
 #include "kube/cache/kind_cache.h"
 
+#include "base/backoff.h"
 #include "base/metrics.h"
 #include "base/time.h"
 #include "io/loop.h"
@@ -27,10 +28,10 @@ namespace hangar::kube {
 
 namespace {
 
-using std::chrono::minutes;
-
-// A watch that was refused, and would be better than what is there, is tried again.
-constexpr minutes kDeniedRetry{10};
+// A watch that was refused, and would be better than what is there, is tried again: soon at first,
+// for it may have been refused by an API server that was just beginning.
+constexpr ExponentialBackoff kDeniedRetry{.min = std::chrono::seconds(30),
+                                          .max = std::chrono::minutes(10)};
 
 MetricLabels labels_of(const Resource& resource) {
   return {{"group", resource.group}, {"resource", resource.plural}};
@@ -83,6 +84,12 @@ Cache::Statistics KindCache::statistics() const {
   return {.watches = reflectors_.size(), .objects = object_count_, .bytes = object_bytes_};
 }
 
+bool KindCache::is_denied(const Scope& watch) const {
+  const auto known = denied_.find(watch);
+  return known != denied_.end() &&
+         io::Loop::now() - known->second.at < kDeniedRetry.delay(known->second.earlier);
+}
+
 KindCache::Fed& KindCache::add(const Scope& scope) {
   Result<Selection> selection = Informer::selection_of(scope);
   const bool is_alone = !selection || selection->has_remote_terms();
@@ -120,10 +127,16 @@ void KindCache::plan() {
   if (is_stopped_) return;
   const auto keep = shared_from_this();
   const Instant now = io::Loop::now();
-  std::erase_if(denied_, [now](const auto& one) { return now - one.second >= kDeniedRetry; });
+  // Nobody has wanted these for long.
+  std::erase_if(denied_,
+                [now](const auto& one) { return now - one.second.at >= 2 * kDeniedRetry.max; });
   std::set<Scope> denied;
-  for (const auto& [scope, since] : denied_)
+  Duration retry = kDeniedRetry.max;
+  for (const auto& [scope, denial] : denied_) {
+    if (!is_denied(scope)) continue;
     denied.insert(scope);
+    retry = std::min(retry, Duration(denial.at + kDeniedRetry.delay(denial.earlier) - now));
+  }
 
   std::vector<Scope> wanted;
   bool lacks = false;
@@ -139,7 +152,7 @@ void KindCache::plan() {
   for (const auto& [scope, watch] : plan)
     watches.insert(watch);
 
-  if (!denied.empty()) review_in(kDeniedRetry);
+  if (!denied.empty()) review_in(retry);
   if (lacks || watches.size() < watches_.size()) return follow(plan);
   if (watches == watches_) {
     narrower_since_.reset();
@@ -152,7 +165,7 @@ void KindCache::plan() {
 
 bool KindCache::feed_from_present(Fed& fed) {
   const auto found = std::ranges::find_if(watches_, [&](const Scope& watch) {
-    return !denied_.contains(watch) && covers(watch, fed.informer->scope());
+    return !is_denied(watch) && covers(watch, fed.informer->scope());
   });
   if (found == watches_.end()) return false;
   lead(fed, Scope(*found));
@@ -232,12 +245,18 @@ void KindCache::on_settled(Reflector& reflector, Informer& informer) {
 }
 
 void KindCache::on_use(Reflector& reflector, bool is_usable) {
-  const bool was_usable = !denied_.contains(reflector.scope());
-  if (is_usable == was_usable) return;
+  if (is_usable == !is_denied(reflector.scope())) {
+    // It was tried again, and works.
+    if (is_usable) denied_.erase(reflector.scope());
+    return;
+  }
+  const auto known = denied_.find(reflector.scope());
   if (is_usable) {
-    denied_.erase(reflector.scope());
+    denied_.erase(known);
+  } else if (known == denied_.end()) {
+    denied_.emplace(reflector.scope(), Denial{.at = io::Loop::now()});
   } else {
-    denied_.emplace(reflector.scope(), io::Loop::now());
+    known->second = {.at = io::Loop::now(), .earlier = known->second.earlier + 1};
   }
   plan();
 }

@@ -47,6 +47,13 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
     [[nodiscard]] const std::shared_ptr<Reflector>& planned() const { return next ? next : by; }
   };
 
+  struct Denial {
+    Instant at;                 // The last one.
+    std::uint64_t earlier = 0;  // Since it worked last.
+  };
+
+  // It is not tried now.
+  [[nodiscard]] bool is_denied(const Scope& watch) const;
   Fed& add(const Scope& scope);
   void remove(const std::shared_ptr<Informer>& informer);
   // Whether a watch that is there has all that the informer is about: then it is fed by that.
@@ -72,7 +79,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   Audience<Informer> audience_;  // The same.
   std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
   std::set<Scope> watches_;                // Those of reflectors_ that the last plan has.
-  std::map<Scope, Instant> denied_;        // Watches that the host may not have, and since when.
+  std::map<Scope, Denial> denied_;         // Watches that the host may not have.
   std::optional<Instant> narrower_since_;  // A plan with narrower watches has been there.
   io::Loop::Timer review_;
   bool is_stopped_ = false;

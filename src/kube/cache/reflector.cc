@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/informer.h"
 #include "kube/cache/watch_plan.h"
@@ -30,6 +32,10 @@ namespace {
 // As the watch itself waits.
 constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
                                           .max = std::chrono::seconds(30)};
+
+// Longer than an API server needs to read its roles; what is looked at stands still so long where
+// a right was really taken away.
+constexpr std::chrono::seconds kRefusalMayPass{30};
 
 MetricLabels labels_of(const Scope& scope) {
   return {{"group", scope.resource.group}, {"resource", scope.resource.plural}};
@@ -125,6 +131,7 @@ void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_
   }
   resource_version_ = std::move(resource_version);
   is_streaming_ = true;
+  has_worked_ = true;
   relists_.add(static_cast<double>(watcher_.relist_count() - counted_relists_));
   counted_relists_ = watcher_.relist_count();
   owner_.on_use(*this, /*is_usable=*/true);
@@ -222,9 +229,13 @@ void Reflector::on_health(std::optional<Error> error) {
                                               {"namespace", scope_.namespace_}});
   }
   error_ = std::move(error);
-  const bool is_denied = error_ && error_->kind() == ErrorKind::Denied;
+  if (!error_) {
+    refused_since_.reset();
+  } else if (error_->kind() == ErrorKind::Denied && !refused_since_) {
+    refused_since_ = io::Loop::now();
+  }
   // Those who are to be fed by a narrower watch need not hear of this one.
-  if (is_denied) owner_.on_use(*this, /*is_usable=*/false);
+  if (is_refused()) owner_.on_use(*this, /*is_usable=*/false);
   for (const MemberPtr& member : members()) {
     if (is_stopped()) return;
     if (!is_member(member)) continue;
@@ -232,6 +243,11 @@ void Reflector::on_health(std::optional<Error> error) {
         member->phase != Member::Phase::Fed && member->informer->is_complete();
     if (!is_fed_elsewhere) member->informer->set_error(error_);
   }
+}
+
+bool Reflector::is_refused() const {
+  if (!error_ || error_->kind() != ErrorKind::Denied) return false;
+  return !has_worked_ || io::Loop::now() - *refused_since_ >= kRefusalMayPass;
 }
 
 bool Reflector::has_all(const Member& member) const {

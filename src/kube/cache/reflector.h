@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/audience.h"
@@ -46,7 +47,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     std::function<ObjectPtr(ObjectPtr object, Detail detail)> shared;
     // From now on this one feeds the informer, and no other does.
     std::function<void(Reflector& reflector, Informer& informer)> on_settled;
-    // Whether it can be a watch for several: the server has refused it, or it works.
+    // Whether it can be a watch for several: the server refuses it, or it works. A refusal of what
+    // has worked counts once it lasts: an API server that begins refuses what its authorizer has
+    // not read the roles for yet.
     std::function<void(Reflector& reflector, bool is_usable)> on_use;
   };
   Reflector(std::shared_ptr<Platform> platform, Scope scope, Owner owner);
@@ -107,6 +110,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
                 std::string resource_version);
   void settle(const MemberPtr& member);
   void feed(Member& member, const Change& change);
+  // The last error is a refusal, and not one that may pass.
+  [[nodiscard]] bool is_refused() const;
   // The member's scope is that of the watch.
   [[nodiscard]] bool has_all(const Member& member) const;
   [[nodiscard]] bool selects(const Member& member, const Object& object) const;
@@ -126,6 +131,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   std::uint64_t list_count_ = 0;  // Whole lists that have begun.
   bool is_started_ = false;
   bool is_streaming_ = false;  // A whole list is there, and changes to it come.
+  bool has_worked_ = false;
+  std::optional<Instant> refused_since_;  // Without a break.
   std::optional<Error> error_;
   std::stop_source stop_;
 

@@ -471,6 +471,49 @@ TEST_F(CacheTest, WatchesAsWidelyAsItMay) {
   EXPECT_EQ(cache.statistics().objects, subscriptions.size());
 }
 
+// As by an API server that has just started, and has not read its roles yet.
+TEST_F(CacheTest, ARefusalThatPassesLeavesTheWideWatch) {
+  const std::string user = "wide-" + namespace_;
+  ASSERT_TRUE(own_->kubectl({"create", "clusterrole", user, "--verb=get,list,watch",
+                             "--resource=configmaps"})
+                  .has_value());
+  const auto grant = [&] {
+    return own_->kubectl(
+        {"create", "clusterrolebinding", user, "--clusterrole=" + user, "--user=" + user});
+  };
+  ASSERT_TRUE(grant().has_value());
+  connect(own_->proxied_kubeconfig());
+  const Client wide = session_->client.as({.user = user});
+  ASSERT_TRUE(wait([&] { return session_->run(wide.list(kConfigMaps, {}, {})).has_value(); }));
+  Cache cache(session_->loop, wide, session_->metrics, Log());
+  std::vector<std::string> namespaces;
+  std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
+  for (int index = 0; index < 5; ++index) {
+    namespaces.push_back(own_->unique_namespace("cache").value());
+    subscriptions.push_back(
+        cache.subscribe({.resource = kConfigMaps, .namespace_ = namespaces.back()}, {}));
+  }
+  ASSERT_TRUE(wait([&] { return cache.statistics().watches == 1; }));
+  for (const auto& subscription : subscriptions)
+    ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+
+  ASSERT_TRUE(own_->cut().has_value());
+  ASSERT_TRUE(own_->kubectl({"delete", "clusterrolebinding", user}).has_value());
+  ASSERT_TRUE(own_->restore().has_value());
+  ASSERT_TRUE(wait([&] {
+    const auto error = subscriptions.front()->last_error();
+    return error && error->kind() == ErrorKind::Denied;
+  }));
+  EXPECT_EQ(cache.statistics().watches, 1U);
+  ASSERT_TRUE(grant().has_value());
+  const ObjectKey key{namespaces.back(), "later"};
+  ASSERT_TRUE(own_->kubectl({"create", "configmap", key.name, "-n", key.namespace_}).has_value());
+
+  EXPECT_TRUE(wait([&] { return subscriptions.back()->get(key) != nullptr; }));
+  EXPECT_FALSE(subscriptions.front()->last_error().has_value());
+  EXPECT_EQ(cache.statistics().watches, 1U);
+}
+
 TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
   std::vector<std::unique_ptr<Cache::Subscription>> subscriptions;
   for (int index = 0; index < 6; ++index) {
