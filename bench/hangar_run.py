@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import harness
+from cluster import eventually
 from host import BINARY, free_port
 
 
@@ -100,6 +101,16 @@ class Hangar(Processes):
         lines = connection.getresponse().read().decode().splitlines()
         connection.close()
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
+
+    def wait_until_asleep(self, count):
+        """For operators that list and watch one thing each."""
+        eventually(lambda: self.metrics_or_none(), "the host answers", 60)
+
+        def all_sleep():
+            seen = self.metrics()
+            return seen["hangar_operators"] == count and seen["hangar_operators_resident"] == 0 and \
+                seen["hangar_operator_wakes_total"] >= 2 * count
+        eventually(all_sleep, "all operators have listed, watch, and sleep", 1200)
 
     def disk_bytes(self):
         """Snapshots and images: what an operator takes beyond its compiled code. The files have no names."""

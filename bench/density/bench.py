@@ -44,13 +44,7 @@ def run(cluster, scratch, name, count, distinct):
     pid = host.processes[0].pid
     try:
         began = time.monotonic()
-        eventually(lambda: host.metrics_or_none(), "the host answers", 60)
-
-        def all_sleep():
-            seen = host.metrics()
-            return seen["hangar_operators"] == count and seen["hangar_operators_resident"] == 0 and \
-                seen["hangar_operator_wakes_total"] >= 2 * count
-        eventually(all_sleep, "all operators have listed, watch, and sleep", 1200)
+        host.wait_until_asleep(count)
         started = time.monotonic() - began
         asleep = host.settled_memory(8)
         disk, page_cache = host.disk_bytes(), host.page_cache_bytes()

@@ -11,107 +11,22 @@ N is 10, 50, 100 or 1000 in the published figures. Beyond 200 only what has one 
 is asked for: compiling a thousand modules takes ten minutes, and a thousand processes many GiB.
 """
 import argparse
-import contextlib
-import http.client
-import json
-import os
 import pathlib
 import shutil
 import statistics
 import sys
 import tempfile
-import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import harness  # noqa: E402
 from harness import ROOT, at_most, at_most_of_peer, progress  # noqa: E402
-from cluster import ApiError, Cluster, eventually  # noqa: E402
+from cluster import Cluster, eventually  # noqa: E402
 from hangar_run import Hangar, Processes, directory_of_operators  # noqa: E402
+from rings import GUEST, WARM_ROUNDS, Ring, ring_directory  # noqa: E402
 
-GROUP, KIND, NAME = "amurant.io/v1", "TestResource", "run"
 PEERS = ROOT / "build/bench/bin"
-GUEST = pathlib.Path(os.environ.get("HANGAR_GUESTS_DIR", ROOT / "build/guests")) / "ring.wasm"
 SLEEP_FLAGS = {"asleep": "--sleep-after=0s", "resident": "--never-sleep"}
-WARM_ROUNDS = 2
-
-
-# The world ------------------------------------------------------------------------------------------
-
-
-class Ring:
-    """N namespaces with one object each, and the client that sends nonces around."""
-
-    def __init__(self, cluster, count):
-        self.cluster, self.count = cluster, count
-        self.namespaces = [f"ring{index}" for index in range(count)]
-        self.nonce = 0
-        self._seen, self._changed, self._closed = 0, threading.Condition(), False
-        for crd in ("examples/ring/testresources.yaml", "deploy/crds"):
-            cluster.apply_crds(ROOT / crd)
-        cluster.learn(GROUP, KIND, "testresources")
-        eventually(self._is_served, "the kind is served")
-        for namespace in self.namespaces:
-            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-            cluster.create({"apiVersion": GROUP, "kind": KIND, "metadata": {"name": NAME, "namespace": namespace},
-                            "spec": {"nonce": 0}})
-        threading.Thread(target=self._watch_last, daemon=True).start()
-
-    def _is_served(self):
-        try:
-            return self.cluster.request("GET", f"/apis/{GROUP}/testresources")
-        except (ApiError, OSError):
-            return None
-
-    def _watch_last(self):
-        path = self.cluster.path(GROUP, KIND, self.namespaces[-1])
-        while not self._closed:
-            # The API server ends a watch now and then, is started anew for each variant, and in the end it is gone.
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                self._read_watch(path + "?watch=true")
-            time.sleep(0.05)
-
-    def _read_watch(self, path):
-        address = self.cluster._address
-        connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.cluster._context)
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        while answer.status == 200 and (line := answer.readline()):
-            nonce = json.loads(line)["object"].get("spec", {}).get("nonce", 0)
-            with self._changed:
-                self._seen = max(self._seen, nonce)
-                self._changed.notify_all()
-
-    def close(self):
-        self._closed = True
-
-    def round(self, seconds=120.0):
-        """Sends the next nonce; returns the seconds until the last namespace has it."""
-        self.nonce += 1
-        began = time.monotonic()
-        self.cluster.patch(GROUP, KIND, NAME, {"spec": {"nonce": self.nonce}}, self.namespaces[0])
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._seen >= self.nonce, seconds):
-                raise AssertionError(f"nonce {self.nonce} did not arrive within {seconds:.0f} s")
-        return time.monotonic() - began
-
-    def warm_up(self):
-        """For controllers that have just started."""
-        self.round(300)  # Waits until all of them have listed.
-        for _ in range(WARM_ROUNDS):
-            self.round()
-
-    def bare_round(self):
-        """The same reads and writes as N hops, one after the other, by a client that need not wait to hear of them."""
-        self.nonce += 1
-        began = time.monotonic()
-        for namespace in self.namespaces:
-            path = self.cluster.path(GROUP, KIND, namespace, NAME)
-            seen = self.cluster.request("GET", path)
-            seen["spec"]["nonce"] = self.nonce
-            self.cluster.request("PUT", path, seen)
-        return time.monotonic() - began
 
 
 def apiserver_watches(cluster):
@@ -149,11 +64,6 @@ def measure(ring, processes, rounds, settle_seconds):
     return {"hop_ms": 1000 * statistics.median(times) / ring.count, "cpu_ms": 1000 * cpu / rounds / ring.count,
             "active": active, "idle": idle, "watches": watches, "active_group": active_group,
             "idle_group": processes.group_memory(), "apiserver": apiserver_memory(ring.cluster)}
-
-
-def ring_directory(ring, directory, count, distinct):
-    directory_of_operators(directory, GUEST, count, distinct, environment=lambda index: {
-        "IN_NAMESPACE": ring.namespaces[index], "OUT_NAMESPACE": ring.namespaces[(index + 1) % ring.count]})
 
 
 def hangar(cluster, ring, directory, cache, rounds, settle, *flags, distinct):
