@@ -12,6 +12,12 @@ namespace {
 
 // Members are taken apart by their number, so that one more does not compile until it is packed.
 
+// First, so that it is had without the rest.
+template <class Archive, class Text, class Number>
+void visit_origin(Archive& archive, Text& uid, Text& service_account, Number& generation) {
+  archive(uid, service_account, generation);
+}
+
 template <class Archive, class Parts>
 void visit_outline(Archive& archive, Parts& parts) {
   auto& [spec, resolved] = parts;
@@ -19,8 +25,8 @@ void visit_outline(Archive& archive, Parts& parts) {
                           service_account, limits, sleep] = spec;
   auto& [memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes] = limits;
   auto& [kind, after] = sleep;
-  archive(uid, generation, service_account, memory_bytes, cpu_time_per_wake, requests_per_second,
-          log_bytes, kind, after, resolved);
+  visit_origin(archive, uid, service_account, generation);
+  archive(memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes, kind, after, resolved);
 }
 
 // What a guest is given, as long as its author likes.
@@ -52,6 +58,14 @@ PackedOperator::Parts PackedOperator::outline(kube::ObjectKey key) const {
   Unpacker unpacker(bytes_);
   visit_outline(unpacker, parts);
   return parts;
+}
+
+PackedOperator::Origin PackedOperator::origin() const {
+  Origin origin;
+  decltype(Operator::generation) generation{};
+  Unpacker unpacker(bytes_);
+  visit_origin(unpacker, origin.uid, origin.service_account, generation);
+  return origin;
 }
 
 PackedOperator::Parts PackedOperator::unpack(kube::ObjectKey key) const {

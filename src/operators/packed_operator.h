@@ -7,6 +7,7 @@
 #include "operators/operator.h"
 
 #include <string>
+#include <string_view>
 
 namespace hangar::operators {
 
@@ -23,6 +24,12 @@ class PackedOperator {
   [[nodiscard]] Parts unpack(kube::ObjectKey key) const;
   // The same but for args, environment and files, which may be long: there are none.
   [[nodiscard]] Parts outline(kube::ObjectKey key) const;
+  // What says whose it is, as views into this.
+  struct Origin {
+    std::string_view uid;
+    std::string_view service_account;
+  };
+  [[nodiscard]] Origin origin() const;
 
  private:
   PackedBytes bytes_;

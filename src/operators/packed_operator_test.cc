@@ -42,6 +42,8 @@ TEST(PackedOperator, ComesOutAsItWentIn) {
   outline.files.clear();
   EXPECT_EQ(packed.outline(spec.key).spec, outline);
   EXPECT_EQ(packed.outline(spec.key).resolved, resolved);
+  EXPECT_EQ(packed.origin().uid, spec.uid);
+  EXPECT_EQ(packed.origin().service_account, "robot");
 }
 
 TEST(PackedOperator, NothingSaidIsNothing) {

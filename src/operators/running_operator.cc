@@ -36,9 +36,9 @@ std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
       {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second});
 }
 
-kube::Identity identity_of(const Operator& spec) {
-  if (spec.service_account.empty()) return {};
-  return kube::service_account(spec.key.namespace_, spec.service_account);
+kube::Identity identity_of(const kube::ObjectKey& key, std::string_view service_account) {
+  if (service_account.empty()) return {};
+  return kube::service_account(key.namespace_, service_account);
 }
 
 // From microseconds (a resume) to the longest turn.
@@ -451,11 +451,11 @@ recorder::Guest RunningOperator::recorded_guest() const {
 void RunningOperator::record_turn(const TurnOutcome& outcome, const Woken& woken, Instant arrived,
                                   Instant began) const {
   if (parts_.recorder == nullptr) return;
-  const Operator spec = outline().spec;
-  const std::string user = identity_of(spec).user;
+  const PackedOperator::Origin origin = packed_.origin();
+  const std::string user = identity_of(key_, origin.service_account).user;
   const std::string module = module_->digest().to_hex();
   recorder::Turn turn{.guest = recorded_guest(),
-                      .uid = spec.uid,
+                      .uid = origin.uid,
                       .user = user,
                       .module = module,
                       .number = turn_number(),
@@ -619,7 +619,7 @@ void RunningOperator::begin_calls() {
   Work& work = this->work();
   work.requests_timer.cancel();
   if (work.waiting_calls.empty()) return;
-  const kube::Identity identity = identity_of(outline().spec);
+  const kube::Identity identity = identity_of(key_, packed_.origin().service_account);
   auto next = work.waiting_calls.begin();
   for (; next != work.waiting_calls.end(); ++next) {
     if (requests_ && !requests_->try_take(io::Loop::now())) break;
