@@ -101,6 +101,12 @@ void AirTrafficController::start() {
   airways_.start();
 }
 
+void AirTrafficController::on_verification_keys() {
+  airways_.on_verification_keys();
+  flights_.on_verification_keys();
+  cluster_flights_.on_verification_keys();
+}
+
 bool AirTrafficController::is_synced() const {
   return (!has_airways_ || airways_.is_synced()) &&
          (!has_flights_ || (flights_.is_synced() && cluster_flights_.is_synced()));

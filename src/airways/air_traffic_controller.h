@@ -70,6 +70,8 @@ class AirTrafficController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const;
+  // Modules are verified with other keys from now on: each is looked at again.
+  void on_verification_keys();
 
  private:
   void on_child(const ResourceRef& child, Change change, const kube::Object& object);

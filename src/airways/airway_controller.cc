@@ -251,6 +251,14 @@ void AirwayController::on_webhook_address() {
     shell_.enqueue(airway->key());
 }
 
+void AirwayController::on_verification_keys() {
+  for (auto& [key, memory] : airways_) {
+    for (const ModuleRole& role : kModuleRoles)
+      memory->module(role).asking.forget();
+    shell_.enqueue(key);
+  }
+}
+
 // Once its CRD is known, which has its name.
 io::Task<Result<AirwayController::Work>> AirwayController::begin(kube::ObjectPtr airway,
                                                                  std::stop_token stop) {

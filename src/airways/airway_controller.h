@@ -59,6 +59,8 @@ class AirwayController {
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
   // Where the API server finds the webhooks has changed.
   void on_webhook_address();
+  // Modules are verified with other keys from now on.
+  void on_verification_keys();
 
   // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;

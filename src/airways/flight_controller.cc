@@ -104,6 +104,13 @@ void FlightController::look_again(const std::string& namespace_) {
     controller_.shell().enqueue(flight->key());
 }
 
+void FlightController::on_verification_keys() {
+  for (auto& [key, memory] : flights_) {
+    memory->module.asking.forget();
+    controller_.shell().enqueue(key);
+  }
+}
+
 std::string FlightController::listener_of(const kube::ObjectKey& key) const {
   return fmt::format("{} {}", controller_.kind().kind, key.to_string());
 }

@@ -49,6 +49,8 @@ class FlightController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return controller_.is_synced(); }
+  // Modules are verified with other keys from now on.
+  void on_verification_keys();
 
   [[nodiscard]] InstanceController& instances() { return controller_; }
 

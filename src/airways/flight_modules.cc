@@ -156,6 +156,8 @@ io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
 
 io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(FlightModule module,
                                                                           std::stop_token stop) {
+  // Whoever has it was supplied with it: by keys that may be others by now.
+  HANGAR_CO_TRY(co_await supply_.verify(module.sha256, stop));
   if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
     found->second.last_used = io::Loop::now();
     found->second.has_pages = true;

@@ -77,8 +77,9 @@ class FlightModules final : public modules::Maker {
   // InvalidInput when that module cannot be a converter: whatever is supplied may be a flight.
   [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);
 
-  // The code of a module that was supplied: mapped from the cache, shared. When nobody has run it
-  // for some seconds its pages leave memory; after some minutes the module itself does.
+  // The code of a module that was supplied, as long as it may run: mapped from the cache, shared.
+  // When nobody has run it for some seconds its pages leave memory; after some minutes the module
+  // itself does.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
                                                                            std::stop_token stop);
 

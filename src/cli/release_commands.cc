@@ -296,6 +296,11 @@ void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
       ->allow_extra_args(false);  // One value each time: what follows is another argument.
   command.add_option("--checksum", takeoff.checksum, "sha256 that the module must have")
       ->type_name("SHA256");
+  command
+      .add_option("--verify", takeoff.verify,
+                  "a public key, or a directory of keys (.pem), one of which must have signed the "
+                  "module")
+      ->type_name("FILE|DIRECTORY");
   command.add_flag("--insecure", takeoff.insecure, "allow plain http, and https unverified");
   command
       .add_option("--max-memory-mib", takeoff.memory_mib_max,
@@ -428,7 +433,8 @@ Result<commands::TakeoffOptions> ReleaseCommands::takeoff_options() const {
       .module = {.reference = given.module, .sha256 = given.checksum, .insecure = given.insecure},
       .args = given.args,
       .timeout = HANGAR_TRY(parse_duration(given.timeout, "--timeout")),
-      .memory_mib_max = std::min(given.memory_mib_max, kMemoryMibMax)};
+      .memory_mib_max = std::min(given.memory_mib_max, kMemoryMibMax),
+      .keys = given.verify};
   return options;
 }
 

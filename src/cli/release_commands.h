@@ -73,6 +73,7 @@ class ReleaseCommands {
     std::vector<std::string> resource_access;
     bool insecure = false;
     std::string checksum;
+    std::string verify;
     std::uint64_t memory_mib_max = 128;
     std::string timeout = "10s";
     std::int64_t history_max = 10;

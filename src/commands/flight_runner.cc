@@ -12,13 +12,17 @@
 #include "host/config_maps.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
+#include "host/module_verifier.h"
 #include "host/version.h"
 #include "io/task.h"
 #include "kube/client.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "schematics/key_files.h"
+#include "schematics/keys.h"
 #include "wasm/module.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -29,6 +33,7 @@
 namespace hangar::commands {
 
 io::Task<Result<RanFlight>> FlightRunner::run_module(modules::Source module,
+                                                     std::filesystem::path keys,
                                                      const kube::Client* client, Work work,
                                                      std::stop_token stop) {
   host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(parts_.config, parts_.log));
@@ -43,8 +48,20 @@ io::Task<Result<RanFlight>> FlightRunner::run_module(modules::Source module,
                                  parts_.metrics, parts_.log);
   HANGAR_CO_TRY(host::hide_from_guests(parts_.config));
   const abi::flight::Runtime runtime(supply.engine, guest_processes.get());
+  modules::Sources sources = supply.sources;
+  host::ModuleVerifier verifier({.loop = parts_.loop,
+                                 .workers = parts_.workers,
+                                 .program = parts_.config.compiler,
+                                 .directory = parts_.config.module_cache_dir / "verified"});
+  if (!keys.empty()) {
+    Result<schematics::PublicKeys> loaded = schematics::load_public_keys(keys);
+    if (!loaded)
+      co_return std::unexpected(std::move(loaded).error().in("failed to load public keys from fs"));
+    verifier.use(*std::move(loaded));
+    sources.verifier = &verifier;
+  }
   airways::FlightModules flight_modules(
-      {.sources = supply.sources, .code_cache = supply.code_cache, .runtime = runtime});
+      {.sources = std::move(sources), .code_cache = supply.code_cache, .runtime = runtime});
   const Result<airways::FlightModule> prepared =
       co_await flight_modules.prepare(modules::Requester::cluster_wide(), std::move(module), stop);
   co_await flight_modules.supply().stop();
@@ -69,7 +86,8 @@ io::Task<Result<RanFlight>> FlightRunner::run(FlightToRun flight, const airways:
   const Work work = [&](const abi::flight::Runtime& runtime, Code code) {
     return abi::flight::evaluate(runtime, std::move(code), std::move(evaluation), lookups, stop);
   };
-  co_return co_await run_module(std::move(flight.module), client, work, stop);
+  co_return co_await run_module(std::move(flight.module), std::move(flight.keys), client, work,
+                                stop);
 }
 
 io::Task<Result<abi::flight::Output>> FlightRunner::ask(modules::Source module,
@@ -79,7 +97,7 @@ io::Task<Result<abi::flight::Output>> FlightRunner::ask(modules::Source module,
   const Work work = [&](const abi::flight::Runtime& runtime, Code code) {
     return abi::flight::ask(runtime, std::move(code), {.args = std::move(args)}, lookups, stop);
   };
-  RanFlight ran = HANGAR_CO_TRY(co_await run_module(std::move(module), nullptr, work, stop));
+  RanFlight ran = HANGAR_CO_TRY(co_await run_module(std::move(module), {}, nullptr, work, stop));
   co_return std::move(ran.output);
 }
 

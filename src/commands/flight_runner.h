@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ struct FlightToRun {
   std::string stdin_bytes = {};
   std::chrono::nanoseconds timeout{0};  // Zero: 10 s.
   std::uint64_t memory_mib_max = 0;     // Zero: the host's default.
+  // As schematics::load_public_keys has it: one of these has to have signed it. Empty: nobody.
+  std::filesystem::path keys = {};
 };
 
 struct RanFlight {
@@ -74,6 +77,7 @@ class FlightRunner {
   using Work = std::function<io::Task<Result<abi::flight::Output>>(
       const abi::flight::Runtime& runtime, Code code)>;
   [[nodiscard]] io::Task<Result<RanFlight>> run_module(modules::Source module,
+                                                       std::filesystem::path keys,
                                                        const kube::Client* client, Work work,
                                                        std::stop_token stop);
 

@@ -2,14 +2,19 @@
 //
 // The only program that is linked with the compiler. hangar starts it for one module, and kills it
 // after kCompileMax; it bounds its processor time itself, and its memory to the bytes that its one
-// argument says. Descriptor 0 must be a file (it is mapped), 1 an empty file; what went wrong is
-// one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module that carries its plugin
-// is linked with it first.
+// argument says. With `verify` and public keys behind it, it compiles nothing and says whether the
+// module is signed by one of them. Descriptor 0 must be a file (it is mapped), 1 an empty file;
+// what went wrong is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module that
+// carries its plugin is linked with it first.
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
+#include "schematics/keys.h"
+#include "schematics/signature.h"
 #include "wasm/code_config.h"
 #include "wasm/compile_exit.h"
+#include "wasm/limits.h"
 #include "wasm/module_header.h"
 #include "wasm/plugin.h"
 
@@ -28,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -175,8 +181,35 @@ Result<std::uint64_t> memory_bytes_of(std::span<char* const> arguments) {
   return bytes;
 }
 
+Result<schematics::PublicKeys> keys_of(std::span<char* const> arguments) {
+  schematics::PublicKeys keys;
+  for (const char* const argument : arguments) {
+    const std::optional<std::string> der = base64_decode(argument);
+    if (!der) return fail(ErrorKind::Unavailable, "a key is not base64");
+    const Result<schematics::PublicKey> key = schematics::PublicKey::from_der(*der);
+    if (!key) return fail(ErrorKind::Unavailable, key.error().message());
+    HANGAR_TRY(keys.add(*key));
+  }
+  return keys;
+}
+
+Result<> verify(std::uint64_t memory_bytes, std::span<char* const> arguments) {
+  // Before the walls: OpenSSL opens a file when it is first used.
+  const schematics::PublicKeys keys = HANGAR_TRY(keys_of(arguments));
+  HANGAR_TRY(limit_resources(
+      {.memory_bytes = memory_bytes, .processor_time = limits::kVerifyProcessorMax}));
+  HANGAR_TRY(limit_system_calls());
+  const Result<> verified = schematics::verify_module(HANGAR_TRY(map_input()), keys);
+  if (!verified) return fail(verified.error().kind(), one_line(verified.error().message()));
+  return {};
+}
+
 Result<> run(std::span<char* const> arguments) {
   const std::uint64_t memory_bytes = HANGAR_TRY(memory_bytes_of(arguments));
+  constexpr std::size_t kBeforeKeys = 3;
+  if (arguments.size() >= kBeforeKeys && arguments[2] == wasm::kVerifyArgument) {
+    return verify(memory_bytes, arguments.subspan(kBeforeKeys));
+  }
   HANGAR_TRY(limit_resources({.memory_bytes = memory_bytes}));
   HANGAR_TRY(limit_system_calls());
   const auto module = HANGAR_TRY(map_input());
@@ -189,6 +222,7 @@ Result<> run(std::span<char* const> arguments) {
 int status_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::InvalidInput:
+    case ErrorKind::Denied:
       return wasm::kExitInvalidModule;
     case ErrorKind::LimitExceeded:
       return wasm::kExitLimit;

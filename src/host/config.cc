@@ -222,6 +222,20 @@ std::vector<Setting> general_settings() {
        .type = "GLOBS",
        .part = Part::Modules,
        .set = list_into(&Config::module_allow_list)},
+      {.name = "module-verification-keys",
+       .help = "a public key, or a directory of them (.pem): modules of Airways, Flights and "
+               "ClusterFlights have to be signed with one, unless module-allow-list says which may "
+               "run (default: none)",
+       .type = "FILE|DIRECTORY",
+       .part = Part::Sources,
+       .set = text_into(&Config::module_verification_keys)},
+      {.name = "module-verification-keys-secret",
+       .help =
+           "the same as the name of a Secret in the namespace of the host; its changes count at "
+           "once (default: none)",
+       .type = "NAME",
+       .part = Part::Sources,
+       .set = text_into(&Config::module_verification_keys_secret)},
       {.name = "module-address-allow-list",
        .help = "networks (10.96.0.0/12), addresses and the word private: where module URLs of "
                "Operators and StatefulWorkflows may lead beside public addresses, by comma "
@@ -517,6 +531,11 @@ Result<Config> resolve(Config config) {
   }
   if (config.max_concurrent_reconciles == 0) {
     return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
+  }
+  if (!config.module_verification_keys.empty() && !config.module_verification_keys_secret.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "module-verification-keys and module-verification-keys-secret are given: one says "
+                "where the keys are");
   }
   HANGAR_TRY(check_lease(config));
   HANGAR_TRY(check(config.nodes));

@@ -93,6 +93,9 @@ struct Config {
   std::uint64_t guest_memory_bytes = 0;  // Of all guests; zero: what the container's limit leaves.
   std::uint64_t namespace_memory_bytes = 0;         // Of the guests of one; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: every source.
+  // Where the keys are that modules of flights are verified with. Both empty: they are not.
+  std::filesystem::path module_verification_keys = {};  // A file or a directory.
+  std::string module_verification_keys_secret = {};     // Of the host's namespace.
   // What module URLs of Operators and StatefulWorkflows may lead to.
   http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.

@@ -15,6 +15,7 @@
 #include "host/config_maps.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
+#include "host/module_verifier.h"
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
@@ -24,6 +25,7 @@
 #include "host/supervisor.h"
 #include "host/tenant_bounds.h"
 #include "host/tenant_usage.h"
+#include "host/verification_keys.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
@@ -115,6 +117,29 @@ std::string identity() {
   return fmt::format("{}_{}", name.data(), ::getpid());
 }
 
+// Null: they need no signature.
+std::unique_ptr<ModuleVerifier> make_verifier(const Config& config, io::Loop& loop,
+                                              io::Workers& workers, const Log& log) {
+  if (config.module_verification_keys.empty() && config.module_verification_keys_secret.empty()) {
+    return nullptr;
+  }
+  // As with yoke: what the list allows is trusted, and nothing else may run.
+  if (!config.module_allow_list.empty()) {
+    log.warning("module-allow-list says which modules may run: their signatures are not looked at");
+    return nullptr;
+  }
+  return std::make_unique<ModuleVerifier>(
+      ModuleVerifier::Parts{.loop = loop,
+                            .workers = workers,
+                            .program = config.compiler,
+                            .directory = config.module_cache_dir / "verified"});
+}
+
+modules::Sources verified(modules::Sources sources, modules::Verifier* verifier) {
+  sources.verifier = verifier;
+  return sources;
+}
+
 }  // namespace
 
 // In the order in which parts are built; they are destroyed in reverse.
@@ -157,6 +182,7 @@ struct Host::Parts {
   ModuleSupply supply;
   const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: none.
   abi::flight::Runtime flights;
+  const std::unique_ptr<ModuleVerifier> verifier;  // Null: modules need no signature.
   airways::FlightModules flight_modules;
   OperatorParts operator_parts;
   MachineParts machine_parts;
@@ -169,7 +195,8 @@ struct Host::Parts {
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   const reconcile::Platform platform;
-  const reconcile::Platform replica_platform;  // Of replica_client.
+  const reconcile::Platform replica_platform;                 // Of replica_client.
+  const std::unique_ptr<VerificationKeys> verification_keys;  // Null with the verifier.
   admission::Webhooks webhooks;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
@@ -209,7 +236,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       guest_processes(make_guest_processes(config, std::move(opened.zygote), supply.engine, metrics,
                                            log.named("guests"))),
       flights(supply.engine, guest_processes.get()),
-      flight_modules({.sources = supply.sources,
+      verifier(make_verifier(config, loop, workers, log.named("modules"))),
+      flight_modules({.sources = verified(supply.sources, verifier.get()),
                       .code_cache = supply.code_cache,
                       .runtime = flights,
                       .index_file = config.module_cache_dir / "flights.json"}),
@@ -245,6 +273,19 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                        .metrics = metrics,
                        .log = log,
                        .concurrency = config.max_concurrent_reconciles},
+      verification_keys(
+          verifier == nullptr
+              ? nullptr
+              : std::make_unique<VerificationKeys>(
+                    VerificationKeys::Parts{.loop = loop,
+                                            .workers = workers,
+                                            .cache = cache,
+                                            .log = log.named("modules")},
+                    VerificationKeys::Options{
+                        .path = config.module_verification_keys,
+                        .namespace_ = lease_namespace(config, credentials->namespace_()),
+                        .secret = config.module_verification_keys_secret},
+                    [this](schematics::PublicKeys keys) { verifier->use(std::move(keys)); })),
       webhooks({.loop = loop,
                 .client = replica_client,
                 .leader = client,
@@ -314,6 +355,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .fence = fence,
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
+  if (verifier) verifier->on_change([this] { airways.on_verification_keys(); });
   apply_tenant_bounds(policies, {.memory = supply.memory,
                                  .disk = operator_parts.snapshots->accounts(),
                                  .gateway = operator_parts.gateway,
@@ -365,6 +407,9 @@ void Host::Parts::add_checks() {
   if (webhooks.is_on()) {
     supervisor.add_check("webhooks", [this] { return webhooks.check(); });
   }
+  if (verification_keys) {
+    supervisor.add_check("verification-keys", [this] { return verification_keys->check(); });
+  }
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
@@ -378,6 +423,7 @@ io::Task<void> Host::Parts::end_all() {
   // First, while everything that answers is there: others take over meanwhile.
   co_await webhooks.stop();
   if (seeing) co_await seeing->stop();
+  if (verification_keys) co_await verification_keys->stop();
   if (has_started) {
     co_await usage.stop();
     co_await nodes.stop();
@@ -423,6 +469,7 @@ Result<> Host::run() {
   HANGAR_TRY(parts_->supervisor.listen(parts_->config.bind_address));
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});
+  if (parts_->verification_keys) parts_->verification_keys->start();
   if (parts_->webhooks.is_on()) {
     parts_->webhooks.start();
     parts_->airways.start_reviews();

@@ -14,6 +14,7 @@
 #include "modules/limits.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
+#include "modules/verifier.h"
 
 #include <fmt/format.h>
 
@@ -107,6 +108,7 @@ struct Supply::Entry {
 
   // The last look.
   std::optional<Instant> looked;
+  std::uint64_t keys = 0;  // Verifier::generation() when it began.
   std::optional<Supplied> supplied;
   std::optional<Error> error;
   std::uint32_t failures = 0;
@@ -134,7 +136,9 @@ Supply::Answer Supply::ask(const Wish& wish, Instant since, Listener listener) {
   }
   const Instant now = io::Loop::now();
   entry->asked = now;
-  const bool is_due = !entry->looked || *entry->looked < since ||
+  const bool has_other_keys =
+      sources_.verifier != nullptr && entry->keys != sources_.verifier->generation();
+  const bool is_due = !entry->looked || *entry->looked < since || has_other_keys ||
                       (entry->error ? entry->retry_at <= now : !entry->supplied);
   if (!entry->is_working && is_due) begin(entry);
 
@@ -158,6 +162,7 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
   if (wish.pinned_sha256.empty() || !is_proven(wish.requester.id(), wish.pinned_sha256)) {
     return std::nullopt;
   }
+  if (!is_verified(wish.pinned_sha256)) return std::nullopt;
   Product product = maker_.find(wish.pinned_sha256);
   if (!product) return std::nullopt;
   return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
@@ -171,6 +176,28 @@ bool Supply::is_proven(const std::string& requester, const std::string& sha256) 
   if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // Costs looking again.
   proven_.insert(proof);
   return true;
+}
+
+bool Supply::is_verified(const std::string& sha256) const {
+  if (sources_.verifier == nullptr) return true;
+  const std::optional<Result<>> verdict = sources_.verifier->verdict(sha256);
+  return verdict && *verdict;
+}
+
+io::Task<Result<>> Supply::verify(std::string sha256, std::stop_token stop) {
+  return look_at(std::move(sha256), nullptr, {.tenant = budget::Tenant::host(), .name = "modules"},
+                 std::move(stop));
+}
+
+io::Task<Result<>> Supply::look_at(std::string sha256, std::shared_ptr<const std::string> bytes,
+                                   budget::Consumer consumer, std::stop_token stop) {
+  if (sources_.verifier == nullptr) co_return Result<>();
+  if (std::optional<Result<>> known = sources_.verifier->verdict(sha256)) {
+    co_return *std::move(known);
+  }
+  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, stop));
+  co_return co_await sources_.verifier->verify(std::move(sha256), std::move(bytes),
+                                               std::move(consumer), std::move(stop));
 }
 
 void Supply::leave(std::string_view listener) {
@@ -212,6 +239,11 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
   entry->doing = "asking for the module";
   entry->looked = entry->told = io::Loop::now();
   entry->stop = std::stop_source();
+  if (sources_.verifier != nullptr) entry->keys = sources_.verifier->generation();
+  // No answer either while the source leaves us waiting.
+  if (entry->supplied && !entry->wish.is_look && !is_verified(entry->supplied->sha256)) {
+    entry->supplied.reset();
+  }
   entry->patience =
       sources_.loop.after(sources_.patience, [this, weak = std::weak_ptr<Entry>(entry)] {
         if (std::shared_ptr<Entry> waiting = weak.lock()) {
@@ -358,7 +390,8 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
     co_return Supplied{.product = nullptr, .sha256 = std::move(bytes.sha256), .resolved = resolved};
   }
   if (wish.plugin && !maker_.find(bytes.sha256)) {
-    if (!bytes.bytes) bytes.bytes = HANGAR_CO_TRY(co_await read(entry, bytes.sha256));
+    if (!bytes.bytes)
+      bytes.bytes = HANGAR_CO_TRY(co_await read(bytes.sha256, entry->stop.get_token()));
     const std::optional<std::string> missing = co_await sources_.workers.run(
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
@@ -404,7 +437,8 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
   const std::string likely =
       sources_.fetcher.likely_sha256(entry->wish.requester, reference, options);
   if (!likely.empty()) present = maker_.find(likely);
-  if (present) options.have_sha256 = likely;
+  // Bytes that are to be verified come from the source where the store has lost them.
+  if (present && is_verified(likely)) options.have_sha256 = likely;
   Result<Fetched> fetched = co_await sources_.fetcher.fetch(
       entry->wish.requester, reference, std::move(options), entry->stop.get_token());
   // What is left is ours to do, and what was there before is no better than what is new.
@@ -428,7 +462,8 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   if (const auto known = joined_.find(both); known != joined_.end() && maker_.find(known->second)) {
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
-  if (!fetched.bytes) fetched.bytes = HANGAR_CO_TRY(co_await read(entry, fetched.sha256));
+  if (!fetched.bytes)
+    fetched.bytes = HANGAR_CO_TRY(co_await read(fetched.sha256, entry->stop.get_token()));
   Bytes joined = HANGAR_CO_TRY(
       co_await sources_.workers.run([&store = sources_.store, &maker = maker_, bytes = module.bytes,
                                      plugin_bytes = fetched.bytes]() -> Result<Bytes> {
@@ -446,11 +481,18 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
 
 io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
                                        std::shared_ptr<const std::string> bytes) {
+  const bool is_looked_at = sources_.verifier == nullptr || sources_.verifier->verdict(sha256);
+  // Once for both.
+  if (!is_looked_at && !bytes) {
+    bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
+  }
+  HANGAR_CO_TRY(co_await look_at(sha256, bytes, entry->wish.requester.consumer("module"),
+                                 entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
   const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
   if (Product product = maker_.find(sha256)) co_return product;
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
-  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(entry, sha256));
+  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
   say(*entry, std::string(maker_.doing()));
   co_return co_await maker_.make(std::move(sha256), std::move(bytes),
                                  entry->wish.requester.consumer("module"), entry->stop.get_token());
@@ -460,8 +502,8 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
 //
 // Reserved as the host's, for as long as anybody holds them: what is made of them is for everybody
 // who may have the module, and nobody who reads waits for something that another reader holds.
-io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::shared_ptr<Entry> entry,
-                                                                  std::string sha256) {
+io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256,
+                                                                  std::stop_token stop) {
   struct Held {
     std::optional<budget::Reservation> memory;
     std::string bytes;
@@ -470,9 +512,8 @@ io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::shared_pt
   if (sources_.memory != nullptr) {
     const std::uint64_t size = co_await sources_.workers.run(
         [&store = sources_.store, sha256] { return store.unpacked_bytes(sha256); });
-    held->memory = HANGAR_CO_TRY(
-        co_await sources_.memory->reserve({.tenant = budget::Tenant::host(), .name = "modules"},
-                                          kCopiesMade * size, entry->stop.get_token()));
+    held->memory = HANGAR_CO_TRY(co_await sources_.memory->reserve(
+        {.tenant = budget::Tenant::host(), .name = "modules"}, kCopiesMade * size, stop));
   }
   Result<std::string> bytes = co_await sources_.workers.run(
       [&store = sources_.store, sha256] { return store.read(sha256); });

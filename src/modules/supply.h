@@ -27,6 +27,7 @@
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
 #include "modules/requester.h"
+#include "modules/verifier.h"
 
 #include <chrono>
 #include <cstddef>
@@ -129,6 +130,9 @@ struct Sources {
   // Where bytes are reserved that are read to make something of them; null: nowhere.
   budget::ReservationQueue* memory = nullptr;
   AllowList allow_list = {};
+  // Without whom nothing is made of a module, or supplied. Null: all modules may run. Not for
+  // makers of modules with plugins: what is put together is not signed.
+  Verifier* verifier = nullptr;
   Log log = {};
   // How long a source may leave us waiting before what it gave the requester last is an answer.
   Duration patience = std::chrono::seconds(1);
@@ -176,6 +180,10 @@ class Supply {
   // error. stop() follows before this object goes: a look for an older answer may still go on.
   [[nodiscard]] io::Task<Result<Supplied>> get(Wish wish, std::stop_token stop);
 
+  // Whether the module of that digest, which was supplied, may (still) run: the keys may be others
+  // by now. At once while they are not. NotFound: its bytes are not here any more.
+  [[nodiscard]] io::Task<Result<>> verify(std::string sha256, std::stop_token stop);
+
   // Ends what is under way and waits for it.
   [[nodiscard]] io::Task<void> stop();
 
@@ -188,6 +196,8 @@ class Supply {
 
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
   [[nodiscard]] bool is_proven(const std::string& requester, const std::string& sha256);
+  // It is known that the module of that digest may run.
+  [[nodiscard]] bool is_verified(const std::string& sha256) const;
   void begin(const std::shared_ptr<Entry>& entry);
   [[nodiscard]] io::Task<void> work(std::shared_ptr<Entry> entry);
   // What the requester was given last, when the source does not answer in time.
@@ -211,8 +221,12 @@ class Supply {
   [[nodiscard]] io::Task<Result<Bytes>> with_plugin(std::shared_ptr<Entry> entry, Bytes module);
   [[nodiscard]] io::Task<Result<Product>> make(std::shared_ptr<Entry> entry, std::string sha256,
                                                std::shared_ptr<const std::string> bytes);
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
-      std::shared_ptr<Entry> entry, std::string sha256);
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256,
+                                                                          std::stop_token stop);
+  // `bytes`: null where the store has them.
+  [[nodiscard]] io::Task<Result<>> look_at(std::string sha256,
+                                           std::shared_ptr<const std::string> bytes,
+                                           budget::Consumer consumer, std::stop_token stop);
 
   const Sources sources_;
   Maker& maker_;

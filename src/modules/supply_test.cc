@@ -16,6 +16,7 @@
 #include "modules/internal/gzip.h"
 #include "modules/module_store.h"
 #include "modules/requester.h"
+#include "modules/verifier.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -101,6 +102,37 @@ class Texts final : public Maker {
   std::map<std::string, std::weak_ptr<const std::string>> made;
 };
 
+// Lets run what is in `trusted`.
+class Signers final : public Verifier {
+ public:
+  [[nodiscard]] std::uint64_t generation() const override { return keys; }
+  [[nodiscard]] std::optional<Result<>> verdict(const std::string& sha256) const override {
+    const auto found = verdicts.find(sha256);
+    return found == verdicts.end() ? std::nullopt : std::optional(found->second);
+  }
+  [[nodiscard]] io::Task<Result<>> verify(std::string sha256,
+                                          std::shared_ptr<const std::string> bytes,
+                                          budget::Consumer /*consumer*/,
+                                          std::stop_token /*stop*/) override {
+    ++look_count;
+    Result<> said;
+    if (!trusted.contains(*bytes)) said = fail(ErrorKind::InvalidInput, "module is unsigned");
+    verdicts.insert_or_assign(sha256, said);
+    co_return said;
+  }
+
+  void trust(std::set<std::string> modules) {
+    trusted = std::move(modules);
+    verdicts.clear();
+    ++keys;
+  }
+
+  std::uint64_t keys = 0;
+  std::set<std::string> trusted;
+  std::map<std::string, Result<>> verdicts;
+  int look_count = 0;
+};
+
 class SupplyTest : public testing::Test {
  protected:
   SupplyTest() {
@@ -140,6 +172,7 @@ class SupplyTest : public testing::Test {
                             .fetcher = *fetcher_,
                             .store = *store_,
                             .memory = &memory_queue_,
+                            .verifier = verifier_,
                             .patience = patience},
                     texts_);
   }
@@ -182,6 +215,8 @@ class SupplyTest : public testing::Test {
   std::unique_ptr<ModuleStore> store_;
   std::optional<Fetcher> fetcher_;
   Texts texts_;
+  Signers signers_;
+  Verifier* verifier_ = nullptr;
   std::map<std::string, int> told_;
   std::optional<Supply> supply_;
 };
@@ -408,6 +443,61 @@ TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {
   EXPECT_EQ(store_->read(pinned).value(), "f()") << "the owner's module stays";
   texts_.copy = gzip("f()");
   EXPECT_EQ(text_of(wait(wish, io::Loop::now())), "f()") << "it has the bytes, so it may";
+}
+
+TEST_F(SupplyTest, MakesNothingOfWhatIsNotVerified) {
+  verifier_ = &signers_;
+  restart();
+  signers_.trust({"signed()"});
+  config_maps_.scripts = {{"m", "signed()"}, {"other", "unsigned()"}};
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "signed()");
+  EXPECT_THAT(text_of(wait(wish_of("team", "other"))), HasSubstr("module is unsigned"));
+  EXPECT_EQ(texts_.make_count, 1);
+  EXPECT_EQ(text_of(wait(wish_of("another", "m"))), "signed()");
+  EXPECT_EQ(signers_.look_count, 2) << "a verdict is not asked for twice";
+}
+
+TEST_F(SupplyTest, LooksAgainAtWhatItHasOnceTheKeysAreOthers) {
+  verifier_ = &signers_;
+  restart();
+  signers_.trust({"f()"});
+  config_maps_.scripts["m"] = "f()";
+  const Supply::Answer first = wait(wish_of("team", "m"));
+  ASSERT_TRUE(first.supplied);
+  Wish pinned = wish_of("team", "m");
+  pinned.pinned_sha256 = first.supplied->sha256;
+  ASSERT_EQ(text_of(wait(pinned)), "f()");
+
+  signers_.trust({});
+
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("module is unsigned"));
+  EXPECT_THAT(text_of(wait(pinned)), HasSubstr("module is unsigned"));
+  EXPECT_FALSE(io::run_to_end(loop_, supply_->verify(first.supplied->sha256, {})));
+
+  signers_.trust({"f()"});
+
+  EXPECT_EQ(text_of(wait(pinned)), "f()");
+  EXPECT_TRUE(io::run_to_end(loop_, supply_->verify(first.supplied->sha256, {})));
+  EXPECT_EQ(texts_.make_count, 1) << "what was made is there still";
+}
+
+TEST_F(SupplyTest, SuppliesNothingByOldKeysWhileTheSourceLeavesUsWaiting) {
+  verifier_ = &signers_;
+  restart(Duration(0));
+  signers_.trust({"f()"});
+  config_maps_.scripts["m"] = "f()";
+  ASSERT_EQ(text_of(wait(wish_of("team", "m"))), "f()");
+  config_maps_.silent = {"team"};
+  signers_.trust({});
+
+  (void)ask(wish_of("team", "m"));
+  loop_.run_until([this] { return signers_.look_count == 2; });
+  for (int turn = 0; turn < 10; ++turn) {
+    EXPECT_FALSE(ask(wish_of("team", "m")).supplied);
+    (void)io::run_to_end(loop_, loop_.sleep(std::chrono::milliseconds(1), {}));
+  }
+  supply_->leave("me");
 }
 
 TEST_F(SupplyTest, GetWaitsAndIsCancelled) {

@@ -13,4 +13,8 @@ inline constexpr int kExitInternal = 4;       // Not the module's fault.
 // What it says of itself, with kExitLimit.
 inline constexpr std::string_view kOutOfMemory = "compiling takes more memory than is allowed";
 
+// Behind the bytes of memory: that it is to verify the signature of the module and to compile
+// nothing. Keys follow, each a SubjectPublicKeyInfo in base64.
+inline constexpr std::string_view kVerifyArgument = "verify";
+
 }  // namespace hangar::wasm

@@ -8,6 +8,8 @@
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/compile_exit.h"
+#include "wasm/limits.h"
+#include "wasm/snapshot/private_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,14 +23,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <filesystem>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -50,10 +55,20 @@ struct Process {
   Descriptor messages;  // What it writes to its stderr.
 };
 
-Result<Process> start(const CompileJob& job) {
-  const Descriptor output(
-      ::open(job.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (output.value() < 0) return fail_errno(fmt::format("create {}", job.output.string()));
+// One run of the program.
+struct Job {
+  std::filesystem::path program;
+  PrivateFile input;
+  std::filesystem::path output;  // Empty: it has none.
+  std::uint64_t memory_bytes = 0;
+  std::vector<std::string> arguments = {};  // Behind the bytes of memory.
+  std::string_view doing;                   // For messages.
+};
+
+Result<Process> start(const Job& job) {
+  const std::filesystem::path path = job.output.empty() ? "/dev/null" : job.output;
+  const Descriptor output(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (output.value() < 0) return fail_errno(fmt::format("create {}", path.string()));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("create a pipe");
   Descriptor messages(ends[0]);
@@ -65,9 +80,12 @@ Result<Process> start(const CompileJob& job) {
   ::posix_spawn_file_actions_adddup2(&actions, job.input.descriptor(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output.value(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, messages_in.value(), STDERR_FILENO);
-  std::string name = job.program.string();
-  std::string memory_bytes = std::to_string(job.memory_bytes);
-  std::array<char*, 3> arguments = {name.data(), memory_bytes.data(), nullptr};
+  std::vector<std::string> words = job.arguments;
+  words.insert(words.begin(), {job.program.string(), std::to_string(job.memory_bytes)});
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   // No environment: it may hold the host's secrets.
   std::array<char*, 1> environment = {nullptr};
   Process process{.messages = std::move(messages)};
@@ -78,11 +96,11 @@ Result<Process> start(const CompileJob& job) {
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const int code = ::posix_spawn(&process.pid, name.c_str(), &actions, &attributes,
+  const int code = ::posix_spawn(&process.pid, job.program.c_str(), &actions, &attributes,
                                  arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) return fail_errno(fmt::format("start {}", name), code);
+  if (code != 0) return fail_errno(fmt::format("start {}", job.program.string()), code);
   return process;
 }
 
@@ -101,7 +119,8 @@ Result<> out_of_memory(std::uint64_t allowed_bytes) {
                           kOutOfMemory, budget::size_text(allowed_bytes)));
 }
 
-Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes) {
+Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes,
+                    std::string_view doing) {
   if (WIFEXITED(status)) {
     switch (WEXITSTATUS(status)) {
       case kExitOk:
@@ -117,7 +136,8 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes)
   }
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (signal == SIGXCPU) {
-    return fail(ErrorKind::LimitExceeded, "compiling takes more processor time than is allowed");
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("{} takes more processor time than is allowed", doing));
   }
   // Without memory Rust's code aborts, C++'s throws, and threads have no place for their stacks.
   constexpr std::array<std::string_view, 3> kSigns = {"memory allocation", "bad_alloc",
@@ -134,12 +154,10 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes)
               fmt::format("hangar-compile ended by signal {}: {}", signal, message));
 }
 
-}  // namespace
-
-io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
-                           std::stop_token stop) {
-  const auto deadline = job.deadline;
+io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
+                       std::chrono::nanoseconds deadline, std::stop_token stop) {
   const std::uint64_t memory_bytes = job.memory_bytes;
+  const std::string_view doing = job.doing;
   // Starting a process of a large one takes milliseconds.
   Result<Process> started = co_await workers.run([job = std::move(job)] { return start(job); });
   if (!started) co_return std::unexpected(std::move(started).error());
@@ -171,10 +189,37 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
   std::string message = read_messages(started->messages.value());
   const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (is_killed && is_late) {
-    co_return fail(ErrorKind::LimitExceeded, "compiling has not ended in the time that is allowed");
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("{} has not ended in the time that is allowed", doing));
   }
   if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
-  co_return outcome_of(status, std::move(message), memory_bytes);
+  co_return outcome_of(status, std::move(message), memory_bytes, doing);
+}
+
+}  // namespace
+
+io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
+                           std::stop_token stop) {
+  return run(loop, workers,
+             {.program = std::move(job.program),
+              .input = std::move(job.input),
+              .output = std::move(job.output),
+              .memory_bytes = job.memory_bytes,
+              .doing = "compiling"},
+             job.deadline, std::move(stop));
+}
+
+io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
+                          std::stop_token stop) {
+  std::vector<std::string> arguments = std::move(job.keys);
+  arguments.insert(arguments.begin(), std::string(kVerifyArgument));
+  return run(loop, workers,
+             {.program = std::move(job.program),
+              .input = std::move(job.input),
+              .memory_bytes = limits::kVerifyMemoryBytes,
+              .arguments = std::move(arguments),
+              .doing = "verifying its signature"},
+             job.deadline, std::move(stop));
 }
 
 }  // namespace hangar::wasm

@@ -1,4 +1,4 @@
-// Runs hangar-compile for one module.
+// Runs hangar-compile for one module: to compile it, or to verify its signature.
 #pragma once
 
 #include "base/result.h"
@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -29,5 +31,16 @@ struct CompileJob {
 // anything else. The output is complete only after success. Loop thread.
 [[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
                                          std::stop_token stop);
+
+struct VerifyJob {
+  std::filesystem::path program;  // hangar-compile.
+  PrivateFile input;              // The module.
+  std::vector<std::string> keys;  // Each a SubjectPublicKeyInfo in base64.
+  std::chrono::nanoseconds deadline{};
+};
+
+// InvalidInput: it is signed by none of the keys, with why. The others as of compile().
+[[nodiscard]] io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
+                                        std::stop_token stop);
 
 }  // namespace hangar::wasm

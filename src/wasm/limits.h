@@ -43,6 +43,11 @@ inline constexpr std::chrono::seconds kCompileProcessorMax{600};
 inline constexpr std::chrono::seconds kCompileMax{1800};
 inline constexpr std::uint64_t kCompileMemoryBytesMax = 6 * 1024 * kMiB;
 
+// One look at a signature: hashing the largest module takes a second of an old processor. What it
+// holds is a key, and the module as a file that is mapped.
+inline constexpr std::chrono::seconds kVerifyProcessorMax{20};
+inline constexpr std::uint64_t kVerifyMemoryBytes = 64 * kMiB;
+
 // What a compiler may take of memory: these bytes, and so many for each byte of the module.
 // Measured: 27 MiB for the smallest; 118, 358 and 1050 MiB for Go programs of 5, 17 and 42 MiB.
 inline constexpr std::uint64_t kCompileMemoryBytesMin = 48 * kMiB;

@@ -1,4 +1,5 @@
 """Modules with sections of their own, and keys to sign them with."""
+import pathlib
 import subprocess
 
 from host import BINARY
@@ -31,3 +32,12 @@ def keys(directory, kind):
     subprocess.run(["openssl", "genpkey", *how, "-out", private], check=True, capture_output=True)
     subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
     return private, public
+
+
+def sign(module, key, directory):
+    """The bytes of a module as `hangar sign` signs them."""
+    file = pathlib.Path(directory) / "to-sign.wasm"
+    file.write_bytes(module)
+    done = hangar("sign", "-f", "-key", key, file)
+    assert done.returncode == 0, done.stderr
+    return file.read_bytes()

@@ -64,13 +64,13 @@ def argument(manifests, name):
     {}, KWASM_VALUES, {"features": {"airways": False}}, {"features": {"flights": False}}, {"features": {"operators": False}}, {"features": {"nodes": False}},
     {"features": {"workflows": False}},
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
-    {"rbac": {"create": False}, "serviceAccount": {"create": False}},
+    {"rbac": {"create": False}, "serviceAccount": {"create": False}}, {"modules": {"verificationKeysSecret": "flight-keys"}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
      "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"],
      "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
      "networkPolicy": {"enabled": True, "from": [{"podSelector": {}}]}, "topologySpreadConstraints": [
          {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
-], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "signatures", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -110,6 +110,8 @@ def test_the_published_values_mean_what_they_meant():
     ({"nodes": {"runtimes": [{**SHIM, "url": "ftp://example.com/spin"}]}}, "runtimes/0/url"),
     ({"nodes": {"runtimes": [{**SHIM, "architecture": "riscv64"}]}}, "runtimes/0/architecture"),
     ({"settings": {"nodeRuntimes": "x"}}, "settings.nodeRuntimes"),
+    ({"settings": {"moduleVerificationKeysSecret": "x"}}, "settings.moduleVerificationKeysSecret"),
+    ({"modules": {"verificationKeysSecret": "Flight Keys"}}, "verificationKeysSecret"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
     ({"settings": {"webhookUrl": "https://x"}}, "settings.webhookUrl"),
     ({"webhooks": {"injectCaFrom": "name"}}, "injectCaFrom"),
@@ -131,6 +133,15 @@ def test_the_published_values_mean_what_they_meant():
 def test_wrong_values_are_refused_by_name(values, complaint):
     with pytest.raises(Refused, match=complaint):
         render(values)
+
+
+def test_the_host_may_read_the_keys_of_modules_and_no_other_secret_beside_them():
+    manifests = render({"modules": {"verificationKeysSecret": "flight-keys"}})
+    (role,) = [one for (kind, name), one in manifests.items() if kind == "Role" and name == "hangar"]
+
+    assert argument(manifests, "module-verification-keys-secret") == "--module-verification-keys-secret=flight-keys"
+    assert [rule for rule in role["rules"] if "secrets" in rule["resources"]] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["flight-keys"], "verbs": ["list", "watch"]}]
 
 
 def test_pods_are_unprivileged_and_disrupted_one_at_a_time():
