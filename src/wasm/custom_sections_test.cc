@@ -60,7 +60,8 @@ TEST(CustomSections, OfDamagedModulesAreRefusedWithThePlace) {
 }
 
 TEST(CustomSections, AreFoundAlsoWhereASizeIsWrittenInMoreBytesThanItTakes) {
-  const auto found = read(text(std::string_view("\0\202\0\1a", 5)));
+  const std::string module = text(std::string_view("\0\202\0\1a", 5));
+  const auto found = read(module);
 
   ASSERT_TRUE(found) << found.error().message();
   ASSERT_EQ(found->size(), 1U);
