@@ -449,8 +449,11 @@ bool is_age(std::string_view cell) {
          cell.find_first_not_of("0123456789smhdy") == std::string_view::npos;
 }
 
-void forget_ages(json::Value& table) {
+// What differs between two Tables of the same objects: when they were made, and the version that
+// the collection had. Reads after a write of one's own may be of a later one.
+void forget_times(json::Value& table) {
   if (json::string_at(table, {"kind"}) != "Table") return;
+  json::erase_at(table, {"metadata", "resourceVersion"});
   json::Value* const rows = json::find(table, {"rows"});
   if (rows == nullptr || !rows->is_array()) return;
   for (json::Value& row : rows->get_array()) {
@@ -483,7 +486,7 @@ Answered answered(int status, const std::string& body) {
       // Where a watch stands is not where another stands.
       if (json::string_at(*document, {"type"}) == "BOOKMARK") continue;
       json::Value* const object = json::find(*document, {"object"});
-      if (object != nullptr) forget_ages(*object);
+      if (object != nullptr) forget_times(*object);
       out.content.insert(std::string(json::string_at(*document, {"type"})) + " " +
                          plain(object != nullptr ? *object : json::Value()));
     } else if (const json::Array* items = json::array_at(*document, {"items"})) {
@@ -492,7 +495,7 @@ Answered answered(int status, const std::string& body) {
       for (const json::Value& item : *items)
         out.content.insert(plain(item));
     } else {
-      forget_ages(*document);
+      forget_times(*document);
       out.content.insert(plain(*std::move(document)));
     }
   }
