@@ -22,8 +22,9 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
-test-long: build guests ## what takes longer than `make test` may, 80 minutes: all attacks together (15) and the soak (65); needs root
+test-long: build guests ## what takes longer than `make test` may, 95 minutes: all attacks together (15), other versions of Kubernetes (15), the soak (65); needs root
 	@tests/tenants/run.sh --long
+	@tests/versions/run.sh
 	@tests/soak/run.sh
 
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root

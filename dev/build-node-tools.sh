@@ -41,15 +41,7 @@ build() {
   mv "$work/$2.new" "$work/$2"
 }
 
-version=$(cd "$here/tools/ctl" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
-minor=${version#v1.} minor=${minor%%.*}
-version_flags=
-for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-  version_flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
-  version_flags+=" -X $package.gitTreeState=archive -X $package.gitCommit=unknown"
-  version_flags+=" -X $package.buildDate=1970-01-01T00:00:00Z"
-done
-build ctl bin/kubelet k8s.io/kubernetes/cmd/kubelet "$version_flags"
+build ctl bin/kubelet k8s.io/kubernetes/cmd/kubelet "$(cd "$here/tools/ctl" && kubernetes_version_flags)"
 
 plugins=github.com/containernetworking/plugins/plugins
 build node cni/bridge $plugins/main/bridge

@@ -58,18 +58,11 @@ go_build() {
   mv "$bin/$2.new" "$bin/$2"
 }
 
-# Without these flags the server calls itself v0.0.0-master+$Format:%H$, which clients cannot parse.
-version=$(cd "$here/tools/ctl" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
-minor=${version#v1.} minor=${minor%%.*}
-kubernetes_flags=
-for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-  kubernetes_flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
-  kubernetes_flags+=" -X $package.gitTreeState=archive -X $package.gitCommit=unknown"
-  kubernetes_flags+=" -X $package.buildDate=1970-01-01T00:00:00Z"
-done
+kubernetes_flags=$(cd "$here/tools/ctl" && kubernetes_version_flags)
 # Charts are rendered for the Kubernetes that they are tried on; helm has no default that it knows.
 helm_flags() {
-  local package
+  local package minor
+  minor=$(cd "$here/tools/ctl" && go list -m -f '{{.Version}}' k8s.io/kubernetes | cut -d. -f2)
   echo "-X helm.sh/helm/v3/internal/version.version=$(cd "$here/tools/helm" && go list -m -f '{{.Version}}' helm.sh/helm/v3)"
   for package in helm.sh/helm/v3/pkg/chartutil helm.sh/helm/v3/pkg/lint/rules; do
     echo "-X $package.k8sVersionMajor=1 -X $package.k8sVersionMinor=$minor"

@@ -33,3 +33,15 @@ die() {
   exit 1
 }
 if [ ! -t 2 ]; then say() { printf '==> %s\n' "$*" >&2; }; fi
+
+# What the linker is told so that programs of Kubernetes know their version, for the module of the current directory.
+# Without it they call themselves v0.0.0-master+$Format:%H$, which clients cannot parse.
+kubernetes_version_flags() {
+  local version minor package
+  version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  minor=${version#v1.} minor=${minor%%.*}
+  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    printf ' -X %s' "$package.gitVersion=$version" "$package.gitMajor=1" "$package.gitMinor=$minor" "$package.gitTreeState=archive" \
+      "$package.gitCommit=unknown" "$package.buildDate=1970-01-01T00:00:00Z"
+  done
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the API server and the controller manager of another minor version of Kubernetes than build-tools.sh, once:
+#
+#   <cache>/kubernetes-<minor>-<hash>/bin
+#
+#   build-kubernetes.sh --list      print the minor versions that there are modules for, newest first
+#   build-kubernetes.sh MINOR       build what is missing, print the directory; MINOR is 1.35, say
+#
+# In that directory the other programs of build-tools.sh, which must be built, are links: it can be HANGAR_TOOLS_DIR.
+# A version takes 5 to 10 minutes on two cores.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+. "$here/env.sh"
+
+if [ "${1:-}" = --list ]; then
+  cd "$here/tools"
+  printf '%s\n' kubernetes-1.* | sed 's/^kubernetes-//' | sort --version-sort --reverse
+  exit
+fi
+minor=${1:?which minor version: 1.35, say}
+module=tools/kubernetes-$minor
+[ -d "$here/$module" ] || die "no Kubernetes $minor: there are $("$0" --list | paste -sd ' ')"
+others=$("$here/build-tools.sh")
+
+recipe=1
+pins=$(cd "$here" && sha256sum "$module"/go.{mod,sum}; echo "recipe $recipe $(uname -m) $others")
+out=$HANGAR_CACHE_DIR/kubernetes-$minor-$(sha256sum <<<"$pins" | cut -c1-16)/bin
+
+mkdir -p "$out"
+exec 9>"$HANGAR_CACHE_DIR/kubernetes.lock"
+flock -n 9 || { say "another build of Kubernetes is running, waiting for it"; flock 9; }
+for program in kube-apiserver kube-controller-manager; do
+  [ -x "$out/$program" ] && continue
+  say "building $program $minor"
+  (cd "$here/$module" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false \
+    -ldflags "-s -w $(kubernetes_version_flags)" -o "$out/$program.new" "k8s.io/kubernetes/cmd/$program") 9>&-
+  mv "$out/$program.new" "$out/$program"
+done
+for program in "$others"/*; do
+  [ -e "$out/${program##*/}" ] || ln -s "$program" "$out/"
+done
+echo "$out"
