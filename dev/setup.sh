@@ -87,7 +87,9 @@ unpack_programs() { # PACKAGE PROGRAM...
   if [ -x "$toolchain/bin/${!#}" ]; then return; fi
   say "unpacking Debian's $package (not installing it: its package starts a service)"
   work=$(mktemp -d)
-  (cd "$work" && apt-get download -q "$package" >&2 && dpkg-deb -x "$package"_*.deb root)
+  # Where no package was missing, nobody may have asked what there is.
+  (cd "$work" && { apt-get download -q "$package" >&2 2>/dev/null || { as_root apt-get update -qq && apt-get download -q "$package"; } >&2; } &&
+    dpkg-deb -x "$package"_*.deb root)
   mkdir -p "$toolchain/bin"
   for program in "$@"; do install -m 755 "$work/root/usr/bin/$program" "$toolchain/bin/"; done
   rm -rf "$work"
