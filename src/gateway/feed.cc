@@ -107,6 +107,11 @@ void Feed::detach(Viewer& viewer) {
   touch();
 }
 
+void Feed::on_care() {
+  history_.age(io::Loop::now());
+  tell_progress();
+}
+
 void Feed::tell_progress() {
   for (const auto& viewer : audience_.all())
     if (viewer->is_attached_) viewer->on_progress(history_.version());

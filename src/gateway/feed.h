@@ -110,8 +110,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void detach(Viewer& viewer);
   [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
 
-  // Tells all viewers how far they are.
-  void tell_progress();
+  // From time to time: tells all viewers how far they are, and forgets old changes.
+  void on_care();
 
   // Nobody has looked since then; nothing while somebody does.
   [[nodiscard]] std::optional<Instant> unused_since() const;
@@ -123,6 +123,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   [[nodiscard]] std::vector<kube::ObjectPtr> candidates(const View& view) const;
 
+  void tell_progress();
   void on_delta(const kube::Delta& delta);
   void on_synced();
   void on_progress(std::string_view resource_version, bool is_list);

@@ -515,7 +515,7 @@ void Gateway::State::look_after() {
 void Gateway::State::on_care() {
   is_cared_for = false;
   for (const auto& feed : feeds.all())
-    feed->tell_progress();
+    feed->on_care();
   feeds.sweep();
   own_writes.sweep(io::Loop::now());
   std::erase_if(watchings, [](const auto& watching) { return watching.expired(); });

@@ -53,6 +53,7 @@ std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from,
 
 void History::begin(std::uint64_t version) {
   changes_.clear();
+  ages_.clear();
   gaps_.clear();
   bytes_ = 0;
   floor_ = version;
@@ -72,16 +73,29 @@ void History::append_list(const std::vector<Change>& changes, std::uint64_t list
   for (const Change& change : changes)
     push(change);
   // What came of it counts as one change: it is known as a whole or not at all.
-  while (!changes_.empty() && changes_.front().version <= floor_) {
-    bytes_ -= changes_.front().object->size_bytes();
-    changes_.pop_front();
-  }
+  while (!changes_.empty() && changes_.front().version <= floor_)
+    pop();
   while (!gaps_.empty() && gaps_.front().second <= floor_)
     gaps_.pop_front();
 }
 
 void History::advance(std::uint64_t version) {
   version_ = std::max(version_, version);
+}
+
+void History::age(Instant now) {
+  std::uint64_t old = 0;
+  for (; !ages_.empty() && now - ages_.front().first >= limits::kGatewayHistoryAge;
+       ages_.pop_front()) {
+    old = ages_.front().second;
+  }
+  // No further than to what is forgotten: where nothing changes, whoever comes from long ago has
+  // missed nothing.
+  for (; !changes_.empty() && changes_.front().version <= old; pop())
+    floor_ = std::max(floor_, changes_.front().version);
+  while (!gaps_.empty() && gaps_.front().second <= floor_)
+    gaps_.pop_front();
+  if (ages_.empty() || ages_.back().second != version_) ages_.emplace_back(now, version_);
 }
 
 bool History::covers(std::uint64_t version) const {
@@ -95,9 +109,13 @@ void History::push(Change change) {
   changes_.push_back(std::move(change));
   while (changes_.size() > limits::kGatewayHistoryMax || bytes_ > limits::kGatewayHistoryBytesMax) {
     floor_ = std::max(floor_, changes_.front().version);
-    bytes_ -= changes_.front().object->size_bytes();
-    changes_.pop_front();
+    pop();
   }
+}
+
+void History::pop() {
+  bytes_ -= changes_.front().object->size_bytes();
+  changes_.pop_front();
 }
 
 }  // namespace hangar::gateway

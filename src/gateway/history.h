@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/slots.h"
+#include "base/time.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 
@@ -49,6 +50,9 @@ class History {
   void append_list(const std::vector<Change>& changes, std::uint64_t list_version);
   // Nothing else has changed up to `version`.
   void advance(std::uint64_t version);
+  // Forgets what has been here for longer than limits::kGatewayHistoryAge, if it is called from
+  // time to time.
+  void age(Instant now);
 
   // Whether every change after `version` is here. True of versions that are still to come.
   [[nodiscard]] bool covers(std::uint64_t version) const;
@@ -62,11 +66,14 @@ class History {
 
  private:
   void push(Change change);
+  void pop();
 
   std::deque<Change, slots::Allocator<Change>> changes_;
   std::uint64_t bytes_ = 0;
   std::uint64_t floor_ = 0;  // Changes up to here may be missing.
   std::uint64_t version_ = 0;
+  // When it was asked to age, and how far it went then.
+  std::deque<std::pair<Instant, std::uint64_t>> ages_;
   // Between the two, both excluded.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;
 };

@@ -74,6 +74,32 @@ TEST(History, ForgetsTheOldestAndSaysSo) {
   EXPECT_TRUE(history.covers(oldest - 1));
 }
 
+TEST(History, ForgetsWhatIsOldAndNoMore) {
+  const Instant begin{std::chrono::hours(1)};
+  History history;
+  history.begin(10);
+  history.append(added("a", 12));
+  history.append(added("b", 13));
+  history.age(begin);
+  history.append(added("c", 15));
+  history.age(begin + limits::kGatewayHistoryAge - std::chrono::seconds(1));
+  EXPECT_EQ(history.size(), 3U);
+  EXPECT_TRUE(history.covers(10));
+
+  history.age(begin + limits::kGatewayHistoryAge);
+  EXPECT_EQ(versions_after(history, 0), (std::vector<std::uint64_t>{15}));
+  EXPECT_FALSE(history.covers(12));
+  EXPECT_TRUE(history.covers(13));
+
+  // Where nothing changes nothing is missed, however old it is.
+  history.advance(900);
+  history.age(begin + 2 * limits::kGatewayHistoryAge);
+  history.age(begin + 4 * limits::kGatewayHistoryAge);
+  EXPECT_EQ(history.size(), 0U);
+  EXPECT_FALSE(history.covers(14));
+  EXPECT_TRUE(history.covers(15));
+}
+
 TEST(History, HasAGapWhereTheServerForgotOurPlace) {
   History history;
   history.begin(10);

@@ -17,6 +17,10 @@ inline constexpr std::uint32_t kGatewayHistoryMax = 4096;
 // and who comes from further back costs a list at the API server.
 inline constexpr std::uint64_t kGatewayHistoryBytesMax = 128 * kKiB;
 
+// For how long a change is remembered at most. Clients begin their watches anew every five to ten
+// minutes, from the last bookmark, which is a minute old at most.
+inline constexpr std::chrono::minutes kGatewayHistoryAge{10};
+
 // Lists that broke the history and are remembered as such; each is an API server that went away.
 inline constexpr std::size_t kGatewayGapsMax = 64;
 
