@@ -1,5 +1,6 @@
 #include "admission/certificate.h"
 
+#include "base/destroyed_by.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -27,18 +28,11 @@ namespace hangar::admission {
 
 namespace {
 
-template <auto Free>
-struct Freed {
-  template <class T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
-using Number = std::unique_ptr<BIGNUM, Freed<BN_free>>;
+using Bio = std::unique_ptr<BIO, DestroyedBy<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, DestroyedBy<X509_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, DestroyedBy<X509_EXTENSION_free>>;
+using Number = std::unique_ptr<BIGNUM, DestroyedBy<BN_free>>;
 
 // So that a clock that is a little behind trusts what was made a moment ago.
 constexpr std::chrono::hours kClockSkew{1};
@@ -95,7 +89,7 @@ Result<std::string> pem_of(EVP_PKEY* key) {
 }
 
 bool is_address(const std::string& name) {
-  const std::unique_ptr<ASN1_OCTET_STRING, Freed<ASN1_OCTET_STRING_free>> address(
+  const std::unique_ptr<ASN1_OCTET_STRING, DestroyedBy<ASN1_OCTET_STRING_free>> address(
       a2i_IPADDRESS(name.c_str()));
   ERR_clear_error();
   return address != nullptr;

@@ -7,6 +7,7 @@
 // what went wrong is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module that
 // carries its plugin is linked with it first.
 #include "base/base64.h"
+#include "base/destroyed_by.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
@@ -47,15 +48,9 @@ namespace {
 // Of a message of the compiler's.
 constexpr std::size_t kMessageBytesMax = 2048;
 
-template <class T, void (*destroy)(T*)>
-struct Deleter {
-  void operator()(T* object) const { destroy(object); }
-};
-using EnginePtr = std::unique_ptr<wasm_engine_t, Deleter<wasm_engine_t, wasm_engine_delete>>;
-using ModulePtr =
-    std::unique_ptr<wasmtime_module_t, Deleter<wasmtime_module_t, wasmtime_module_delete>>;
-using ErrorPtr =
-    std::unique_ptr<wasmtime_error_t, Deleter<wasmtime_error_t, wasmtime_error_delete>>;
+using EnginePtr = std::unique_ptr<wasm_engine_t, DestroyedBy<wasm_engine_delete>>;
+using ModulePtr = std::unique_ptr<wasmtime_module_t, DestroyedBy<wasmtime_module_delete>>;
+using ErrorPtr = std::unique_ptr<wasmtime_error_t, DestroyedBy<wasmtime_error_delete>>;
 
 // One line, and nothing that a terminal would obey: messages have paragraphs, and quote the module.
 std::string one_line(std::string_view text) {

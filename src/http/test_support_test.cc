@@ -1,5 +1,6 @@
 #include "http/test_support.h"
 
+#include "base/destroyed_by.h"
 #include "http/client.h"
 
 #include <arpa/inet.h>
@@ -31,16 +32,9 @@ namespace hangar::http::testing {
 
 namespace {
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Pkey = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+using Bio = std::unique_ptr<BIO, DestroyedBy<BIO_free>>;
+using Pkey = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, DestroyedBy<X509_free>>;
 
 template <class Write>
 std::string to_pem(Write write) {

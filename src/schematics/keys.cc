@@ -1,5 +1,6 @@
 #include "schematics/keys.h"
 
+#include "base/destroyed_by.h"
 #include "base/digest.h"
 #include "base/invalid.h"
 #include "base/result.h"
@@ -28,16 +29,9 @@ namespace hangar::schematics {
 
 namespace {
 
-template <auto destroy>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    destroy(object);
-  }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Deleter<EVP_PKEY_CTX_free>>;
-using DigestContext = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
+using KeyContext = std::unique_ptr<EVP_PKEY_CTX, DestroyedBy<EVP_PKEY_CTX_free>>;
+using DigestContext = std::unique_ptr<EVP_MD_CTX, DestroyedBy<EVP_MD_CTX_free>>;
 
 // What a failed call leaves in the thread's queue would be taken for a failure of the next one, a
 // TLS connection's for instance.
@@ -69,7 +63,7 @@ struct PemBlock {
 Result<PemBlock> first_block(std::string_view pem) {
   const ErrorsForgotten forgotten;
   if (pem.size() > kKeyTextBytesMax) return invalid("failed to decode PEM: it is too large");
-  const std::unique_ptr<BIO, Deleter<BIO_free>> source(
+  const std::unique_ptr<BIO, DestroyedBy<BIO_free>> source(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   char* type = nullptr;
   char* header = nullptr;
@@ -129,7 +123,7 @@ Result<KeyPtr> read_private(const PemBlock& block) {
     return checked(KeyPtr(d2i_PrivateKey(EVP_PKEY_RSA, nullptr, &at, size)));
   }
   if (block.type == "PRIVATE KEY") {
-    const std::unique_ptr<PKCS8_PRIV_KEY_INFO, Deleter<PKCS8_PRIV_KEY_INFO_free>> info(
+    const std::unique_ptr<PKCS8_PRIV_KEY_INFO, DestroyedBy<PKCS8_PRIV_KEY_INFO_free>> info(
         d2i_PKCS8_PRIV_KEY_INFO(nullptr, &at, size));
     return checked(KeyPtr(info ? EVP_PKCS82PKEY(info.get()) : nullptr));
   }
@@ -153,7 +147,7 @@ Result<std::string> public_half(EVP_PKEY* key) {
 
 Result<std::string> fingerprint_of(std::string_view der) {
   const unsigned char* at = bytes_of(der);
-  const std::unique_ptr<X509_PUBKEY, Deleter<X509_PUBKEY_free>> info(
+  const std::unique_ptr<X509_PUBKEY, DestroyedBy<X509_PUBKEY_free>> info(
       d2i_X509_PUBKEY(nullptr, &at, static_cast<long>(der.size())));
   const unsigned char* bits = nullptr;
   int size = 0;

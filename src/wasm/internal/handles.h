@@ -1,6 +1,8 @@
 // Owners of what wasmtime's C API hands out.
 #pragma once
 
+#include "base/destroyed_by.h"
+
 #include <wasm.h>
 #include <wasmtime/async.h>
 #include <wasmtime/conf.h>
@@ -18,23 +20,16 @@
 
 namespace hangar::wasm::internal {
 
-template <auto kDestroy>
-struct Destroy {
-  template <class T>
-  void operator()(T* object) const {
-    kDestroy(object);
-  }
-};
-
-using EngineHandle = std::unique_ptr<wasm_engine_t, Destroy<wasm_engine_delete>>;
-using ModuleHandle = std::unique_ptr<wasmtime_module_t, Destroy<wasmtime_module_delete>>;
-using StoreHandle = std::unique_ptr<wasmtime_store_t, Destroy<wasmtime_store_delete>>;
-using LinkerHandle = std::unique_ptr<wasmtime_linker_t, Destroy<wasmtime_linker_delete>>;
+using EngineHandle = std::unique_ptr<wasm_engine_t, DestroyedBy<wasm_engine_delete>>;
+using ModuleHandle = std::unique_ptr<wasmtime_module_t, DestroyedBy<wasmtime_module_delete>>;
+using StoreHandle = std::unique_ptr<wasmtime_store_t, DestroyedBy<wasmtime_store_delete>>;
+using LinkerHandle = std::unique_ptr<wasmtime_linker_t, DestroyedBy<wasmtime_linker_delete>>;
 using InstancePreHandle =
-    std::unique_ptr<wasmtime_instance_pre_t, Destroy<wasmtime_instance_pre_delete>>;
-using FutureHandle = std::unique_ptr<wasmtime_call_future_t, Destroy<wasmtime_call_future_delete>>;
-using ErrorHandle = std::unique_ptr<wasmtime_error_t, Destroy<wasmtime_error_delete>>;
-using TrapHandle = std::unique_ptr<wasm_trap_t, Destroy<wasm_trap_delete>>;
-using FunctionTypeHandle = std::unique_ptr<wasm_functype_t, Destroy<wasm_functype_delete>>;
+    std::unique_ptr<wasmtime_instance_pre_t, DestroyedBy<wasmtime_instance_pre_delete>>;
+using FutureHandle =
+    std::unique_ptr<wasmtime_call_future_t, DestroyedBy<wasmtime_call_future_delete>>;
+using ErrorHandle = std::unique_ptr<wasmtime_error_t, DestroyedBy<wasmtime_error_delete>>;
+using TrapHandle = std::unique_ptr<wasm_trap_t, DestroyedBy<wasm_trap_delete>>;
+using FunctionTypeHandle = std::unique_ptr<wasm_functype_t, DestroyedBy<wasm_functype_delete>>;
 
 }  // namespace hangar::wasm::internal

@@ -1,5 +1,6 @@
 #include "wasm/snapshot/snapshot.h"
 
+#include "base/destroyed_by.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "wasm/digest.h"
@@ -57,20 +58,12 @@ struct Header {
 static_assert(sizeof(Header) == 80 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(PageRange) == 8 && std::has_unique_object_representations_v<PageRange>);
 
-template <auto kFree>
-struct Free {
-  template <class T>
-  void operator()(T* context) const {
-    kFree(context);
-  }
-};
-
 // Contexts between two uses: making one costs more than using it, and one is a third of a megabyte.
 // As many as workers have used at once.
 template <class Context, auto kMake, auto kFree>
 class Spares {
  public:
-  using Handle = std::unique_ptr<Context, Free<kFree>>;
+  using Handle = std::unique_ptr<Context, DestroyedBy<kFree>>;
 
   // One of them, or a new one, for as long as this lives. Null when there is no memory for one.
   class Loan {

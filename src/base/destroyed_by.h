@@ -1,0 +1,16 @@
+// A std::unique_ptr's deleter for what a C library gives out:
+//
+//   using Key = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
+#pragma once
+
+namespace hangar {
+
+template <auto destroy>
+struct DestroyedBy {
+  template <class T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+
+}  // namespace hangar
