@@ -245,20 +245,16 @@ void KindCache::on_settled(Reflector& reflector, Informer& informer) {
 }
 
 void KindCache::on_use(Reflector& reflector, bool is_usable) {
-  if (is_usable == !is_denied(reflector.scope())) {
-    // It was tried again, and works.
-    if (is_usable) denied_.erase(reflector.scope());
-    return;
-  }
-  const auto known = denied_.find(reflector.scope());
+  const Scope& watch = reflector.scope();
+  const bool was_denied = is_denied(watch);
   if (is_usable) {
-    denied_.erase(known);
-  } else if (known == denied_.end()) {
-    denied_.emplace(reflector.scope(), Denial{.at = io::Loop::now()});
-  } else {
-    known->second = {.at = io::Loop::now(), .earlier = known->second.earlier + 1};
+    denied_.erase(watch);
+  } else if (!was_denied) {
+    const auto [denial, is_first] = denied_.try_emplace(watch);
+    denial->second.at = io::Loop::now();
+    if (!is_first) ++denial->second.earlier;
   }
-  plan();
+  if (is_usable == was_denied) plan();
 }
 
 void KindCache::on_delta(const Informer& informer, const Delta& delta) {
