@@ -103,7 +103,7 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
   ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.release,
                          run.lookups_for, platform.view, run.tracker, std::move(rights), stop);
   std::optional<RecordedLookups> recorded;
-  if (run.recording != nullptr) {
+  if (run.recording != nullptr && run.recording->is_on()) {
     recorded.emplace(lookups, platform.view.discovery(), *run.recording, stop);
   }
   abi::flight::Lookups& asked = recorded ? static_cast<abi::flight::Lookups&>(*recorded) : lookups;
