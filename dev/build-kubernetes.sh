@@ -32,9 +32,7 @@ flock -n 9 || { say "another build of Kubernetes is running, waiting for it"; fl
 for program in kube-apiserver kube-controller-manager; do
   [ -x "$out/$program" ] && continue
   say "building $program $minor"
-  (cd "$here/$module" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false \
-    -ldflags "-s -w $(kubernetes_version_flags)" -o "$out/$program.new" "k8s.io/kubernetes/cmd/$program") 9>&-
-  mv "$out/$program.new" "$out/$program"
+  build_go_program "$here/$module" "$out/$program" "k8s.io/kubernetes/cmd/$program" "$(cd "$here/$module" && kubernetes_version_flags)"
 done
 for program in "$others"/*; do
   [ -e "$out/${program##*/}" ] || ln -s "$program" "$out/"

@@ -36,9 +36,7 @@ mkdir -p "$work"/{bin,cni,containerd-1.6,containerd-2}
 build() {
   if [ -x "$work/$2" ]; then return; fi
   say "building ${2##*/}"
-  (cd "$here/tools/$1" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false \
-    -ldflags "-s -w ${4:-}" -o "$work/$2.new" "$3") 9>&-
-  mv "$work/$2.new" "$work/$2"
+  build_go_program "$here/tools/$1" "$work/$2" "$3" "${4:-}"
 }
 
 build ctl bin/kubelet k8s.io/kubernetes/cmd/kubelet "$(cd "$here/tools/ctl" && kubernetes_version_flags)"

@@ -51,12 +51,8 @@ command -v go >/dev/null || die "no go: run dev/setup.sh"
 # What another process has built meanwhile is not built again.
 mapfile -t wanted < <(missing)
 
-# go_build MODULE PROGRAM PACKAGE [LDFLAGS]. A build that is interrupted leaves no half of a program.
-go_build() {
-  (cd "$here/tools/$1" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false \
-    -ldflags "-s -w ${4:-}" -o "$bin/$2.new" "$3") 9>&-
-  mv "$bin/$2.new" "$bin/$2"
-}
+# go_build MODULE PROGRAM PACKAGE [LDFLAGS]
+go_build() { build_go_program "$here/tools/$1" "$bin/$2" "$3" "${4:-}"; }
 
 kubernetes_flags=$(cd "$here/tools/ctl" && kubernetes_version_flags)
 # Charts are rendered for the Kubernetes that they are tried on; helm has no default that it knows.

@@ -45,3 +45,10 @@ kubernetes_version_flags() {
       "$package.gitCommit=unknown" "$package.buildDate=1970-01-01T00:00:00Z"
   done
 }
+
+# build_go_program DIRECTORY OUT PACKAGE [LDFLAGS]: of the module there. A build that is interrupted leaves no half of a program; descriptor 9,
+# the lock of the script that builds, stays its own.
+build_go_program() {
+  (cd "$1" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false -ldflags "-s -w ${4:-}" -o "$2.new" "$3") 9>&-
+  mv "$2.new" "$2"
+}
