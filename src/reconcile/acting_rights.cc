@@ -11,16 +11,16 @@ namespace hangar::reconcile {
 
 namespace {
 
-// Every identity may read it, it is small, and no namespace or object is involved.
+// Every identity may read this path, its answer is small, and it names no namespace or object.
 constexpr const char* kAsked = "/version";
 
-// A right that is taken away is noticed after this; the API server itself believes its own answer
-// for ten seconds.
+// A right that was withdrawn is noticed within this time; the API server itself caches its own
+// decisions for ten seconds.
 constexpr std::chrono::seconds kAllowedFor{60};
-// Several objects of one namespace are one request.
+// So that several objects of one namespace cause one request.
 constexpr std::chrono::seconds kRefusedFor{10};
 
-// Some 200 bytes each.
+// An entry takes some 200 bytes.
 constexpr std::size_t kKnownMax = 10'000;
 
 }  // namespace
@@ -53,7 +53,7 @@ io::Task<Result<>> ActingRights::check(std::string namespace_, std::string servi
       co_await client_.as(identity).get_path(kAsked, std::move(stop));
   const Result<> answer = version ? Result<>() : std::unexpected(version.error());
   Result<> verdict = judge_impersonation(identity, namespace_, answer);
-  // What says nothing about the right is not remembered.
+  // An answer that says nothing about the right is not remembered.
   if (!verdict && verdict.error().reason() != kNamespaceNotAllowed) co_return verdict;
   const Instant now = io::Loop::now();
   make_room(now);
@@ -65,7 +65,7 @@ io::Task<Result<>> ActingRights::check(std::string namespace_, std::string servi
 void ActingRights::make_room(Instant now) {
   if (known_.size() < kKnownMax) return;
   std::erase_if(known_, [now](const auto& entry) { return now >= entry.second.until; });
-  if (known_.size() >= kKnownMax) known_.clear();  // Costs a request each.
+  if (known_.size() >= kKnownMax) known_.clear();  // Each forgotten entry costs one request.
 }
 
 }  // namespace hangar::reconcile

@@ -1,9 +1,9 @@
 // Whether the API server lets this process act as a service account, by impersonation.
 //
-// The right is given per namespace (`hangar tenant allow`). Asking before work begins turns a right
-// that is missing into one condition that names the remedy, instead of a refusal of each request.
-// What asks is a request under the service account's identity, so that the answer is right whatever
-// kind of impersonation the server knows and however its rights were given. Loop thread only.
+// The right is granted per namespace (`hangar tenant allow`). Asking before work begins turns a
+// missing right into one condition that names the remedy, instead of a refusal of each request. The
+// question is a request under the service account's identity, so the answer is right whatever kind
+// of impersonation the server supports and however the rights were granted. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@
 
 namespace hangar::reconcile {
 
-// The reason of the errors below, and of the conditions that tell them.
+// The reason of the errors below, and of the conditions that report them.
 inline constexpr std::string_view kNamespaceNotAllowed = "NamespaceNotAllowed";
 
 // How soon to look again after such an error.
@@ -29,8 +29,8 @@ inline constexpr std::chrono::seconds kNotAllowedRecheck{15};
 // Denied: the process lacks a right in that namespace. `cause` is the API server's own sentence.
 [[nodiscard]] Error not_allowed_in(std::string_view namespace_, std::string_view cause);
 
-// What the API server's answer to a request under `identity` says: nothing, Denied with the reason
-// kNamespaceNotAllowed, or the error as it is when it says nothing about impersonation.
+// Judges the API server's answer to a request under `identity`: success, Denied with the reason
+// kNamespaceNotAllowed, or the error unchanged if it says nothing about impersonation.
 [[nodiscard]] Result<> judge_impersonation(const kube::Identity& identity,
                                            std::string_view namespace_, const Result<>& answer);
 
@@ -40,7 +40,7 @@ class ActingRights {
   ActingRights(const ActingRights&) = delete;
   ActingRights& operator=(const ActingRights&) = delete;
 
-  // Errors as judge_impersonation has them. An answer is believed for a while.
+  // Errors as judge_impersonation has them. An answer is cached for a while.
   [[nodiscard]] io::Task<Result<>> check(std::string namespace_, std::string service_account,
                                          std::stop_token stop);
 

@@ -1,4 +1,4 @@
-// How long each key waits before it is tried again.
+// How long each key waits before it is retried.
 #pragma once
 
 #include "base/time.h"
@@ -13,26 +13,26 @@
 namespace hangar::reconcile {
 
 // Per key: the first failure waits `min`, each further one twice as long, up to `max`. Up to a
-// quarter is added at random, so that what failed together does not come back together.
+// quarter is added at random, so that keys that failed together are not retried together.
 class Backoff {
  public:
-  // client-go's default for controllers. `min_repeating` is what yoke's Air Traffic Controller and
-  // the kubelet begin with, up to a factor: such a failure costs a run of a guest each time.
+  // client-go's default for controllers. `min_repeating` is about the first delay of yoke's Air
+  // Traffic Controller and of the kubelet: each such failure costs a run of a guest.
   struct Options {
     Duration min = std::chrono::milliseconds(5);
     Duration max = std::chrono::seconds(1000);
     Duration min_repeating = std::chrono::seconds(1);
   };
   enum class Failure : std::uint8_t {
-    Passing,    // Of the surroundings: a conflict, a server that is away.
-    Repeating,  // The same input will fail again: a guest that ended with an error.
+    Passing,    // Caused from outside: a conflict, a server that is away.
+    Repeating,  // The same input will fail again: a guest that exited with an error.
   };
   Backoff(Options options, std::uint64_t seed) : options_(options), random_(seed) {}
 
   // Counts a failure of `key` and returns the delay, which is at least the failure's minimum and at
   // most `max`.
   [[nodiscard]] Duration failed(const kube::ObjectKey& key, Failure failure = Failure::Passing);
-  // It succeeded, or is of no interest any more.
+  // The key succeeded, or is not needed any more.
   void forget(const kube::ObjectKey& key) { failures_.erase(key); }
 
   [[nodiscard]] std::uint32_t failure_count(const kube::ObjectKey& key) const;

@@ -41,7 +41,7 @@ TEST(Backoff, StaysAtTheMaximumHoweverOftenItFails) {
   EXPECT_TRUE(differs) << "keys at the maximum must not come back in step";
 }
 
-// How often a key that always fails is tried within `span` of its first failure, at most.
+// The most attempts within `span` of the first failure of a key that always fails.
 int tries_within(Duration span, Backoff::Failure failure) {
   Backoff backoff({}, /*seed=*/1);
   int tries = 0;

@@ -12,7 +12,7 @@ namespace hangar::reconcile {
 
 namespace {
 
-// A guest's stderr may be anything; JSON and the CRD's schema take neither that nor novels.
+// A guest's stderr may hold any bytes of any length; JSON needs UTF-8 and the CRD's schema a bound.
 std::string to_message(std::string_view bytes) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   constexpr std::string_view kCut = "...";
@@ -27,7 +27,7 @@ std::string to_message(std::string_view bytes) {
   }
   if (message.size() > limits::kConditionMessageBytesMax) {
     std::size_t keep = limits::kConditionMessageBytesMax - kCut.size();
-    // Not within a character.
+    // Do not cut within a UTF-8 sequence.
     while ((static_cast<unsigned char>(message[keep]) & 0xC0) == 0x80)
       --keep;
     message.resize(keep);
@@ -55,7 +55,7 @@ bool assign(json::Object& object, std::string_view key, json::Value value) {
   return true;
 }
 
-// As meta.SetStatusCondition does it.
+// As meta.SetStatusCondition does.
 bool put(json::Value& status, const Fields& fields) {
   if (!status.is_object()) status.emplace_object();
   json::Value& member = status.get_object()["conditions"];
@@ -88,7 +88,7 @@ bool put(json::Value& status, const Fields& fields) {
   }
   changed |= assign(condition, "reason", json::Value(fields.reason));
   changed |= assign(condition, "message", json::Value(fields.message));
-  // Zero means that nobody said it, as Go prints it.
+  // Zero means that the generation is not known, as Go prints it.
   if (fields.observed_generation == 0) {
     changed |= condition.erase("observedGeneration") > 0;
   } else if (json::int_at(*found, {"observedGeneration"}) != fields.observed_generation) {
@@ -129,7 +129,7 @@ bool merge_conditions(json::Value& status, const json::Value& from, WallTime now
     if (type.empty()) continue;
     std::string time(json::string_at(condition, {"lastTransitionTime"}));
     const Result<WallTime> parsed = parse_rfc3339(time);
-    // Go's zero time means that nobody set one.
+    // Go's zero time means that the time was not set.
     if (!parsed || time.starts_with("0001-")) time = to_rfc3339(now);
     changed |= put(status, {.type = type,
                             .status = json::string_at(condition, {"status"}),

@@ -1,4 +1,4 @@
-// The status of an object: its conditions as metav1.Condition has them, and how it is written.
+// The status of an object: its conditions in the form of metav1.Condition, and how it is written.
 #pragma once
 
 #include "base/time.h"
@@ -21,22 +21,22 @@ struct Condition {
   ConditionStatus status = ConditionStatus::Unknown;
   std::string reason;
   std::string message;  // Any bytes: made valid UTF-8 and cut to limits::kConditionMessageBytesMax.
-  std::int64_t observed_generation = 0;  // 0: not said.
+  std::int64_t observed_generation = 0;  // 0: not known.
 };
 
-// Puts `condition` into status.conditions (`status` becomes an object if it is none). Returns
+// Puts `condition` into status.conditions (`status` becomes an object if it is not one). Returns
 // whether anything changed. lastTransitionTime moves only when the condition's status does.
 bool set_condition(json::Value& status, const Condition& condition, WallTime now);
 
 // Takes over every condition of `from` (a status), by type, as if set one after the other; times
-// that `from` gives are kept where the condition's status changes. What is no condition (no object,
-// no type) is left out. Returns whether anything changed.
+// that `from` gives are kept where the condition's status changes. An element that is not a
+// condition (not an object, or without a type) is left out. Returns whether anything changed.
 bool merge_conditions(json::Value& status, const json::Value& from, WallTime now);
 
 // Null when there is none.
 [[nodiscard]] const json::Value* find_condition(const json::Value& status, std::string_view type);
 
-// Of a whole object: the condition is True, and is not about another generation.
+// For a whole object: the condition is True and was not observed at another generation.
 [[nodiscard]] bool meets_condition(const json::Value& object, std::string_view type);
 
 }  // namespace hangar::reconcile

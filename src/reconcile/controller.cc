@@ -37,12 +37,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Someone wrote first: read again at once, but let their next write pass.
+// Another writer was first: read again at once, but let their next write pass.
 constexpr milliseconds kConflictDelay{20};
-// In a row; then two writers fight, and patience is cheaper.
+// Conflicts in a row; after these two writers compete, and waiting is cheaper.
 constexpr std::uint32_t kConflictsPrompt = 5;
 
-// How often the metrics about runs in progress are brought up to date, while there are any.
+// How often the metrics of running reconciles are updated while there are any.
 constexpr milliseconds kProgressPeriod{500};
 
 std::int64_t in_milliseconds(Duration duration) {
@@ -111,7 +111,7 @@ struct Instruments {
 
 }  // namespace
 
-// Shared with the runs, which may outlive the controller if they do not end when asked to.
+// Shared with the runs, which may outlive the controller if they ignore the request to stop.
 struct Controller::State : std::enable_shared_from_this<State> {
   struct Run {
     Instant started_at;
@@ -209,7 +209,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
     self->run_ended.notify_all();
   }
 
-  // What the reconciler throws, before its first wait or after, is an error of this key.
+  // An exception of the reconciler, before its first wait or after, is an error of this key.
   static io::Task<Result<Outcome>> reconcile(State& self, kube::ObjectKey key,
                                              std::stop_token stop) {
     co_return co_await self.reconciler(std::move(key), std::move(stop));
@@ -268,7 +268,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
         return;
       case ErrorKind::Conflict:
         if (++conflicts[key] <= kConflictsPrompt) {
-          // As controller-runtime's users see it: no error, only once more.
+          // As users of controller-runtime see it: not an error, only one more run.
           instruments.requeue.add();
           instruments.retries.add();
           enqueue_after(key, kConflictDelay);
@@ -283,7 +283,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
     say("reconcile failed", key, error, retry(key, failure_of(error.kind())));
   }
 
-  // A guest that ended with an error on this input will again, and each try is a whole run of it.
+  // A guest that failed on this input will fail again, and each retry is a whole run of it.
   static Backoff::Failure failure_of(ErrorKind kind) {
     return kind == ErrorKind::GuestFault || kind == ErrorKind::LimitExceeded
                ? Backoff::Failure::Repeating
@@ -354,7 +354,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
         self->loop.after(at_most, [over]() mutable { over.request_stop(); });
     while (!self->runs.empty() && !over.stop_requested()) {
       const Result<> notified = co_await self->run_ended.wait(over.get_token());
-      (void)notified;  // Either way the conditions above say what is next.
+      (void)notified;  // Either way the conditions above decide what is next.
     }
   }
 

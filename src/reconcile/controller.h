@@ -1,18 +1,19 @@
-// Runs a Reconciler for keys: at most one run per key at a time, again while something changes,
-// later when it failed.
+// Runs a Reconciler for keys: at most one run per key at a time; another run follows if something
+// changed meanwhile, a later one if the run failed.
 //
 // What the result of a run means:
-//   success                 done; earlier failures are forgotten
 // - success: done; earlier failures are forgotten.
-// - success with requeue_after: the same, and once more after that time (zero: after the key's
-//   back-off).
-// - InvalidInput: terminal, not again until somebody enqueues the key.
-// - Conflict: again almost at once; after a few in a row as any other error.
-// - Cancelled: dropped, we are stopping. If it was the deadline: as Unavailable.
-// - GuestFault, LimitExceeded: again after the key's back-off, which begins with a second, because
-//   the same input will fail again.
-// - any other error: again after the key's back-off, which begins with milliseconds. NotFound too:
-//   what a run needs and does not find may appear; a run whose object is gone returns success.
+// - success with requeue_after: the same, and another run after that time (zero: after the
+//   key's back-off).
+// - InvalidInput: terminal, no run until the key is enqueued again.
+// - Conflict: another run almost at once; after a few in a row as any other error.
+// - Cancelled: dropped, because the controller is stopping. If the deadline caused it:
+//   as Unavailable.
+// - GuestFault, LimitExceeded: another run after the key's back-off, which begins with a second,
+//   because the same input will fail again.
+// - any other error: another run after the key's back-off, which begins with milliseconds.
+//   NotFound too: an object that a run needs may appear later; a run whose own object is gone
+//   returns success.
 // Loop thread only.
 #pragma once
 
@@ -42,8 +43,8 @@ struct Outcome {
   std::optional<Duration> requeue_after = {};
 };
 
-// What a run looks at is the state now, not what changed: runs are merged, repeated and lost (with
-// the process). Asked to end by the token, at its deadline and when the controller stops.
+// A run looks at the present state, not at what changed: runs are merged, repeated and, if the
+// process ends, lost. The token asks a run to stop at its deadline and when the controller stops.
 using Reconciler =
     std::function<io::Task<Result<Outcome>>(kube::ObjectKey key, std::stop_token stop)>;
 
@@ -51,36 +52,36 @@ class Controller {
  public:
   struct Options {
     std::string name;
-    // Runs at the same time, of different keys.
+    // How many runs, of different keys, go on at the same time.
     std::size_t concurrency = 1;
-    // For one run.
+    // Of one run.
     Duration deadline = std::chrono::minutes(2);
     Backoff::Options backoff = {};
-    // Over all keys: how fast failures are repeated. client-go's default.
+    // How fast failures are retried, over all keys. client-go's default.
     TokenBucket::Options retries = {.per_second = 10, .burst = 100};
     // Shared with other controllers; outlives this one. Null: only `concurrency` counts.
     Turnstile* turnstile = nullptr;
-    // Runs that it may start there before others have their turn. A few in a row, because the
-    // second one finds what the first has used: a flight's code, in memory and in the processor's
-    // caches.
+    // How many runs the controller may start in its turn there. A few in a row, because the
+    // second run finds what the first has loaded: a flight's code, in memory and in the
+    // processor's caches.
     std::uint32_t weight = 4;
   };
 
-  // `metrics` outlives it. Nothing runs before start(), but keys are taken.
+  // `metrics` outlives it. No key runs before start(), but keys are accepted.
   Controller(io::Loop& loop, Metrics& metrics, Log log, Options options, Reconciler reconciler);
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
-  // Stop it before: a run that still goes on is only asked to end.
+  // Call stop() before: a run that is still going on is only asked to stop.
   ~Controller();
 
   void enqueue(kube::ObjectKey key);
-  // Of several for one key the earliest counts.
+  // Of several calls for one key the earliest time counts.
   void enqueue_after(kube::ObjectKey key, Duration delay);
 
   void start();
-  // Begins no more runs and waits for those that go on: half of limits::kShutdownMax to end by
-  // themselves, the other half once they are asked to. What goes on after that is abandoned. Keys
-  // that wait are dropped; whoever starts next finds them by listing.
+  // Begins no more runs and waits for those that go on: half of limits::kShutdownMax for them to
+  // finish by themselves, the other half once they are asked to stop. A run that goes on after that
+  // is abandoned. Waiting keys are dropped; the next leader finds their objects by listing.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] std::size_t depth() const;

@@ -52,7 +52,7 @@ double counted(const Metrics& metrics, const std::string& family, const std::str
   return sum;
 }
 
-// Runs that the test ends by hand, so that no order depends on time.
+// Runs that end when the test says so, so that no order depends on time.
 struct Bench {
   struct Run {
     ObjectKey key;
@@ -84,7 +84,7 @@ struct Bench {
   void wait_until_idle() {
     loop.run_until([&] { return made->running_count() == 0; });
   }
-  // Everything that is ready now happens.
+  // Runs everything that is ready now.
   void settle() {
     bool is_over = false;
     int turns = 0;
@@ -188,7 +188,7 @@ TEST(Controller, DoesNotRepeatWhatIsWrongUntilItIsAddedAgain) {
   bench.wait_for_runs(1);
   bench.end(0, fail(ErrorKind::InvalidInput, "spec is wrong"));
   bench.wait_until_idle();
-  // Were it repeated, it would come before this.
+  // A second run of key 1 would come before this.
   controller.enqueue_after(key(2), milliseconds(30));
   bench.wait_for_runs(2);
   EXPECT_EQ(bench.runs[1].key, key(2));
@@ -217,13 +217,13 @@ TEST(Controller, AGuestThatFailsWaitsLongerThanAServerThatIsAway) {
     bench.wait_for_runs(2);
     bench.end(1, fail(ErrorKind::Unavailable, "no route to host"));
 
-    // Were the first one repeated as the second one is, it would come before it.
+    // If the first key were retried as the second one is, it would run before it.
     bench.wait_for_runs(3);
 
     EXPECT_EQ(bench.runs[2].key, key(2));
     bench.end(2, Outcome{});
     bench.wait_until_idle();
-    // What changes meanwhile is not made to wait.
+    // A change meanwhile does not have to wait.
     controller.enqueue(key(1));
     bench.wait_for_runs(4);
     EXPECT_EQ(bench.runs[3].key, key(1));
@@ -370,7 +370,7 @@ TEST(Turnstile, AControllerWithManyKeysDoesNotStarveAnother) {
   bench.loop.run_until([&] { return other_runs == 1; });
 
   EXPECT_LE(bench.runs.size(), 3U) << "the other one had its turn at the next free slot";
-  // What still waits is dropped; what runs is ended.
+  // Waiting keys are dropped; running ones are cancelled.
   bool is_stopped = false;
   bench.loop.spawn([](Controller& stopping, bool& done) -> io::Task<void> {
     co_await stopping.stop();

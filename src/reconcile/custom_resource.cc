@@ -12,7 +12,7 @@ namespace hangar::reconcile {
 
 namespace {
 
-// Somebody who writes labels as fast as we write statuses wins every other time.
+// A client that writes labels as fast as hangar writes statuses wins every other time.
 constexpr int kStatusAttemptsMax = 5;
 
 Error gone() {
@@ -96,7 +96,7 @@ CustomResource::OutcomeTask CustomResource::run_finalize(kube::ObjectPtr object,
   if (!kube::has_finalizer(object->to_value(), options_.finalizer)) co_return Outcome{};
   const Outcome outcome = HANGAR_CO_TRY(co_await options_.finalize(std::move(object), stop));
   if (outcome.requeue_after) co_return outcome;
-  // Its status was written meanwhile.
+  // finalize() may have written its status.
   const kube::ObjectPtr now = newest(key);
   if (!now) co_return Outcome{};
   const Result<json::Value> removed =
@@ -118,7 +118,7 @@ io::Task<Result<json::Value>> CustomResource::patch(kube::ObjectKey key, kube::P
                                       {.field_manager = options_.field_manager}, std::move(stop));
   const std::vector<kube::Delta> held = std::move(held_.extract(key).mapped());
   if (answer) remember(*answer);
-  // What came up to the answer is in it, and the run goes on with that.
+  // Changes up to the answer are part of the answer, and the run goes on with it.
   const std::string_view told =
       answer ? json::string_at(*answer, {"metadata", "resourceVersion"}) : std::string_view();
   for (const kube::Delta& delta : held) {
@@ -169,7 +169,8 @@ io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, j
     const Result<kube::ObjectPtr> live = co_await read(key, stop);
     if (!live) co_return std::unexpected(live.error());
     if (!*live) co_return std::unexpected(gone());
-    // The cache may not have it yet: the next run is to see what this one was refused for.
+    // The cache may not have it yet: the next run has to see the state that this one was
+    // refused for.
     remember(*live, Newest::Origin::Read);
     json::Value now = (*live)->to_value();
     if (of == StatusOf::Version || !is_same_spec(object, now) || attempt == kStatusAttemptsMax) {
@@ -209,8 +210,8 @@ void CustomResource::record(const kube::ObjectKey& key, EventText text) {
 }
 
 json::Value status_replacement(const json::Value& object, json::Value status) {
-  // The version is written, not tested: a test that fails is answered as an invalid request (422),
-  // a write with an old version as what it is, a conflict (409).
+  // The patch writes the version instead of testing it: the server answers a failed test as an
+  // invalid request (422), but a write with an old version as a conflict (409).
   return json::Array{
       json::Object{{"op", "replace"},
                    {"path", "/metadata/resourceVersion"},

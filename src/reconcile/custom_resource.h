@@ -1,9 +1,9 @@
-// The shell of a feature around its custom resource: what every one of them needs besides its own
-// decisions.
+// The shell of a feature around its custom resource: what every feature needs besides its
+// own decisions.
 //
 // It owns the subscription, the queue, the newest known state, the finalizer, the one guard of
 // status writes, Events when something changes, and whether the feature is ready. A feature gives
-// its kind, and says what to do for one object:
+// its kind and says what to do for one object:
 //
 //   CustomResource things(platform, {.kind = thing_resource(), .name = "thing",
 //                                    .field_manager = "hangar-things",
@@ -11,11 +11,12 @@
 //                                    .forget = [](kube::ObjectKey) {...}});
 //
 // Guarantees:
-//   - reconcile() is given the newest state that is known of an object that exists: no older one
-//   than any write through this shell was answered with.
+//   - reconcile() receives the newest known state of an object that exists: never an older one than
+//     the answer to any write through this shell.
 //   - An echo of our own write starts no run.
-//   - A status is written only over the object that it was computed for. Who wrote first is decided
-//   here alone: the answer is Conflict, and the object's key is queued again.
+//   - A status is written only over the object that it was computed for. Only this shell decides
+//     whether another writer was first: then the answer is Conflict, and the object's key is
+//     queued again.
 // Loop thread only.
 #pragma once
 
@@ -47,13 +48,13 @@
 
 namespace hangar::reconcile {
 
-// What a status was computed from, and so over what it may be written.
+// What a status was computed from, and therefore what it may be written over.
 enum class StatusOf : std::uint8_t {
-  Spec,     // Of that generation: right whoever touched labels, or the status, meanwhile.
-  Version,  // That very state, because the next decision builds on it.
+  Spec,     // That generation, whatever happened to labels or the status meanwhile.
+  Version,  // Exactly that state, because the next decision builds on it.
 };
 
-// Who puts the finalizer on an object.
+// Which side puts the finalizer on an object.
 enum class FinalizerBy : std::uint8_t { Shell, Feature };
 
 class CustomResource {
@@ -65,38 +66,39 @@ class CustomResource {
     std::string field_manager;
     Log log = {};
     std::size_t concurrency = 1;
-    // Kept on each object while it lives, so that finalize() is done before it goes. Empty: none.
+    // Kept on each object while it lives, so that finalize() runs before it is deleted.
+    // Empty: none.
     std::string finalizer = {};
-    // Feature: reconcile() does, together with what else it writes before it makes anything.
+    // Feature: reconcile() adds it, together with what else it writes before it creates anything.
     FinalizerBy finalizer_by = FinalizerBy::Shell;
 
     // One run for an object that exists. Errors as Controller has them.
     std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> reconcile;
-    // It is to go: what was made for it is undone. Once an outcome asks for no further run, the
-    // finalizer is removed. Called only where there is a finalizer.
+    // The object is being deleted: undoes what was made for it. Once an outcome requests no further
+    // run, the shell removes the finalizer. Called only where there is a finalizer.
     std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> finalize = {};
-    // It is gone, or is going and has no finalizer of ours: what the host remembers of it is let
-    // go. Called again for every key without an object, so also for one that is not known.
+    // The object is gone, or is being deleted without our finalizer: drops what the host remembers
+    // of it. Called again for every key without an object, so also for an unknown one.
     std::function<io::Task<void>(kube::ObjectKey key)> forget;
 
-    // Which changes by others are worth a run. An object that appears or goes always is.
+    // Which changes by others are worth a run. An object that appears or disappears always is.
     std::function<bool(const kube::Delta& delta)> predicate = generation_changed;
-    // Each change by others that is worth a run, before its key is queued.
+    // Called for each change by others that is worth a run, before its key is queued.
     std::function<void(const kube::Delta& delta)> on_change = {};
-    // The first list is there.
+    // Called when the first list has arrived.
     std::function<void()> on_synced = {};
   };
 
   CustomResource(const Platform& platform, Options options);
   CustomResource(const CustomResource&) = delete;
   CustomResource& operator=(const CustomResource&) = delete;
-  // Stop it before.
+  // Call stop() before.
   ~CustomResource();
 
   void start();
-  // Hears nothing any more, and waits for the runs that go on.
+  // Receives no more changes, and waits for the runs that go on.
   [[nodiscard]] io::Task<void> stop();
-  // The objects are known: the first list is there. The feature is ready.
+  // The first list has arrived, so the objects are known and the feature is ready.
   [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
 
   void enqueue(kube::ObjectKey key) { controller_.enqueue(std::move(key)); }
@@ -110,25 +112,26 @@ class CustomResource {
   // The newest of all, or of one namespace, by key.
   [[nodiscard]] std::vector<kube::ObjectPtr> list(std::string_view namespace_ = {}) const;
 
-  // Replaces the status of `object`. Returns the object as it is now, which is what newest() says
-  // from here on. Conflict: somebody wrote first, and the next run sees what. Cancelled: it is
-  // gone.
+  // Replaces the status of `object`. Returns the object as it is now, which is what newest()
+  // returns from here on. Conflict: another writer was first, and the next run sees its state.
+  // Cancelled: the object is gone.
   [[nodiscard]] io::Task<Result<json::Value>> write_status(json::Value object, json::Value status,
                                                            StatusOf of, std::stop_token stop);
-  // Asks what a write would be answered with.
+  // A dry run: returns what the API server would answer to a write.
   [[nodiscard]] io::Task<Result<json::Value>> try_status(json::Value object, json::Value status,
                                                          std::stop_token stop);
-  // Changes the object as the feature, outside of its status. The run goes on with the answer: what
-  // is in it starts no other one, even if the watch tells it first. One at a time for each object.
+  // Changes the object for the feature, outside of its status. The run goes on with the answer: a
+  // change that is part of it starts no other run, even if the watch delivers it first. One call at
+  // a time for each object.
   [[nodiscard]] io::Task<Result<json::Value>> patch(kube::ObjectKey key, kube::PatchType type,
                                                     json::Value patch, std::stop_token stop);
 
-  // About an object whose state is `state` now: `text` becomes an Event if that was another one
-  // before. An empty state says that all is well, and has no text.
+  // Announces that the object's state is `state` now: `text` becomes an Event if the state was
+  // another one before. An empty state means that all is well, and has no text.
   void announce(const json::Value& object, std::string state, std::optional<EventText> text);
   // The state that was announced last; empty when there is none.
   [[nodiscard]] std::string_view announced(const kube::ObjectKey& key) const;
-  // An Event about an object that may be gone by now: then nothing is said.
+  // Writes an Event about an object; none if the object is gone by now.
   void record(const kube::ObjectKey& key, EventText text);
 
  private:
@@ -148,20 +151,20 @@ class CustomResource {
   const Options options_;
   Newest newest_;
   std::map<kube::ObjectKey, std::string> announced_;
-  // Of objects that patch() is changing: what came meanwhile, until it is known which is the echo.
+  // For objects that patch() is changing: deltas held back until it is known which one is the echo.
   std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
   Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;
 };
 
 // The JSON patch that replaces the status of exactly this state of the object: the API server
-// answers Conflict when it has another one.
+// answers Conflict when it has another state.
 [[nodiscard]] json::Value status_replacement(const json::Value& object, json::Value status);
 
 // Whether a status that was computed for one state may be written over the other.
 [[nodiscard]] bool is_same_spec(const json::Value& left, const json::Value& right);
 
-// The status of an object, to be changed; an empty one when there is none.
+// A copy of the object's status, to be changed; an empty one when there is none.
 [[nodiscard]] json::Value status_of(const json::Value& object);
 
 }  // namespace hangar::reconcile

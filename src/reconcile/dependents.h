@@ -1,13 +1,13 @@
-// Which objects to look at again when something else in the cluster changes: what objects depend
-// on, be it a child that they made, an object that they looked up, or where their module is.
+// Which objects to look at again when something else in the cluster changes. A holder depends on a
+// child that it made, on an object that it looked up, or on the object that its module comes from.
 //
 // Two kinds of scopes, both shared by all holders:
-//   - a single object, for as long as somebody holds it; its creation is seen too.
-//   - the children of a kind, by the label that says whose they are. That scope stays.
+//   - a single object, for as long as a holder depends on it; its creation is seen too.
+//   - the children of a kind, by the label that names their owner. This scope stays.
 //
-// How many watches that takes is the cache's to plan; nobody else's Secrets end up in memory. They
-// say that something happened: what may be seen of it is asked under the holder's own rights.
-// Loop thread only.
+// The cache plans how many watches that takes, so that other owners' Secrets do not end up in
+// memory. A watch tells that something happened; what the holder may see of it is read under the
+// holder's own rights. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -34,25 +34,25 @@ struct SingleObject {
   auto operator<=>(const SingleObject&) const = default;
 };
 
-// `Holder` is what depends: a value with an order.
+// `Holder` identifies the dependent object: a value with an order.
 template <class Holder>
 class Dependents {
  public:
   using Subscription = kube::Cache::Subscription;
   struct Handlers {
-    // It changed, appeared or is gone; or it cannot be watched any more, and then `delta` is null.
-    // In a turn of the loop of its own. `holders` may let go of it meanwhile.
+    // The object changed, appeared or is gone; or it cannot be watched any more, and then `delta`
+    // is null. Called in a turn of the loop of its own. `holders` may release it meanwhile.
     std::function<void(const SingleObject& object, const kube::Delta* delta,
                        const std::vector<Holder>& holders)>
         on_object;
-    // A child of some holder. Not called without a selector.
+    // Called for a child of some holder. Not called without a selector.
     std::function<void(const kube::GroupKind& kind, const kube::Delta& delta)> on_child = {};
   };
   struct Options {
     kube::Detail detail = kube::Detail::Metadata;  // Of single objects.
     std::string child_selector = {};               // Of their labels.
   };
-  // kube::Cache::subscribe(), or what stands in for it.
+  // kube::Cache::subscribe(), or its replacement in a test.
   using Subscribe =
       std::function<std::unique_ptr<Subscription>(kube::Scope scope, kube::Cache::Handlers)>;
 
@@ -69,7 +69,7 @@ class Dependents {
   Dependents(const Dependents&) = delete;
   Dependents& operator=(const Dependents&) = delete;
 
-  // From now on `holder` depends on it. Valid for as long as it does.
+  // From now on `holder` depends on the object. The reference is valid for as long as it does.
   Subscription& hold(const Holder& holder, const SingleObject& object) {
     held_[holder][object] = true;
     Watched& watched = objects_[object];
@@ -87,7 +87,7 @@ class Dependents {
     return *watched.subscription;
   }
 
-  // What `holder` does not hold again between the two is let go.
+  // end() releases what `holder` has not held again since begin().
   void begin(const Holder& holder) {
     const auto found = held_.find(holder);
     if (found == held_.end()) return;
@@ -97,11 +97,11 @@ class Dependents {
   void end(const Holder& holder) {
     keep(holder, [](const SingleObject&, bool is_wanted) { return is_wanted; });
   }
-  // Lets go of all of it.
+  // Releases all that the holder depends on.
   void release(const Holder& holder) {
     keep(holder, [](const SingleObject&, bool) { return false; });
   }
-  // Lets go of what `is_wanted(object, was_held_since_begin)` does not want.
+  // Releases the objects for which `is_wanted(object, was_held_since_begin)` is false.
   template <class IsWanted>
   void keep(const Holder& holder, IsWanted is_wanted) {
     const auto found = held_.find(holder);
@@ -113,15 +113,15 @@ class Dependents {
     });
     if (found->second.empty()) held_.erase(found);
   }
-  // Of every holder; watches of children end too.
+  // Releases everything for every holder; watches of children end too.
   void clear() {
     held_.clear();
     objects_.clear();
     children_.clear();
   }
 
-  // From now on, children of that kind are told. The first version of a kind that is asked for is
-  // watched. Valid until clear().
+  // From now on changes of children of that kind are reported. The first requested version of a
+  // kind is the one that is watched. The reference is valid until clear().
   Subscription& children(const kube::Resource& resource) {
     const kube::GroupKind kind = resource.gvk().group_kind();
     auto& subscription = children_[kind];
@@ -139,14 +139,14 @@ class Dependents {
     return found == children_.end() ? nullptr : found->second.get();
   }
 
-  // Single objects that somebody holds.
+  // How many single objects have a holder.
   [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
 
  private:
   struct Watched {
     std::unique_ptr<Subscription> subscription;
     std::set<Holder> holders;
-    bool is_failing = false;  // So the holders know.
+    bool is_failing = false;  // The holders know that it is.
   };
 
   void tell(const SingleObject& object, const kube::Delta* delta) {
@@ -157,7 +157,7 @@ class Dependents {
   }
   void on_failed(const SingleObject& object) {
     const auto found = objects_.find(object);
-    // It fails again and again.
+    // The watch fails again and again.
     if (found == objects_.end() || std::exchange(found->second.is_failing, true)) return;
     tell(object, nullptr);
   }
@@ -170,7 +170,7 @@ class Dependents {
   const Subscribe subscribe_;
   const Options options_;
   const Handlers handlers_;
-  std::map<Holder, std::map<SingleObject, bool>> held_;  // Whether since begin().
+  std::map<Holder, std::map<SingleObject, bool>> held_;  // The value: whether since begin().
   std::map<SingleObject, Watched> objects_;              // Those of held_.
   std::map<kube::GroupKind, std::unique_ptr<Subscription>> children_;
 };

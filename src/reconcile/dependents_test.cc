@@ -24,7 +24,7 @@ const kube::Resource kSecrets{"", "v1", "secrets", "Secret", true};
 const SingleObject kA{.resource = kSecrets, .key = {"ns", "a"}};
 const SingleObject kB{.resource = kSecrets, .key = {"ns", "b"}};
 
-// The cache's side: which watches there are, and what they tell.
+// The cache's side: which watches are open, and what they deliver.
 struct Watches {
   struct One : kube::Cache::Subscription {
     One(Watches& all, std::string selector) : watches(all), name(std::move(selector)) {}
@@ -128,7 +128,7 @@ TEST_F(DependentsTest, TellOnceThatAnObjectCannotBeWatched) {
   watches.fail("a");
   EXPECT_EQ(told, Told{"x!"});
 
-  // The holder has seen why, and that it is over.
+  // The holder has seen the error, and that it is over.
   watches.error.reset();
   dependents.hold("x", kA);
   watches.fail("a");

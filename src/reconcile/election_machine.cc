@@ -16,12 +16,12 @@ namespace hangar::reconcile {
 
 namespace {
 
-// What a Lease says may be anything: a holder that asked for a year does not get it.
+// The content of a Lease is not trusted: a holder that claims it for a year does not get that.
 constexpr std::chrono::minutes kForeignDurationMax{10};
 
-// client-go's: candidates that wait for the same Lease do not ask in step.
+// client-go's: candidates that wait for the same Lease do not retry in step.
 constexpr double kRetryJitter = 1.2;
-// The same for those that wait for the same Lease to expire.
+// The same for candidates that wait for the same Lease to expire.
 constexpr double kTakeSpread = 0.1;
 
 }  // namespace
@@ -40,14 +40,15 @@ ElectionMachine::Next ElectionMachine::on_read(Result<LeaseRecord> read, Instant
   is_certain_ = true;
   if (!read) {
     observed_.reset();
-    // Whoever deleted it did not ask us: the next one may create it and lead at once.
+    // The Lease was deleted without asking us: another candidate may create it and lead at once.
     leading_until_.reset();
     return claim(now, wall_now);
   }
   observe(*std::move(read), now);
   if (observed_->holder != options_.identity) leading_until_.reset();
   if (may_take(now)) return claim(now, wall_now);
-  // Not later than it may be free: a look each few seconds would add as much to every failover.
+  // No later than the Lease may be free: polling every few seconds would add as much to
+  // every failover.
   const Duration until_free = observed_at_ + foreign_duration() - now;
   return Wait{std::min(wait_for_turn().delay, until_free + spread(kTakeSpread))};
 }
@@ -55,10 +56,10 @@ ElectionMachine::Next ElectionMachine::on_read(Result<LeaseRecord> read, Instant
 ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, Instant now) {
   if (is_releasing_) return Done{};
   if (!written) {
-    // It may have worked, now or later. The next read shows it.
+    // The write may have taken effect, now or later. The next read shows it.
     is_certain_ = false;
     if (written.error().kind() == ErrorKind::NotFound) {
-      leading_until_.reset();  // Deleted: anyone may create it at any moment.
+      leading_until_.reset();  // Deleted: any candidate may create it at any moment.
       return Read{};
     }
     if (written.error().kind() != ErrorKind::Conflict) return wait_for_turn();
@@ -67,14 +68,14 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
   }
   observe(*std::move(written), now);
   is_certain_ = true;
-  // From when the request was begun: others can have seen it no earlier.
+  // Counted from when the request was begun: others cannot have seen it earlier.
   leading_until_ = write_begun_at_ + options_.renew_deadline;
   return Wait{options_.retry_period};
 }
 
 ElectionMachine::Next ElectionMachine::on_due(Instant now, WallTime wall_now) {
   const bool holds_it = is_certain_ && observed_ && observed_->holder == options_.identity;
-  // A leader that was stopped meanwhile looks first: somebody else may hold it.
+  // A leader that was suspended meanwhile looks first: another process may hold the Lease.
   if (holds_it && is_leading(now)) return claim(now, wall_now);
   return Read{};
 }
@@ -83,7 +84,7 @@ ElectionMachine::Next ElectionMachine::release(WallTime wall_now) {
   leading_until_.reset();
   is_releasing_ = true;
   const bool holds_it = is_certain_ && observed_ && observed_->holder == options_.identity;
-  if (!holds_it) return Done{};  // It expires.
+  if (!holds_it) return Done{};  // The Lease expires.
   LeaseRecord record = *observed_;
   record.holder.clear();
   record.lease_duration = std::chrono::seconds(1);

@@ -1,11 +1,11 @@
 // Which of several processes leads, decided on a Lease, without any I/O.
 //
 // The promise: of all machines with different identities on one Lease, at no moment two answer
-// is_leading() with true, unless somebody deletes or rewrites it. It needs no common clock, only
-// clocks that run about equally fast: what counts is the local, monotonic time since a request was
-// begun (for the leader) and since a change of the Lease was seen (for the others), never a time
-// that is written in the Lease. The leader stops by itself `renew_deadline` after the last renewal
-// that worked was begun; others take over `lease_duration` after they saw that renewal at the
+// is_leading() with true, unless somebody deletes or rewrites the Lease. It needs no common clock,
+// only clocks that run about equally fast. What counts is local, monotonic time, never a time
+// written in the Lease: the leader counts from the start of a request, the others from the moment
+// they saw the Lease change. The leader stops by itself `renew_deadline` after the start of its
+// last successful renewal; others take over `lease_duration` after they saw that renewal at the
 // earliest. Clocks may differ in speed by the ratio of the two.
 #pragma once
 
@@ -28,13 +28,13 @@ struct LeaseRecord {
   WallTime acquired_at;
   WallTime renewed_at;
   std::int64_t transitions = 0;
-  std::string resource_version;  // Empty: it is to be created.
+  std::string resource_version;  // Empty: it has to be created.
 };
 
 class ElectionMachine {
  public:
   struct Options {
-    // Of this process and no other, ever: hostname and a random part.
+    // Belongs to this process and no other, ever: hostname and a random part.
     std::string identity;
     Duration lease_duration = limits::kLeaseDuration;
     Duration renew_deadline = limits::kLeaseRenewDeadline;
@@ -59,8 +59,8 @@ class ElectionMachine {
   [[nodiscard]] Next on_written(Result<LeaseRecord> written, Instant now);
   [[nodiscard]] Next on_due(Instant now, WallTime wall_now);
 
-  // Instead of the next thing that was to be done: stops leading at once, and gives the Lease away
-  // if it is ours for sure.
+  // Replaces the next thing to do: stops leading at once, and releases the Lease if it is
+  // certainly ours.
   [[nodiscard]] Next release(WallTime wall_now);
 
   [[nodiscard]] bool is_leading(Instant now) const {
@@ -68,17 +68,18 @@ class ElectionMachine {
   }
   // When is_leading() turns false unless a renewal works before.
   [[nodiscard]] std::optional<Instant> leading_until() const { return leading_until_; }
-  // Who holds the Lease as far as was seen; empty: nobody.
+  // The holder of the Lease as last seen; empty: none.
   [[nodiscard]] std::string holder() const { return observed_ ? observed_->holder : ""; }
 
  private:
   [[nodiscard]] Next claim(Instant now, WallTime wall_now);
   void observe(LeaseRecord record, Instant now);
   [[nodiscard]] bool may_take(Instant now) const;
-  // How long the present holder keeps the Lease without a sign of life; it is known.
+  // How long the present holder keeps the Lease without a sign of life. Requires that there is
+  // a holder.
   [[nodiscard]] Duration foreign_duration() const;
   [[nodiscard]] Wait wait_for_turn();
-  // Up to so many retry periods, at random.
+  // A random time of up to `periods_max` retry periods.
   [[nodiscard]] Duration spread(double periods_max);
 
   const Options options_;

@@ -202,8 +202,8 @@ TEST(ElectionMachine, ReleasesNothingThatIsNotItsOwn) {
   expect<ElectionMachine::Done>(ours.release(kNoon));
 }
 
-// A world of several electors, one Lease, and a network that delays, loses requests and loses
-// answers of requests that took effect. Time is simulated in steps of a millisecond.
+// A world of several electors, one Lease, and a network that delays requests, loses requests, and
+// loses answers of requests that took effect. Time is simulated in steps of a millisecond.
 class World {
  public:
   explicit World(std::uint64_t seed, double fault_rate) : random_(seed), fault_rate_(fault_rate) {}
@@ -220,7 +220,7 @@ class World {
     act(added, added.machine.start());
   }
 
-  // Restarts one as another process would be.
+  // Restarts one elector as another process would be.
   void kill_one() {
     electors_[random_() % electors_.size()]->is_dead = true;
     add_elector();
@@ -290,8 +290,8 @@ class World {
     }
   }
 
-  // As the shell does it: given up after a third of the renew deadline, while the request may
-  // still arrive and take effect.
+  // As the shell does it: the elector gives up after a third of the renew deadline, while the
+  // request may still arrive and take effect.
   void request(Elector& elector, std::function<Result<LeaseRecord>()> effect,
                std::function<void(Result<LeaseRecord>)> on_answer) {
     const auto is_answered = std::make_shared<bool>(false);
@@ -347,7 +347,7 @@ TEST(ElectionMachine, NeverHasTwoLeadersWhateverTheNetworkDoes) {
       handovers += leaders != leaders_before ? 1 : 0;
       leaders_before = leaders;
     }
-    // And once the network works there is a leader again.
+    // Once the network works there is a leader again.
     world.heal();
     for (int ms = 0; ms < 60'000 && world.leader_count() == 0; ++ms)
       world.run_one_millisecond();

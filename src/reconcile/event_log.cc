@@ -27,13 +27,14 @@ namespace {
 // client-go's spam filter: a burst of 25, then one in five minutes, for each object.
 constexpr TokenBucket::Options kPerObject{.per_second = 1.0 / 300, .burst = 25};
 
-// The API server refuses longer notes in events.k8s.io, through which these are read too.
+// The API server refuses longer notes in events.k8s.io, the API through which core Events are
+// read too.
 constexpr std::size_t kMessageBytesMax = 1024;
 
-// Of an object name; what follows in the Event's name needs some.
+// Of an object's name; the suffix in the Event's name needs the remaining bytes.
 constexpr std::size_t kNameBytesMax = 253 - 34;
 
-// client-go's; then the Event is given up.
+// client-go's; after that the Event is dropped.
 constexpr std::uint32_t kTriesMax = 12;
 
 // Not in the middle of a UTF-8 sequence: the server would refuse the document.
@@ -60,7 +61,7 @@ json::Value to_document(const ObjectReference& reference) {
   return document;
 }
 
-// Forgets the half that was used longest ago once there are too many.
+// Drops the least recently used half once there are too many.
 template <class Map>
 void make_room(Map& map, std::size_t count_max) {
   if (map.size() < count_max) return;
@@ -133,13 +134,13 @@ bool EventLog::on_written(const Result<>& written) {
     if (pending.told.count == pending.written_count) {
       drop_first();
     } else {
-      // Said again meanwhile: after the others.
+      // Recorded again meanwhile: it goes behind the others.
       pending_.splice(pending_.end(), pending_, pending_.begin());
     }
     return true;
   }
   if (pending.is_stored && written.error().kind() == ErrorKind::NotFound) {
-    // Events live for an hour: a new one goes on with the count.
+    // The server keeps Events for an hour: a new Event continues the count.
     pending.is_stored = false;
     pending.told.number = ++named_count_;
     told_.erase(pending.hash);
@@ -171,7 +172,7 @@ bool EventLog::may_speak(const ObjectReference& regarding, Instant now) {
   const Hash hash = std::hash<std::string>()(name);
   auto known = allowances_.find(hash);
   if (known == allowances_.end()) {
-    // Whoever was silent for longest has the most tokens again: it loses least.
+    // The object that was quiet for longest has the most tokens again, so it loses least.
     make_room(allowances_, limits::kEventSeriesMax);
     known = allowances_.emplace(hash, Allowance{.bucket = TokenBucket(kPerObject)}).first;
   }

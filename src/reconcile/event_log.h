@@ -1,9 +1,9 @@
 // Which Events to write about what happens to objects, without any I/O.
 //
-// The same thing said again (object, type, reason, message) does not become another Event: the
-// count and the time of the first one are brought up to date. An object about which much is said is
-// cut off: a burst, then one in five minutes, as client-go does it. What is said while the server
-// does not answer is merged the same way before it is written.
+// A repetition (same object, type, reason and message) does not become another Event: it updates
+// the count and the time of the first one. An object with very many Events is throttled: a burst,
+// then one in five minutes, as client-go does it. Repetitions while the server does not answer are
+// merged the same way before they are written.
 #pragma once
 
 #include "base/result.h"
@@ -37,33 +37,33 @@ enum class EventType : std::uint8_t { Normal, Warning };
 struct EventText {
   EventType type = EventType::Normal;
   std::string reason;   // One word in CamelCase, the same for the same thing.
-  std::string message;  // For people. What changes in it makes another Event.
+  std::string message;  // For people. Another message makes another Event.
 };
 
 class EventLog {
  public:
-  // `component` is who speaks ("hangar"), `instance` which process of it (the pod).
+  // `component` names the reporter ("hangar"), `instance` its process (the pod).
   EventLog(std::string component, std::string instance);
 
-  // False when it is dropped: too much about this object, or too much that is not written yet.
+  // False when it is dropped: too much about this object, or too many Events not yet written.
   bool say(const ObjectReference& regarding, EventText text, Instant now, WallTime wall_now);
 
-  // What to write next; then tell how it went, before asking again. None: all is written.
+  // What to write next; then report how it went, before asking again. None: all is written.
   struct Write {
     kube::ObjectKey key;
     bool is_new = true;    // Create `document`; otherwise merge it into the Event.
     json::Value document;  // A core v1 Event or a patch.
   };
   [[nodiscard]] std::optional<Write> next();
-  // True: nothing is left to do for it. False: worth another try after a pause.
+  // True: nothing is left to do for it. False: worth a retry after a pause.
   bool on_written(const Result<>& written);
 
   [[nodiscard]] std::size_t pending_count() const { return pending_.size(); }
 
  private:
-  // What has been said is remembered by its hash alone: there are thousands of these, and an Event
-  // has a kilobyte. Two with the same hash count as the same, if they are about the same object;
-  // otherwise the server does not find the Event, and a new one begins.
+  // The log remembers what was recorded by its hash alone: there are thousands of these, and an
+  // Event takes a kilobyte. Two with the same hash count as the same if they are about the same
+  // object; otherwise the server does not find the Event, and a new one begins.
   using Hash = std::uint64_t;
   static Hash hash_of(const ObjectReference& regarding, const EventText& text);
 
@@ -74,7 +74,7 @@ class EventLog {
     std::uint32_t number = 0;
     std::uint32_t count = 0;
   };
-  // One that it does not have, or with a lower count.
+  // An Event that the server does not have, or has with a lower count.
   struct Pending {
     Hash hash = 0;
     ObjectReference regarding;
@@ -100,9 +100,9 @@ class EventLog {
   const std::string instance_;
   std::uint32_t named_count_ = 0;
   std::uint64_t turn_ = 0;
-  std::list<Pending> pending_;  // The first one is being written, maybe.
+  std::list<Pending> pending_;  // The first one may be in the middle of a write.
   std::unordered_map<Hash, std::list<Pending>::iterator> pending_of_;
-  // One for each object that was ever spoken of, for long.
+  // One for each object that was recorded, for a long time.
   template <class T>
   using Kept = std::unordered_map<Hash, T, std::hash<Hash>, std::equal_to<Hash>,
                                   slots::Allocator<std::pair<const Hash, T>>>;

@@ -80,7 +80,7 @@ TEST(EventLog, MergesWhatIsSaidWhileTheServerIsAway) {
   const auto write = fixture.log.next();
   EXPECT_EQ(json::int_at(write->document, {"count"}), 5);
 
-  // Said while it is being written.
+  // Recorded while it is being written.
   fixture.say(object("a"), "it broke");
   EXPECT_TRUE(fixture.log.on_written({}));
   const auto again = fixture.log.next();

@@ -22,10 +22,10 @@ namespace hangar::reconcile {
 
 namespace {
 
-// A part of limits::kShutdownMax: Events are the least of what a stopping process owes.
+// A part of limits::kShutdownMax: Events are the least important work of a stopping process.
 constexpr std::chrono::seconds kFlushMax{2};
 
-// Between two tries while the server does not answer; the client has tried several times by then.
+// Between two tries while the server does not answer; the client has retried several times by then.
 constexpr std::chrono::seconds kRetryPause{5};
 
 }  // namespace
@@ -39,7 +39,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
         events(component, instance.empty() ? component : std::move(instance)),
         idle(loop) {}
 
-  // Lives as long as there is something to write.
+  // Lives for as long as there is something to write.
   static io::Task<void> write_all(std::shared_ptr<State> self) {
     const std::stop_token stop = self->stop.get_token();
     while (!stop.stop_requested()) {
@@ -106,7 +106,7 @@ void EventRecorder::record(const json::Value& object, EventText text) {
   const bool is_said = state_->events.say(reference_to(object), std::move(text), io::Loop::now(),
                                           io::Loop::wall_now());
   if (!is_said || std::exchange(state_->is_writing, true)) return;
-  // Later: the caller does not wait for the request to be put together.
+  // Posted: the caller does not wait for the request to be built.
   state_->loop.post([state = state_] { state->loop.spawn(State::write_all(state)); });
 }
 

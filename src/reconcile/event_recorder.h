@@ -1,7 +1,7 @@
-// Says what happens to an object where `kubectl describe` shows it: as Events of core v1.
+// Records what happens to an object where `kubectl describe` shows it: as Events of core v1.
 //
-// Saying something never fails and never waits: it is written later, merged with what was said
-// before (event_log.h), and given up if the server does not take it. Loop thread only.
+// Recording never fails and never waits: the Event is written later, merged with earlier ones
+// (event_log.h), and dropped if the server does not accept it. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -18,18 +18,18 @@ namespace hangar::reconcile {
 
 class EventRecorder {
  public:
-  // `component` is who speaks ("hangar"), `instance` which process of it; empty: the component's
-  // name. `client` outlives it.
+  // `component` names the reporter ("hangar"), `instance` its process; empty: the component's name.
+  // `client` outlives it.
   EventRecorder(io::Loop& loop, const kube::Client& client, Log log, std::string component,
                 std::string instance = {});
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
   ~EventRecorder();
 
-  // About `object`, of which apiVersion, kind and metadata are looked at.
+  // Records an Event about `object`; reads its apiVersion, kind and metadata.
   void record(const json::Value& object, EventText text);
 
-  // Writes what is left, for two seconds at most. What is said after is dropped.
+  // Writes the remaining Events, for two seconds at most. Later ones are dropped.
   [[nodiscard]] io::Task<void> stop();
 
  private:

@@ -43,8 +43,8 @@ std::optional<json::Value> finalizer_patch(const json::Value& object, std::strin
   }
   if (presence == Presence::Present) finalizers.emplace_back(finalizer);
 
-  // The version is written, not tested: a test that fails is answered as an invalid request (422),
-  // a write with an old version as what it is, a conflict (409).
+  // The patch writes the version instead of testing it: the server answers a failed test as an
+  // invalid request (422), but a write with an old version as a conflict (409).
   json::Array patch;
   patch.push_back(
       json::Object{{"op", "replace"},

@@ -1,4 +1,4 @@
-// Our finalizer on an object, without ever losing somebody else's.
+// Our finalizer on an object, added and removed without ever losing another owner's.
 #pragma once
 
 #include "base/result.h"
@@ -17,16 +17,16 @@ namespace hangar::reconcile {
 
 enum class Presence : std::uint8_t { Present, Absent };
 
-// The JSON patch that makes `finalizer` present or absent; none when it is so already. It says the
-// whole list and the resourceVersion that the list was read with: the server refuses it (Conflict)
-// when anyone wrote meanwhile, also someone who changed the list.
+// The JSON patch that makes `finalizer` present or absent; none when it is so already. It contains
+// the whole list and the resourceVersion that the list was read with: the server refuses it
+// (Conflict) after any other write, also one to the list.
 [[nodiscard]] std::optional<json::Value> finalizer_patch(const json::Value& object,
                                                          std::string_view finalizer,
                                                          Presence presence);
 
 // `object` as it was read last. Returns it as it is now. Conflict: read again. NotFound: it is
-// gone, which is what whoever removes a finalizer wants. `field_manager` is what the write is
-// signed with.
+// gone, which is what a caller that removes a finalizer wants. `field_manager` is the manager that
+// the write is recorded under.
 [[nodiscard]] io::Task<Result<json::Value>> add_finalizer(kube::Client client,
                                                           kube::Resource resource,
                                                           json::Value object, std::string finalizer,

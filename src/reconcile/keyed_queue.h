@@ -21,7 +21,8 @@ class KeyedQueue {
  public:
   using Key = kube::ObjectKey;
 
-  // Holding one is being the only worker on that key. Destroying it is "done", on every path out.
+  // The holder of a Ticket is the only worker on that key. Destroying it is "done", on every
+  // path out.
   class Ticket {
    public:
     Ticket(Ticket&& other) noexcept;
@@ -48,10 +49,10 @@ class KeyedQueue {
   KeyedQueue& operator=(const KeyedQueue&) = delete;
   ~KeyedQueue();
 
-  // False when it waits to be handed out already.
+  // False when the key is already waiting to be handed out.
   bool add(Key key, Instant now);
-  // Adds it when `due` has come. Of several for one key the earliest counts; taking the key before
-  // does not make it undone.
+  // Adds the key when `due` has come. Of several for one key the earliest counts; take() of the key
+  // does not cancel it.
   void add_at(Key key, Instant due);
 
   // Makes the delayed keys that are due by `now` ready; returns how many were not ready before.
@@ -61,7 +62,7 @@ class KeyedQueue {
 
   // When the next delayed key becomes due.
   [[nodiscard]] std::optional<Instant> next_due() const;
-  // Ready or due again once its worker is done; without those delayed.
+  // Keys that are ready, or will be once their worker is done; delayed ones do not count.
   [[nodiscard]] std::size_t depth() const { return queued_.size(); }
   [[nodiscard]] std::size_t running_count() const { return running_.size(); }
   [[nodiscard]] bool is_running(const Key& key) const { return running_.contains(key); }
@@ -70,7 +71,7 @@ class KeyedQueue {
   void done(const Key& key);
 
   std::deque<Key> ready_;
-  std::map<Key, Instant> queued_;  // In ready_ or waiting for its Ticket to end; since when.
+  std::map<Key, Instant> queued_;  // Ready, or until its Ticket ends; since when.
   std::set<Key> running_;
   std::map<Key, Instant> delayed_;
   std::set<std::pair<Instant, Key>> due_;  // delayed_, by time.

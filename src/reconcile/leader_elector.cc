@@ -94,7 +94,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     }
     next = self->machine.release(io::Loop::wall_now());
     self->show();
-    // Stopping does not cut this off: its own time limit does.
+    // A stop does not cut this off: its own time limit does.
     while (!std::holds_alternative<ElectionMachine::Done>(next))
       next = co_await self->perform(std::move(next), std::stop_token());
     self->is_running = false;
@@ -108,7 +108,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
       if (stopping.stop_requested()) co_return *wait;
       co_return machine.on_due(io::Loop::now(), io::Loop::wall_now());
     }
-    // A request that hangs must not cost the chance of the next one. A stop does not interrupt it:
+    // A request that hangs must not use up the time of the next one. A stop does not interrupt it:
     // whether the Lease is ours would be unknown then.
     std::stop_source too_long;
     const Duration answer_max = options.election.renew_deadline / 3;
@@ -151,8 +151,8 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
           HANGAR_CO_TRY(co_await client.create(lease_resource(), std::move(lease), {}, too_long));
       co_return record_from(created);
     }
-    // A merge patch leaves labels and whatever else others put on it; the version in it makes it
-    // conditional.
+    // A merge patch keeps labels and whatever else others put on it; the version in it makes
+    // it conditional.
     json::Value patch =
         json::Object{{"metadata", json::Object{{"resourceVersion", record.resource_version}}},
                      {"spec", to_spec(record)}};
@@ -173,7 +173,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     last_error = error;
   }
 
-  // Tells what the machine's answer means for the process, and looks again when it may change.
+  // Applies the machine's answer to the process, and schedules a look for when it may change.
   void show() {
     const bool leads = machine.is_leading(io::Loop::now());
     if (!leads && fence) fence->shut();
@@ -196,7 +196,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     self->stop.request_stop();
     while (self->is_running) {
       const Result<> notified = co_await self->ended.wait(std::stop_token());
-      (void)notified;  // Without a stop it always is.
+      (void)notified;  // Without a stop it always is notified.
     }
   }
 

@@ -1,4 +1,4 @@
-// Leads while this process holds a Lease, and says when that begins and ends.
+// Makes this process lead while it holds a Lease, and reports when that begins and ends.
 //
 // Drives the ElectionMachine with requests and timers. Loop thread only.
 #pragma once
@@ -24,30 +24,30 @@ class LeaderElector {
     std::string name;
     ElectionMachine::Options election;
   };
-  // `on_stopped` is a promise not kept elsewhere: what may act only as leader has
-  // `lease_duration - renew_deadline` to end. May be followed by another `on_started`.
+  // `on_stopped` means that the lead is lost: work that may only run as leader has `lease_duration
+  // - renew_deadline` to stop. Another `on_started` may follow.
   struct Handlers {
     std::function<void()> on_started = {};
     std::function<void()> on_stopped = {};
   };
 
-  // `client` and `metrics` outlive it. `fence`, if any, is open while this process leads: it is
-  // what stops writes in time, also when this loop gets no processor time to say so.
+  // `client` and `metrics` outlive it. `fence`, if any, is open while this process leads: it stops
+  // writes in time even if this loop gets no processor time to do so.
   LeaderElector(io::Loop& loop, const kube::Client& client, std::shared_ptr<kube::Fence> fence,
                 Metrics& metrics, Log log, Options options, Handlers handlers);
   LeaderElector(const LeaderElector&) = delete;
   LeaderElector& operator=(const LeaderElector&) = delete;
-  // Stop it before, or the next leader waits until the Lease expires.
+  // Call stop() before, or the next leader waits until the Lease expires.
   ~LeaderElector();
 
   void start();
-  // What acts only as leader has ended before: this gives the Lease away, so that another can
-  // lead at once. Bounded: some seconds when the server does not answer.
+  // Releases the Lease, so that another process can lead at once. Requires that work that may only
+  // run as leader has stopped. Takes some seconds at most when the server does not answer.
   [[nodiscard]] io::Task<void> stop();
 
-  // Exact also when the loop was held up: asks the clock.
+  // Exact also when the loop was held up: it reads the clock.
   [[nodiscard]] bool is_leading() const;
-  // Who holds the Lease as far as was seen; empty: nobody.
+  // The holder of the Lease as last seen; empty: none.
   [[nodiscard]] std::string holder() const;
 
  private:

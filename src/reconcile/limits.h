@@ -16,11 +16,11 @@ inline constexpr std::chrono::seconds kLeaseDuration{15};
 inline constexpr std::chrono::seconds kLeaseRenewDeadline{10};
 inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
 
-// client-go's event correlator: a series per object, reason and message, and a spam filter for each
-// object, of that many.
+// As many as client-go's event correlator has: a series per object, reason and message, and a spam
+// filter for each object.
 inline constexpr std::uint32_t kEventSeriesMax = 4096;
 
-// Events that wait to be written while the server does not answer; what comes beyond is dropped.
+// Events that wait to be written while the server does not answer; further ones are dropped.
 inline constexpr std::uint32_t kEventsPendingMax = 1000;
 
 static_assert(kLeaseRenewDeadline < kLeaseDuration,

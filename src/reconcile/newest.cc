@@ -16,18 +16,18 @@ bool is_older_state(const kube::Object& left, const kube::Object& right) {
 
 void Newest::remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin) {
   const kube::ObjectKey& key = object->key();
-  // The watch may be faster than the answer, and the object may be gone, or another, by now.
+  // The watch may be faster than the answer, and the object may be gone, or a new one, by now.
   if (!cached || !is_older_state(*cached, *object)) {
     known_.erase(key);
     return;
   }
-  // Neither labels nor the status of a custom resource count in its generation: somebody else has
-  // changed the spec, and that is news.
+  // Neither labels nor the status of a custom resource count in its generation, so a new generation
+  // means that another client has changed the spec, and that is news.
   if (cached->generation() != object->generation()) origin = Origin::Read;
   Known& known = known_[key];
   const bool is_first = known.object == nullptr;
   if (!is_first && is_older_state(*object, *known.object)) return;
-  // What was read before has news in it until a delta has told them.
+  // A state that was read before is news until a delta has reported it.
   const bool has_news = !is_first && known.origin == Origin::Read;
   known = {.object = std::move(object), .origin = has_news ? Origin::Read : origin};
 }

@@ -1,8 +1,9 @@
-// The newest state that is known of an object: the answer to a write of ours is newer than the
-// cache until the watch has caught up.
+// The newest known state of an object: the answer to a write of ours is newer than the cache until
+// the watch has caught up.
 //
-// Without it a controller works on the state before its own write: it repeats the write, or is
-// refused (Conflict). It holds an object only for as long as the cache lags behind. No I/O.
+// Without it a controller works on the state before its own write: it repeats the write, or the
+// server refuses it (Conflict). Newest holds an object only for as long as the cache lags behind.
+// No I/O.
 #pragma once
 
 #include "kube/cache/store.h"
@@ -18,18 +19,18 @@ class Newest {
  public:
   enum class Origin : std::uint8_t {
     OwnWrite,  // The answer to a write of ours: only we have changed something.
-    Read,      // It may have changes of others, of which no delta has told yet.
+    Read,      // It may have changes of others that no delta has reported yet.
   };
-  // `cached`: what the cache has at the moment; null when it has none.
+  // `cached`: what the cache holds at the moment; null when it has no such object.
   void remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin);
 
   [[nodiscard]] kube::ObjectPtr of(const kube::ObjectPtr& cached) const;
 
   enum class News : std::uint8_t {
-    Change,  // By somebody else, as far as is known.
-    Echo,    // Of a write of ours, or of what it was answered with.
+    Change,  // By another client, as far as is known.
+    Echo,    // Of a write of ours, or of the answer to it.
   };
-  // To be told each delta of the cache.
+  // Has to receive each delta of the cache.
   [[nodiscard]] News on_delta(const kube::Delta& delta);
 
   // Objects that the cache does not have yet.

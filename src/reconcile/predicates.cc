@@ -32,8 +32,8 @@ bool generation_changed(const kube::Delta& delta) {
          delta.previous->is_being_deleted() != delta.object->is_being_deleted();
 }
 
-// resourceVersions of one resource type are ordered numbers wherever etcd stores them; what is none
-// is not compared.
+// resourceVersions of one resource type are ordered numbers wherever etcd stores them; a version
+// that is not a number is not compared.
 bool is_older(std::string_view left, std::string_view right) {
   const std::optional<std::uint64_t> left_number = to_number(left);
   const std::optional<std::uint64_t> right_number = to_number(right);

@@ -1,6 +1,6 @@
 // Which deltas of a cache are worth a reconcile.
 //
-// An object that appears or goes always is; the question is what of it was modified.
+// An object that appears or disappears always is; the predicate judges modifications.
 #pragma once
 
 #include "kube/cache/store.h"
@@ -9,13 +9,13 @@
 
 namespace hangar::reconcile {
 
-// The spec: metadata.generation counts its changes (for custom resources with a status
-// subresource, and for built-in kinds that say so), not those of status and metadata. A deletion
-// that begins counts too.
+// The spec changed: metadata.generation counts such changes (for custom resources with a status
+// subresource, and for built-in kinds that maintain it), not those of status and metadata. The
+// start of a deletion counts too.
 [[nodiscard]] bool generation_changed(const kube::Delta& delta);
 
 // Whether a resourceVersion is of an earlier write than another of the same object. False where the
-// server's versions are no numbers.
+// server's versions are not numbers.
 [[nodiscard]] bool is_older(std::string_view left, std::string_view right);
 
 }  // namespace hangar::reconcile

@@ -10,7 +10,8 @@ namespace hangar::reconcile {
 
 namespace {
 
-// The controller has seen the latest spec, and these counters of the status agree with the first.
+// The controller has observed the latest spec, and these counters of the status equal the
+// first one.
 Readiness counters_agree(const json::Value& live,
                          std::initializer_list<std::string_view> counters) {
   const std::int64_t generation = json::int_at(live, {"metadata", "generation"});
@@ -53,8 +54,8 @@ Readiness workload_readiness(std::string_view kind, const json::Value& live) {
                                  "updatedNumberScheduled", "numberAvailable", "numberReady"});
   }
   if (kind != "Deployment" && kind != "ReplicaSet" && kind != "StatefulSet") return ready();
-  // Counters of a ReplicaSet lack updatedReplicas: yoke compares with 0, which no ReplicaSet that
-  // has pods ever meets. Here it is left out.
+  // The status of a ReplicaSet has no updatedReplicas: yoke compares with 0, which no ReplicaSet
+  // with pods ever meets. Here the counter is left out.
   Readiness counters =
       kind == "ReplicaSet"
           ? counters_agree(live, {"replicas", "availableReplicas", "readyReplicas"})

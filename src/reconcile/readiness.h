@@ -1,4 +1,4 @@
-// Whether a workload or a Job has become what was asked for: what every feature means by it.
+// Whether a workload or a Job has reached its desired state: one meaning for every feature.
 #pragma once
 
 #include "json/value.h"
@@ -26,9 +26,10 @@ struct Readiness {
 [[nodiscard]] Readiness meets(const json::Value& live,
                               std::initializer_list<std::string_view> types);
 
-// Of a Deployment, ReplicaSet, StatefulSet or DaemonSet of group apps; ready for other kinds.
+// For a Deployment, ReplicaSet, StatefulSet or DaemonSet of group apps; other kinds are
+// always ready.
 [[nodiscard]] Readiness workload_readiness(std::string_view kind, const json::Value& live);
-// Failed when the Job has.
+// Failed when the Job has failed.
 [[nodiscard]] Readiness job_readiness(const json::Value& live);
 
 }  // namespace hangar::reconcile

@@ -8,7 +8,7 @@ namespace hangar::reconcile {
 
 namespace {
 
-// HTTP's, of an error that kube/client.h has made of it.
+// The HTTP status of an error that kube/client.h has made from it.
 std::uint64_t status_of(const Error& error) {
   constexpr std::pair<ErrorKind, std::uint64_t> kStatuses[] = {
       {ErrorKind::InvalidInput, 422}, {ErrorKind::Denied, 403},  {ErrorKind::NotFound, 404},
@@ -88,7 +88,7 @@ void GuestRecording::answered(std::uint64_t request, recorder::Verb verb,
   answered.status = answer ? 200 : status_of(answer.error());
   if (!answer || !answered.is_write) return recorder_.recorder_->record(answered);
   const Result<kube::GroupVersionKind> kind = kube::gvk_of(*answer);
-  // A deletion may be answered by a Status.
+  // The server may answer a deletion with a Status.
   if (!kind || kind->kind == "Status") return recorder_.recorder_->record(answered);
   const kube::ObjectKey key = kube::key_of(*answer);
   answered.object = {.group = kind->group,

@@ -1,8 +1,8 @@
-// What the recorder is told of guests that run now and then for an object of the cluster: flights
-// for their instances, machines for their workflows.
+// What the recorder receives about guests that run now and then for an object of the cluster:
+// flights for their instances, machines for their workflows.
 //
-// To the recorder such a guest is named by its resource, "backends.examples.com/web", and has no
-// life between its turns. Loop thread.
+// The recorder names such a guest by its resource, "backends.examples.com/web"; the guest does not
+// live on between its turns. Loop thread.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@
 
 namespace hangar::reconcile {
 
-// Of all such guests of one contract.
+// For all such guests of one contract.
 class GuestRecorder {
  public:
   // Null: nothing is recorded.
@@ -31,11 +31,11 @@ class GuestRecorder {
   friend class GuestRecording;
   recorder::Recorder* const recorder_;
   const recorder::Contract contract_;
-  std::uint64_t last_turn_ = 0;  // Both ascend over all of them.
+  std::uint64_t last_turn_ = 0;  // Both grow over all of them.
   std::uint64_t last_request_ = 0;
 };
 
-// Of one reconcile of one guest.
+// For one reconcile of one guest.
 class GuestRecording {
  public:
   // `object`: its state when the reconcile began.
@@ -44,7 +44,7 @@ class GuestRecording {
 
   [[nodiscard]] bool is_on() const { return recorder_.recorder_ != nullptr; }
 
-  // One request, of the turn before; its number. Nothing is recorded without a turn.
+  // One request, made by the current turn; returns its number. Without a turn nothing is recorded.
   struct Request {
     recorder::Verb verb = recorder::Verb::Other;
     const kube::Resource& resource;
@@ -57,7 +57,7 @@ class GuestRecording {
   };
   [[nodiscard]] std::uint64_t asked(const Request& request);
   void answered(std::uint64_t request, recorder::Verb verb, const Result<json::Value>& answer);
-  // A read of the turn before that has its answer.
+  // A read of the current turn that has its answer.
   struct Read {
     const kube::Resource& resource;
     const kube::ObjectKey& key;
@@ -67,16 +67,16 @@ class GuestRecording {
     std::uint64_t bytes = 0;
   };
   void has_read(const Read& read);
-  // Waits for the answer, and has both recorded. What `request` refers to outlives the task.
+  // Waits for the answer, and records both. What `request` refers to outlives the task.
   [[nodiscard]] kube::Client::ValueTask recorded(Request request, kube::Client::ValueTask task);
 
  protected:
-  // The object that it runs for, as it was when the reconcile began; views into this.
+  // The object that the guest runs for, as it was when the reconcile began; views into this.
   [[nodiscard]] recorder::Object object() const;
-  // Requests are of this turn from now on. Its guest, uid and number are filled in here; returns
-  // the number. Only where something is recorded.
+  // From now on requests belong to this turn. Fills in its guest, uid and number, and returns the
+  // number. Call it only where a recorder is set.
   std::uint64_t record(recorder::Turn turn);
-  // Of an earlier turn again.
+  // From now on requests belong to an earlier turn again.
   void go_back_to(std::uint64_t turn) { turn_ = turn; }
   // Zero: none yet.
   [[nodiscard]] std::uint64_t turn() const { return turn_; }
@@ -95,7 +95,7 @@ class GuestRecording {
   const std::string uid_;
   const std::uint64_t version_;
   std::uint64_t turn_ = 0;
-  std::uint64_t last_request_ = 0;  // Of this, until it is forgotten.
+  std::uint64_t last_request_ = 0;  // Of this turn, until it is forgotten.
 };
 
 // Zero where it is not known.

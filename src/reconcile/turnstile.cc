@@ -32,8 +32,8 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
     schedule();
   }
 
-  // Posted, so that nobody's reconcile begins inside of someone's enqueue, and so that the loop
-  // gets to its other work between two rounds.
+  // Posted, so that no reconcile begins inside another caller's enqueue, and so that the loop gets
+  // to its other work between two rounds.
   void schedule() {
     if (is_scheduled) return;
     is_scheduled = true;
@@ -57,16 +57,17 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
       // The entry may have moved or gone within the call.
       for (Entry& called : entries) {
         if (called.lane != lane) continue;
-        // Nothing to start is no turn that was had.
+        // A lane that had nothing to start has not used its turn.
         if (is_started) ++called.started_in_turn;
         if (!is_started) called.may_have_work = false;
       }
     }
-    // In this order: looking whose turn it is passes over those who have had theirs.
+    // In this order: next_in_turn() skips lanes that have used their turn.
     if (free > 0 && next_in_turn() != nullptr) schedule();
   }
 
-  // The lane at `turn`, unless it has nothing or has had its share: then the next one that has.
+  // The lane at `turn`, unless it has no work or has used its share: then the next one that
+  // has work.
   Entry* next_in_turn() {
     for (std::size_t step = 0; step <= entries.size() && !entries.empty(); ++step) {
       turn %= entries.size();
@@ -81,7 +82,7 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
   io::Loop& loop;
   std::size_t free;
   std::vector<Entry> entries;
-  std::size_t turn = 0;  // Whose turn it is, as a position in entries.
+  std::size_t turn = 0;  // The lane whose turn it is, as a position in entries.
   bool is_scheduled = false;
   std::function<void()> on_end;  // Null once the turnstile is gone.
 };

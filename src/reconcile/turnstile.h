@@ -1,8 +1,8 @@
 // A bound on how many reconciles run at once over all controllers, shared fairly: a controller with
-// ten thousand keys waits its turn like the one with a single key.
+// ten thousand keys waits its turn as the one with a single key does.
 //
-// Each controller has a Lane. When slots are free the lanes are asked in turn to start something,
-// each at most once (its weight: so often) before the next. Loop thread only.
+// Each controller has a Lane. When slots are free the turnstile asks the lanes in turn to start
+// something, each up to its weight (default: once) before the next. Loop thread only.
 #pragma once
 
 #include "io/loop.h"
@@ -34,13 +34,13 @@ class Turnstile {
     std::shared_ptr<State> state_;  // Null once moved from.
   };
 
-  // Ends its part when destroyed.
+  // Takes no further part once destroyed.
   class Lane {
    public:
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
     ~Lane();
-    // There may be something to start. `start` is called in later turns of the loop.
+    // The lane may have work to start. `start` is called in later turns of the loop.
     void wake();
 
    private:
