@@ -22,7 +22,7 @@ using std::chrono::minutes;
 struct Entry {
   std::string_view type;
   ActionKind kind;
-  std::string_view event;  // That it ends in.
+  std::string_view event;  // The type of the event that it ends in.
   minutes timeout;
 };
 constexpr std::array kCatalogue{
@@ -44,10 +44,10 @@ const Entry* find_entry(std::string_view type) {
   return found == kCatalogue.end() ? nullptr : &*found;
 }
 
-// Long enough for people to recognise, short enough for a label's value with what follows.
+// Long enough for people to recognise, and short enough for a label's value with the suffix.
 constexpr std::size_t kNamePrefixMax = 40;
 
-// Of this action of this run and of no other, however often it is carried out.
+// A name for this action of this run and no other, however often it is carried out.
 std::string generated_name(const Owner& owner, std::int64_t id) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char letter : fmt::format("{}/{}/{}", owner.uid, owner.run, id)) {
@@ -55,7 +55,7 @@ std::string generated_name(const Owner& owner, std::int64_t id) {
     hash *= 0x100000001b3ULL;
   }
   std::string prefix = owner.key.name.substr(0, kNamePrefixMax);
-  // What a Service or a label may be called is narrower than what a workflow may.
+  // The name of a Service or a label allows fewer characters than a workflow's name.
   std::ranges::replace(prefix, '.', '-');
   while (prefix.ends_with('-'))
     prefix.pop_back();
@@ -225,7 +225,7 @@ Result<> plan_target(const Fields& params, const Owner& owner, ActionPlan& plan)
   return {};
 }
 
-// Objects that the workflow makes.
+// Plans actions that create objects for the workflow.
 Result<> plan_object(Result<json::Value> manifest, const Owner& owner, std::int64_t id,
                      ActionPlan& plan) {
   plan.document = HANGAR_TRY(std::move(manifest));
@@ -337,7 +337,7 @@ Result<RetryPolicy> retry_policy_of(const json::Value& params) {
   }
   const json::Object& object = member->get_object();
   const Fields retry(object, "params.retry");
-  // A misspelled one would be a default that nobody wanted.
+  // A misspelled member would silently become a default.
   constexpr std::array<std::string_view, 6> kMembers{"attempts", "initialInterval", "maxInterval",
                                                      "factor",   "jitter",          "nonRetryable"};
   for (const auto& entry : object) {
@@ -391,7 +391,7 @@ Result<ActionPlan> plan_action(const Owner& owner, const PendingAction& action) 
   }
   ActionPlan plan{.kind = *kind, .retry = HANGAR_TRY(retry_policy_of(action.params))};
   const Duration timeout = HANGAR_TRY(timeout_of(action.type, action.params));
-  (void)timeout;  // It became the action's deadline when it was asked for.
+  (void)timeout;  // Already used for the action's deadline.
   const json::Value& raw = action.params;
   const Fields params(raw.get_object(), "params");
   switch (*kind) {

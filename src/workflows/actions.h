@@ -1,5 +1,5 @@
-// What a machine may ask for: each action, read once and checked, as what it means for the cluster.
-// docs/operating/workflows.md has the catalogue.
+// The actions that a machine may ask for: each is read and checked once, and translated into what
+// it does in the cluster. docs/operating/workflows.md has the catalogue.
 //
 // An action carries its own policy in its params: `timeout`, `retry`, and `onDone` and `onError`,
 // the types of the events that it ends in. Pure: no I/O.
@@ -40,7 +40,7 @@ enum class ActionKind : std::uint8_t {
 // All types, as machines write them.
 [[nodiscard]] std::vector<std::string_view> action_types();
 
-// Whose action it is.
+// The workflow that an action belongs to.
 struct Owner {
   kube::ObjectKey key;
   std::string uid;
@@ -54,7 +54,7 @@ inline constexpr std::string_view kNameAnnotation = "workflows.example.com/workf
 [[nodiscard]] std::string action_annotation(const Owner& owner);
 // "<run>/<id>".
 [[nodiscard]] std::string action_mark(const Owner& owner, std::int64_t id);
-// Whether `object` shows that this action, or one asked for after it, was carried out.
+// Whether `object` shows that this action, or one requested after it, was carried out.
 [[nodiscard]] bool has_been_done(const json::Value& object, const Owner& owner, std::int64_t id);
 
 // How often an action is tried, and when.
@@ -63,49 +63,49 @@ struct RetryPolicy {
   Duration initial_interval = std::chrono::seconds(1);
   Duration interval_max = std::chrono::seconds(30);
   double factor = 2;
-  double jitter = 0.1;  // Of the interval, added at random.
-  // Names of error kinds and the API server's reasons that no repetition mends.
+  double jitter = 0.1;  // Share of the interval, added at random.
+  // Names of error kinds and the API server's reasons that no retry repairs.
   std::vector<std::string> non_retryable = {"InvalidInput"};
 };
-// In params.retry. InvalidInput naming the field, also one that is not known.
+// Reads params.retry. InvalidInput names the field, also an unknown one.
 [[nodiscard]] Result<RetryPolicy> retry_policy_of(const json::Value& params);
 // How long an action may take, retries included.
 [[nodiscard]] Result<Duration> timeout_of(std::string_view type, const json::Value& params);
 
-// What WAIT_FOR waits for: all that is given; with nothing given, that the object is there.
+// The condition of WAIT_FOR: all the given ones; with none given, that the object exists.
 struct Wish {
-  std::string condition = {};  // Of that type...
+  std::string condition = {};  // A condition of that type...
   std::string condition_status = "True";
-  std::optional<JsonPath> path = {};      // Leads to something...
+  std::optional<JsonPath> path = {};      // Matches something...
   std::optional<std::string> value = {};  // ...that is this.
-  bool is_gone = false;                   // There is no such object.
+  bool is_gone = false;                   // The object does not exist.
 };
 
 struct ActionPlan {
   ActionKind kind = ActionKind::Apply;
   RetryPolicy retry = {};
-  // The object that it is about; nothing for DELETE_RESOURCES.
+  // The object that the action is about; empty for DELETE_RESOURCES.
   kube::GroupVersionKind gvk = {};
-  kube::ObjectKey key = {};  // Without regard to whether the kind is namespaced.
+  kube::ObjectKey key = {};  // Set whether or not the kind is namespaced.
   // What to apply or create; the patch; the event to send.
   json::Value document = {};
   kube::PatchType patch_type = kube::PatchType::Merge;
-  bool is_forced = false;  // Fields that others manage are taken over.
+  bool is_forced = false;  // Takes over fields that others manage.
   Wish wish = {};
 };
 
-// InvalidInput naming what is wrong with the params. `action.type` is in the catalogue.
+// InvalidInput names what is wrong with the params. `action.type` is in the catalogue.
 [[nodiscard]] Result<ActionPlan> plan_action(const Owner& owner, const PendingAction& action);
 
-// Of actions that make an object: which.
+// The object that an action creates, if it creates one.
 [[nodiscard]] std::optional<OwnedResource> resource_of(const ActionPlan& plan);
 
-// The event that an action ends in: its type by default, and what everybody is told.
+// The event that an action ends in: its default type, and the fields that every machine receives.
 [[nodiscard]] json::Value done_event(const PendingAction& action);
 [[nodiscard]] json::Value failure_event(const PendingAction& action, std::string_view reason,
                                         std::string_view message);
 
-// The annotation that SEND leaves on its receiver: sorts by the time of asking.
+// The annotation that SEND puts on its receiver: ids sort by the time of the request.
 [[nodiscard]] std::string signal_id(const Owner& owner, const PendingAction& action);
 
 }  // namespace hangar::workflows

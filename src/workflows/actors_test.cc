@@ -1,5 +1,5 @@
-// Decisions with the machines that the tree builds: what a machine's actors need of a ledger, over
-// hosts that come and go.
+// Decisions with the machines that the tree builds: what a machine's actors need from a ledger,
+// over hosts that come and go.
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "base/limits.h"
@@ -64,7 +64,7 @@ class ActorsTest : public testing::TestWithParam<const char*> {
     machine_ = *std::move(loaded);
   }
 
-  // One life of a host: until there is nothing to do, or until it dies.
+  // One life of a host: until nothing is left to do, or until the host dies.
   void live(std::uint32_t odds = 0) {
     Decision decision(ledger_, {.key = {.namespace_ = "team", .name = "family"}, .uid = "0a1b"});
     while (!dies(odds)) {
@@ -101,7 +101,7 @@ class ActorsTest : public testing::TestWithParam<const char*> {
     live();
   }
 
-  // Of all timers, as they are cancelled by.
+  // Ids of all timers, in the form in which they are cancelled.
   std::vector<std::string> timers() const {
     std::vector<std::string> ids;
     for (const RunningTimer& timer : ledger_.timers)
@@ -123,9 +123,9 @@ class ActorsTest : public testing::TestWithParam<const char*> {
   inline static std::unique_ptr<wasm::TemporaryDirectory> directory;
   inline static std::unique_ptr<abi::statemachine::Runtime> runtime;
 
-  Ledger ledger_;  // As the API server has it.
+  Ledger ledger_;  // As the API server stores it.
   WallTime now_ = kBegin;
-  bool is_failing_ = false;  // What a machine asks for.
+  bool is_failing_ = false;  // The action that a machine asks for.
   int done_ = 0;
 
  private:

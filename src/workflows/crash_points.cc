@@ -33,7 +33,7 @@ std::string_view name_of(CrashPoint point) {
 
 struct Wanted {
   std::string name;
-  unsigned passes = 1;  // Until it happens.
+  unsigned passes = 1;  // How often it is passed until the crash.
 };
 
 Wanted read_wanted() {

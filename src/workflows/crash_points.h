@@ -1,8 +1,8 @@
-// Where a test can end the process as kill -9 would: between any two steps that the outside world
+// Where a test can end the process as kill -9 would: between any two steps that an observer outside
 // can tell apart.
 //
-// HANGAR_CRASH_AT=effect-done:3 ends it when it passes that point for the third time. Only builds
-// with HANGAR_CRASH_POINTS have them; in others a point is nothing.
+// HANGAR_CRASH_AT=effect-done:3 ends the process when it passes that point for the third time. Only
+// builds with HANGAR_CRASH_POINTS have these points; in others a point does nothing.
 #pragma once
 
 #include <string_view>
@@ -12,11 +12,11 @@ namespace hangar::workflows {
 enum class CrashPoint : unsigned char {
   Decided,         // A machine has decided; nothing is written.
   BeforeWrite,     // The status is about to be written.
-  AfterWrite,      // It was.
+  AfterWrite,      // The status was written.
   BeforeEffect,    // An action is about to change the cluster.
-  EffectDone,      // It did; nobody was told.
-  Acknowledged,    // Its event is taken in; nothing is written.
-  SignalsWritten,  // Signals are taken in and written; their annotations are still there.
+  EffectDone,      // It did; the machine was not told.
+  Acknowledged,    // Its event is in the ledger; nothing is written.
+  SignalsWritten,  // Signals are in the written ledger; their annotations are still there.
 };
 
 #ifdef HANGAR_CRASH_POINTS

@@ -17,7 +17,7 @@ namespace {
 using abi::statemachine::Delay;
 using abi::statemachine::Step;
 
-// Of an error in the outbox; conditions have room for more, and there may be many actions.
+// Bound of an error in the outbox; conditions have room for more, but there may be many actions.
 constexpr std::size_t kErrorBytesMax = 1024;
 
 constexpr std::string_view kFailure = "FAILURE";
@@ -25,7 +25,7 @@ constexpr std::string_view kTimeout = "TIMEOUT";
 constexpr std::string_view kWorkflowTimer = "timeout";
 constexpr std::string_view kStateTimerPrefix = "timeout:";
 
-// Of the value of an actor, and changes of actors that one transition is remembered by.
+// Bound of an actor's value, and of the changes of actors recorded with one transition.
 constexpr std::size_t kActorValueBytesMax = 256;
 constexpr std::size_t kActorChangesMax = 16;
 
@@ -43,12 +43,12 @@ bool is_same(const OwnedResource& one, const OwnedResource& other) {
          one.namespace_ == other.namespace_ && one.name == other.name;
 }
 
-// Whether that is the event which the delay ends in.
+// Whether `event` is the one that the delay ends in.
 bool is_of(const json::Value& event, const Delay& delay) {
   return type_of(event) == delay.event && actor_of(event) == delay.actor;
 }
 
-// Waits only look: once nobody can be told what they found, they are nothing.
+// Whether an action only looks: it is dropped once no actor is left that could receive its result.
 bool only_looks(std::string_view type) {
   const std::optional<ActionKind> kind = kind_of(type);
   return kind == ActionKind::RunHealthCheck || kind == ActionKind::WaitFor;
@@ -77,7 +77,7 @@ Decision::Next Decision::next(WallTime now) {
   if (is_dirty_) return Write{};
   for (const PendingAction& action : ledger_.outbox) {
     if (parked_.contains(action.id) || (action.not_before && *action.not_before > now)) continue;
-    // Whatever comes of it: the next attempt may find it half done.
+    // Whatever the result: the next attempt may find the action half done.
     return Execute{.id = action.id, .is_fresh = fresh_.erase(action.id) > 0};
   }
   return Wait{.until = next_due(now)};
@@ -94,7 +94,7 @@ std::optional<WallTime> Decision::next_due(WallTime now) const {
     }
   }
   if (ledger_.is_finished()) return due;
-  // Those that are due wait for room in the inbox.
+  // Timers that are due wait for room in the inbox.
   for (const RunningTimer& timer : ledger_.timers) {
     if (timer.due > now) consider(timer.due);
   }
@@ -152,13 +152,13 @@ void Decision::on_ignored(QueuedEvent event) {
   const std::string type(type_of(event.body));
   const std::string_view message = json::string_at(event.body, {"message"});
   if (event.origin == Origin::Timeout && type == kTimeout) {
-    // Machines that know nothing of timeouts know failures.
+    // Machines that do not handle timeouts handle failures.
     event.body = json::Object{{"type", kFailure}, {"reason", "TimedOut"}, {"message", message}};
     ledger_.inbox.insert(ledger_.inbox.begin(), std::move(event));
     is_dirty_ = true;
     return;
   }
-  // An action's may have a name that the machine chose (onError).
+  // The event of an action may have a name that the machine chose (onError).
   const bool is_failure =
       (event.origin == Origin::Action && json::find(event.body, {"reason"}) != nullptr) ||
       (event.origin == Origin::Timeout && type == kFailure);
@@ -217,7 +217,7 @@ void Decision::ask_for(const Step& step, HistoryEntry& entry, WallTime now) {
                          .params = *json::parse(wanted.params),
                          .requested_at = now,
                          .actor = wanted.actor};
-    // What is wrong with the params is the action's failure once it is carried out.
+    // Invalid params become the action's failure once it is carried out.
     if (const Result<Duration> timeout = timeout_of(action.type, action.params)) {
       action.deadline = now + std::chrono::duration_cast<WallTime::duration>(*timeout);
     }
@@ -236,7 +236,7 @@ std::optional<OwnedResource> Decision::new_resource(const PendingAction& action)
   return resource;
 }
 
-// None that is there may be forgotten, or DELETE_RESOURCES would leave it behind.
+// A resource that exists may not be forgotten, or DELETE_RESOURCES would leave it behind.
 Result<> Decision::check_resources(const Step& step) const {
   const auto is_there = [](const OwnedResource& resource) { return resource.seen != kSeenDeleted; };
   std::vector<OwnedResource> added;
@@ -256,7 +256,8 @@ Result<> Decision::check_resources(const Step& step) const {
                           count, limits::kWorkflowResourcesMax));
 }
 
-// Before the action is carried out, so that DELETE_RESOURCES finds what a crash left half known.
+// Called before the action is carried out, so that DELETE_RESOURCES finds what a crash left
+// half done.
 void Decision::add_resource(const PendingAction& action) {
   std::optional<OwnedResource> resource = new_resource(action);
   if (!resource) return;
@@ -404,7 +405,7 @@ void Decision::on_written() {
 
 void Decision::receive(Origin origin, json::Value event, std::uint64_t source) {
   ledger_.inbox.push_back({.origin = origin, .body = std::move(event), .source = source});
-  // A change that means nothing to the machine is not worth a write.
+  // A change that the machine ignores is not worth a write.
   if (origin != Origin::Change) is_dirty_ = true;
 }
 
@@ -419,7 +420,7 @@ bool Decision::has_room_for(const json::Value& event) const {
 
 void Decision::take_due_timers(WallTime now) {
   while (true) {
-    // Of several due at once, the one that was started first.
+    // Of several due timers, the one that was started first.
     const auto first = std::ranges::min_element(ledger_.timers, {}, &RunningTimer::due);
     if (first == ledger_.timers.end() || first->due > now || !has_room_for(first->event)) return;
     RunningTimer timer = std::move(*first);
@@ -446,7 +447,7 @@ void Decision::refuse_signal(std::string id) {
 
 void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
   if (ledger_.is_finished() || !has_room_for(event)) return;
-  // That the action is done says it.
+  // The end of the deletion action tells the machine.
   if (seen == kSeenDeleted && is_being_deleted(ledger_.resources[resource])) return;
   ledger_.resources[resource].seen = std::move(seen);
   receive(Origin::Change, std::move(event));
@@ -489,7 +490,7 @@ bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now,
   if (action == nullptr) return true;
   if (!action->deadline || now < *action->deadline) {
     std::string told = shortened(std::string(problem));
-    // A problem that is over is not told any longer; why an attempt failed is.
+    // A problem that is over is not reported any longer; the reason of a failed attempt is.
     if (told != action->last_error && (!told.empty() || action->attempts == 0)) {
       action->last_error = std::move(told);
       is_dirty_ = true;

@@ -1,16 +1,16 @@
-// What to do next for one workflow, and what its ledger becomes of what was done: pure, without I/O
-// and clock.
+// Decides what to do next for one workflow, and what its ledger becomes from the results: pure,
+// without I/O and clock.
 //
-// A Decision begins with the ledger as the API server has it and is asked again and again what is
-// next. Whoever carries that out says how it ended. Guarantees, whatever ends the process in
-// between:
+// A Decision begins with the ledger as the API server stores it, and its caller asks again and
+// again what is next, does it, and reports how it ended. Guarantees, whatever ends the process
+// in between:
 //   - An action is handed out only once it is in a written ledger, and stays there until a write
-//     takes it out together with the event that it came to. So it is handed out again after a
-//     crash, and never after it was acknowledged; who carries it out recognises by its id what was
+//     removes it together with the event that it resulted in. So it is handed out again after a
+//     crash, and never after it was acknowledged; the executor recognises by its id what was
 //     done already.
-//   - An event leaves the inbox in the write that holds what it led to.
-//   - A signal's id is remembered in the write that takes the signal in.
-// What is not written is lost with the process, and found out again.
+//   - An event leaves the inbox in the write that stores its consequences.
+//   - A signal's id is remembered in the write that stores the signal.
+// Anything not yet written is lost with the process, and found out again.
 #pragma once
 
 #include "abi/statemachine/delays.h"
@@ -33,7 +33,7 @@
 
 namespace hangar::workflows {
 
-// What the workflow's spec says about deciding.
+// The rules of the workflow's spec for deciding.
 struct Rules {
   kube::ObjectKey key = {};
   std::string uid = {};
@@ -46,16 +46,16 @@ class Decision {
  public:
   Decision(Ledger written, Rules rules);
 
-  // What is next. Exactly one of them at a time; then tell how it ended.
+  // The next step. Exactly one is open at any time; then report how it ended.
   struct Start {};  // The machine's initial state: on_started(), on_stuck().
   struct Ask {};    // The machine's answer to event(): on_decided(), on_stuck().
   struct Write {};  // The ledger: on_written().
   struct Execute {  // on_done(), on_waiting(), on_pinned(), on_failed().
     std::int64_t id = 0;
-    // Nobody has tried it before: nothing of it can have been done.
+    // This is the first attempt ever: no part of it can have been done.
     bool is_fresh = false;
   };
-  struct Wait {  // Nothing until then, or until something happens.
+  struct Wait {  // Nothing to do until then, or until something happens.
     std::optional<WallTime> until;
   };
   using Next = std::variant<Start, Ask, Write, Execute, Wait>;
@@ -63,7 +63,7 @@ class Decision {
 
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] Owner owner() const;
-  // With Ask.
+  // The event to decide about, while the next step is Ask.
   [[nodiscard]] const QueuedEvent& event() const { return ledger_.inbox.front(); }
 
   struct Revision {
@@ -71,63 +71,63 @@ class Decision {
     std::string resolved;
   };
   // `run`: a word that no earlier run of this object had. LimitExceeded or InvalidInput when the
-  // step asks for more than a ledger holds; nothing has changed then.
+  // step asks for more than a ledger holds; then nothing has changed.
   [[nodiscard]] Result<> on_started(const abi::statemachine::Step& step, Revision revision,
                                     std::string run, WallTime now);
   [[nodiscard]] Result<> on_decided(const abi::statemachine::Step& step, WallTime now);
-  // The machine could not say: its events wait, and what it asked for earlier goes on.
+  // The machine could not answer: its events wait, and earlier actions go on.
   void on_stuck() { is_stuck_ = true; }
   void on_written();
 
-  // The action has ended well; its event is `event`.
+  // The action has succeeded; its event is `event`.
   void on_done(std::int64_t id, json::Value event);
-  // It waits for the cluster; `what`, for people, is what for, and `problem` why that may take
-  // longer than it has to. False: it has waited for too long, and failed.
+  // The action waits for the cluster; `what`, for people, names what it waits for, and `problem`
+  // why that may take longer than necessary. False: it has timed out, and failed.
   bool on_waiting(std::int64_t id, std::string_view what, WallTime now,
                   std::string_view problem = {});
-  // The object that it is about is the one with this uid: to be written before it goes on.
+  // The object that the action is about has this uid, which has to be written before it goes on.
   void on_pinned(std::int64_t id, std::string target);
   struct Failure {
     std::string reason;     // A word, the API server's where it has one: "AlreadyExists".
     std::string kind = {};  // Of the error: "Denied".
     std::string message;
-    bool is_final = false;  // No repetition helps, whatever the policy says.
+    bool is_final = false;  // No retry helps, whatever the policy says.
   };
-  // `jitter` between 0 and 1. True: it is tried again later; false: FAILURE has been sent.
+  // `jitter` between 0 and 1. True: it will be retried; false: FAILURE has been sent.
   bool on_failed(std::int64_t id, const Failure& failure, const RetryPolicy& policy, double jitter,
                  WallTime now);
-  // Nobody knows how to carry it out: it waits for a host that does.
+  // This host does not know the type: the action waits for a host that does.
   void on_unknown(std::int64_t id) { parked_.insert(id); }
 
-  // Something for the machine from outside. False: that signal was taken before.
-  // `version`: of the workflow that it came with, if that is known.
+  // An event for the machine from outside. False: that signal was already taken in. `version`: of
+  // the workflow that it came with, if that is known.
   bool on_signal(std::string id, json::Value event, std::uint64_t version = 0);
-  // A signal that is none: remembered, so that it is looked at once.
+  // A signal that is not valid: its id is remembered, so that it is looked at once.
   void refuse_signal(std::string id);
-  // `seen`: what the resource is remembered by from now on.
+  // `seen`: the version of the resource that is remembered from now on.
   void on_change(std::size_t resource, std::string seen, json::Value event);
-  // What `event` says of an object is all there is to say of it in that version, or of its end.
+  // `event` tells all there is to tell of an object in that version, or of its deletion.
   void on_made(const json::Value& event, std::string seen);
 
-  // Those that are not wanted any more, after DELETE_RESOURCES.
+  // Drops the resources that are not needed any more after DELETE_RESOURCES.
   void drop_resources();
-  // Gives up what was asked for before that action and has not ended.
+  // Cancels the actions that were requested before that one and have not ended.
   void abandon_before(std::int64_t id);
 
   void on_migrated(Migration migration, std::optional<Revision> revision);
-  // The state that somebody else wrote is one that the machine knows: it is in `value`, unless that
-  // is empty, and has these actors.
+  // The machine knows the state that another client wrote: it is in `value`, unless that is empty,
+  // and has these actors.
   void adopt(Revision revision, std::string_view value,
              const std::vector<abi::statemachine::Actor>& actors, std::string run, WallTime now);
-  // Of the delays that the machine has where it is now, those that entering its states there has
-  // not started: it is another machine than the one that entered them, or nobody did.
+  // Those of the machine's present delays that were not started when its states were entered:
+  // another machine, or none, entered them.
   [[nodiscard]] std::vector<abi::statemachine::Delay> missing_delays(
       const std::vector<abi::statemachine::Delay>& delays) const;
-  // Starts those that are missing, as of `since`, where it is known how long they are; drops those
-  // that run and are none of the machine's.
+  // Starts the missing delays, as of `since`, if their length is known; drops running ones that the
+  // machine does not have.
   void take_delays(const std::vector<abi::statemachine::Delay>& delays, WallTime since);
 
-  // What happened since the decision began, for people.
+  // The transitions since the decision began, for people.
   struct Transition {
     std::string from;
     std::string to;
@@ -137,31 +137,31 @@ class Decision {
   [[nodiscard]] std::vector<Transition> take_transitions() {
     return std::exchange(transitions_, {});
   }
-  // Signals that the state they came in did not know.
+  // Signals that the machine did not know in the state in which they arrived.
   [[nodiscard]] std::vector<std::string> take_ignored() { return std::exchange(ignored_, {}); }
 
  private:
   void enter(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void ask_for(const abi::statemachine::Step& step, HistoryEntry& entry, WallTime now);
-  // What changed, for people.
+  // Returns what changed, for people.
   std::vector<std::string> take_actors(const std::vector<abi::statemachine::Actor>& actors,
                                        WallTime now);
-  // Gives up what they waited for, if it was asked for before that action.
+  // Cancels the actions that they waited for, if requested before that action.
   void stop_actors(const std::vector<std::string>& actors, std::int64_t first_action);
   void set_timers(const abi::statemachine::Step& step, WallTime now);
   void set_timeouts(std::string_view before, WallTime now);
   void finish(const abi::statemachine::Step& step, const QueuedEvent* event, WallTime now);
   void on_ignored(QueuedEvent event);
   void receive(Origin origin, json::Value event, std::uint64_t source = 0);
-  // Whether the inbox may grow by it.
+  // Whether the inbox has room for the event.
   [[nodiscard]] bool has_room_for(const json::Value& event) const;
   void take_due_timers(WallTime now);
   void acknowledge(std::int64_t id, json::Value event);
-  // The object that the action makes, if the ledger does not know it.
+  // The object that the action creates, if the ledger does not have it.
   [[nodiscard]] std::optional<OwnedResource> new_resource(const PendingAction& action) const;
   [[nodiscard]] Result<> check_resources(const abi::statemachine::Step& step) const;
   void add_resource(const PendingAction& action);
-  // Whether the machine has asked for its end, or for another Job in its place.
+  // Whether the machine has asked for its deletion, or for another Job in its place.
   [[nodiscard]] bool is_being_deleted(const OwnedResource& resource) const;
   [[nodiscard]] QueuedEvent take_event();
   [[nodiscard]] std::optional<WallTime> next_due(WallTime now) const;
@@ -172,7 +172,7 @@ class Decision {
   bool is_dirty_ = false;
   bool is_stuck_ = false;
   std::size_t steps_ = 0;           // Of the machine.
-  std::size_t written_events_ = 0;  // So many of the inbox are in the written ledger.
+  std::size_t written_events_ = 0;  // How many of the inbox are in the written ledger.
   std::set<std::int64_t> fresh_;
   std::set<std::int64_t> parked_;
   std::vector<Transition> transitions_;

@@ -36,7 +36,7 @@ using testing::SizeIs;
 
 const WallTime kNow = *parse_rfc3339("2026-04-08T12:00:00Z");
 
-// The article's database provisioner, as a table: state and event to state; what a state asks for.
+// The article's database provisioner, as a table: state and event to state; state to actions.
 class Provisioner {
  public:
   Step start() const { return enter("idle"); }
@@ -81,7 +81,7 @@ Rules rules() {
   return {.key = {.namespace_ = "team", .name = "db"}, .uid = "0a1b"};
 }
 
-// What the API server keeps of a ledger, and what comes back of it.
+// What the API server keeps of a ledger, and returns.
 Ledger stored(const Ledger& ledger) {
   json::Value status = json::Object();
   put_ledger(status, ledger);
@@ -96,7 +96,7 @@ Step step_to(std::string_view name, std::vector<Action> actions = {}) {
           .value = json::dump(json::Value(name))};
 }
 
-// A workflow in `step`, whose PROVISION meant nothing; nothing is left to write.
+// A workflow in `step`, which ignored PROVISION; nothing is left to write.
 Decision begun(const Step& step, Rules with = rules()) {
   Decision decision(Ledger(), std::move(with));
   EXPECT_TRUE(std::holds_alternative<Decision::Start>(decision.next(kNow)));
@@ -110,18 +110,19 @@ Decision begun(const Step& step, Rules with = rules()) {
   return decision;
 }
 
-// Lets the machine decide that it goes to `step`.
+// Lets the machine answer with `step`.
 void decide(Decision& decision, const Step& step, WallTime now = kNow) {
   ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(now)));
   ASSERT_TRUE(decision.on_decided(step, now));
 }
 
-// A host that may be killed between any two things it does, and the world that remains.
+// A host that may be killed between any two of its steps, and the world that remains.
 class World {
  public:
   explicit World(std::uint64_t seed) : random_(seed) {}
 
-  // Until the workflow has ended. Between any two steps the host dies with one chance in `odds`.
+  // Runs until the workflow has ended. Between any two steps the host dies with one chance
+  // in `odds`.
   void run(std::uint32_t odds) {
     for (int lives = 0; !is_over(); ++lives) {
       ASSERT_LT(lives, 10'000) << "no progress";
@@ -131,7 +132,7 @@ class World {
   }
 
   const Ledger& ledger() const { return stored_; }
-  // Effects by what was asked for: more than one for one action is one too many.
+  // Effects by action: more than one for one action is one too many.
   const std::map<std::int64_t, int>& effects() const { return effects_; }
   const std::vector<std::string>& path() const { return path_; }
   std::set<std::int64_t> failing;  // Actions whose every attempt fails.
@@ -178,7 +179,7 @@ class World {
                                {}, 0, now_);
       return;
     }
-    // The cluster bears the action's mark; a fresh one cannot.
+    // The cluster shows the action's mark; a fresh one cannot have left it.
     const bool was_done = effects_.contains(action.id);
     ASSERT_FALSE(next.is_fresh && was_done) << "said to be fresh, and was done";
     if (!was_done) ++effects_[action.id];
@@ -267,7 +268,7 @@ abi::statemachine::Actor actor(std::string id, std::string value) {
   return {.id = std::move(id), .value = std::move(value), .status = "", .definition = ""};
 }
 
-// In making, with a worker that has asked for a wait and for a volume, and has a delay.
+// In state making, with a worker that has asked for a wait and for a volume, and has a delay.
 Step with_worker() {
   Step step =
       step_to("making", {{"WAIT_FOR", R"({"apiVersion":"v1","kind":"Pod","name":"p"})", "worker#1"},

@@ -33,13 +33,13 @@ bool is_being_deleted(const json::Value& object) {
   return !json::string_at(object, {"metadata", "deletionTimestamp"}).empty();
 }
 
-// A Job that an earlier action made: it does not run again by being applied.
+// A Job that an earlier action created: applying it again does not run it again.
 bool is_earlier_job(const Assignment& task, const json::Value& live) {
   return task.plan.kind == ActionKind::RunJob && is_owned(live, task.owner) &&
          !has_been_done(live, task.owner, task.action.id);
 }
 
-// What was made by an action that has not ended.
+// An object that belongs to an action that has not ended.
 bool is_needed(const Assignment& task, const json::Value& live) {
   const std::string_view mark = kube::annotation_of(live, action_annotation(task.owner));
   return std::ranges::any_of(
@@ -70,22 +70,22 @@ Executor::Done done(const Assignment& task) {
   return {.event = about(task, done_event(task.action))};
 }
 
-// A write by an action. Its size is not worth writing it down once more.
+// A write by an action. Its size would take a second serialisation, so it is not recorded.
 reconcile::GuestRecording::Request writes(recorder::Verb verb, const Executor::Place& place) {
   return {
       .verb = verb, .resource = place.resource, .key = place.key, .field_manager = kFieldManager};
 }
 
-// Of what nobody tells of.
+// How often to look at what no watch reports.
 constexpr std::chrono::seconds kLookAgain{15};
 
-// `unwatched`: why no change will be told.
+// `unwatched`: why no watch will report a change.
 Executor::Waits waits(const Executor::Place& place, std::string_view unmet,
                       const std::optional<Error>& unwatched) {
   Executor::Waits waits{
       .what = fmt::format("{} {}: {}", place.resource.kind, place.key.to_string(), unmet)};
   if (unwatched) waits.look_again = kLookAgain;
-  // Other errors pass.
+  // Other errors are temporary.
   if (unwatched && unwatched->kind() == ErrorKind::Denied) {
     const kube::Resource& resource = place.resource;
     waits.problem = fmt::format(
@@ -97,7 +97,7 @@ Executor::Waits waits(const Executor::Place& place, std::string_view unmet,
   return waits;
 }
 
-// A CustomResourceDefinition that appears tells nobody.
+// No watch reports a CustomResourceDefinition that appears.
 Executor::Waits waits_for_kind(const Error& not_served) {
   return {.what = "its kind is not served",
           .look_again = kLookAgain,
@@ -105,7 +105,7 @@ Executor::Waits waits_for_kind(const Error& not_served) {
                                  to_go_duration(kLookAgain))};
 }
 
-// What is not met yet; empty when all is.
+// What is not met yet; empty when everything is.
 std::string unmet(const Wish& wish, const json::Value& live) {
   if (!wish.condition.empty()) {
     if (wish.condition_status == "True") {
@@ -227,7 +227,8 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
       co_return Clearing{
           .waits = waits(place, "an earlier action of that name has not ended", unwatched)};
     }
-    // By its uid: whoever comes a second time, after a crash, does not delete the next one.
+    // Deletes by uid: a second attempt, after a crash, does not delete the next object of
+    // this name.
     pass(CrashPoint::BeforeEffect);
     HANGAR_CO_TRY(co_await remove_uid(
         asking, place, std::string(json::string_at(*live, {"metadata", "uid"})), stop));
@@ -240,7 +241,7 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
   co_return Clearing{.live = std::move(live)};
 }
 
-// A name that the machine chose may be somebody else's object: it is looked at first.
+// An object of the name that the machine chose may belong to another owner: apply() looks first.
 io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_token stop) {
   const Asking asking = acting_for(task);
   const bool is_name_ours = task.plan.kind != ActionKind::Apply &&
@@ -273,7 +274,7 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
     add_owner_reference(document, task.owner);
   }
   if (!is_ours) {
-    // It stays whose it is: neither owned nor deleted with the workflow.
+    // The object keeps its owner: the workflow neither owns nor deletes it.
     json::erase_at(document, {"metadata", "labels", kUidLabel});
     json::erase_at(document, {"metadata", "annotations", kNameAnnotation});
   }
@@ -306,7 +307,7 @@ io::Task<Result<Ended>> Executor::patch(Assignment task, Place place, std::stop_
   co_return done(task);
 }
 
-// First which object it is, then that object and no later one of the same name.
+// First find out which object it is, then delete that one and no later one of the same name.
 io::Task<Result<Ended>> Executor::remove(Assignment task, Place place, std::stop_token stop) {
   const Asking asking = acting_for(task);
   if (task.action.target.empty()) {
@@ -339,12 +340,12 @@ io::Task<Result<>> Executor::remove_one(Asking asking, Owner owner, OwnedResourc
   Result<Place> place =
       co_await find(kube::make_gvk(resource.api_version, resource.kind),
                     {.namespace_ = resource.namespace_, .name = resource.name}, stop);
-  // A kind that is not served any more has no objects.
+  // A kind that is no longer served has no objects.
   if (!place && place.error().kind() == ErrorKind::NotFound) co_return Result<>();
   if (!place) co_return std::unexpected(std::move(place).error());
   Result<std::optional<json::Value>> live = co_await look(asking, *place, stop);
   if (!live && live.error().kind() == ErrorKind::Denied) {
-    // What the workflow may not see it may not have made: the host looks whether that is so.
+    // A workflow that may not read the object may not have made it either: the host checks that.
     const Error denied = live.error();
     live = co_await look({.client = client_, .recording = asking.recording}, *place, stop);
     if (live && *live && is_owned(**live, owner)) co_return std::unexpected(denied);
@@ -359,7 +360,7 @@ io::Task<Result<>> Executor::remove_one(Asking asking, Owner owner, OwnedResourc
 io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {
   const Asking asking = acting_for(task);
   pass(CrashPoint::BeforeEffect);
-  // Last made, first deleted. One that cannot be deleted keeps none of the others.
+  // Last made, first deleted. A failure to delete one object does not keep the others.
   std::optional<Error> failure;
   for (const OwnedResource& resource : std::views::reverse(task.resources)) {
     const Result<> removed = co_await remove_one(asking, task.owner, resource, stop);
@@ -372,7 +373,7 @@ io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token s
   co_return Done{.event = done_event(task.action)};
 }
 
-// Before it is looked at. The workflow's own objects are watched for all workflows together.
+// Called before the object is read. One watch serves the own objects of all workflows.
 io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, Place place,
                                                        std::stop_token stop) {
   const bool is_own = std::ranges::any_of(task->resources, [&](const OwnedResource& resource) {
@@ -428,7 +429,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
     if (!std::holds_alternative<Done>(made)) co_return made;
     const std::optional<json::Value> job = HANGAR_CO_TRY(co_await look(asking, place, stop));
     if (!job) co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
-    // Once it is known, a Job that is gone is not made again.
+    // Once the uid is known, a Job that is gone is not created again.
     co_return Pinned{.uid = std::string(json::string_at(*job, {"metadata", "uid"}))};
   }
   const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(&task, place, stop));
@@ -450,7 +451,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
   co_return done(task);
 }
 
-// The receiver takes an id once, however often it is sent.
+// The receiver takes in an id once, however often it is sent.
 io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_token stop) {
   json::Value event = std::move(task.plan.document);
   event.as_object()["sender"] = task.owner.key.to_string();

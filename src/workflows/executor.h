@@ -1,8 +1,9 @@
 // Carries out one action in the cluster, as the workflow's ServiceAccount.
 //
-// Every action can be carried out again after a crash without doing anything twice: what it made
-// bears the action's mark, or has a name that only it has; what it deletes is told by uid. What it
-// waits for is watched before it is looked at, so that no change is missed. Loop thread only.
+// Every action can be repeated after a crash without a second effect: the objects that it makes
+// carry its mark, or a name that no other action uses; an object to delete is identified by its
+// uid. The object that an action waits for is watched before it is read, so that no change is
+// missed. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -27,7 +28,7 @@
 
 namespace hangar::workflows {
 
-// One action, with what is known of it.
+// One action, and what is known about it.
 struct Assignment {
   Owner owner;
   std::string service_account;
@@ -36,25 +37,25 @@ struct Assignment {
   bool is_fresh = false;                 // As Decision::Execute has it.
   std::vector<OwnedResource> resources;  // Of the workflow.
   std::vector<std::int64_t> others;      // Its other actions that have not ended.
-  reconcile::GuestRecording& recording;  // Is told what is asked for.
+  reconcile::GuestRecording& recording;  // Receives the requests.
 };
 
 class Executor {
  public:
-  // All of it outlives this.
+  // All parameters outlive this.
   Executor(const kube::Client& client, kube::Discovery& discovery, Watches& watches)
       : client_(client), discovery_(discovery), watches_(watches) {}
 
   struct Done {
     json::Value event;
-    // Of the object that it made: the version that the machine knows now.
+    // The version of the created object that the machine knows now.
     std::string seen = {};
   };
   struct Waits {
     std::string what = {};  // For people: which object, and what it is not yet.
-    // Nobody tells when that changes: it is looked at again after so long.
+    // No watch reports the change: look again after this time.
     std::optional<Duration> look_again = {};
-    std::string problem = {};  // For people: why nobody tells.
+    std::string problem = {};  // For people: why no watch reports it.
   };
   struct Pinned {
     std::string uid;
@@ -64,7 +65,7 @@ class Executor {
   // Cancelled is the only error.
   [[nodiscard]] io::Task<Result<Ended>> execute(Assignment task, std::stop_token stop);
 
-  // The resource of a kind and the key of one of its objects, by name; errors as Discovery::find.
+  // The resource of a kind, and the key of one of its objects. Errors as Discovery::find.
   struct Place {
     kube::Resource resource;
     kube::ObjectKey key;
@@ -73,15 +74,15 @@ class Executor {
                                              std::stop_token stop);
 
  private:
-  // Asks as somebody, and has it recorded.
+  // The client under an identity, and the recording of its requests.
   struct Asking {
     kube::Client client;
     reconcile::GuestRecording& recording;
   };
 
   [[nodiscard]] io::Task<Result<Ended>> carry_out(Assignment task, std::stop_token stop);
-  // What bears the name of what is to be made, once nothing is in the way: an object that is being
-  // deleted is waited for, and a Job of an earlier action is deleted. `task` outlives it.
+  // The object that has the name of the one to create, once nothing is in the way: an object that
+  // is being deleted is waited for, and a Job of an earlier action is deleted. `task` outlives it.
   struct Clearing {
     std::optional<json::Value> live = {};
     std::optional<Waits> waits = {};
@@ -91,13 +92,13 @@ class Executor {
   [[nodiscard]] io::Task<Result<Ended>> apply(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> patch(Assignment task, Place place, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove(Assignment task, Place place, std::stop_token stop);
-  // That object and no later one of the same name, if it is still there.
+  // Deletes that object, if it still exists, and no later one of the same name.
   [[nodiscard]] io::Task<Result<>> remove_uid(Asking asking, Place place, std::string uid,
                                               std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_one(Asking asking, Owner owner, OwnedResource resource,
                                               std::stop_token stop);
-  // Why it cannot be watched, if so. `task` outlives it.
+  // Returns why the object cannot be watched, if so. `task` outlives it.
   [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
                                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> wait_for(Assignment task, Place place,

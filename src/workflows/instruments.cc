@@ -11,12 +11,12 @@ namespace hangar::workflows {
 
 namespace {
 
-// Seconds to a month: states last for as long as people take.
+// Seconds to a month: states last for as long as people need.
 std::vector<double> long_buckets() {
   return {0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000};
 }
 
-// Of the catalogue, so that machines make no series.
+// Only types of the catalogue, so that machines cannot create series.
 std::string label_of(const std::string& type) {
   return kind_of(type) ? type : "other";
 }

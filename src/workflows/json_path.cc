@@ -18,7 +18,7 @@ std::unexpected<Error> wrong(std::string_view text, std::string_view rest) {
           rest));
 }
 
-// Up to `end`, which is consumed too; nothing when it does not come.
+// The text up to `end`, which is consumed too; none when `end` does not occur.
 std::optional<std::string_view> take_until(std::string_view& rest, std::string_view end) {
   const std::size_t at = rest.find(end);
   if (at == std::string_view::npos) return std::nullopt;

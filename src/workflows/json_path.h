@@ -15,10 +15,10 @@ namespace hangar::workflows {
 
 class JsonPath {
  public:
-  // InvalidInput says where it stops making sense.
+  // InvalidInput names the place that cannot be parsed.
   [[nodiscard]] static Result<JsonPath> parse(std::string_view text);
 
-  // What it leads to, in document order; views into `document`.
+  // The values that match, in document order; views into `document`.
   [[nodiscard]] std::vector<const json::Value*> find(const json::Value& document) const;
 
  private:

@@ -25,7 +25,7 @@ constexpr std::array kOrigins{
     std::pair{Origin::Change, std::string_view("Change")},
 };
 
-// FNV-1a: tells whether somebody edited a text, not whether they hid it.
+// FNV-1a: detects an accidental edit of a text, not a deliberate forgery.
 std::string checksum_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char letter : text) {
@@ -211,7 +211,7 @@ std::int64_t last_action(const Ledger& ledger) {
   return last;
 }
 
-// What can only be if somebody took a part of the status away, or put it back.
+// States that are only possible if somebody removed a part of the status, or restored one.
 Result<> check_whole(const Ledger& ledger) {
   const auto missing = [](std::string_view what) {
     return fail(ErrorKind::InvalidInput, fmt::format("status.{}: is missing", what));
@@ -222,7 +222,7 @@ Result<> check_whole(const Ledger& ledger) {
     if (has_past) return missing("state");
     return {};
   }
-  // Only a state: as the published operator leaves it, and taken over.
+  // Only a state: as the published operator leaves it, and hangar takes it over.
   if (ledger.run.empty() && !has_past) return {};
   if (ledger.run.empty() || !ledger.started_at) return missing("run");
   if (ledger.sha256.empty()) return missing("revision.sha256");
@@ -374,7 +374,7 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
   if (!status.is_object()) status.emplace_object();
   json::Object& object = status.get_object();
   put_text(object, "state", ledger.state);
-  // Of a state that is not ours yet the old one stays: the machine has not said that it knows it.
+  // The old checksum of a foreign state stays: the machine has not confirmed yet that it knows it.
   if (!ledger.is_foreign) {
     put_text(object, "stateChecksum", ledger.has_begun() ? checksum_of(ledger.state) : "");
   }

@@ -1,10 +1,10 @@
-// What is known, asked for and promised about one workflow: its status as the host reads and writes
-// it, except for the conditions.
+// The facts, requests and promises about one workflow: its status as the host reads and writes it,
+// except for the conditions.
 //
-// The ledger is what makes effects happen exactly once: an action is in the outbox before it is
-// carried out, and leaves it in the same write that takes in the event it resulted in. Everything
-// that must survive the host is here; deploy/crds/statefulworkflows.workflows.example.com.yaml
-// describes each field.
+// The ledger makes effects happen exactly once: an action is in the outbox before it is carried
+// out, and leaves it in the same write that stores the event it resulted in. Everything that must
+// survive the host is here; deploy/crds/statefulworkflows.workflows.example.com.yaml describes
+// each field.
 #pragma once
 
 #include "base/result.h"
@@ -21,43 +21,43 @@ namespace hangar::workflows {
 
 // Where an event comes from.
 enum class Origin : std::uint8_t {
-  Host,     // PROVISION, and what the host itself has to say.
-  Action,   // What an action came to.
+  Host,     // PROVISION, and events of the host itself.
+  Action,   // The result of an action.
   Timer,    // A delay of the machine is over.
   Timeout,  // A state or the workflow took too long.
   Signal,   // A person or another workflow.
-  Change,   // An object of the workflow is another than before.
+  Change,   // An object of the workflow has changed.
 };
 [[nodiscard]] std::string_view name_of(Origin origin);
 
 struct QueuedEvent {
   Origin origin = Origin::Host;
   json::Value body;  // An object with a `type`.
-  // For the recorder, and not in the status: the version of the workflow that a signal came with,
-  // or number_of_timer(). Zero: not known.
+  // For the recorder, not stored in the status: the version of the workflow that a signal came
+  // with, or number_of_timer(). Zero: not known.
   std::uint64_t source = 0;
 };
 [[nodiscard]] std::string_view type_of(const json::Value& event);
-// Whom of the machine's actors it is for; empty: the machine itself.
+// The machine's actor that receives the event; empty: the machine itself.
 [[nodiscard]] std::string_view actor_of(const json::Value& event);
 
-// An action that was asked for and has not ended.
+// An action that was requested and has not ended.
 struct PendingAction {
-  std::int64_t id = 0;  // In the order of asking, from 1.
+  std::int64_t id = 0;  // In the order of requests, from 1.
   std::string type;
   json::Value params;  // An object.
   WallTime requested_at;
   std::optional<WallTime> deadline;
-  std::uint32_t attempts = 0;          // That failed.
-  std::optional<WallTime> not_before;  // Of the next one.
+  std::uint32_t attempts = 0;          // Failed ones.
+  std::optional<WallTime> not_before;  // The next attempt.
   std::string last_error;
-  // The very object (uid) that it is about, once that is known and matters.
+  // The uid of the object that the action is about, once it is known and matters.
   std::string target;
-  // Which of the machine's actors asked for it; empty: the machine itself.
+  // The machine's actor that requested it; empty: the machine itself.
   std::string actor = {};
 };
 
-// Of a timer by its id, above all ids of actions; the same within a process.
+// Numbers a timer by its id, above all ids of actions; stable within a process.
 [[nodiscard]] std::uint64_t number_of_timer(std::string_view id);
 
 struct RunningTimer {
@@ -67,7 +67,7 @@ struct RunningTimer {
   json::Value event;
 };
 
-// One of the machine's actors, for people: what it is in is in the machine's state.
+// One of the machine's actors, for people: its own state is in the machine's state.
 struct RunningActor {
   std::string id;      // As abi::statemachine::Actor.
   std::string value;   // As people read it; shortened.
@@ -81,7 +81,7 @@ struct OwnedResource {
   std::string kind;
   std::string namespace_;  // Empty: cluster-scoped.
   std::string name;
-  // The resourceVersion that the machine knows of; empty: none, "deleted": that it is gone.
+  // The resourceVersion that the machine knows; empty: none, "deleted": that the object is gone.
   std::string seen;
 };
 inline constexpr std::string_view kSeenDeleted = "deleted";
@@ -106,9 +106,9 @@ struct Migration {
 struct Ledger {
   std::string state;     // The machine's own words; empty: it has not begun.
   std::string value;     // Where it is, as people read it: idle, or {"a":"b"}.
-  std::string sha256;    // Of the module that decides.
-  std::string resolved;  // Where exactly it came from.
-  // Sets this run apart from an earlier one of the same object (whose status was removed).
+  std::string sha256;    // The module that decides.
+  std::string resolved;  // Its exact origin.
+  // Distinguishes this run from an earlier one of the same object (whose status was removed).
   std::string run;
   std::int64_t transitions = 0;
   std::int64_t next_action = 1;
@@ -118,16 +118,16 @@ struct Ledger {
   std::vector<RunningActor> actors;
   std::vector<OwnedResource> resources;
   std::vector<HistoryEntry> history;  // Oldest first.
-  std::vector<std::string> signals;   // Ids that were taken, oldest first.
+  std::vector<std::string> signals;   // Ids taken in, oldest first.
   std::optional<WallTime> started_at;
   std::optional<WallTime> entered_at;
   std::optional<WallTime> finished_at;
   bool has_failed = false;            // With finished_at: a FAILURE brought it there.
   std::optional<json::Value> output;  // With finished_at.
-  std::string failure;  // A FAILURE that the state it came in did not know; until one is known.
-  std::string ignored;  // The type of the last signal that the state it came in did not know.
+  std::string failure;  // A FAILURE ignored in the state it came in; until one is handled.
+  std::string ignored;  // The type of the last signal, if the state it came in ignored it.
   std::optional<Migration> migration;
-  // Somebody else wrote `state`.
+  // Another client wrote `state`.
   bool is_foreign = false;
 
   [[nodiscard]] bool has_begun() const { return !state.empty(); }
@@ -135,15 +135,15 @@ struct Ledger {
   [[nodiscard]] PendingAction* find_action(std::int64_t id);
 };
 
-// Of a status, or of none. InvalidInput says what is wrong with it.
+// Reads a status, or null. InvalidInput says what is wrong with it.
 [[nodiscard]] Result<Ledger> parse_ledger(const json::Value* status);
 
-// Puts the ledger into `status`, whose other members (conditions) stay.
+// Writes the ledger into `status`, whose other members (conditions) stay.
 void put_ledger(json::Value& status, const Ledger& ledger);
 
-// A state value (compact JSON) as people read it: idle for "idle".
+// A state value (compact JSON) in readable form: idle for "idle".
 [[nodiscard]] std::string readable_value(std::string_view value_json);
-// The other way round; empty for an empty one.
+// The inverse; empty for an empty one.
 [[nodiscard]] std::string value_json(std::string_view readable);
 // Each active state of a readable value by its path: "a", "a.b".
 [[nodiscard]] std::vector<std::string> active_states(std::string_view readable);

@@ -8,13 +8,13 @@
 
 namespace hangar::limits {
 
-// Actions that were asked for and have not ended, and events that nobody has decided about.
+// Actions that were requested and have not ended, and events that no machine has decided about.
 inline constexpr std::size_t kWorkflowOutboxMax = 128;
 inline constexpr std::uint64_t kWorkflowOutboxBytesMax = 256 * kKiB;
 inline constexpr std::size_t kWorkflowInboxMax = 256;
 inline constexpr std::uint64_t kWorkflowInboxBytesMax = 256 * kKiB;
 
-// One event; the API server takes 256 KiB of annotations, which signals arrive in.
+// One event; the API server accepts 256 KiB of annotations, and signals arrive as annotations.
 inline constexpr std::uint64_t kWorkflowEventBytesMax = 64 * kKiB;
 inline constexpr std::size_t kWorkflowTimersMax = 256;
 
@@ -23,15 +23,14 @@ inline constexpr std::size_t kWorkflowResourcesMax = 512;
 inline constexpr std::size_t kWorkflowHistoryMax = 200;
 inline constexpr std::uint64_t kWorkflowHistoryBytesMax = 64 * kKiB;
 
-// Ids of signals that were taken, so that none counts twice.
+// Ids of signals taken in, so that none counts twice.
 inline constexpr std::size_t kWorkflowSignalsRemembered = 128;
 
-// Steps of one machine in a row; then others have their turn, and a machine that answers itself for
-// ever holds nobody up.
+// Steps of one machine in a row; then others have their turn, so that a machine that answers itself
+// for ever does not block them.
 inline constexpr std::size_t kWorkflowStepsMax = 64;
 
-// Machines that are loaded; an image of some 2 MB on disk each, and what of it is in the page
-// cache.
+// Loaded machines; each takes an image of some 2 MB on disk, and the part of it in the page cache.
 inline constexpr std::size_t kMachinesKeptMax = 256;
 
 }  // namespace hangar::limits

@@ -41,7 +41,7 @@ MachineModules::MachineModules(Parts parts)
     : parts_(std::move(parts)), supply_(parts_.sources, *this) {}
 
 MachineModule MachineModules::module_of(const modules::Supplied& supplied) {
-  // Machines are made as such (make()); a Product says only that the supply changes none.
+  // make() creates machines as non-const; a Product only says that the supply does not change them.
   return {.machine = std::const_pointer_cast<Machine>(
               std::static_pointer_cast<const Machine>(supplied.product)),
           .sha256 = supplied.sha256,

@@ -1,7 +1,7 @@
 // From the reference in a StatefulWorkflow to a machine that decides: fetched, pinned by digest,
 // loaded once, and shared by all workflows of the same bytes.
 //
-// A workflow goes on with the machine that it began with: a digest that was pinned earlier.
+// A workflow keeps the machine that it began with: the digest that was pinned then.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -27,19 +27,19 @@ namespace hangar::workflows {
 
 struct MachineSource {
   modules::Source module;
-  // Asked only for a module that is linked dynamically, and carries no plugin already.
+  // Fetched only for a module that is linked dynamically and does not contain a plugin already.
   std::optional<modules::Source> plugin;
 };
 
 struct MachineModule {
   std::shared_ptr<abi::statemachine::Machine> machine;
-  // Of the module or bundle as its author made it, uncompressed; hex. Of a module that is linked
-  // dynamically: of the module with its plugin in it.
+  // Digest of the module or bundle as its author made it, uncompressed; hex. For a dynamically
+  // linked module: of the module with its plugin linked in.
   std::string sha256;
   std::string resolved;  // The reference, pinned by digest; empty when it was found by its digest.
 };
 
-// Copies of the machines that workflows began with, in the workflows' namespaces.
+// Copies of the machines that workflows began with, in those workflows' namespaces.
 [[nodiscard]] archive::CopyFormat machine_copies();
 
 // Loop thread only.
@@ -53,25 +53,25 @@ class MachineModules final : public modules::Maker {
   };
   explicit MachineModules(Parts parts);
 
-  // Where copies of pinned machines are. Null: nowhere. Outlives its use.
+  // The archive that holds copies of pinned machines. Null: none. Outlives its use.
   void use_archive(archive::ModuleArchive* archive) { archive_ = archive; }
 
   // Errors, for the workflow's status, each naming the reference: InvalidInput (neither a module
   // nor a bundle, another contract, a syntax error, wrong checksum, not allowed, a plugin that does
-  // not fit), NotFound (no such ConfigMap, key, tag; no copy of what is pinned), Denied, GuestFault
-  // (threw while it was loaded), LimitExceeded, Unavailable.
+  // not fit), NotFound (no such ConfigMap, key, tag; no copy of the pinned module), Denied,
+  // GuestFault (threw during loading), LimitExceeded, Unavailable.
   [[nodiscard]] modules::Supply& supply() { return supply_; }
   [[nodiscard]] static MachineModule module_of(const modules::Supplied& supplied);
-  // `pinned_sha256`: a MachineModule::sha256 that the machine must have. It is looked for in
-  // memory, in the store and in the archive before its source is asked. Empty: any.
+  // `pinned_sha256`: a MachineModule::sha256 that the machine must have. The supply looks in
+  // memory, in the store and in the archive before it asks the source. Empty: any.
   [[nodiscard]] static modules::Wish wish_for(modules::Requester requester, MachineSource source,
                                               std::string pinned_sha256);
 
-  // For who has nothing else to do: waits for the answer.
+  // For callers with nothing else to do: waits for the answer.
   [[nodiscard]] io::Task<Result<MachineModule>> get(modules::Wish wish, std::stop_token stop);
 
-  // Machines in memory now. Those that are not used for longest go beyond kMachinesKeptMax, and
-  // are loaded again when they are wanted.
+  // How many machines are in memory. Beyond kMachinesKeptMax the least recently used ones are
+  // unloaded; they are loaded again on demand.
   [[nodiscard]] std::size_t kept_count() const { return kept_.size(); }
 
   // For the supply.

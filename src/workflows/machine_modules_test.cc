@@ -34,7 +34,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The one ConfigMap that there is.
+// The only ConfigMap that exists.
 class OneConfigMap final : public modules::ConfigMapReader {
  public:
   [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(
@@ -95,7 +95,7 @@ class MachineModulesTest : public testing::Test {
                                     .module = {.reference = "configmap://team/machine"}}) {
     return get(modules_, std::move(source));
   }
-  // Of the same directory: after a restart, with nothing in memory.
+  // On the same directory: after a restart, with nothing in memory.
   MachineModules& restarted() {
     return *(others_[others_.size()] = std::make_unique<MachineModules>(parts_));
   }
@@ -165,7 +165,7 @@ TEST_F(MachineModulesTest, GoesOnWithTheBytesThatWerePinned) {
   EXPECT_EQ(name_of_state(*old), R"("a")");
 }
 
-// A status is anybody's word, and digests are no secret: they are in the statuses of others.
+// A tenant can write any status, and digests are not secret: the statuses of others show them.
 TEST_F(MachineModulesTest, GivesNobodyAMachineForKnowingItsDigest) {
   config_map_.set(named("a"));
   const std::string digest = prepare()->sha256;
@@ -255,7 +255,7 @@ TEST_F(MachineModulesTest, PinsModuleAndPluginByOneDigest) {
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_EQ(found->sha256, pinned);
 
-  // Another plugin is another machine.
+  // A module with another plugin is another machine.
   config_map_.set_binary({{"module.wasm", guest("plugged")},
                           {"plugin.wasm", guest("plugin") + std::string("\0\3\2ab", 5)}});
   lose();

@@ -17,7 +17,7 @@ std::string migration_command(const Workflow& workflow) {
                      workflow.key.name, workflow.key.namespace_, kMigrateAnnotation);
 }
 
-// How people get the workflow going again once they have mended the machine.
+// How people resume the workflow once they have repaired the machine.
 std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
   if (ledger.has_begun()) {
     return fmt::format(
@@ -33,7 +33,7 @@ std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
   return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
 }
 
-// Of a workflow that goes by this module already.
+// For a workflow that is pinned to this module already.
 Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Error& error,
                        bool is_source_closed) {
   if (is_source_closed) {
@@ -55,7 +55,7 @@ Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Err
   const bool is_source_closed =
       error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
   if (!ledger.sha256.empty()) return pinned_problem(workflow, ledger, error, is_source_closed);
-  // The API server's word: the ConfigMap itself, not something in it, is missing.
+  // The API server's message: the ConfigMap itself, not a key in it, is missing.
   std::vector<std::string> awaited;
   for (const auto& name : {workflow.config_map, workflow.plugin_config_map})
     if (name) awaited.push_back(*name);

@@ -1,5 +1,5 @@
-// What keeps a workflow from going on when its machine cannot be had, or cannot decide, in the
-// words of its conditions. Pure: from the error, and from what is known of the workflow.
+// Why a workflow cannot go on when its machine cannot be fetched, or cannot decide, in the words of
+// its conditions. Pure: computed from the error, and from what is known about the workflow.
 #pragma once
 
 #include "base/result.h"
@@ -11,17 +11,17 @@
 
 namespace hangar::workflows {
 
-// The module cannot be had, or is none that the host can run.
+// The module cannot be fetched, or is not one that the host can run.
 [[nodiscard]] Problem module_problem(const Workflow& workflow, const Ledger& ledger,
                                      const Error& error);
 
-// The machine was asked, and gave no answer or one that cannot be taken. `doing`: what it was
-// asked; begins the message.
+// The machine was asked, and gave no answer or an invalid one. `doing`: the question, which begins
+// the message.
 [[nodiscard]] Problem machine_problem(const Workflow& workflow, const Ledger& ledger,
                                       const Error& error, std::string_view doing);
 
-// Whether the machine may be another one later without anybody telling the host: then it is tried
-// again from time to time. A workflow that has begun keeps its machine, ConfigMaps are watched.
+// Whether the machine may change later without the host being told: then hangar retries now and
+// then. A workflow that has begun keeps its machine, and ConfigMaps are watched.
 [[nodiscard]] bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger);
 
 }  // namespace hangar::workflows

@@ -24,7 +24,7 @@ namespace hangar::workflows {
 
 namespace {
 
-// In one reconcile: the others come in the next one, once these are off the object.
+// Signals of one reconcile: the others come in the next one, once these are off the object.
 constexpr std::size_t kSignalsPerReconcile = 64;
 
 Rules rules_of(const Workflow& workflow) {
@@ -87,7 +87,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
       problem_ = Problem{.reason = std::string(tenants::kRefusedByPolicy),
                          .message = allowed.error().message()};
       HANGAR_CO_TRY(co_await say_only());
-      co_return reconcile::Outcome{};  // A change of the policies is another reason to look.
+      co_return reconcile::Outcome{};  // A change of the policies starts another reconcile.
     }
     const Result<> may =
         co_await parts_.platform.acting.check(key_.namespace_, workflow_.service_account, stop_);
@@ -124,7 +124,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     const Decision::Next next = decision_.next(now);
     if (std::holds_alternative<Decision::Start>(next)) {
       HANGAR_CO_TRY(co_await begin());
-      take_signals();  // Those that were there before: nothing else makes the host look again.
+      take_signals();  // Those that came before: nothing else makes the host look again.
     } else if (std::holds_alternative<Decision::Ask>(next)) {
       HANGAR_CO_TRY(co_await decide());
     } else if (std::holds_alternative<Decision::Write>(next)) {
@@ -140,19 +140,19 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
       }
       std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
       if (look_again_) until = until ? std::min(*until, *look_again_) : *look_again_;
-      // Deadlines go on although the machine cannot decide.
+      // Deadlines are kept although the machine cannot decide.
       const bool is_terminal = retry_ && retry_->kind() == ErrorKind::InvalidInput;
       if (retry_ && !(is_terminal && until)) co_return std::unexpected(*retry_);
       if (!until) co_return Outcome{};
-      // A millisecond later rather than a moment too early; never at once, which would mean the
-      // back-off.
+      // A millisecond too late rather than a moment too early; never at once, because that would
+      // mean the back-off.
       const Duration delay = std::max<Duration>(*until - now, Duration::zero());
       co_return Outcome{.requeue_after = delay + std::chrono::milliseconds(1)};
     }
   }
 }
 
-// Only the conditions: the rest stays as it is, for whoever mends the spec or the status.
+// Writes only the conditions: the rest stays for the person who repairs the spec or the status.
 io::Task<Result<>> Reconciliation::say_only() {
   const json::Value before = reconcile::status_of(manifest_);
   json::Value status = before;
@@ -229,7 +229,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   co_return Result<>();
 }
 
-// For good: the machine is told by a FAILURE, people by this.
+// The action has failed for good: a FAILURE tells the machine, this tells people.
 void Reconciliation::action_failed(const PendingAction& action, std::string_view why,
                                    WallTime now) {
   parts_.instruments.action_ended(action, "failed", now);
@@ -258,7 +258,7 @@ void Reconciliation::skip_action() {
 // What arrives -------------------------------------------------------------------------------
 
 void Reconciliation::take_signals() {
-  if (!decision_.ledger().has_begun()) return;  // They wait where they are.
+  if (!decision_.ledger().has_begun()) return;  // They wait as annotations.
   std::size_t count = 0;
   for (Signal& signal : signals_of(manifest_)) {
     if (++count > kSignalsPerReconcile) return;
@@ -275,7 +275,7 @@ void Reconciliation::take_signals() {
   }
 }
 
-// Their ids are written: from now on their annotations say nothing.
+// Their ids are written: from now on their annotations have no effect.
 io::Task<Result<>> Reconciliation::remove_signals() {
   std::vector<std::string> taken;
   const std::vector<std::string>& known = decision_.ledger().signals;
@@ -297,13 +297,13 @@ io::Task<Result<>> Reconciliation::remove_signals() {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
   manifest_ = *std::move(answer);
-  // A signal that came meanwhile came with a version that nobody has seen.
+  // A signal that came meanwhile came with a version that we have not seen.
   signals_version_ = 0;
   take_signals();
   co_return Result<>();
 }
 
-// The objects that the workflow made, compared with what its machine was told of them.
+// Compares the objects that the workflow made with what its machine was told about them.
 io::Task<Result<>> Reconciliation::take_changes() {
   if (!decision_.ledger().has_begun() || decision_.ledger().is_finished()) co_return Result<>();
   const std::vector<OwnedResource> resources = decision_.ledger().resources;
@@ -313,7 +313,7 @@ io::Task<Result<>> Reconciliation::take_changes() {
     const Result<Executor::Place> place = co_await parts_.executor.find(
         kube::make_gvk(resource.api_version, resource.kind),
         {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
-    if (!place) continue;  // Its kind is gone or cannot be asked for: there is nothing to tell.
+    if (!place) continue;  // Its kind is gone or may not be read: nothing to report.
     const kube::Cache::Subscription& made = parts_.watches.children(place->resource);
     if (!made.is_synced()) continue;  // It enqueues the workflow once it is.
     const kube::ObjectPtr live = made.get(place->key);
@@ -362,7 +362,7 @@ io::Task<Result<>> Reconciliation::write() {
 
 bool Reconciliation::has_kept(const json::Value& answer) const {
   if (json::string_at(answer, {"status", "run"}) != decision_.ledger().run) return false;
-  // An older schema than one that knows of actors: what an action came to would go to another one.
+  // A schema from before actors: the result of an action would go to another actor.
   const json::Array* const outbox = json::array_at(answer, {"status", "outbox"});
   return std::ranges::all_of(decision_.ledger().outbox, [outbox](const PendingAction& action) {
     const auto is_kept = [&action](const json::Value& kept) {
@@ -373,8 +373,8 @@ bool Reconciliation::has_kept(const json::Value& answer) const {
   });
 }
 
-// The API server drops the fields that its schema does not have. Nothing was done yet of what the
-// ledger asks for, and nothing may be: it would be done again and again.
+// The API server drops the fields that its schema does not have. No action of this ledger was
+// carried out yet, and none may be: it would be carried out again and again.
 io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   problem_ =
       Problem{.reason = "SchemaOutdated",
@@ -388,7 +388,7 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   co_return fail(ErrorKind::Unavailable, problem_->message);
 }
 
-// Only over the very object that it was decided for.
+// Writes only over the very object that the status was decided for.
 io::Task<Result<>> Reconciliation::send_status(json::Value status) {
   pass(CrashPoint::BeforeWrite);
   Result<json::Value> answer = co_await recorded_status(
@@ -413,7 +413,7 @@ kube::Client::ValueTask Reconciliation::recorded_status(IsDryRun dry_run,
                                          std::move(task));
 }
 
-// What the write has made true.
+// Announces what the write has made true.
 void Reconciliation::announce() {
   for (const Decision::Transition& transition : decision_.take_transitions()) {
     if (transition.stayed) parts_.instruments.state_seconds.observe(in_seconds(*transition.stayed));

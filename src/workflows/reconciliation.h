@@ -1,8 +1,8 @@
-// One reconcile of one workflow: asks its Decision (decision.h) what is next and sees to it, until
-// there is nothing left to do.
+// One reconcile of one workflow: asks its Decision (decision.h) what is next and does it, until
+// nothing is left to do.
 //
-// Lives as long as the reconcile: what is known of a workflow in between is its object in the
-// cache. Loop thread only.
+// Lives as long as the reconcile: between two reconciles all that is known about a workflow is its
+// object in the cache. Loop thread only.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -43,41 +43,41 @@ class Reconciliation {
   // All of it outlives this.
   struct Parts {
     const reconcile::Platform& platform;
-    reconcile::CustomResource& shell;  // Of the workflows.
+    reconcile::CustomResource& shell;  // The shell of workflows.
     MachineModules& modules;
     archive::ModuleArchive& archive;
-    // What its namespace may use and name.
+    // What the workflow's namespace may use and name.
     std::shared_ptr<const tenants::Rules> tenant;
     Watches& watches;
     Executor& executor;
     const Instruments& instruments;
-    reconcile::GuestRecorder& recorder;  // Of workflows.
+    reconcile::GuestRecorder& recorder;  // The recorder of workflows.
     std::mt19937_64& random;
     const Log& log;
     // The API server was seen to keep all of a ledger.
     bool& keeps_ledgers;
-    // Since when the workflow asks for its module: what was looked up before may be old.
+    // Since when the workflow has asked for its module: an earlier lookup may be out of date.
     Instant asked_since;
-    std::function<void()> on_module;  // There is news of it.
-    // It is not pinned to that module any more; that is written.
+    std::function<void()> on_module;  // Called when there is news of the module.
+    // Called once the status says that the workflow is no longer pinned to that module.
     std::function<void(const std::string& sha256)> on_unpinned;
   };
-  // `manifest`: the newest that is known of the workflow.
+  // `manifest`: the newest known state of the workflow.
   Reconciliation(Parts parts, json::Value manifest, std::stop_token stop);
   Reconciliation(const Reconciliation&) = delete;
   Reconciliation& operator=(const Reconciliation&) = delete;
 
-  // Once. Errors as reconcile::Reconciler has them.
+  // Call it once. Errors as reconcile::Reconciler has them.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
 
-  // After run(): it asked for a module, and the answer was not the last one.
+  // After run(): it asked for a module, and its final answer is still to come.
   [[nodiscard]] bool is_asking() const { return is_asking_; }
 
  private:
   using Outcome = reconcile::Outcome;
   using Step = abi::statemachine::Step;
 
-  // What the object says, as far as it can be read.
+  // The content of the object, as far as it can be read.
   struct Reading {
     Workflow workflow;
     Ledger ledger;
@@ -90,23 +90,23 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<Outcome>> go_on();
   [[nodiscard]] io::Task<Result<>> say_only();
 
-  // reconciliation_machine.cc: what the machine is asked, and what becomes of its answers.
+  // reconciliation_machine.cc: the questions to the machine, and the use of its answers.
   [[nodiscard]] io::Task<Result<>> begin();
   [[nodiscard]] io::Task<Result<>> decide();
   [[nodiscard]] io::Task<Result<>> check_foreign_state();
   [[nodiscard]] io::Task<Result<>> migrate();
-  // The machine that the workflow is pinned to, or is to be.
+  // Whether the machine that the workflow is pinned to, or will be, is there.
   enum class Need : std::uint8_t { Met, Awaited };
   [[nodiscard]] io::Task<Result<Need>> need_machine();
   [[nodiscard]] modules::Supply::Answer ask_for_machine(std::string pinned_sha256,
                                                         std::string_view purpose);
-  // So that it can be had again for as long as the workflow is pinned to it.
+  // Stores a copy of the module for as long as the workflow is pinned to it.
   [[nodiscard]] io::Task<Result<>> keep_module(std::string sha256);
   [[nodiscard]] Result<> on_module_error(const Error& error);
   void on_module_awaited(const std::string& doing);
-  // `doing`: what the machine was asked; begins the message.
+  // `doing`: the question to the machine; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
-  // `step`: null when there was none, or it was refused.
+  // `step`: null when the machine gave none, or it was refused.
   void record_step(const StepRecording::Woken& woken, Instant began,
                    const abi::statemachine::Cost& cost, const Step* step,
                    std::int64_t actions_from);
@@ -123,12 +123,12 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> remove_signals();
   [[nodiscard]] io::Task<Result<>> take_changes();
   [[nodiscard]] io::Task<Result<>> write();
-  // Whether the API server's answer to a write has all that was written.
+  // Whether the API server's answer to a write contains everything that was written.
   [[nodiscard]] bool has_kept(const json::Value& answer) const;
   [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
   enum class IsDryRun : std::uint8_t { No, Yes };
-  // Waits for the answer to a write of the status, and has both recorded.
+  // Waits for the answer to a write of the status, and records both.
   [[nodiscard]] kube::Client::ValueTask recorded_status(IsDryRun dry_run,
                                                         kube::Client::ValueTask task);
   void announce();
@@ -140,23 +140,22 @@ class Reconciliation {
   const Workflow workflow_;
   Decision decision_;
   StepRecording recording_;
-  // Of manifest_, while all that is in it came with it; zero: some of it came later.
+  // The version of manifest_, while all that is in it came with it; zero: some of it came later.
   std::uint64_t signals_version_;
   std::shared_ptr<abi::statemachine::Machine> machine_;
-  Decision::Revision revision_;  // Of machine_.
+  Decision::Revision revision_;  // The revision of machine_.
   bool is_asking_ = false;
-  bool is_quiet_ = false;  // It only waits for its module, which is not worth saying yet.
+  bool is_quiet_ = false;  // Waits only for its module, too briefly to report it.
   std::optional<archive::ModuleArchive::Hold> hold_;
-  std::string
-      unpinned_;  // The digest that it was pinned to before a migration, until that is written.
+  std::string unpinned_;  // The digest it was pinned to before a migration, until that is written.
   std::optional<Problem> problem_;
-  std::optional<Error> retry_;  // Why it is to be tried again although nothing happens.
-  // When to look again at what an action waits for, or a module, if nobody tells earlier. Not in
-  // the ledger: looking costs no write.
+  std::optional<Error> retry_;  // The reason to retry although nothing happens.
+  // When to look again at what an action waits for, or at a module, if no news comes earlier. Not
+  // in the ledger: looking costs no write.
   std::optional<WallTime> look_again_;
 };
 
-// How to repair a status that somebody broke.
+// How to repair a status that was edited into an invalid one.
 [[nodiscard]] std::string advice_for_status(const kube::ObjectKey& key);
 
 }  // namespace hangar::workflows

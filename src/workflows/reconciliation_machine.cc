@@ -26,11 +26,11 @@ namespace hangar::workflows {
 
 namespace {
 
-// An event that means nothing: whether a machine answers it says whether it knows the state.
+// An event that machines ignore: whether a machine answers it shows whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 
-// The delays of a machine and its actors where they are. None that can be known: it is not one that
-// tells its states.
+// The delays of a machine and its actors in their present states. None if they cannot be known,
+// because the machine does not describe its states.
 io::Task<std::optional<std::vector<abi::statemachine::Delay>>> delays_in(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
     std::stop_token stop) {
@@ -67,7 +67,7 @@ std::string run_of(WallTime now) {
 modules::Supply::Answer Reconciliation::ask_for_machine(std::string pinned_sha256,
                                                         std::string_view purpose) {
   MachineSource source = workflow_.machine;
-  // The tag may have moved, what it stood for is still there by its digest.
+  // The tag may have moved; the old module is still there under its digest.
   if (!pinned_sha256.empty()) {
     const std::string& resolved = decision_.ledger().resolved;
     const Result<modules::Reference> reference = modules::Reference::parse(resolved);
@@ -101,7 +101,7 @@ io::Task<Result<Reconciliation::Need>> Reconciliation::need_machine() {
   }
   const MachineModule module = MachineModules::module_of(*answer.supplied);
   if (!pinned.empty()) {
-    // Somebody may have deleted the copy. The workflow has got its module: no reason to wait.
+    // Somebody may have deleted the copy. The workflow has its module: no reason to wait.
     (void)co_await parts_.archive.keep({.namespace_ = key_.namespace_, .sha256 = module.sha256},
                                        stop_);
   }
@@ -133,8 +133,8 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   if (kept) co_return kept;
   const ErrorKind kind = kept.error().kind();
   if (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable) co_return kept;
-  // Better a workflow that depends on this host's cache, and its source, than none. Of what is too
-  // large for an object that is known (docs/operating/workflows.md).
+  // A workflow that depends on this host's cache, and its source, is better than none. The docs
+  // already say this of modules that are too large for an object (docs/operating/workflows.md).
   if (kind != ErrorKind::LimitExceeded) {
     parts_.platform.events.record(
         manifest_, {.type = reconcile::EventType::Warning,
@@ -147,7 +147,7 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   co_return Result<>();
 }
 
-// So that the workflow goes on as soon as it appears or changes.
+// So that the workflow goes on as soon as a ConfigMap appears or changes.
 void Reconciliation::watch_config_maps() {
   for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map}) {
     if (!name) continue;
@@ -156,8 +156,8 @@ void Reconciliation::watch_config_maps() {
   }
 }
 
-// Says what is wrong with the module; need_machine() has said when to try again. Only what is
-// nobody's fault but ours is an error.
+// Reports what is wrong with the module; need_machine() has set when to retry. Returns an error
+// only for a fault of the host itself.
 Result<> Reconciliation::on_module_error(const Error& error) {
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
@@ -193,7 +193,7 @@ io::Task<Result<>> Reconciliation::begin() {
                               : Result<>(std::unexpected(step.error()));
   record_step(woken, began, cost, taken ? &*step : nullptr, 1);
   if (!taken) {
-    // A new ConfigMap may mend it: nothing has begun.
+    // A new ConfigMap may repair it: the workflow has not begun.
     watch_config_maps();
     co_return on_machine_error(taken.error(), "the machine, asked for its first state");
   }
@@ -257,14 +257,14 @@ io::Task<Result<Reconciliation::Step>> Reconciliation::probe(
   co_return step;
 }
 
-// What a machine prints is for whoever reads the host's log.
+// Output of a machine goes to the host's log.
 void Reconciliation::keep_output(const Step& step) const {
   if (step.log.empty()) return;
   parts_.log.info("a machine printed",
                   {{"namespace", key_.namespace_}, {"name", key_.name}, {"output", step.log}});
 }
 
-// Somebody else wrote the state: fine, if the machine knows it.
+// Another client wrote the state: accepted if the machine knows it.
 io::Task<Result<>> Reconciliation::check_foreign_state() {
   const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
@@ -311,7 +311,7 @@ io::Task<Result<>> Reconciliation::migrate() {
     refuse(answer.error->message());
     co_return Result<>();
   }
-  // It goes on as it is meanwhile.
+  // Meanwhile the workflow goes on with its old machine.
   if (!answer.supplied) co_return Result<>();
   const MachineModule module = MachineModules::module_of(*answer.supplied);
   const Result<Step> step = co_await probe(module.machine, module.sha256);
@@ -343,7 +343,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   if (ledger.sha256 != module.sha256) unpinned_ = ledger.sha256;
   decision_.on_migrated({.request = request, .is_done = true, .message = message}, revision_);
   if (delays) decision_.take_delays(*delays, ledger.entered_at.value_or(io::Loop::wall_now()));
-  // What the old machine could not do is tried with the new one.
+  // What the old machine could not do is retried with the new one.
   problem_.reset();
   retry_.reset();
   co_return Result<>();

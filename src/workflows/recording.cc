@@ -16,7 +16,7 @@ namespace {
 
 using recorder::Waking;
 
-// That a workflow has begun is an event of its own: it is what set this timer.
+// The start of a workflow is an event of its own, the one that set this timer.
 constexpr std::string_view kBeginning = "PROVISION";
 
 // "signal APPROVED", "action FAILURE of APPLY#3".
@@ -30,7 +30,7 @@ std::string text_of_event(const QueuedEvent& event) {
                             json::int_at(event.body, {"actionId"}));
 }
 
-// They are numbered from 1; timers have higher numbers.
+// Actions are numbered from 1; timers have higher numbers.
 std::uint64_t number_of_action(std::int64_t id) {
   return static_cast<std::uint64_t>(id);
 }

@@ -1,10 +1,9 @@
-// What the recorder is told of workflows: each step of a machine, and what is asked for because of
-// it.
+// What the recorder receives about workflows: each step of a machine, and the requests that
+// it causes.
 //
-// A step is a turn of its workflow (reconcile/recording.h). An action that no step of this
-// reconcile has asked for, since it waited or is tried again, is a turn without a step; so is a
-// status that no step has changed. Copies of modules and Events about the workflow are not
-// recorded.
+// A step is a turn of its workflow (reconcile/recording.h). An action that waited or is retried,
+// and that no step of this reconcile has requested, is a turn without a step; so is a status that
+// no step has changed. Copies of modules and Events about the workflow are not recorded.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -21,13 +20,13 @@
 
 namespace hangar::workflows {
 
-// Of one reconcile of one workflow.
+// For one reconcile of one workflow.
 class StepRecording final : public reconcile::GuestRecording {
  public:
-  // `user`: as whom its actions are carried out.
+  // `user`: the identity under which its actions are carried out.
   StepRecording(reconcile::GuestRecorder& recorder, const json::Value& workflow, std::string user);
 
-  // What a step begins with; told before it, because the event is gone afterwards.
+  // What wakes a step; captured before it, because the event is gone afterwards.
   struct Woken {
     recorder::Waking waking;  // Without its texts.
     std::string event = {};
@@ -47,11 +46,11 @@ class StepRecording final : public reconcile::GuestRecording {
     std::string_view module_sha256;
     abi::statemachine::Cost cost;
     const abi::statemachine::Step* step = nullptr;  // Null: it failed, or was refused.
-    std::int64_t actions_from = 0;                  // Those of the outbox from here on are its own.
+    std::int64_t actions_from = 0;                  // From this id on they are its own.
   };
   void stepped(const Woken& woken, const Stepped& stepped, const Ledger& ledger);
 
-  // The requests that follow are this action's, up to action_ended().
+  // Until action_ended() all requests belong to this action.
   void action_begins(const PendingAction& action, std::string_view module_sha256);
   void action_ended(const PendingAction& action);
   // The status is about to be written.
@@ -62,7 +61,7 @@ class StepRecording final : public reconcile::GuestRecording {
 
   const std::string user_;
   std::map<std::int64_t, std::uint64_t> turns_;  // Of actions.
-  std::map<std::int64_t, std::uint64_t> ends_;   // Requests that actions have ended with.
+  std::map<std::int64_t, std::uint64_t> ends_;   // The requests that actions have ended with.
 };
 
 }  // namespace hangar::workflows

@@ -49,7 +49,7 @@ PendingAction action(std::int64_t id) {
   return {.id = id, .type = "APPLY"};
 }
 
-// What is there once `act` has told it, the newest first.
+// The stories recorded by `act`, newest first.
 std::vector<Story> stories(const std::function<void(StepRecording&)>& act) {
   return recorder::stories_of([&act](recorder::Recorder& recorder) {
     reconcile::GuestRecorder workflows(&recorder, recorder::Contract::Workflow);
@@ -121,7 +121,7 @@ TEST(StepRecording, AnActionThatHasEndedIsTheAnswerToItsRequest) {
   EXPECT_EQ(found[0].causes[0].id, found[1].requests[0].id);
 }
 
-// An earlier reconcile has asked for it.
+// An earlier reconcile has requested the action.
 TEST(StepRecording, AnActionThatGoesOnIsATurnThatLeadsToWhoAskedForIt) {
   const Step step;
   const auto found = recorder::stories_of([&](recorder::Recorder& recorder) {
@@ -180,7 +180,7 @@ TEST(StepRecording, EventsSayWhatBroughtThem) {
   EXPECT_EQ(timer.what, Waking::Cause::Timer);
   EXPECT_EQ(timer.id, number_of_timer("late"));
   EXPECT_EQ(told(event(Origin::Timeout, R"({"type":"TIMEOUT"})")).event, "timeout TIMEOUT");
-  // Of a host that has ended: the request is not known.
+  // Of a host that is gone: the request is not known.
   const recorder::Cause action =
       told(event(Origin::Action, R"({"type":"MADE","action":"APPLY","actionId":5})"));
   EXPECT_EQ(action.what, Waking::Cause::Timer);

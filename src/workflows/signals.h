@@ -13,16 +13,16 @@ namespace hangar::workflows {
 
 struct Signal {
   std::string id;
-  Result<json::Value> event;  // An object with a type; InvalidInput when it is none.
+  Result<json::Value> event;  // An object with a type; InvalidInput when it is not one.
 };
 
-// All that wait on `manifest`, by id.
+// All pending signals on `manifest`, by id.
 [[nodiscard]] std::vector<Signal> signals_of(const json::Value& manifest);
 
-// {"type": ...} of {"type": ...} or of a word. InvalidInput for anything else.
+// Accepts {"type": ...} or a word, which becomes {"type": WORD}. InvalidInput for anything else.
 [[nodiscard]] Result<json::Value> parse_event(std::string_view text);
 
-// The merge patch that takes their annotations off; ids that have none do no harm.
+// The merge patch that removes their annotations; ids without one do no harm.
 [[nodiscard]] json::Value removal_of_signals(const std::vector<std::string>& ids);
 
 }  // namespace hangar::workflows

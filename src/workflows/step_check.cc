@@ -16,7 +16,7 @@ namespace hangar::workflows {
 
 namespace {
 
-// Of all delayed events: with what else a status holds at most it stays below what etcd takes.
+// Bound of all delayed events: together with the rest of a full status below what etcd accepts.
 constexpr std::size_t kTimerBytesMax = 64 * limits::kKiB;
 
 std::unexpected<Error> too_much(std::string_view what, std::uint64_t has, std::uint64_t max) {
@@ -25,7 +25,7 @@ std::unexpected<Error> too_much(std::string_view what, std::uint64_t has, std::u
       fmt::format("the machine's {}: {}, at most {} fit into a workflow's status", what, has, max));
 }
 
-// As bytes of the status.
+// The size in the status.
 std::size_t size_of(const json::Value& value) {
   return json::dump(value).size();
 }

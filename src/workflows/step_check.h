@@ -1,5 +1,5 @@
-// Whether what a machine decided can be written down: a ledger is bounded, and what is in it is
-// read again by whoever leads next.
+// Whether a machine's answer can be stored: a ledger is bounded, and the next leader has to be able
+// to read it.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -9,7 +9,7 @@
 namespace hangar::workflows {
 
 // `ledger`: before the step. LimitExceeded when the two together are more than a ledger holds,
-// InvalidInput when the step cannot be read back; the message says which part of it is wrong.
+// InvalidInput when the step could not be read back; the message names the part that is wrong.
 [[nodiscard]] Result<> check_step(const abi::statemachine::Step& step, const Ledger& ledger);
 
 }  // namespace hangar::workflows

@@ -20,7 +20,7 @@ namespace {
 using reconcile::Condition;
 using reconcile::ConditionStatus;
 
-// What the ledger itself says is wrong.
+// The problem that the ledger itself shows.
 std::optional<Problem> problem_of(const Ledger& ledger) {
   const auto unknown = std::ranges::find_if(
       ledger.outbox, [](const PendingAction& action) { return !kind_of(action.type); });

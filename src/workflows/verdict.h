@@ -1,4 +1,4 @@
-// How a workflow is, in the words of its conditions: Ready, Progressing, Stalled.
+// The conditions of a workflow: Ready, Progressing, Stalled.
 #pragma once
 
 #include "base/time.h"
@@ -12,14 +12,14 @@
 
 namespace hangar::workflows {
 
-// The reason of a Problem: somebody has edited the status into what it cannot be.
+// The reason of a Problem: somebody has edited the status into an impossible one.
 inline constexpr std::string_view kStatusInvalid = "StatusInvalid";
 
 // What keeps a workflow from going on.
 struct Problem {
   std::string reason;   // One word in CamelCase.
   std::string message;  // Says what to do.
-  // It goes on by itself when what it waits for is there.
+  // The workflow goes on by itself once the missing thing is there.
   bool is_waiting = false;
 };
 

@@ -26,12 +26,12 @@ Result<std::string> config_map_name(const Fields& fields, std::string_view key) 
   return name;
 }
 
-// `config_map_field`: which field takes what is in a ConfigMap.
+// `config_map_field`: the field for a module in a ConfigMap.
 Result<modules::Source> parse_source(const Fields& fields, std::string_view config_map_field) {
   modules::Source source{.reference = HANGAR_TRY(fields.required_text("url")),
                          .sha256 = HANGAR_TRY(fields.text("sha256")),
                          .insecure = HANGAR_TRY(fields.flag("insecure"))};
-  // By what it means, not by how it is spelt. A namespace has no place in a workflow.
+  // Checked by meaning, not by spelling. A workflow's reference cannot name a namespace.
   const Result<modules::Reference> reference = modules::Reference::parse(source.reference);
   if (!reference) return std::unexpected(Error(reference.error()).in(fields.name("url")));
   if (reference->is_config_map()) {
@@ -59,7 +59,7 @@ Result<> parse_module(const Fields& spec, Workflow& workflow) {
   return {};
 }
 
-// After the module.
+// Called after the module was parsed.
 Result<> parse_plugin(const Fields& spec, Workflow& workflow) {
   const auto in_config_map = [&workflow](std::string_view name) {
     return fmt::format("configmap://{}/{}/{}", workflow.key.namespace_, name, modules::kPluginKey);
@@ -132,7 +132,7 @@ Result<Workflow> parse_workflow(const json::Value& manifest) {
   }
   if (spec.has("serviceAccountName")) {
     workflow.service_account = HANGAR_TRY(spec.required_text("serviceAccountName"));
-    // It becomes part of a user name that RBAC decides by: nothing but a name.
+    // It becomes part of a user name that RBAC decides by, so it has to be only a name.
     if (workflow.service_account.find_first_of(":/ \t\n") != std::string::npos) {
       return spec.wrong("serviceAccountName", "the name of a ServiceAccount");
     }

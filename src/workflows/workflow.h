@@ -1,5 +1,6 @@
-// A StatefulWorkflow as its manifest says it: which machine decides, on what input, as whom the
-// host acts for it. deploy/crds/statefulworkflows.workflows.example.com.yaml is the schema.
+// A StatefulWorkflow as its manifest describes it: the machine that decides, its input, and the
+// identity under which the host acts for it.
+// deploy/crds/statefulworkflows.workflows.example.com.yaml is the schema.
 #pragma once
 
 #include "base/result.h"
@@ -20,10 +21,10 @@ namespace hangar::workflows {
 
 [[nodiscard]] kube::Resource workflow_resource();
 
-// What workflows wait for, and what they made: whom to look at when it changes.
+// What workflows wait for and what they made: maps a change to the workflows to look at.
 using Watches = reconcile::Dependents<kube::ObjectKey>;
 
-// What the host's writes for workflows are signed with.
+// The field manager of the host's writes for workflows.
 inline constexpr std::string_view kFieldManager = "hangar-workflows";
 
 // Annotations that people write. The value of a request is any text; another text is another
@@ -31,7 +32,7 @@ inline constexpr std::string_view kFieldManager = "hangar-workflows";
 inline constexpr std::string_view kMigrateAnnotation = "workflows.example.com/migrate";
 // One signal each: the prefix, then its id; the value is {"type": ...} or only the type.
 inline constexpr std::string_view kSignalPrefix = "signal.workflows.example.com/";
-// The id of an action that is to be given up, as if it had failed.
+// The id of an action to cancel, as if it had failed.
 inline constexpr std::string_view kSkipAnnotation = "workflows.example.com/skip-action";
 
 struct Workflow {
@@ -42,11 +43,11 @@ struct Workflow {
   std::string input = "{}";  // A JSON object.
 
   MachineSource machine;
-  // Of the workflow's namespace, when that is where the module is; and where its plugin is, when
-  // that is another.
+  // The ConfigMap of the workflow's namespace that holds the module, if one does; and the one that
+  // holds its plugin, if it is another.
   std::optional<std::string> config_map;
   std::optional<std::string> plugin_config_map;
-  // All that the machine is made of is in those.
+  // Every part of the machine is in those.
   bool is_in_config_maps = false;
 
   std::string service_account = "default";
@@ -56,8 +57,8 @@ struct Workflow {
   std::size_t history_max = 20;
 };
 
-// InvalidInput naming the field. What the API server's schema refuses is refused here too: a host
-// may be newer than the cluster's schema.
+// InvalidInput names the field. Input that the API server's schema refuses is refused here too: a
+// host may be newer than the cluster's schema.
 [[nodiscard]] Result<Workflow> parse_workflow(const json::Value& manifest);
 
 }  // namespace hangar::workflows

@@ -18,11 +18,11 @@ namespace hangar::workflows {
 
 namespace {
 
-// How often copies of modules are looked for that nobody needs, besides those of workflows that are
-// seen to go.
+// How often to look for copies of modules that no workflow needs, besides those of workflows that
+// are seen to disappear.
 constexpr std::chrono::hours kTidying{1};
 
-// Of the module that the workflow is pinned to; empty before it has begun.
+// The digest of the module that the workflow is pinned to; empty before it has begun.
 std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
 }
@@ -95,7 +95,7 @@ void WorkflowController::start() {
 io::Task<void> WorkflowController::stop() {
   co_await workflows_.stop();
   co_await tidier_.stop();
-  // What is under way there may still read it.
+  // Work under way in the supply may still read the archive.
   co_await parts_.modules.supply().stop();
   parts_.modules.use_archive(nullptr);
 }
@@ -112,7 +112,7 @@ void WorkflowController::look_again(const std::string& namespace_name) {
     workflows_.enqueue(object->key());
 }
 
-// It may be its module that has changed.
+// The workflow's module may have changed.
 void WorkflowController::look_at(const kube::ObjectKey& workflow) {
   asking_.erase(workflow);
   workflows_.enqueue(workflow);
@@ -137,7 +137,7 @@ void WorkflowController::look_for_copies(const std::string& namespace_) {
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
                                                                    std::stop_token stop) {
-  // They are all looked at again once it is known what they may.
+  // All workflows are looked at again once the policies are known.
   if (!parts_.policies.is_settled()) co_return Outcome{};
   const kube::ObjectKey key = workflow->key();
   watches_.begin(key);
@@ -182,8 +182,8 @@ io::Task<void> WorkflowController::forget(kube::ObjectKey key) {
 }
 
 bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const {
-  // The newest: the cache may still have a workflow as it was before the migration that makes us
-  // ask.
+  // Reads the newest state: the cache may still have a workflow as it was before the migration that
+  // caused this question.
   return std::ranges::any_of(
       workflows_.list(module.namespace_),
       [&](const kube::ObjectPtr& workflow) { return digest_of(*workflow) == module.sha256; });
@@ -191,7 +191,7 @@ bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const 
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey copy,
                                                               std::stop_token stop) {
-  if (!is_synced()) co_return Outcome{};  // Once it is, all copies are looked at.
+  if (!is_synced()) co_return Outcome{};  // All copies are looked at once it is.
   if (!copy.name.empty()) {
     const archive::ArchivedModule module{.namespace_ = copy.namespace_, .sha256 = copy.name};
     HANGAR_CO_TRY(co_await archive_.remove_unless(
@@ -201,8 +201,8 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
   Result<std::vector<archive::ArchivedModule>> copies =
       co_await archive_.list(copy.namespace_, std::move(stop));
   if (!copies && copies.error().kind() == ErrorKind::Denied) {
-    // A host that may act in some namespaces only looks in those that have workflows. Without the
-    // right there, too, there are no copies: a workflow that needs one says so.
+    // A host with rights in some namespaces only looks in those that have workflows. Without the
+    // right there, too, no copies exist: a workflow that needs one says so.
     if (!copy.namespace_.empty()) co_return Outcome{};
     looked_in_.emplace();
     for (const kube::ObjectPtr& workflow : workflows_.list())
@@ -213,7 +213,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey co
   for (archive::ArchivedModule& module : *copies) {
     tidier_.enqueue({.namespace_ = std::move(module.namespace_), .name = std::move(module.sha256)});
   }
-  // Of one namespace: that it is looked at again is the business of the look at all of them.
+  // The look at all namespaces repeats; the one at a single namespace does not.
   if (!copy.namespace_.empty()) co_return Outcome{};
   co_return Outcome{.requeue_after = kTidying};
 }

@@ -1,12 +1,11 @@
-// Keeps each StatefulWorkflow going: its machine decides, the cluster is made to follow, and its
-// status holds all that must survive.
+// Keeps each StatefulWorkflow going: its machine decides, the host changes the cluster accordingly,
+// and its status holds everything that must survive.
 //
-// Signals and changes are handed to the machine, what it decides is written under the
-// resourceVersion that it was decided for, and only then carried out, as the workflow's
-// ServiceAccount. What an action came to is written together with what the machine makes of it. A
-// reconcile (reconciliation.h) that has nothing left to do ends; a change, a signal or a deadline
-// starts the next one. Between reconciles nothing is kept of a workflow but its object in the
-// cache.
+// The machine receives signals and changes; its decision is written under the resourceVersion that
+// it was made for, and only then carried out, as the workflow's ServiceAccount. The result of an
+// action is written together with the machine's answer to it. A reconcile (reconciliation.h) that
+// has nothing left to do ends; a change, a signal or a deadline starts the next one. Between
+// reconciles the host keeps only the workflow's object in the cache.
 //
 // Assumptions: one host leads. Loop thread only.
 #pragma once
@@ -41,11 +40,11 @@ namespace hangar::workflows {
 
 class WorkflowController {
  public:
-  // Outlives this.
+  // All of it outlives this.
   struct Parts {
     const reconcile::Platform& platform;
     MachineModules& modules;
-    modules::ModuleStore& store;  // That of `modules`.
+    modules::ModuleStore& store;  // The store of `modules`.
     tenants::Policies& policies;
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
   };
@@ -57,21 +56,21 @@ class WorkflowController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return workflows_.is_synced(); }
-  // How many there are, by namespaces that have any.
+  // The number of workflows, by namespaces that have any.
   [[nodiscard]] std::map<std::string, std::size_t> counts() const;
 
  private:
   using Outcome = reconcile::Outcome;
 
-  // Looks at all workflows of a namespace again, or at all there are where it is empty.
+  // Looks again at all workflows of a namespace, or, if it is empty, at all there are.
   void look_again(const std::string& namespace_name);
   void look_at(const kube::ObjectKey& workflow);
   void on_change(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   void look_for_copies(const std::string& namespace_);
-  // Deletes a copy of a module that no workflow needs; without a name: looks
-  // for such copies in that namespace, or in all of them.
+  // Deletes a copy of a module that no workflow needs; without a name: looks for such copies in
+  // that namespace, or in all of them.
   [[nodiscard]] io::Task<Result<Outcome>> tidy(kube::ObjectKey copy, std::stop_token stop);
   [[nodiscard]] bool is_pinned(const archive::ArchivedModule& module) const;
 
@@ -80,7 +79,7 @@ class WorkflowController {
   const Log log_;
   const Instruments instruments_;
   reconcile::GuestRecorder recorder_;
-  // Since when workflows ask for a module that they have not got yet.
+  // Since when workflows have been asking for a module that they do not have yet.
   std::map<kube::ObjectKey, Instant> asking_;
   Watches watches_;
   Executor executor_;
@@ -90,7 +89,7 @@ class WorkflowController {
   reconcile::CustomResource workflows_;
   // Where copies were looked for since the last look at all; none: one look sees the whole cluster.
   std::optional<std::set<std::string>> looked_in_;
-  reconcile::Controller tidier_;  // Of archive_: by namespace and digest.
+  reconcile::Controller tidier_;  // For archive_: by namespace and digest.
 };
 
 }  // namespace hangar::workflows

@@ -74,7 +74,7 @@ struct Refusal {
   std::string_view field;
 };
 
-// What the API server's schema refuses is refused here too: it may be an older one.
+// Input that the API server's schema refuses is refused here too: its schema may be an older one.
 TEST(Workflow, RefusesWhatCannotBeAndNamesTheField) {
   for (const auto& [spec, field] : {
            Refusal{"{}", "spec.moduleConfigMap"},
