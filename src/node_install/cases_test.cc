@@ -1,5 +1,6 @@
 // tests/cases/node_install: a folder for each distribution and version, with the node's files
-// before and after, and in `want` what hangar-node is to find, or the reason why it is to refuse.
+// before and after, and in `want` what hangar-node has to find, or the reason for which it has
+// to refuse.
 #include "node_install/files.h"
 #include "node_install/installer.h"
 #include "node_install/test_doubles.h"
@@ -44,7 +45,7 @@ std::map<std::string, std::string> read_want(const std::filesystem::path& path) 
   return want;
 }
 
-// Without what is beside the configuration: the programs and the lock file.
+// Only the configuration, without the programs and the lock file.
 std::map<std::string, std::string> configuration_in(const TempRoot& root) {
   std::map<std::string, std::string> tree = root.tree();
   std::erase_if(tree, [](const auto& entry) {
@@ -91,7 +92,7 @@ TEST_P(NodeCases, IsInstalledAsWantedAndUninstalledToTheByte) {
     return;
   }
   ASSERT_TRUE(installed) << installed.error().message();
-  if (std::getenv("HANGAR_WRITE_CASES") != nullptr) {  // To look at and to commit.
+  if (std::getenv("HANGAR_WRITE_CASES") != nullptr) {  // To review and commit.
     std::filesystem::remove_all(directory_ / "after");
     for (const auto& [name, bytes] : without_directories(configuration_in(root_))) {
       if (before_.contains(name) && before_.at(name) == bytes) continue;
@@ -122,7 +123,7 @@ TEST_P(NodeCases, IsInstalledAsWantedAndUninstalledToTheByte) {
 }
 
 TEST_P(NodeCases, KeepsWhatOthersWriteAfterwards) {
-  if (want_.contains("refused")) return;  // The other test has it.
+  if (want_.contains("refused")) return;  // The other test covers it.
   ASSERT_TRUE(installer().install(std::cref(runtimes_)));
   const std::string theirs = "\n# theirs\n[plugins.\"com.example.v1.other\"]\n  key = 1\n";
   const std::string config = want_.at("config");

@@ -23,8 +23,8 @@ constexpr std::string_view kCriVersion1 = "cri";
 constexpr std::string_view kCriVersion2 = "io.containerd.grpc.v1.cri";
 constexpr std::int64_t kConfigVersionMax = 4;
 
-// A line is a marker if it begins so. What follows in the same line is for people, and the notes
-// that taking the part out needs.
+// A line is a marker if it begins so. The rest of the line has words for people, and notes that the
+// removal of the part needs.
 constexpr std::string_view kBegin = "# hangar-node: begin";
 constexpr std::string_view kEnd = "# hangar-node: end";
 constexpr std::string_view kAdvice = " (do not edit; `hangar-node uninstall` takes it out again)";
@@ -69,10 +69,10 @@ Result<std::optional<Part>> find_part(std::string_view text) {
 std::string without(std::string_view text, const Part& part) {
   std::string_view head = text.substr(0, part.begin);
   const std::string_view tail = text.substr(part.end);
-  // Only at the end of the file: lines that others have added since need the line to be ended.
+  // Only at the end of the file: lines that others have added since need the newline before them.
   if (tail.empty() && part.notes.contains(kAddedNewline)) {
     if (head.ends_with('\n')) head.remove_suffix(1);
-    // An editor that changed all line endings changed this one, too; any other \r was there before.
+    // An editor that changed all line endings changed this one too; any other \r was there before.
     if (part.notes.ends_with("\r\n") && head.ends_with('\r')) head.remove_suffix(1);
   }
   return std::string(head) + std::string(tail);
@@ -85,7 +85,7 @@ Result<std::optional<Toml>> read_as(Dialect dialect, std::string_view text) {
   return std::unexpected(std::move(parsed).error());
 }
 
-// Whether `sum` says what `left` says and what `right` says, and no more.
+// Whether `sum` has the values of `left` and those of `right`, and no others.
 bool is_sum(const Toml& sum, const Toml& left, const Toml& right) {
   if (sum.leaves().size() != left.leaves().size() + right.leaves().size()) return false;
   for (const Toml* part : {&left, &right}) {
@@ -113,7 +113,7 @@ Result<std::string> plugin_of(std::int64_t config_version,
   }
   if (config_version >= 3) return std::string(kCriVersion3);
   if (config_version == 2) return std::string(kCriVersion2);
-  // Without a version containerd 1.x takes short names only, and 2.x either.
+  // Without a version both containerd 1.x and 2.x accept only short names.
   for (const std::string_view longer : {kCriVersion2, kCriVersion3})
     if (std::ranges::find(existing, longer) != existing.end()) return std::string(longer);
   return std::string(kCriVersion1);
@@ -133,7 +133,7 @@ std::string render_handlers(std::string_view plugin, const std::vector<Handler>&
     const bool is_oci = handler.kind == Handler::Kind::Oci;
     body += fmt::format("[{}]\n  runtime_type = \"{}\"\n", table,
                         is_oci ? "io.containerd.runc.v2" : handler.program);
-    // What crun looks for to tell a Wasm container from others.
+    // The annotations by which crun tells a Wasm container from others.
     if (is_oci) {
       body +=
           "  pod_annotations = [\"run.oci.handler\", \"module.wasm.image/*\", \"*.wasm.*\"]\n"
@@ -184,7 +184,7 @@ Result<std::string> text_of_others(std::string_view text, Dialect dialect) {
     const std::string_view body = text.substr(part->body_begin, part->body_end - part->body_begin);
     const Result<Toml> ours = Toml::parse(body);
     const Result<Toml> others = Toml::parse(rest);
-    // A template can become TOML by the line that was ended for it. Then it was none before.
+    // The newline that was added for it can turn a template into TOML. Then it was not TOML before.
     const bool is_checked = others || dialect == Dialect::Toml;
     if (is_checked && (!ours || !others || !is_sum(*whole, *others, *ours))) {
       return refuse(

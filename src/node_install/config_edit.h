@@ -1,6 +1,6 @@
-// The editing of one configuration file, as a function of its text. What we add is one part between
-// two marker lines; every byte outside of it belongs to others. Taking the part out again gives
-// back the bytes there were before, also when others have edited theirs meanwhile.
+// Edits one configuration file, as a function of its text. hangar-node adds one part between two
+// marker lines; every byte outside of it belongs to others. Removing the part restores the bytes
+// from before, also when others have edited theirs meanwhile.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +13,7 @@
 
 namespace hangar::node_install {
 
-// One name that a RuntimeClass may have as its handler, and the program behind it.
+// A name that a RuntimeClass may use as its handler, and the program behind it.
 struct Handler {
   enum class Kind : std::uint8_t {
     Shim,  // Speaks containerd's shim protocol.
@@ -26,56 +26,56 @@ struct Handler {
   friend bool operator==(const Handler&, const Handler&) = default;
 };
 
-// The name of that plugin since version 3.
+// The name of the CRI plugin since version 3.
 inline constexpr std::string_view kCriVersion3 = "io.containerd.cri.v1.runtime";
 
 // The name of the plugin that runs containers in a configuration of this version; 0: the file has
-// none. `existing` are the plugins that the file configures already. InvalidInput for versions that
-// no containerd has yet.
+// no version. `existing`: the plugins that the file configures already. InvalidInput for versions
+// that no containerd supports yet.
 [[nodiscard]] Result<std::string> plugin_of(std::int64_t config_version,
                                             const std::vector<std::string>& existing);
 
-// Whether the file has runtimes already. containerd 1.x has runc by itself only as long as its
-// configuration names no runtime at all; with the first other one it has to be named, too.
+// Whether the file configures runtimes already. containerd 1.x adds runc by itself only as long as
+// its configuration names no runtime; with the first other one it has to name runc too.
 enum class Runc : std::uint8_t { IsThere, HasToBeNamed };
 
-// What the part says. The cgroup driver is runc's: a node has one.
+// The content of the part. It takes over runc's cgroup driver: a node has only one.
 [[nodiscard]] std::string render_handlers(std::string_view plugin,
                                           const std::vector<Handler>& handlers, bool systemd_cgroup,
                                           Runc runc = Runc::IsThere);
 
-// How a file begins that is made because there was none. take_part() knows these again.
+// The first line of a file that did not exist before. take_part() recognises these.
 inline constexpr std::string_view kVersion2 = "version = 2\n";
 inline constexpr std::string_view kVersion3 = "version = 3\n";
 inline constexpr std::string_view kBaseTemplate = "{{ template \"base\" . }}\n";
 
 enum class Dialect : std::uint8_t {
   Toml,
-  // k3s and rke2 make their configuration out of it. Checked as TOML only where it is that as well.
+  // k3s and rke2 render their configuration from it. Checked as TOML only where it is valid TOML.
   GoTemplate,
 };
 
-// The text with our part in it, where it was before or at the end. `before`: the whole file,
-// nothing if there is none; then the new file begins with `prologue`.
+// The text with our part in it, at its old place or at the end. `before`: the whole file, none if
+// it does not exist; then the new file begins with `prologue`.
 //
-// Guarantees: take_part() of the result gives `before` byte by byte. As TOML the result says what
-// `before` said, and what `body` says, and nothing else.
-// Errors: InvalidInput with ConfigInvalid for a text that is no TOML or has one marker without the
-// other; with ConfigConflict if the body cannot stand beside what others wrote.
+// Guarantees: take_part() of the result returns `before` byte by byte. As TOML the result has the
+// values of `before` and of `body`, and no others.
+// Errors: InvalidInput with ConfigInvalid for a text that is not TOML or has one marker without the
+// other; with ConfigConflict if the body conflicts with what others wrote.
 [[nodiscard]] Result<std::string> put_part(std::optional<std::string_view> before,
                                            std::string_view prologue, std::string_view body,
                                            Dialect dialect);
 
-// The text without our part: nothing if the file is to be removed, because put_part() made it and
-// no one else wrote into it; the same text if there is no part.
+// The text without our part: none if the file has to be removed, because put_part() created it and
+// nobody else wrote into it; the same text if there is no part.
 //
-// Errors: as put_part(); ConfigConflict if text of others would change its meaning.
+// Errors: as put_part(); ConfigConflict if the removal would change the meaning of others' text.
 [[nodiscard]] Result<std::optional<std::string>> take_part(std::string_view text, Dialect dialect);
 
-// The same text, for reading: what others say, in a file that put_part() made its prologue too.
+// The same, for reading: the text of others, also in a file whose prologue put_part() wrote.
 [[nodiscard]] Result<std::string> text_of_others(std::string_view text, Dialect dialect);
 
-// What stands in our part, if there is one. InvalidInput for one marker without the other.
+// The content of our part, if there is one. InvalidInput for one marker without the other.
 [[nodiscard]] Result<std::optional<std::string>> read_part(std::string_view text);
 
 }  // namespace hangar::node_install

@@ -112,7 +112,7 @@ TEST(TakePart, KeepsACarriageReturnAtTheEnd) {
 }
 
 TEST(TakePart, RefusesToGiveAnotherMeaningToLinesOfOthers) {
-  // Somebody has added a key behind the part, and so to its last table.
+  // Somebody has added a key after the part, and so to its last table.
   const std::string after = put_part(kConfig, "", body(), Dialect::Toml).value() + "theirs = 1\n";
 
   const auto left = take_part(after, Dialect::Toml);

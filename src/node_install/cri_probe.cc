@@ -54,8 +54,8 @@ std::string frame(std::uint8_t type, std::uint8_t flags, std::uint8_t stream,
   return bytes.append(payload);
 }
 
-// RFC 7541, 6.2.2: a literal that nobody is to remember, its name written out; both below 127
-// bytes.
+// RFC 7541, 6.2.2: a literal that is not added to the table, its name written out; both below
+// 127 bytes.
 std::string header(std::string_view name, std::string_view value) {
   std::string bytes(1, '\0');
   bytes += static_cast<char>(name.size());
@@ -119,7 +119,7 @@ CriAnswer read_answer(std::string_view received) {
     const std::uint8_t type = byte(3);
     const std::uint8_t flags = byte(4);
     const bool is_ours = (byte(5) & 0x7f) == 0 && byte(6) == 0 && byte(7) == 0 && byte(8) == 1;
-    // A message begins with five bytes of its own.
+    // A gRPC message begins with a prefix of five bytes.
     if (is_ours && type == kData && (flags & kPadded) == 0 && size >= 5) return CriAnswer::Yes;
     if (type == kGoAway || (is_ours && type == kResetStream)) return CriAnswer::No;
     if (is_ours && (flags & kEndStream) != 0 && (type == kHeaders || type == kData))

@@ -39,7 +39,7 @@ constexpr std::string_view kMicrok8sTemplate =
 constexpr std::string_view kK0sConfig = "/etc/k0s/containerd.toml";
 constexpr std::string_view kK0sMerged = "/run/k0s/containerd-cri.toml";
 
-// Files read while following imports, so that a loop or a crowd of them ends.
+// Bound of the files read while following imports, so that a loop or a very long list ends.
 constexpr std::size_t kImportsMax = 256;
 
 struct Name {
@@ -81,7 +81,7 @@ bool is_there(const Files& files, Distribution distribution) {
 }
 
 Result<Distribution> find_distribution(const Files& files) {
-  // The most special first: a node of any of them may have a containerd of its own beside it.
+  // The most specific first: a node of any of them may have an ordinary containerd beside it.
   for (const Distribution candidate :
        {Distribution::Microk8s, Distribution::Rke2, Distribution::K3s, Distribution::K0s,
         Distribution::Kind, Distribution::Containerd}) {
@@ -95,7 +95,7 @@ Result<Distribution> find_distribution(const Files& files) {
                   is_crio ? "it has CRI-O, which is not supported; " : "", distribution_names()));
 }
 
-// Of what the file says, without our own part.
+// The content of the file, without our own part.
 Result<Toml> read_others(const Files& files, std::string_view path) {
   const auto read = [&]() -> Result<Toml> {
     const std::string text = HANGAR_TRY(files.read(path, limits::kConfigBytesMax));
@@ -114,7 +114,7 @@ Result<std::string> plugin_in(const Toml& config, std::string_view path) {
   return plugin;
 }
 
-// The files that one import stands for, as containerd finds them: no slash matches a star.
+// The files that one import matches, as containerd finds them: a star does not match a slash.
 std::vector<std::string> resolve_import(const Files& files, std::string_view importer,
                                         std::string import) {
   if (!import.starts_with('/'))
@@ -130,7 +130,7 @@ std::vector<std::string> resolve_import(const Files& files, std::string_view imp
   return found;
 }
 
-// What `importer` imports and is there, without our own drop-in.
+// The existing files that `importer` imports, without our own drop-in.
 std::vector<std::string> imports_of(const Files& files, std::string_view importer,
                                     const Toml& config) {
   std::vector<std::string> found;
@@ -141,7 +141,7 @@ std::vector<std::string> imports_of(const Files& files, std::string_view importe
   return found;
 }
 
-// A directory whose every *.toml is imported, in which a drop-in is loaded.
+// A directory whose every *.toml is imported, so that a drop-in there is loaded.
 std::optional<std::string> import_directory(std::string_view importer, std::string import) {
   if (!import.starts_with('/'))
     import = (std::filesystem::path(importer).parent_path() / import).string();
@@ -150,11 +150,11 @@ std::optional<std::string> import_directory(std::string_view importer, std::stri
   return directory;
 }
 
-// Where the part goes when containerd reads `main` and what it imports.
+// Chooses the file for the part when containerd reads `main` and its imports.
 //
-// containerd puts the configurations together plugin by plugin, the last file that has a plugin's
-// table wins, and nothing of that table in other files counts (only the newest releases merge). So
-// the part belongs into the file that has the table last. If none has it, a drop-in is possible.
+// containerd merges the configurations plugin by plugin: the last file that has a plugin's table
+// wins, and that table in other files has no effect (only the newest releases merge tables). So the
+// part belongs into the last file with the table. If no file has it, a drop-in is possible.
 Result<> choose_file(const Files& files, std::string_view main, Node& node) {
   const Toml config = HANGAR_TRY(read_others(files, main));
   node.plugin = HANGAR_TRY(plugin_in(config, main));
@@ -200,8 +200,8 @@ Result<> choose_file(const Files& files, std::string_view main, Node& node) {
   return {};
 }
 
-// Without a configuration containerd has its defaults, and its major version decides how a new one
-// is to be written. Its packages name themselves in every Go program: .../v2 since 2.0.
+// Without a configuration containerd uses its defaults, and its major version decides the format of
+// a new file. Go programs contain the names of their packages: .../v2 since 2.0.
 bool is_containerd_2(const Files& files) {
   for (const std::string_view program : kContainerdPrograms) {
     if (!files.exists(program)) continue;
@@ -223,14 +223,14 @@ Result<> survey_containerd(const Files& files, Node& node) {
 }
 
 // k3s and rke2 write config.toml at every start, from a template: config-v3.toml.tmpl, else
-// config.toml.tmpl, else one of their own, which templates of others can include as "base".
+// config.toml.tmpl, else a built-in one, which other templates can include as "base".
 Result<> survey_rancher(const Files& files, Node& node) {
   const std::string directory = rancher_directory(node.distribution);
   node.dialect = Dialect::GoTemplate;
   node.prologue = kBaseTemplate;
   node.effective = directory + "/config.toml";
   node.socket = "/run/k3s/containerd/containerd.sock";
-  // Only servers have this directory; the units of both kinds are on every node of rke2.
+  // Only servers have this directory; every node of rke2 has the units of both kinds.
   const std::string name(name_of(node.distribution));
   const bool is_server = files.exists(fmt::format("/var/lib/rancher/{}/server", name));
   const std::string server = node.distribution == Distribution::K3s ? name : name + "-server";
@@ -244,7 +244,7 @@ Result<> survey_rancher(const Files& files, Node& node) {
   }
   const std::string of_version_3 = directory + "/config-v3.toml.tmpl";
   const std::string of_version_2 = directory + "/config.toml.tmpl";
-  // Which one counts depends on what is there. What is written now does only if none is.
+  // The existing template counts. The present version decides only if there is none.
   const bool is_3 = version >= 3 && (files.exists(of_version_3) || !files.exists(of_version_2));
   node.config = is_3 ? of_version_3 : of_version_2;
   node.plugin = HANGAR_TRY(plugin_of(is_3 ? 3 : 2, {}));
@@ -265,8 +265,8 @@ Result<> survey_k0s(const Files& files, Node& node) {
     node.beside = imports_of(files, kK0sConfig, *config);
   }
   node.config = fmt::format("/etc/k0s/containerd.d/{}", kDropIn);
-  // Until 1.35 k0s itself merges what drop-ins say about this plugin, and imports the result; since
-  // 1.36 it imports the drop-ins, which containerd 2 merges.
+  // Until 1.35 k0s itself merges the drop-ins for this plugin and imports the result; since 1.36 it
+  // imports the drop-ins, which containerd 2 merges.
   node.effective = version >= 3 && !std::erase(node.beside, kK0sMerged) ? kK0sConfig : kK0sMerged;
   node.prologue = version >= 3 ? kVersion3 : kVersion2;
   node.plugin = HANGAR_TRY(plugin_of(version, {}));
@@ -276,7 +276,7 @@ Result<> survey_k0s(const Files& files, Node& node) {
 Result<> survey_microk8s(const Files& files, Node& node) {
   node.socket = "/var/snap/microk8s/common/run/containerd.sock";
   node.services = {"snap.microk8s.daemon-containerd"};
-  // What the snap may read and run lies below its own directories.
+  // The snap may read and run files only below its own directories.
   node.install_directory = "/var/snap/microk8s/common/hangar-node";
   if (!files.exists(kMicrok8sTemplate)) {
     return refuse(ErrorKind::NotFound, reason::kUnknownDistribution,

@@ -1,6 +1,6 @@
-// Which Kubernetes distribution a node has, and with it where containerd's configuration lies, in
-// which dialect, and what restarts it. Decided by looking at files only: hangar-node runs nothing
-// that lies on the node before it has been asked to restart it.
+// Finds the Kubernetes distribution of a node, and with it the place and dialect of containerd's
+// configuration, and the service to restart. It looks at files only: hangar-node runs no program of
+// the node before it has been asked to restart one.
 #pragma once
 
 #include "base/result.h"
@@ -22,26 +22,26 @@ enum class Distribution : std::uint8_t { Containerd, Kind, K3s, Rke2, K0s, Micro
 // "containerd, kind, ..."
 [[nodiscard]] std::string distribution_names();
 
-// What a survey has found, and decided.
+// The results and decisions of a survey.
 struct Node {
   Distribution distribution = Distribution::Containerd;
-  // The file that gets our part; it need not exist.
+  // The file that receives our part; it need not exist.
   std::string config;
   Dialect dialect = Dialect::Toml;
-  std::string_view prologue;  // Of that file if it has to be made.
+  std::string_view prologue;  // Of that file if it has to be created.
   std::string plugin;
-  // The file that tells which handlers there are: `config`, or what was made out of it.
+  // The file with the handlers in effect: `config`, or the file rendered from it.
   std::string effective;
-  // Drop-ins of others, which containerd puts together with `effective`.
+  // Drop-ins of others, which containerd merges with `effective`.
   std::vector<std::string> beside;
   std::string install_directory;
   std::string socket;
-  // Services of systemd or OpenRC that may be the one which runs containerd, likeliest first.
+  // Services of systemd or OpenRC that may run containerd, likeliest first.
   std::vector<std::string> services;
 };
 
-// UnknownDistribution if there is nothing that hangar-node knows; ConfigInvalid for a configuration
-// that cannot be read as what it is to be. `wanted`: take this one, whatever else is there.
+// UnknownDistribution if hangar-node recognises nothing; ConfigInvalid for a configuration that
+// cannot be read in its dialect. `wanted`: use this one, whatever else is there.
 [[nodiscard]] Result<Node> survey(const Files& files, std::optional<Distribution> wanted);
 
 }  // namespace hangar::node_install

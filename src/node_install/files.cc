@@ -38,7 +38,7 @@ std::unexpected<Error> fail_errno(int code, std::string_view doing, std::string_
   const ErrorKind kind = code == ENOENT || code == ENOTDIR ? ErrorKind::NotFound
                          : code == EACCES || code == EPERM ? ErrorKind::Denied
                                                            : ErrorKind::Unavailable;
-  // EFBIG: a limit on this process or the file system, not on the disk; for the reader the same.
+  // EFBIG: a limit of this process or of the file system, not of the disk; readers treat it alike.
   const std::string_view reason = code == EROFS ? reason::kReadOnly
                                   : code == ENOSPC || code == EDQUOT || code == EFBIG
                                       ? reason::kNoSpace
@@ -75,7 +75,7 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
-// Calls `use` with piece after piece until it says false. Zero, or the errno of reading.
+// Calls `use` with piece after piece until it returns false. Zero, or the errno of reading.
 int read_pieces(int file, const std::function<bool(std::string_view)>& use) {
   constexpr std::size_t kPiece = std::size_t{256} * 1024;
   const auto piece = std::make_unique<std::array<char, kPiece>>();
@@ -87,7 +87,7 @@ int read_pieces(int file, const std::function<bool(std::string_view)>& use) {
   }
 }
 
-// SELinux's label and the like. Best effort: a file system without them has none to lose.
+// Copies SELinux's label and the like. Best effort: a file system without them loses none.
 void copy_attributes(int from, int to) {
   std::array<char, 4096> names{};
   const ssize_t size = ::flistxattr(from, names.data(), names.size());
@@ -101,7 +101,7 @@ void copy_attributes(int from, int to) {
   }
 }
 
-// A file that nobody sees until it is renamed to its name, and that is gone if it never is.
+// A file that is invisible until it is renamed to its name, and deleted if it never is.
 class Temporary {
  public:
   Temporary(int directory, const std::string& name)
@@ -146,7 +146,7 @@ class Temporary {
       code_ = errno;
     if (code_ != 0) return;
     is_placed_ = true;
-    // The name is in place; a directory that cannot be synchronised is no reason to undo it.
+    // The name is in place; a directory that cannot be synchronised is not a reason to revert it.
     ::fsync(directory_);
   }
 
@@ -179,7 +179,7 @@ Result<NodeFiles> NodeFiles::open(const std::string& root) {
 }
 
 Result<NodeFiles::Place> NodeFiles::locate(std::string_view path) const {
-  // The directories down to here; ".." leaves the last one, and never the first.
+  // The directories down to here; ".." leaves the last one, but never the first.
   std::vector<Descriptor> above;
   const auto here = [&] { return above.empty() ? root_.value() : above.back().value(); };
   std::deque<std::string> pending;
@@ -203,7 +203,7 @@ Result<NodeFiles::Place> NodeFiles::locate(std::string_view path) const {
       if (!parent.is_open()) return fail_errno(errno, "open the directory of", path);
       return Place{.directory = std::move(parent), .name = step};
     }
-    // O_NOFOLLOW: a link that has taken the directory's place since is an error and not a way out.
+    // O_NOFOLLOW: a link that has replaced the directory meanwhile is an error and not a way out.
     Descriptor next(::openat(here(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!next.is_open()) return fail_errno(errno, "open the directory of", path);
     above.push_back(std::move(next));
@@ -215,7 +215,7 @@ Result<NodeFiles::Place> NodeFiles::locate(std::string_view path) const {
 
 Result<Descriptor> NodeFiles::open_file(std::string_view path, int flags) const {
   const Place place = HANGAR_TRY(locate(path));
-  // O_NONBLOCK: a pipe in a file's place must not make us wait.
+  // O_NONBLOCK: a pipe in place of a file must not block us.
   Descriptor file(::openat(place.directory.value(), place.name.c_str(),
                            flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) return fail_errno(errno, "open", path);
@@ -288,7 +288,7 @@ std::optional<std::string> NodeFiles::find_in(std::string_view path,
     longest = std::max(longest, needle.size());
   std::vector<bool> found(needles.size());
   std::uint64_t total = 0;
-  std::string window;  // The piece, and the end of the one before.
+  std::string window;  // The piece, and the end of the previous one.
   read_pieces(file->value(), [&](std::string_view piece) {
     window.erase(0, window.size() - std::min(window.size(), longest));
     window += piece;

@@ -1,8 +1,8 @@
-// The files of a node, below the directory that its root is mounted at.
+// The files of a node, below the directory where its root is mounted.
 //
 // The node's own links are followed inside that root only: /etc/containerd -> /srv/containerd means
-// the node's /srv, and ../../.. ends at the node's root. Nothing of the machine that hangar-node
-// runs on (a container's own files) can be reached through what lies on the node.
+// the node's /srv, and ../../.. ends at the node's root. No link of the node can lead to files of
+// the machine that hangar-node runs on (a container's own files).
 #pragma once
 
 #include "base/result.h"
@@ -31,7 +31,7 @@ class Descriptor {
   int value_;
 };
 
-// What a file is to be, apart from its bytes.
+// The permissions that a file should have.
 enum class Access : std::uint8_t {
   KeepOrPrivate,  // As the file was before; 0600 for a new one.
   KeepOrPublic,   // The same; 0644 for a new one.
@@ -40,7 +40,8 @@ enum class Access : std::uint8_t {
 
 // Paths are absolute, as the node sees them. An interface so that tests can make the disk full.
 //
-// Errors of all: NotFound; Denied; Unavailable with ReadOnly or NoSpace as reason where that is it.
+// Errors of all: NotFound; Denied; Unavailable, with ReadOnly or NoSpace as reason if that is
+// the cause.
 class Files {
  public:
   virtual ~Files() = default;
@@ -48,35 +49,35 @@ class Files {
   // LimitExceeded if there are more than `bytes_max`.
   [[nodiscard]] virtual Result<std::string> read(std::string_view path,
                                                  std::uint64_t bytes_max) const = 0;
-  // Of a file of any size.
+  // The digest of a file of any size.
   [[nodiscard]] virtual Result<std::string> sha256(std::string_view path) const = 0;
   [[nodiscard]] virtual bool exists(std::string_view path) const = 0;
   // Names, sorted; empty if there is no such directory.
   [[nodiscard]] virtual std::vector<std::string> list(std::string_view directory) const = 0;
-  // Whether any of `needles` is in the file, which may be large; the first of them that is.
+  // The first of `needles` that the file contains; the file may be large.
   [[nodiscard]] virtual std::optional<std::string> find_in(
       std::string_view path, const std::vector<std::string>& needles) const = 0;
 
-  // Readers see the old file or the whole new one, also after a crash. Owner, mode and extended
-  // attributes (SELinux) of a file that is replaced stay.
+  // Readers see the old file or the whole new one, also after a crash. A replaced file keeps its
+  // owner, mode and extended attributes (SELinux).
   [[nodiscard]] virtual Result<> write(std::string_view path, std::string_view bytes,
                                        Access access) = 0;
-  // The same for a program that is read from `source` until its end. Only bytes with this SHA-256
-  // become a file: ChecksumMismatch, with nothing left behind.
+  // The same for a program, read from `source` to its end. Only bytes with this SHA-256 become a
+  // file: otherwise ChecksumMismatch, with nothing left behind.
   [[nodiscard]] virtual Result<> install(std::string_view path, int source,
                                          std::string_view sha256) = 0;
-  // Nothing if there is none.
+  // Does nothing if the file does not exist.
   [[nodiscard]] virtual Result<> remove(std::string_view path) = 0;
-  // With its parents, mode 0755; those that were made, outermost first.
+  // Creates it and its parents, mode 0755; returns those that it created, outermost first.
   [[nodiscard]] virtual Result<std::vector<std::string>> make_directories(
       std::string_view path) = 0;
-  // Nothing if it is not empty or not there.
+  // Does nothing if the directory is not empty or does not exist.
   virtual void remove_empty_directory(std::string_view path) = 0;
-  // Held until the descriptor closes. Busy if another process holds it.
+  // The lock is held until the descriptor closes. Busy if another process holds it.
   [[nodiscard]] virtual Result<Descriptor> lock(std::string_view directory) = 0;
 
-  // A path of this process that leads to what the node has at `path` as long as the descriptor is
-  // open: for sockets.
+  // A path of this process to the node's `path`, valid as long as the descriptor is open:
+  // for sockets.
   struct Reached {
     Descriptor directory;
     std::string path;
@@ -86,7 +87,7 @@ class Files {
 
 class NodeFiles final : public Files {
  public:
-  // NotFound if `root` is no directory.
+  // NotFound if `root` is not a directory.
   [[nodiscard]] static Result<NodeFiles> open(const std::string& root);
 
   // The directory of the root itself, to compare it with others.
@@ -112,7 +113,7 @@ class NodeFiles final : public Files {
  private:
   explicit NodeFiles(Descriptor root) : root_(std::move(root)) {}
 
-  // A directory, and the name in it that is no symbolic link (it may be absent).
+  // A directory, and a name in it that is not a symbolic link (it may be absent).
   struct Place {
     Descriptor directory;
     std::string name;

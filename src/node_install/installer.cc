@@ -39,8 +39,7 @@ TomlPath runtimes_path(const Node& node) {
   return {"plugins", node.plugin, "containerd", "runtimes"};
 }
 
-// Of a file that says how containerd runs, without our part. Nothing if there is none, or if it is
-// a template that only its owner can read.
+// Reads a file of containerd's configuration, without our part. None if it does not exist.
 Result<std::optional<Toml>> read_others_if_there(const Files& files, std::string_view path) {
   Result<std::string> text = files.read(path, limits::kConfigBytesMax);
   if (!text && text.error().kind() == ErrorKind::NotFound) return std::optional<Toml>();
@@ -52,7 +51,7 @@ Result<std::optional<Toml>> read_others_if_there(const Files& files, std::string
   return std::optional(*std::move(others));
 }
 
-// A handler that somebody else has configured.
+// A handler that others have configured.
 struct Taken {
   std::string file;
   std::string runtime_type;
@@ -73,8 +72,8 @@ Result<std::map<std::string, Taken>> handlers_of_others(const Files& files, cons
   return taken;
 }
 
-// Version 3 is read by containerd 2.x only, which keeps its own runc. What k3s, rke2 and k0s write
-// names it.
+// Version 3 is read by containerd 2.x only, which keeps its own runc. The configurations of k3s,
+// rke2 and k0s name it.
 Runc runc_of(const Node& node, const std::optional<Toml>& others) {
   const bool is_ours_alone = node.effective == node.config && node.dialect == Dialect::Toml;
   if (!is_ours_alone || node.plugin == kCriVersion3) return Runc::IsThere;
@@ -85,13 +84,14 @@ Runc runc_of(const Node& node, const std::optional<Toml>& others) {
                                                                  : Runc::IsThere;
 }
 
-// Whether KWasm's installer has put it there. Nodes that come from there keep what worked.
+// Whether KWasm's installer added it. Nodes migrated from KWasm keep what worked.
 bool is_kwasms(std::string_view runtime_type) {
   return runtime_type.starts_with("/opt/kwasm/") ||
          runtime_type.starts_with("/var/snap/microk8s/common/kwasm/");
 }
 
-// Of the file before our part came into it: now, or by the lock if it is in there already.
+// The digest of the file before our part was added: the present file, or the lock's record if our
+// part is in it already.
 Result<std::string> sha256_before_part(const std::optional<std::string>& text,
                                        const std::optional<Lock>& lock) {
   if (!text) return std::string();
@@ -121,7 +121,7 @@ Result<std::optional<std::string>> Installer::read_if_there(std::string_view pat
 Result<std::optional<Lock>> Installer::read_lock_or_warn(const Node& node) {
   Result<std::optional<Lock>> lock = read_lock(files_, node.install_directory);
   if (lock || lock.error().kind() != ErrorKind::Corrupt) return lock;
-  // What it said is lost; what it was about can be seen in the configuration and on disk.
+  // The record in the lock is lost; the configuration and the disk still show what is installed.
   report_.say("lock-unreadable", "going on without the lock file",
               {{"error", lock.error().message()}});
   return std::optional<Lock>();
@@ -130,7 +130,7 @@ Result<std::optional<Lock>> Installer::read_lock_or_warn(const Node& node) {
 Result<std::vector<Handler>> Installer::choose_handlers(const Node& node,
                                                         const std::vector<Runtime>& runtimes) {
   std::map<std::string, Taken> taken = HANGAR_TRY(handlers_of_others(files_, node));
-  // k0s puts what it finds together and drops the markers: what our part names is ours there, too.
+  // k0s merges the files and drops the markers: handlers that our part names are ours there too.
   for (const std::string& name : HANGAR_TRY(own_handlers(node)))
     taken.erase(name);
   std::vector<Handler> chosen;
@@ -200,7 +200,7 @@ Result<> Installer::apply(const std::vector<Change>& changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     Result<> written = write_or_remove(changes[i].path, changes[i].after);
     if (written) continue;
-    // What was written before is taken back; the error of that would hide the one that matters.
+    // Earlier changes are rolled back; an error of that would hide the first one.
     const Result<> reverted = revert({changes.begin(), changes.begin() + static_cast<long>(i)});
     if (!reverted)
       report_.say("revert-failed", "cannot put back the configuration",
@@ -213,7 +213,7 @@ Result<> Installer::apply(const std::vector<Change>& changes) {
 Result<> Installer::revert(const std::vector<Change>& changes) {
   for (const Change& change : changes | std::views::reverse) {
     const std::optional<std::string> now = HANGAR_TRY(read_if_there(change.path));
-    // Someone has written since: then it is theirs, and only our part is to be as it was.
+    // Somebody has written meanwhile: the file is theirs, and only our part is restored.
     if (now != change.after && now && change.before) {
       const std::optional<std::string> part = HANGAR_TRY(read_part(*change.before));
       const std::optional<std::string> text =
@@ -250,7 +250,7 @@ Result<> Installer::restart_or_revert(const Node& node, Lock& lock,
   }
   const Result<> again = service_.restart(node);
   if (!again) {
-    // restart_pending stays: the next run restarts, whatever else it finds.
+    // restart_pending stays set: the next run restarts, whatever else it finds.
     return refuse(ErrorKind::Unavailable, reason::kRestoreFailed,
                   fmt::format("{}; with the configuration as it was before: {}",
                               restarted.error().message(), again.error().message()));
@@ -319,7 +319,7 @@ Result<> Installer::install(
                           .sha256 = runtime.sha256,
                           .handler = runtime.handler.name});
   }
-  // Until the configuration no longer names them, what was there before stays on the list.
+  // Files from before stay on the list until the configuration no longer names them.
   Lock both = lock;
   for (const Lock::File& file : old ? old->files : std::vector<Lock::File>()) {
     if (std::ranges::find(lock.files, file.path, &Lock::File::path) == lock.files.end())
@@ -332,7 +332,7 @@ Result<> Installer::install(
   for (const Change& change : changes)
     report_.say("configured", "changed the configuration", {{"path", change.path}});
   if (restart_due) {
-    // A restart that is due from an earlier run has to be undone to before our part, too.
+    // A restart that is still due from an earlier run has to be rolled back to before our part too.
     if (changes.empty()) {
       Change undone = HANGAR_TRY(plan_take(node.config, node.dialect));
       std::swap(undone.before, undone.after);
@@ -397,7 +397,7 @@ Result<> Installer::uninstall() {
     HANGAR_TRY(files_.remove(file.path));
     report_.say("removed", "removed a runtime", {{"path", file.path}});
   }
-  // Last: until here a run that is killed is finished by the next.
+  // Last: if the run is killed before this, the next run finishes it.
   HANGAR_TRY(files_.remove(fmt::format("{}/{}", node.install_directory, kLockName)));
   for (const std::string& directory : lock.directories | std::views::reverse)
     files_.remove_empty_directory(directory);

@@ -1,10 +1,10 @@
-// Install, uninstall and status: the order in which a node is changed, and how it is put back.
+// Install, uninstall and status: the order in which a node is changed, and how it is rolled back.
 //
 //   lock file (restart pending) -> programs -> configuration -> restart -> lock file (done)
 //
-// The lock file comes first and is on disk before anything else changes: a run that is killed at
-// any point leaves a node that the next run finishes, with the restart that is still due, or
-// undoes.
+// The lock file comes first and is on disk before anything else changes. So a run that is killed at
+// any point leaves a node that the next run either finishes, with the restart that is still due, or
+// rolls back.
 #pragma once
 
 #include "base/result.h"
@@ -31,11 +31,11 @@ enum class Existing : bool { Refuse, Keep };
 enum class Run : bool { Dry, Real };
 
 struct InstallerOptions {
-  std::optional<Distribution> distribution;  // Instead of the one found.
+  std::optional<Distribution> distribution;  // Instead of the detected one.
   std::string install_directory;             // Instead of the distribution's; absolute.
   Restart restart = Restart::WhenNeeded;
-  // Handlers of the same name that others have configured: an error, or left to them. Those of
-  // KWasm's installer are left to it in any case.
+  // What to do about handlers of the same name that others have configured: fail, or leave them to
+  // the others. Handlers of KWasm's installer are left alone in any case.
   Existing existing = Existing::Refuse;
   Run run = Run::Real;
 };
@@ -47,7 +47,7 @@ struct Status {
   std::string distribution;
   std::string config;
   std::vector<std::string> handlers;
-  std::string problem;  // Of Incomplete: the first thing that is not as it should be.
+  std::string problem;  // For Incomplete: the first difference found.
 };
 
 class Installer {
@@ -55,20 +55,20 @@ class Installer {
   Installer(Files& files, Service& service, Report& report, InstallerOptions options)
       : files_(files), service_(service), report_(report), options_(std::move(options)) {}
 
-  // Runtimes that are there already and are not in `runtimes` any more are removed. `find` is given
-  // the install directory.
+  // Installed runtimes that are no longer in `runtimes` are removed. `find` receives the
+  // install directory.
   //
   // Errors: every reason of outcome.h. With any but RestoreFailed and RestartFailed containerd's
-  // configuration is as it was before; with RestartFailed it has been put back, and containerd
-  // runs.
+  // configuration is as it was before; with RestartFailed it has been rolled back, and
+  // containerd runs.
   [[nodiscard]] Result<> install(
       const std::function<Result<std::vector<Runtime>>(std::string_view)>& find);
-  // Nothing to do is no error. Errors: as install().
+  // A node without an installation is not an error. Errors: as install().
   [[nodiscard]] Result<> uninstall();
   [[nodiscard]] Result<Status> status();
 
  private:
-  // One configuration file before and after; nothing: the file does not exist.
+  // One configuration file before and after; none: the file does not exist.
   struct Change {
     std::string path;
     Dialect dialect = Dialect::Toml;

@@ -22,7 +22,7 @@ constexpr std::string_view kConfig = "/etc/containerd/config.toml";
 constexpr std::string_view kBefore = "version = 2\n# mine\n";
 const std::map<std::string, std::string> kShim = {{"containerd-shim-wasmtime-v1", "a shim"}};
 
-// The files of a node, until the n-th change: from then on every change fails, as on a disk that is
+// The files of a node up to the n-th change: from then on every change fails, as on a disk that is
 // full or has become read-only.
 class FailingFiles final : public Files {
  public:
@@ -281,12 +281,12 @@ TEST_F(InstallerTest, HasNothingToUndoWhereNothingIs) {
   EXPECT_EQ(state(), Status::State::NotInstalled);
 }
 
-// Whatever the n-th change is: with the disk full from there on, containerd's configuration is
-// whole, and as soon as there is space again the next run finishes or undoes everything.
+// Whatever the n-th change is: if the disk is full from there on, containerd's configuration is
+// whole, and as soon as there is space again the next run finishes or rolls back everything.
 class InstallerOnAFullDisk : public InstallerTest,
                              public testing::WithParamInterface<std::string_view> {
  protected:
-  // Runs `act` with 0, 1, 2... changes possible until it succeeds; `check` after every failure.
+  // Runs `act` with 0, 1, 2... possible changes until it succeeds; `check` after every failure.
   template <class Act, class Check>
   void sweep(const Act& act, const Check& check) {
     for (int changes = 0;; ++changes) {
@@ -324,7 +324,8 @@ TEST_P(InstallerOnAFullDisk, LeavesANodeThatCanBeUninstalledToTheByte) {
           ASSERT_TRUE(uninstall());
           ASSERT_EQ(root_.get(kConfig), kBefore);
           auto left = root_.tree();
-          // Directories that were made before the lock file could be written are not on any list.
+          // Directories that were created before the lock file could be written are not on
+          // any list.
           std::erase_if(left, [&](const auto& entry) {
             return entry.second == "directory" && !before.contains(entry.first);
           });

@@ -1,5 +1,5 @@
-// What hangar-node has put on a node: a JSON file beside the runtimes. Written before anything else
-// changes, so that a run that is killed can be finished or undone by the next.
+// The record of what hangar-node has installed on a node: a JSON file beside the runtimes. It is
+// written before anything else changes, so that the next run can finish or roll back a killed one.
 #pragma once
 
 #include "base/result.h"
@@ -20,22 +20,22 @@ struct Lock {
     std::string sha256;
     std::string handler;
   };
-  std::string version;  // Of the hangar-node that wrote it.
+  std::string version;  // The hangar-node that wrote it.
   std::string distribution;
   std::string config;  // The file with our part.
-  // Of that file before our part came into it; empty if there was none.
+  // Digest of that file before our part was added; empty if the file did not exist.
   std::string config_sha256_before;
   std::vector<File> files;
-  std::vector<std::string> directories;  // That did not exist, outermost first.
+  std::vector<std::string> directories;  // Created by us, outermost first.
   // The configuration has changed, or is about to, and containerd has not been restarted since.
   bool restart_pending = false;
 };
 
 [[nodiscard]] std::string to_text(const Lock& lock);
-// Corrupt for anything that to_text() did not make.
+// Corrupt for any text that to_text() did not write.
 [[nodiscard]] Result<Lock> parse_lock(std::string_view text);
 
-// Nothing if there is none.
+// None if the file does not exist.
 [[nodiscard]] Result<std::optional<Lock>> read_lock(const Files& files,
                                                     std::string_view install_directory);
 [[nodiscard]] Result<> write_lock(Files& files, std::string_view install_directory,

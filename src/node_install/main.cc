@@ -1,7 +1,7 @@
-// hangar-node: puts Wasm runtimes on one Kubernetes node, and takes them off again.
+// hangar-node: installs Wasm runtimes on one Kubernetes node, and uninstalls them.
 //
-// Runs on the node itself or in a privileged container that has the node's root mounted. Linked
-// statically: it runs in an image with nothing else in it, and on any distribution by hand.
+// Runs on the node itself or in a privileged container that has the node's root mounted. It is
+// linked statically: it runs in an image with nothing else in it, and by hand on any distribution.
 // docs/operating/node-installer.md says what it changes and how runs can end.
 #include "base/result.h"
 #include "node_install/distribution.h"
@@ -69,7 +69,7 @@ void add_changing(CLI::App& command, Arguments& arguments) {
   command.add_flag("--dry-run", arguments.is_dry_run, "change nothing, say what would change");
 }
 
-// It becomes part of a TOML text and of a Go template, and of paths.
+// The path becomes part of a TOML text, of a Go template, and of other paths.
 bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && !path.ends_with('/') && !path.contains("/../") &&
          !path.ends_with("/..") &&
@@ -195,7 +195,7 @@ int run(int argc, char** argv) {
 }  // namespace hangar::node_install
 
 int main(int argc, char** argv) {
-  // Writing beyond a limit on the size of files is an error like a full disk, not a signal.
+  // Writing beyond the limit on file sizes should be an error, like a full disk, and not a signal.
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
   return hangar::node_install::run(argc, argv);

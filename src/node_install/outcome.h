@@ -1,5 +1,5 @@
-// How a run of hangar-node can end: the word that errors carry (Error::reason()), and the exit
-// status that belongs to it. Both are for programs; docs/operating/node-installer.md has the list.
+// How a run of hangar-node can end: the word that errors carry (Error::reason()), and the matching
+// exit status. Both are for programs; docs/operating/node-installer.md has the list.
 #pragma once
 
 #include "base/result.h"

@@ -41,11 +41,11 @@ void Report::fail(const Error& error) {
 }
 
 void leave_last_words(const Error& error) {
-  // The kubelet makes it for every container, wherever its image has or has not a /dev.
+  // The kubelet creates it for every container, even if the image has no /dev.
   const Descriptor file(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
   const std::string& words = error.message();
   if (!file.is_open()) return;
-  // If that fails, nobody is left to be told.
+  // If that fails, no channel is left to report it.
   [[maybe_unused]] const ssize_t written = ::write(file.value(), words.data(), words.size());
 }
 

@@ -30,7 +30,7 @@ std::unexpected<Error> invalid(std::string_view text, std::string_view what,
   return fail(ErrorKind::InvalidInput, fmt::format("{}: {}; write {}", text, what, grammar));
 }
 
-// FILE[@ARCHITECTURE], what stands before the '='.
+// FILE[@ARCHITECTURE], the text before the '='.
 Result<RuntimeSource> parse_name(std::string_view text, std::string_view name,
                                  std::string_view grammar) {
   const std::size_t at = name.find('@');

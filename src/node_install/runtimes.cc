@@ -50,7 +50,7 @@ std::unexpected<Error> invalid(std::string message) {
   return refuse(ErrorKind::InvalidInput, reason::kRuntimeInvalid, std::move(message));
 }
 
-// What Kubernetes accepts as the handler of a RuntimeClass.
+// The names that Kubernetes accepts as the handler of a RuntimeClass.
 bool is_handler_name(std::string_view name) {
   const auto is_inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -87,7 +87,7 @@ Result<std::vector<Listed>> parse_list(std::string_view text, const std::string&
   return listed;
 }
 
-// The digest of all of it; the position is at the beginning again afterwards.
+// The digest of the whole file; rewinds it afterwards.
 Result<std::string> digest_of(int file, const std::string& path) {
   constexpr std::size_t kPiece = std::size_t{256} * 1024;
   const auto piece = std::make_unique<std::array<char, kPiece>>();

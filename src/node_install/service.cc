@@ -47,10 +47,10 @@ constexpr std::array<std::string_view, 4> kSystemctl = {"/usr/bin/systemctl", "/
                                                         "/usr/local/bin/systemctl",
                                                         "/run/current-system/sw/bin/systemctl"};
 
-// Everything in which a service manager and its tools see the node, apart from processes, which the
-// container shares already.
+// Enters all namespaces in which a service manager and its tools see the node, except for
+// processes: the container shares those already.
 bool enter_process_1() {
-  // Opened first: after the mount namespace is entered, /proc is another one.
+  // Opened first: once the mount namespace is entered, /proc is another one.
   std::vector<Descriptor> namespaces;
   for (const char* kind : {"cgroup", "ipc", "uts", "net", "mnt"}) {
     namespaces.emplace_back(
@@ -62,7 +62,7 @@ bool enter_process_1() {
          ::chdir("/") == 0;
 }
 
-// The last line is what a person reads first; none of it may steer a terminal.
+// The output as one line, for people, without characters that could control a terminal.
 std::string tidy(std::string_view output) {
   std::string line;
   for (const char c : output) {
@@ -75,7 +75,7 @@ std::string tidy(std::string_view output) {
   return line;
 }
 
-// Ends the child and everything it has started: it leads a process group.
+// Kills the child and all processes that it has started: it leads a process group.
 void end(pid_t child) {
   ::kill(-child, SIGKILL);
 }
@@ -85,11 +85,12 @@ struct Watched {
   bool is_late = false;
 };
 
-// Reads what the child says until it closes its end or time is up.
+// Reads the child's output until it closes its end or time is up.
 Watched watch(int pipe, pid_t child, steady_clock::time_point deadline) {
   Watched watched;
   while (true) {
-    // A service that the child has started may hold the pipe open: its own end is enough.
+    // A service that the child has started may hold the pipe open, so the child's own end
+    // is enough.
     siginfo_t info{};
     const bool has_ended =
         ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -107,7 +108,7 @@ Watched watch(int pipe, pid_t child, steady_clock::time_point deadline) {
           watched.output.erase(0, watched.output.size() - limits::kOutputBytesMax);
         if (!is_late) continue;
       }
-      // All writers have gone, while the child may still live.
+      // All writers have closed the pipe, while the child may still live.
       if (size == 0 && !has_ended) std::this_thread::sleep_for(milliseconds(kLookMs));
     }
     if (has_ended) return watched;
@@ -190,7 +191,7 @@ std::string NodeService::find_unit(const Node& node) const {
   auto found = std::ranges::find_if(node.services, is_enabled);
   if (found == node.services.end()) found = std::ranges::find_if(node.services, is_there);
   if (found != node.services.end()) return *found;
-  // k3s can be installed under a name of one's own: k3s-NAME.
+  // k3s can be installed under a custom name: k3s-NAME.
   const std::string& first = node.services.front();
   const std::string prefix = first.substr(0, first.find('-')) + "-";
   for (const std::string& name : files_.list(kUnitDirectories.front())) {

@@ -1,4 +1,4 @@
-// The service that runs containerd: restarting it on the node, and waiting until it is back.
+// The service that runs containerd: restarts it on the node, and waits until it answers again.
 #pragma once
 
 #include "base/result.h"
@@ -17,21 +17,21 @@ namespace hangar::node_install {
 class Service {
  public:
   virtual ~Service() = default;
-  // Whether restart() has a way at all; asked before anything changes. InvalidInput if not.
+  // Whether restart() can work here; asked before anything changes. InvalidInput if not.
   [[nodiscard]] virtual Result<> check(const Node& node) = 0;
   // Returns when containerd answers again. Unavailable.
   [[nodiscard]] virtual Result<> restart(const Node& node) = 0;
 };
 
 struct ServiceOptions {
-  std::string root;  // As given to NodeFiles::open().
-  std::string
-      restart_command;  // By `sh -c` on this side of the root, instead of a service manager.
+  std::string root;             // As given to NodeFiles::open().
+  std::string restart_command;  // Run by `sh -c` outside of the root, instead of a service manager.
   std::chrono::seconds at_most{};
 };
 
-// By systemd or OpenRC, in the namespaces of process 1, which has to live in the same root: the
-// container needs the node's process namespace (hostPID). With the root / simply by command.
+// Restarts by systemd or OpenRC, in the namespaces of process 1, which has to live in the same
+// root: the container needs the node's process namespace (hostPID). With the root / it simply runs
+// the command.
 class NodeService final : public Service {
  public:
   NodeService(const NodeFiles& files, ServiceOptions options)
@@ -41,9 +41,9 @@ class NodeService final : public Service {
   [[nodiscard]] Result<> restart(const Node& node) override;
 
   using Command = std::vector<std::string>;
-  // What restart() runs.
+  // The command that restart() runs.
   [[nodiscard]] Result<Command> command_for(const Node& node) const;
-  // Looks once at least.
+  // Checks at least once.
   [[nodiscard]] Result<> wait_until_back(const Node& node,
                                          std::chrono::steady_clock::time_point deadline) const;
 
@@ -55,8 +55,8 @@ class NodeService final : public Service {
   ServiceOptions options_;
 };
 
-// Runs it until its end or the deadline, and kills it then. Unavailable, with the end of what it
-// said, unless its status is 0. `before_exec` runs in the child.
+// Runs the command until its end, or kills it at the deadline. Unavailable, with the end of its
+// output, unless its status is 0. `before_exec` runs in the child.
 [[nodiscard]] Result<> run_command(const std::vector<std::string>& command,
                                    std::chrono::steady_clock::time_point deadline,
                                    const std::function<bool()>& before_exec);

@@ -1,5 +1,5 @@
-// For tests of this folder only: a root in a temporary directory, and a service that restarts
-// nothing.
+// For tests of this folder only: a root in a temporary directory, and a service whose restart
+// does nothing.
 #pragma once
 
 #include "base/digest.h"
@@ -75,7 +75,7 @@ class TempRoot {
   std::filesystem::path path_;
 };
 
-// For those who read no output.
+// For tests that read no output.
 class SilentReport {
  public:
   Report& operator*() { return report_; }
@@ -85,7 +85,7 @@ class SilentReport {
   Report report_{Report::Format::Lines, out_.get()};
 };
 
-// Fails as often as it is told to, and then works.
+// Fails the given number of times, and then works.
 class FakeService final : public Service {
  public:
   Result<> check(const Node& /*node*/) override { return {}; }

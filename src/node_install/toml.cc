@@ -20,20 +20,20 @@
 #include <vector>
 
 namespace {
-// What the TOML library takes for granted does not hold.
+// An assumption of the TOML library does not hold.
 struct BrokenAssumption {};
 }  // namespace
 
-// Version 3.3 takes for granted what malformed input breaks ("[." is enough). Its assertions would
-// end the program; in a release they would tell the compiler to rely on them. Here they end the
-// parsing.
+// Version 3.3 has assertions that malformed input violates ("[." is enough). They would end
+// the program; in a release build they would even let the compiler rely on them. Here they end
+// the parsing.
 #undef NDEBUG
 #define TOML_ASSERT(condition) ((condition) ? void() : throw BrokenAssumption())
-// Without exceptions it parses on behind some errors.
+// Without exceptions it continues to parse after some errors.
 #define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
-// Nor do its tables of characters expect every character: of "\u00e9" where a value should begin
-// they do not say that it is no space, but that it cannot be. All of them answer with a bool.
+// The enums of its character tables do not cover every character either: for "\u00e9" where a value
+// should begin they claim that this cannot happen. All of these functions return a bool.
 #include <toml++/impl/forward_declarations.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
@@ -66,8 +66,8 @@ class Flattener {
  public:
   Flattener(Toml::Leaves& leaves, std::set<TomlPath>& empty) : leaves_(leaves), empty_(empty) {}
 
-  // Depth is bounded by the parser (TOML_MAX_NESTED_VALUES), other than for dotted keys, whose
-  // depth the size of the text bounds: hence no recursion.
+  // The parser bounds the depth (TOML_MAX_NESTED_VALUES), but not that of dotted keys, which only
+  // the size of the text bounds: hence no recursion.
   bool flatten(const toml::table& root) {
     std::vector<std::pair<TomlPath, const toml::node*>> pending;
     pending.emplace_back(TomlPath{}, &root);

@@ -29,7 +29,7 @@ TEST(Toml, TellsTypesApart) {
   for (const std::string value : {"1", "1.0", "\"1\"", "true", "\"true\"", "1979-05-27", "[1]"})
     values.insert(Toml::parse("a = " + value).value().leaves().begin()->second);
 
-  // The element of the array is the integer again, at another path.
+  // The element of the array is the same integer, at another path.
   EXPECT_EQ(values.size(), 6);
 }
 
@@ -57,7 +57,7 @@ TEST(Toml, RefusesWhatItsLibraryDoesNotExpect) {
 
 TEST(Toml, IsBounded) {
   EXPECT_FALSE(Toml::parse(std::string(limits::kConfigBytesMax + 1, '#')));
-  // A long name in front of many short keys is written out as often as there are keys.
+  // A long name in front of many short keys is written out once for each key.
   std::string wide = "[" + std::string(limits::kConfigBytesMax / 2, 'n') + "]\n";
   for (int i = 0; i < 200; ++i)
     wide += "k" + std::to_string(i) + " = 1\n";

@@ -17,9 +17,9 @@ namespace hangar::nodes {
 namespace {
 
 constexpr std::string_view kSkipped = "Skipped";
-constexpr std::string_view kNoPhase = "-";  // Nobody asks for the node.
+constexpr std::string_view kNoPhase = "-";  // The node is not to be provisioned.
 
-// "3d", "5h", "12m", "7s": the largest unit, as kubectl's AGE.
+// "3d", "5h", "12m", "7s": the largest unit, as in kubectl's AGE.
 std::string age(WallTime since, WallTime now) {
   if (since == WallTime()) return "-";
   const auto seconds =
@@ -70,7 +70,7 @@ std::string phase_of(const NodeView& node, const Policy& policy) {
   const Phase phase = node.state.phase;
   if (is_in_flight(phase)) return std::string(name_of(phase));
   if (node.is_skipped) return std::string(kSkipped);
-  // A provisioned node that waits for another version, or to be undone, is still provisioned.
+  // A provisioned node that waits for another version, or for its uninstall, is still provisioned.
   if (phase == Phase::None && need_of(node, policy) == Need::Install) return "Pending";
   return std::string(phase == Phase::None ? kNoPhase : name_of(phase));
 }

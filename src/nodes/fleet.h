@@ -11,21 +11,21 @@
 
 namespace hangar::nodes {
 
-// One line: its phase, or what it waits for ("Pending", "Skipped").
+// One line: the node's phase, or its status without one ("Pending", "Skipped").
 struct FleetRow {
   std::string node;
   std::string version = {};
   std::string phase;
   WallTime since;  // The epoch: not known.
   std::string last_error = {};
-  bool is_undone = false;  // What the phase belongs to: an uninstall, not an install.
+  bool is_undone = false;  // The phase belongs to an uninstall, not to an install.
 };
 
-// `nodes` are Node objects, the result is in their order.
+// `nodes` are Node objects; the result is in their order.
 [[nodiscard]] std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes,
                                                const Record& record);
 
-// A table as kubectl prints them, and how far the rollout is and why it does not get on.
+// A table as kubectl prints it, with the progress of the rollout and why it does not go on.
 [[nodiscard]] std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
                                       WallTime now);
 // {"rollout": {...}, "nodes": [{"node": ..., "version": ..., ...}]}

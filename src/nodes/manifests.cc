@@ -17,7 +17,7 @@ namespace hangar::nodes {
 namespace {
 
 constexpr std::string_view kRoot = "/mnt/node-root";
-// Where the default command of our installer's image looks for what to install.
+// Where the default command of our installer's image looks for runtimes.
 constexpr std::string_view kRuntimes = "/runtimes";
 constexpr std::string_view kCaDirectory = "/etc/hangar-ca";
 constexpr std::string_view kCaKey = "ca.crt";
@@ -42,12 +42,12 @@ json::Object labels_of(const NodeView& node, Action action) {
 }
 
 json::Object small_resources() {
-  // An installer copies files of some 100 MB: that is page cache, not this.
+  // An installer copies files of some 100 MB: they count as page cache, not here.
   return {{"requests", json::Object{{"cpu", "10m"}, {"memory", "32Mi"}}},
           {"limits", json::Object{{"memory", "512Mi"}}}};
 }
 
-// Whoever opens connections and unpacks archives has no power over the node.
+// The container that opens connections and unpacks archives has no power over the node.
 json::Object fetch_container(const JobOptions& options) {
   json::Array command{"hangar-node-fetch", "--to", kRuntimes};
   json::Array mounts{json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}}};
@@ -75,7 +75,7 @@ json::Object fetch_container(const JobOptions& options) {
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) environment.push_back(json::Object{{"name", name}, {"value", value}});
   };
-  // curl reads the first of these in small letters only: a server may set HTTP_PROXY by a header.
+  // curl reads only http_proxy in lower case: a CGI server would set HTTP_PROXY from a header.
   add("http_proxy", options.fetch_proxy);
   add("HTTPS_PROXY", options.fetch_proxy);
   add("NO_PROXY", options.fetch_no_proxy);
@@ -121,7 +121,7 @@ json::Object probe_container(const JobOptions& options) {
 }
 
 json::Object pod_spec(const NodeView& node, Action action, const JobOptions& options) {
-  json::Object spec{// Past the scheduler: the node may be cordoned, tainted or full.
+  json::Object spec{// Bypasses the scheduler: the node may be cordoned, tainted or full.
                     {"nodeName", node.name},
                     {"restartPolicy", "Never"},
                     {"automountServiceAccountToken", false},
@@ -144,7 +144,8 @@ json::Object pod_spec(const NodeView& node, Action action, const JobOptions& opt
     spec["volumes"].as_array().push_back(
         json::Object{{"name", "runtimes"}, {"emptyDir", json::Object{}}});
     if (!options.fetch_ca_config_map.empty()) {
-      // One key of it: what else it has is not for a container that talks to strangers.
+      // Only one key: the rest of the ConfigMap does not belong into a container that talks
+      // to strangers.
       const json::Array items{json::Object{{"key", kCaKey}, {"path", kCaKey}}};
       spec["volumes"].as_array().push_back(json::Object{
           {"name", "ca"},
@@ -221,8 +222,8 @@ Result<RuntimeClass> parse_runtime_class(std::string_view text) {
 std::string version_of(std::string_view image, std::vector<std::string> runtimes) {
   if (runtimes.empty()) return std::string(image);
   for (std::string& runtime : runtimes) {
-    // FILE[@ARCHITECTURE]=URL#sha256:HEX without the URL. Of an archive the program's checksum is
-    // what counts.
+    // FILE[@ARCHITECTURE]=URL#sha256:HEX without the URL. For an archive the program's
+    // checksum counts.
     const std::size_t url = runtime.find('=');
     const std::size_t checksum = runtime.rfind('#');
     if (url < checksum && checksum != std::string::npos) runtime.erase(url, checksum - url);

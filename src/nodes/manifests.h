@@ -1,4 +1,4 @@
-// The objects that provisioning makes: Jobs, RuntimeClasses, the record of a rollout, and the
+// The objects that provisioning creates: Jobs, RuntimeClasses, the record of a rollout, and the
 // changes of a Node. Pure functions from values to documents.
 #pragma once
 
@@ -26,12 +26,12 @@ struct RuntimeClass {
   std::string handler;  // As containerd's configuration names the runtime.
   bool operator==(const RuntimeClass&) const = default;
 };
-// "wasmtime", or "fast=wasmtime" for a class that is called otherwise than its handler.
-// InvalidInput.
+// Parses "wasmtime", or "fast=wasmtime" for a class whose name differs from its
+// handler. InvalidInput.
 [[nodiscard]] Result<RuntimeClass> parse_runtime_class(std::string_view text);
 
-// What a node is provisioned with: the installer's image, and where runtimes are fetched a hash of
-// which ones and their checksums ("image+runtimes.1a2b3c4d"). Where they come from says nothing.
+// The version that a node is provisioned with: the installer's image and, if runtimes are fetched,
+// a hash of their names and checksums ("image+runtimes.1a2b3c4d"). Their URLs do not count.
 [[nodiscard]] std::string version_of(std::string_view image, std::vector<std::string> runtimes);
 
 struct JobOptions {
@@ -39,14 +39,14 @@ struct JobOptions {
   std::string image;                           // The installer's.
   std::vector<std::string> uninstall_command;  // In that image.
   std::vector<std::string> pull_secrets = {};  // Of that namespace, for all images of a Job.
-  // What is fetched before the installer runs, instead of what its image has, as hangar-node-fetch
-  // takes it; and an image with hangar-node-fetch, which does it.
+  // Runtimes to fetch before the installer runs, instead of those in its image, in the notation of
+  // hangar-node-fetch; and the image with hangar-node-fetch.
   std::vector<std::string> runtimes = {};
-  // What the installer has to find of it, FILE[@ARCHITECTURE]=sha256:HEX: what it is told, and not
-  // what a container before it has written down.
+  // The runtimes that the installer has to find, FILE[@ARCHITECTURE]=sha256:HEX: from the
+  // configuration, not from the container before it.
   std::vector<std::string> checksums = {};
   std::string fetch_image = {};
-  std::string fetch_proxy = {};     // Empty: none. Without a password: everybody can read a Job.
+  std::string fetch_proxy = {};     // Empty: none. No password: everyone who sees a Job reads it.
   std::string fetch_no_proxy = {};  // As NO_PROXY.
   std::string fetch_ca_config_map = {};  // With the key ca.crt. Empty: the CAs of the image.
   std::string probe_image = {};          // Empty: no probe.
@@ -55,27 +55,28 @@ struct JobOptions {
   std::int64_t retries = 2;  // Pods after the first one, before the Job has failed.
 };
 
-// For the attempt that the node is in the middle of. The node owns it: it goes with the node.
+// The Job for the attempt that the node is in. The node owns it: it is deleted with the node.
 [[nodiscard]] json::Value job_manifest(const NodeView& node, Action action,
                                        const JobOptions& options);
 
-// With scheduling to provisioned nodes; for the probe, which runs before a node is one, without.
+// Provisioned: schedules to provisioned nodes. Anywhere: for the probe, which runs before a node
+// is provisioned.
 enum class Scheduling : std::uint8_t { Provisioned, Anywhere };
 [[nodiscard]] json::Value runtime_class_manifest(const RuntimeClass& runtime_class,
                                                  Scheduling scheduling);
 // "wasmtime-probe".
 [[nodiscard]] std::string probe_class_name(std::string_view runtime_class);
 
-// A merge patch that needs the version of the Node which was looked at.
+// A merge patch that requires the version of the Node that was read.
 [[nodiscard]] json::Value node_patch(const NodeView& node, const WriteState& write);
 // A strategic merge patch of the Node's status.
 [[nodiscard]] json::Value condition_patch(const SetCondition& condition, WallTime now);
 
-// Who is being worked on, and what `hangar nodes` says about the whole.
+// The nodes in progress, and what `hangar nodes` shows of the whole rollout.
 struct Record {
   std::string resource_version = {};  // Empty: it does not exist.
   Slots slots = {};
-  Slots leaving = {};  // Of slots: about to be given up, so that their nodes are not begun.
+  Slots leaving = {};  // Subset of slots to be given up: their nodes are not begun.
   Progress progress = {};
   std::string version = {};
   bool auto_provision = false;

@@ -118,7 +118,7 @@ TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
   EXPECT_TRUE(json::equal(*json::find(installer, {"volumeMounts"}), yaml(R"([
     {name: root-mount, mountPath: /mnt/node-root},
     {name: runtimes, mountPath: /runtimes, readOnly: true}])")));
-  // It is told what to find, and does not believe a list that the other container has made.
+  // The configuration tells it what to find; it does not trust a list of the other container.
   EXPECT_TRUE(json::equal(*json::find(installer, {"command"}), yaml(R"(
     [hangar-node, install, --runtimes-dir, /runtimes,
      --checksum, "crun=sha256:aa", --checksum, "crun-x=sha256:bb"])")));
@@ -152,7 +152,7 @@ TEST(JobManifest, FetchesThroughAProxyAndTrustsTheCasThatAreNamed) {
   EXPECT_TRUE(json::equal(*json::find(spec, {"volumes"}), yaml(R"([
     {name: root-mount, hostPath: {path: /}}, {name: runtimes, emptyDir: {}},
     {name: ca, configMap: {name: our-ca, items: [{key: ca.crt, path: ca.crt}]}}])")));
-  // The container with the node in its hands opens no connection.
+  // The container with power over the node opens no connection.
   const json::Value& installer = (*json::array_at(spec, {"containers"}))[0];
   EXPECT_EQ(json::dump(*json::find(installer, {"env"})),
             R"([{"name":"NODE_ROOT","value":"/mnt/node-root"}])");

@@ -1,5 +1,5 @@
-// What provisioning is called in the API: the names that KWasm's operator published, which existing
-// clusters and manifests use, and ours for what it had no words for.
+// The names that provisioning uses in the API: those that KWasm's operator published, which
+// existing clusters and manifests use, and ours where it had none.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace hangar::nodes {
 
-// KWasm's. A user asks for a node with the annotation; the label says that it is done, and its
-// value is the node's name.
+// KWasm's. A user requests a node with the annotation; the label says that it is provisioned, and
+// its value is the node's name.
 inline constexpr std::string_view kWishAnnotation = "kwasm.sh/kwasm-node";
 inline constexpr std::string_view kPublishedLabel = "kwasm.sh/kwasm-provisioned";
 inline constexpr std::string_view kJobLabel = "kwasm.sh/job";
 
-// A user's: leave this node alone; try this node again now.
+// A user's: leave this node alone; retry this node now.
 inline constexpr std::string_view kSkipAnnotation = "nodes.hangar.dev/skip";
 inline constexpr std::string_view kRetryAnnotation = "nodes.hangar.dev/retry";
 
 // The same on every provisioned node, as the nodeSelector of a RuntimeClass needs it.
 inline constexpr std::string_view kProvisionedLabel = "nodes.hangar.dev/provisioned";
 
-// What is remembered of a node, on the node.
+// The state of a node, kept on the node.
 inline constexpr std::string_view kPhaseAnnotation = "nodes.hangar.dev/phase";
 inline constexpr std::string_view kActionAnnotation = "nodes.hangar.dev/action";
 inline constexpr std::string_view kAttemptAnnotation = "nodes.hangar.dev/attempt";
@@ -31,17 +31,17 @@ inline constexpr std::string_view kVersionAnnotation = "nodes.hangar.dev/version
 inline constexpr std::string_view kTargetAnnotation = "nodes.hangar.dev/target";
 inline constexpr std::string_view kErrorAnnotation = "nodes.hangar.dev/last-error";
 
-// On a Job and its pods: what it does ("install"), and for which attempt on its node.
+// On a Job and its pods: its action ("install"), and the attempt on its node.
 inline constexpr std::string_view kJobActionLabel = "nodes.hangar.dev/action";
 inline constexpr std::string_view kJobAttemptLabel = "nodes.hangar.dev/attempt";
 
 inline constexpr std::string_view kConditionType = "WasmProvisioned";
 
-// On objects that are ours to change and delete.
+// On objects that hangar may change and delete.
 inline constexpr std::string_view kOwnerLabel = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kOwner = "hangar-nodes";
 
-// The ConfigMap that says which nodes are being worked on.
+// The ConfigMap that names the nodes in progress.
 inline constexpr std::string_view kRecordName = "hangar-nodes";
 
 inline constexpr std::string_view kFieldManager = "hangar-nodes";
@@ -55,8 +55,8 @@ enum class Action : std::uint8_t { Install, Uninstall, Probe };
 [[nodiscard]] std::string job_name(std::string_view node, Action action);
 [[nodiscard]] std::string label_value(std::string_view node);
 
-// Eight hex digits, the same on every machine and in every version of hangar. Not against anybody
-// who looks for two texts with the same.
+// Eight hex digits, the same on every machine and in every version of hangar. It does not resist an
+// attacker who searches for a collision.
 [[nodiscard]] std::string short_hash(std::string_view text);
 
 }  // namespace hangar::nodes

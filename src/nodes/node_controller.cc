@@ -22,7 +22,7 @@ namespace {
 
 using reconcile::EventType;
 
-// Keys of the queue that are no nodes; nodes have no namespace.
+// Keys of the queue that are not nodes; nodes have no namespace.
 kube::ObjectKey rollout_key() {
   return {.namespace_ = "hangar", .name = "rollout"};
 }
@@ -30,7 +30,7 @@ kube::ObjectKey runtime_classes_key() {
   return {.namespace_ = "hangar", .name = "runtime-classes"};
 }
 
-// Against somebody who writes a Node as fast as we do, each attempt wins every other time.
+// Against a client that writes a Node as fast as we do, each attempt wins every other time.
 constexpr int kWriteAttemptsMax = 10;
 
 kube::WriteOptions written_by_us(std::string subresource = {}) {
@@ -116,7 +116,7 @@ void NodeController::on_node(const kube::Delta& delta) {
     NodeView& known = nodes_[name];
     const bool is_news = !is_same_to_us(known, view);
     known = std::move(view);
-    // A kubelet's heartbeat, mostly.
+    // Mostly a kubelet's heartbeat.
     if (!is_news) return;
   }
   controller_.enqueue({.name = name});
@@ -147,7 +147,7 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   if (!record_) {
     Record read = HANGAR_CO_TRY(co_await read_record(stop));
     record_ = std::move(read);
-    // Who works on nodes already goes on.
+    // Nodes in progress go on.
     for (const auto& [name, node] : nodes_)
       controller_.enqueue({.name = name});
   }
@@ -168,7 +168,7 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
              : co_await platform_.client.update(kube::config_map_resource(), std::move(manifest),
                                                 written_by_us(), stop);
   if (!answer) {
-    // Whatever happened to it: what counts is what is stored.
+    // Whatever happened to the write, only the stored record counts.
     record_.reset();
     co_return std::unexpected(Error(answer.error()).in("record the rollout"));
   }
@@ -180,8 +180,8 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   co_return Outcome{};
 }
 
-// Whoever sees a slot first wakes up the node that it is for, be it on the way to something else: a
-// node that has one and sleeps is not heard of again.
+// Wakes up the node of every new slot, whatever the reason for reading the record was: a sleeping
+// node that has a slot already causes no further event.
 void NodeController::adopt(Record stored) {
   ++adopted_count_;
   const std::optional<Record> before = std::exchange(record_, std::move(stored));
@@ -200,8 +200,8 @@ io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
   co_return parse_record(*read);
 }
 
-// A cache may be older than the record: on its word nobody's slot is given up, and nobody gets one
-// back. Those that the stored record says are leaving cannot be begun while they are asked.
+// A cache may be older than the record, so it alone neither takes a slot away nor gives one back:
+// the node is read first. Nodes that the stored record lists as leaving cannot be begun meanwhile.
 io::Task<Result<Record>> NodeController::settle_slots(Record record, std::stop_token stop) {
   for (const std::string& name : std::exchange(record.leaving, {})) {
     const std::optional<NodeView> node = HANGAR_CO_TRY(co_await look_at(name, stop));
@@ -262,7 +262,7 @@ NodeJobs NodeController::jobs_of(std::string_view node) const {
     if (!object) return std::nullopt;
     JobView job = job_view(object->to_value());
     if (job.state == JobState::Succeeded) return job;
-    // A pod's own words say more than the Job's.
+    // A pod's own message says more than the Job's.
     for (const kube::ObjectPtr& pod : pod_watch_->owned_by(job.uid)) {
       const json::Value value = pod->to_value();
       std::string problem = pod_problem(value);
@@ -284,7 +284,7 @@ NodeController::OutcomeTask NodeController::write(NodeView node, WriteState chan
       const std::uint64_t adopted_before = adopted_count_;
       Record now = HANGAR_CO_TRY(co_await read_record(stop));
       const bool has_slot = now.has_slot(node.name);
-      // What somebody adopted meanwhile may be newer.
+      // A record that was adopted meanwhile may be newer.
       if (adopted_count_ == adopted_before) adopt(std::move(now));
       if (!has_slot) {
         controller_.enqueue(rollout_key());
@@ -299,7 +299,8 @@ NodeController::OutcomeTask NodeController::write(NodeView node, WriteState chan
     if (answer.error().kind() != ErrorKind::Conflict || attempt == kWriteAttemptsMax) {
       co_return std::unexpected(answer.error());
     }
-    // Others write Nodes all the time. What they wrote counts only if it is of interest here.
+    // Other clients write Nodes all the time. Their writes count only if they change what
+    // matters here.
     std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, stop));
     if (!live || !is_same_to_us(*live, node)) co_return Outcome{};
     node = *std::move(live);
@@ -317,7 +318,7 @@ io::Task<Result<std::optional<NodeView>>> NodeController::look_at(std::string na
   co_return std::optional(node_view(*read));
 }
 
-// Nothing when it is otherwise by now: the change is on its way to us.
+// None when the node has changed by now: the watch will deliver the change.
 io::Task<Result<std::optional<NodeView>>> NodeController::still_as(NodeView node,
                                                                    std::stop_token stop) {
   std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, std::move(stop)));
@@ -370,7 +371,7 @@ NodeController::OutcomeTask NodeController::set_condition(NodeView node, SetCond
   co_return Outcome{};
 }
 
-// There is a Job of that name, and our watch has not shown it when we looked.
+// A Job of that name exists, although our watch had not shown it.
 NodeController::OutcomeTask NodeController::settle_name(NodeView node, Action action,
                                                         std::stop_token stop) {
   const Result<json::Value> job = co_await platform_.client.get(
@@ -378,7 +379,7 @@ NodeController::OutcomeTask NodeController::settle_name(NodeView node, Action ac
       stop);
   if (is_of_kind(job, ErrorKind::NotFound)) co_return Outcome{.requeue_after = Duration::zero()};
   if (!job) co_return std::unexpected(job.error());
-  // The watch will show it: it is in its selector.
+  // The watch will show it: its selector includes the Job.
   if (kube::label_of(*job, kJobLabel) == "true") co_return Outcome{};
   const std::string problem = fmt::format("a Job {} that is not ours exists already: delete it",
                                           job_name(node.name, action));
@@ -450,7 +451,7 @@ NodeController::OutcomeTask NodeController::keep_runtime_classes(std::stop_token
       wanted.erase(found);
       continue;
     }
-    // The handler of a class cannot be changed. One that is still wanted is made anew.
+    // The handler of a class cannot be changed. A class that is still wanted is created again.
     const Result<json::Value> removed = co_await platform_.client.remove(
         runtime_class_resource(), object->key(), {.uid = std::string(object->uid())}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {

@@ -1,12 +1,12 @@
-// Keeps the promise of an annotated node: it is provisioned, verified, labelled; undone when the
-// annotation goes; and never more of them at once than allowed. What to do is rollout.h's decision;
-// this watches, asks, and carries one write out at a time for each node.
+// Keeps annotated nodes as requested: provisioned, verified and labelled; uninstalled when the
+// annotation goes; and never more of them at once than allowed. rollout.h decides what to do; this
+// class watches, reads, and carries out one write at a time for each node.
 //
 // Guarantees, also while several hosts believe that they lead:
-//   - a node's state changes only from the version of the Node that was looked at;
+//   - a node's state changes only from the version of the Node that was read;
 //   - a slot is taken and given back only by compare-and-swap of the record, and given back only
-//     after the Node itself, asked for directly, has nothing under way;
-//   - a Job is made only for the attempt that the Node is in, and its name allows one at a time.
+//     after a read of the Node itself shows nothing under way;
+//   - a Job is created only for the attempt that the Node is in, and its name allows one at a time.
 // Loop thread only.
 #pragma once
 
@@ -63,7 +63,7 @@ class NodeController {
 
   [[nodiscard]] OutcomeTask reconcile(kube::ObjectKey key, std::stop_token stop);
 
-  // The whole: who has a slot.
+  // The whole rollout: which nodes have a slot.
   [[nodiscard]] OutcomeTask roll_out(std::stop_token stop);
   [[nodiscard]] io::Task<Result<Record>> read_record(std::stop_token stop);
   void adopt(Record stored);
@@ -91,9 +91,9 @@ class NodeController {
   const Options options_;
   const Log log_;
   Nodes nodes_;
-  std::optional<Record> record_;           // As the server confirmed it last. None: not read yet.
-  std::uint64_t adopted_count_ = 0;        // Of record_.
-  std::set<std::string> foreign_classes_;  // That were complained about.
+  std::optional<Record> record_;           // As the server last confirmed it. None: not read yet.
+  std::uint64_t adopted_count_ = 0;        // How often record_ was adopted.
+  std::set<std::string> foreign_classes_;  // Reported already.
   std::unique_ptr<kube::Cache::Subscription> node_watch_;
   std::unique_ptr<kube::Cache::Subscription> job_watch_;
   std::unique_ptr<kube::Cache::Subscription> pod_watch_;

@@ -17,7 +17,7 @@ namespace hangar::nodes {
 
 namespace {
 
-// A container's last words in an annotation and a condition: a line or two.
+// Bound of a container's last message in an annotation and a condition: a line or two.
 constexpr std::size_t kProblemBytesMax = 512;
 
 std::int64_t number_of(std::string_view text) {
@@ -54,12 +54,12 @@ Wish wish_of(std::string_view annotation) {
   return annotation == "false" ? Wish::No : Wish::Unsaid;
 }
 
-// One line that is fit for an annotation.
+// One line that fits an annotation.
 std::string line_of(std::string_view text) {
   while (text.ends_with('\n'))
     text.remove_suffix(1);
   if (text.size() > kProblemBytesMax) {
-    // What a program said last is why it ended.
+    // A program's last words tell why it failed.
     text.remove_prefix(text.size() - kProblemBytesMax);
     while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0) == 0x80)
       text.remove_prefix(1);
@@ -73,7 +73,7 @@ std::string line_of(std::string_view text) {
 std::string waiting_problem(const json::Value& container) {
   const std::string_view reason = json::string_at(container, {"state", "waiting", "reason"});
   const std::string_view image = json::string_at(container, {"image"});
-  // The kubelet tries to pull for ever, and says so in turns and with changing words.
+  // The kubelet pulls for ever, and alternates between these reasons and changing messages.
   if (reason == "ErrImagePull" || reason == "ImagePullBackOff") {
     return fmt::format("the image {} cannot be pulled", image);
   }

@@ -1,8 +1,8 @@
-// What decisions about a node look at: its Node object, what we wrote on it, and the Jobs that work
+// What decisions about a node read: its Node object, our annotations on it, and the Jobs that work
 // on it, as plain values.
 //
-// Everything that must survive a host is on the Node itself. Its annotations may have been written
-// by anybody: what cannot be read counts as not written.
+// Everything that must survive a host is on the Node itself. Anyone may have written its
+// annotations: unreadable ones count as absent.
 #pragma once
 
 #include "base/time.h"
@@ -22,18 +22,18 @@ namespace hangar::nodes {
 [[nodiscard]] kube::Resource job_resource();
 
 enum class Phase : std::uint8_t {
-  None,        // We have nothing on it.
-  Installing,  // The install Job is at work.
+  None,        // Nothing of ours is on it.
+  Installing,  // The install Job runs.
   Verifying,   // It has succeeded: the node has to be Ready, and a probe to run.
   Provisioned,
-  Uninstalling,  // The uninstall Job is at work, or the node not Ready again yet.
-  Failed,        // `action` failed; it is tried again.
+  Uninstalling,  // The uninstall Job runs, or the node is not Ready again yet.
+  Failed,        // `action` failed; it will be retried.
 };
 inline constexpr std::array kPhases = {Phase::None,        Phase::Installing,   Phase::Verifying,
                                        Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
 [[nodiscard]] std::string_view name_of(Phase phase);
 
-// Something is being done to the node that may make it unavailable.
+// Work is under way that may make the node unavailable.
 [[nodiscard]] constexpr bool is_in_flight(Phase phase) {
   return phase == Phase::Installing || phase == Phase::Verifying || phase == Phase::Uninstalling;
 }
@@ -42,11 +42,11 @@ inline constexpr std::array kPhases = {Phase::None,        Phase::Installing,   
 struct NodeState {
   Phase phase = Phase::None;
   Action action = Action::Install;  // What the phase belongs to: Install or Uninstall.
-  std::int64_t attempt = 0;         // Grows with each beginning of an action.
+  std::int64_t attempt = 0;         // Grows with each start of an action.
   std::int64_t failures = 0;        // In a row.
   WallTime since;                   // Of the phase.
   std::string version = {};  // The installer's image that the node has been provisioned with.
-  std::string target = {};   // The one that is, or was last, tried.
+  std::string target = {};   // The one being, or last, tried.
   std::string last_error = {};
 
   bool operator==(const NodeState&) const = default;
@@ -75,7 +75,8 @@ struct NodeView {
 };
 [[nodiscard]] NodeView node_view(const json::Value& node);
 
-// Equal but for the version of the object: whether a write of the Node changed anything for us.
+// Equal except for the version of the object: a write of the Node changed nothing that
+// matters here.
 [[nodiscard]] bool is_same_to_us(const NodeView& left, const NodeView& right);
 
 enum class JobState : std::uint8_t { Running, Succeeded, Failed };
@@ -85,27 +86,27 @@ struct JobView {
   std::string uid;
   std::string node;  // Of its owner.
   std::string node_uid;
-  std::optional<Action> action = {};  // None: nobody of us made it.
+  std::optional<Action> action = {};  // None: not created by hangar.
   std::int64_t attempt = 0;
   JobState state = JobState::Running;
   WallTime finished_at;
   bool is_being_deleted = false;
-  std::string problem = {};     // Why it failed, or does not get on.
+  std::string problem = {};     // Why it failed, or is stuck.
   bool is_out_of_time = false;  // Why it failed.
-  bool is_stuck = false;  // It has done nothing yet, and may never: its image is not to be had.
+  bool is_stuck = false;        // Nothing has run yet, and may never: its image cannot be pulled.
 
   bool operator==(const JobView&) const = default;
 };
 [[nodiscard]] JobView job_view(const json::Value& job);
 
-// Why a pod has failed ("exit code 1: no containerd configuration found") or does not get on (its
-// image cannot be pulled); empty for a pod that does well.
+// Why a pod has failed ("exit code 1: no containerd configuration found") or is stuck (its image
+// cannot be pulled); empty for a healthy pod.
 [[nodiscard]] std::string pod_problem(const json::Value& pod);
 
-// It has a problem before any of its containers has run.
+// The pod has a problem before any of its containers has run.
 [[nodiscard]] bool is_pod_stuck(const json::Value& pod);
 
-// The Jobs of one node, by the names that they have for that node.
+// The Jobs of one node, by action.
 struct NodeJobs {
   std::optional<JobView> install = {};
   std::optional<JobView> uninstall = {};

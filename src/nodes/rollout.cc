@@ -19,7 +19,7 @@ bool takes_slot(Need need) {
   return need == Need::Install || need == Need::Uninstall;
 }
 
-// It failed, and has not been seen to work since.
+// The node failed, and has not been seen to work since.
 bool is_halting(const NodeView& node, const Policy& policy) {
   return node.state.failures > 0 && takes_slot(need_of(node, policy));
 }
@@ -28,7 +28,7 @@ bool has_our_condition(const NodeView& node) {
   return !node.condition_reason.empty();
 }
 
-// What the condition is once nothing is under way.
+// The condition for a node with nothing under way.
 SetCondition condition_of(const NodeView& node) {
   const NodeState& state = node.state;
   if (state.phase == Phase::Provisioned) {
@@ -41,7 +41,7 @@ SetCondition condition_of(const NodeView& node) {
   return {};
 }
 
-// Old Jobs have the names of those that `action` is going to need.
+// Old Jobs may have the names that `action` is going to need.
 std::optional<Step> clear(const NodeJobs& jobs, std::initializer_list<Action> actions) {
   for (const Action one : actions) {
     const std::optional<JobView>& job = jobs.of(one);
@@ -57,12 +57,12 @@ Step begin(const NodeView& node, const NodeJobs& jobs, Action action, const Poli
   const bool is_install = action == Action::Install;
   std::optional<Step> first =
       is_install ? clear(jobs, {Action::Install, Action::Probe}) : clear(jobs, {Action::Uninstall});
-  // One that was given up while it was stuck must not install after all.
+  // An install Job that was given up while it was stuck must not install after all.
   if (!is_install && !first && jobs.install && jobs.install->state == JobState::Running)
     first = clear(jobs, {Action::Install});
   if (first) return *std::move(first);
   NodeState state = node.state;
-  // A new action begins with a clean record; the last error is left to be read until it succeeds.
+  // A new action begins without failures; the last error stays readable until the action succeeds.
   if (state.action != action || state.phase != Phase::Failed) state.failures = 0;
   state.phase = is_install ? Phase::Installing : Phase::Uninstalling;
   state.action = action;
@@ -75,21 +75,21 @@ Step begin(const NodeView& node, const NodeJobs& jobs, Action action, const Poli
                     .is_retry_over = node.is_retry_asked};
 }
 
-// How long ago; clocks of other machines may be ahead a little, and what is far in the future was
-// written by nobody of us.
+// How long ago. Clocks of other machines may be ahead a little; hangar did not write a time far in
+// the future.
 Duration age_of(WallTime from, WallTime now) {
   constexpr std::chrono::minutes kSkewMax{5};
   if (from > now + kSkewMax) return Duration::max();
   return std::max<Duration>(now - from, Duration::zero());
 }
 
-// When what began `age` ago is `delay` old; nothing once it is.
+// A rest until what began `age` ago is `delay` old; none once it is.
 std::optional<Rest> rest(Duration age, Duration delay, WallTime now) {
   if (age >= delay) return std::nullopt;
   return Rest{.until = now + std::chrono::ceil<WallTime::duration>(delay - age)};
 }
 
-// Waits until the node has been Ready for long enough after `from`.
+// A rest until the node has been Ready for long enough after `from`.
 std::optional<Step> gate(const NodeView& node, WallTime from, const Policy& policy, WallTime now) {
   const Duration age = age_of(from, now);
   if (const std::optional<Rest> wait = rest(age, policy.ready_min, now)) return *wait;
@@ -108,7 +108,7 @@ WriteState settled(const NodeView& node, WallTime now) {
   return {.state = std::move(state), .labels = LabelChange::Set};
 }
 
-// Of a Job that has to be there: made if it is missing, replaced if it is an old one.
+// The state of a Job that has to exist: created if it is missing, replaced if it is an old one.
 struct Awaited {
   std::optional<Step> step = {};   // To be done first.
   const JobView* ended = nullptr;  // Otherwise.
@@ -124,7 +124,7 @@ Awaited await_job(const NodeView& node, const NodeJobs& jobs, Action action) {
   return {.step = WriteState{.state = std::move(state)}};
 }
 
-// A Job that ran out of time has no pods any more that could say why; they may have said it before.
+// A Job that ran out of time has no pods any more that could say why; an earlier error may say it.
 std::string problem_of(const NodeView& node, const JobView& job) {
   const std::string& before = node.state.last_error;
   if (!job.is_out_of_time || before.empty()) return job.problem;
@@ -132,7 +132,7 @@ std::string problem_of(const NodeView& node, const JobView& job) {
   return fmt::format("{}; before that: {}", job.problem, before);
 }
 
-// It waits for an image that nobody asks for any more.
+// The Job waits for an image that is no longer requested.
 bool is_in_vain(const NodeView& node, const std::optional<JobView>& job, const Policy& policy) {
   return job && job->is_stuck && job->state == JobState::Running &&
          is_for(*job, Action::Install, node) &&
@@ -143,7 +143,7 @@ Step installing(const NodeView& node, const NodeJobs& jobs, const Policy& policy
   if (is_in_vain(node, jobs.install, policy)) return failed(node, jobs.install->problem, now);
   Awaited awaited = await_job(node, jobs, Action::Install);
   if (awaited.step) return *std::move(awaited.step);
-  // The wish has gone meanwhile: whatever the Job did is undone, with the same slot.
+  // The request was withdrawn meanwhile: uninstall whatever the Job did, with the same slot.
   if (!is_wanted(node, policy) && policy.may_uninstall) {
     return begin(node, jobs, Action::Uninstall, policy, now);
   }
@@ -198,7 +198,7 @@ Step retrying(const NodeView& node, const NodeJobs& jobs, const Policy& policy, 
   return begin(node, jobs, action, policy, now);
 }
 
-// Nothing is needed: what is left is to make the API say so.
+// No work is needed: only labels, annotations and old Jobs have to follow.
 Step tidy_up(const NodeView& node, const NodeJobs& jobs) {
   if (node.state.phase == Phase::Provisioned) {
     if (node.has_published_label && node.has_provisioned_label) return Rest{};
@@ -361,7 +361,7 @@ WriteState failed(const NodeView& node, std::string error, WallTime now) {
   ++state.failures;
   state.since = now;
   state.last_error = std::move(error);
-  // Whether Wasm runs there now, nobody knows.
+  // Whether Wasm runs there now is unknown.
   return {.state = std::move(state),
           .labels =
               state.action == Action::Uninstall ? LabelChange::Unschedulable : LabelChange::Remove};

@@ -1,21 +1,21 @@
-// Node provisioning's decisions: which nodes may be worked on, and what to do next with one. No
-// I/O.
+// Node provisioning's decisions: which nodes may be worked on, and what to do next with one.
+// No I/O.
 //
-// A slot is the right to make one node unavailable. Which nodes have one is recorded in one object
-// of the API server, changed by compare-and-swap only; the phase of each node is on the node. From
-// these two alone any host can go on where another one ended:
+// A slot is the right to make one node unavailable. One object of the API server records which
+// nodes have one, and changes by compare-and-swap only; the phase of each node is on the node. From
+// these two alone any host can go on where another one stopped:
 //
 //   take_slots    -> the record is written -> next_step of each of those nodes, write by write
-//   give_slots_up -> the record says that they are leaving: nobody begins with them any more
-//                 -> each node is asked for directly -> the record is written without them
+//   give_slots_up -> the record lists them as leaving: no host begins work on them any more
+//                 -> each node is read directly -> the record is written without them
 //
 // The promises:
-//   - no more nodes have a slot than the policy allows, and a node without one is not begun,
-//     whatever is interleaved with whatever, and however old the caches are;
-//   - from when a node is seen to have failed until it works, is skipped or undone, no other node
-//     gets a slot;
-//   - the label comes only after the installer has succeeded, the node is Ready and its probe
-//   passed.
+//   - no more nodes have a slot than the policy allows, and work on a node without one does not
+//     begin, whatever the interleaving, and however old the caches are;
+//   - from when a node is seen to have failed until it works, is skipped or uninstalled, no other
+//     node gets a slot;
+//   - the label is set only after the installer has succeeded, the node is Ready and its
+//     probe passed.
 #pragma once
 
 #include "base/time.h"
@@ -35,12 +35,12 @@
 
 namespace hangar::nodes {
 
-// How many of the fleet.
+// A number or a percentage of the fleet.
 struct Share {
   std::size_t value = 1;
   bool is_percent = false;
 
-  // At least one, or nothing would ever happen, and at most limits::kNodesInProgressMax.
+  // At least one, or no node would ever be provisioned, and at most limits::kNodesInProgressMax.
   [[nodiscard]] std::size_t of(std::size_t fleet_size) const;
 };
 
@@ -48,10 +48,10 @@ struct Policy {
   std::string version;          // The installer's image.
   bool auto_provision = false;  // Every node that does not say "false" is wanted.
   Share max_unavailable = {};
-  bool may_uninstall = true;  // The installer can undo what it did.
+  bool may_uninstall = true;  // The installer can uninstall.
   bool has_probe = false;
-  Duration ready_min = limits::kNodeReadyMin;  // How long a node is given to become NotReady.
-  Duration ready_max = limits::kNodeReadyMax;  // When a node is given up that is not Ready.
+  Duration ready_min = limits::kNodeReadyMin;  // How long to wait for NotReady.
+  Duration ready_max = limits::kNodeReadyMax;  // When to give up on a node that is not Ready.
   Duration retry_min = limits::kNodeRetryMin;  // After the first failure; then twice as long.
 };
 
@@ -65,27 +65,27 @@ enum class Need : std::uint8_t {
   Nothing,
   Install,
   Uninstall,
-  Forget,  // As Uninstall, with an installer that cannot undo: it is no longer ours.
+  Forget,  // As Uninstall, if the installer cannot: hangar only forgets the node.
 };
 [[nodiscard]] Need need_of(const NodeView& node, const Policy& policy);
 
-// Wanted or ours, and not skipped: what counts as down while it is not Ready.
+// Requested or ours, and not skipped: such a node counts as down while it is not Ready.
 [[nodiscard]] bool is_of_fleet(const NodeView& node, const Policy& policy);
 
-// Those who have a slot and do not need it any more, as far as `nodes` knows.
+// The nodes that have a slot and do not need it any more, as far as `nodes` knows.
 [[nodiscard]] std::vector<std::string> give_slots_up(const Nodes& nodes, const Slots& slots,
                                                      const Policy& policy);
 [[nodiscard]] bool may_give_up(const NodeView& node, const Policy& policy);
 
-// Those in flight without one: the record was deleted, or `nodes` is older than it. They get theirs
-// back whatever the policy says, once they have been asked directly.
+// Nodes in flight without a slot: the record was deleted, or `nodes` is older than it. They get
+// their slot back whatever the policy says, once a direct read has confirmed it.
 [[nodiscard]] std::vector<std::string> lost_slots(const Nodes& nodes, const Slots& slots);
 
-// Who gets one now, in the order of names.
+// The nodes that get a slot now, in the order of names.
 [[nodiscard]] std::vector<std::string> take_slots(const Nodes& nodes, const Slots& slots,
                                                   const Policy& policy);
 
-// Why no further node is begun, or that it is not so.
+// Whether further nodes are begun, or why not.
 enum class Standing : std::uint8_t { Done, Rolling, Waiting, Halted };
 struct Progress {
   Standing standing = Standing::Done;
@@ -95,30 +95,30 @@ struct Progress {
 [[nodiscard]] std::string_view name_of(Standing standing);
 [[nodiscard]] Progress progress_of(const Nodes& nodes, const Slots& slots, const Policy& policy);
 
-// One write, or none. After it the node is looked at again.
+// The next step: one write, or none. After a write the node is looked at again.
 struct Rest {  // Nothing to do until something changes, or it is `until`.
   std::optional<WallTime> until = {};
 };
 enum class LabelChange : std::uint8_t {
   Keep,
-  Set,           // Both.
-  Remove,        // Both.
-  Unschedulable  // Ours only: no new pod of a RuntimeClass.
+  Set,           // Both labels.
+  Remove,        // Both labels.
+  Unschedulable  // Removes only ours: no new pod of a RuntimeClass is scheduled.
 };
-struct WriteState {  // Only if the Node is still the version that was looked at.
+struct WriteState {  // Only if the Node still has the version that was read.
   NodeState state = {};
   LabelChange labels = LabelChange::Keep;
-  bool is_beginning = false;   // Needs a slot, looked up in the record itself.
-  bool is_retry_over = false;  // The user's wish to try again has been followed.
+  bool is_beginning = false;   // Needs a slot, checked in the stored record.
+  bool is_retry_over = false;  // The user's request to retry has been followed.
 };
-struct CreateJob {  // Only if the Node, asked for directly, is in the state that was looked at.
+struct CreateJob {  // Only if a direct read shows the Node in the state that was seen.
   Action action = Action::Install;
 };
 struct DeleteJob {  // The same, in the background, and only this very object.
   std::string name;
   std::string uid;
 };
-struct SetCondition {  // Of the Node's status. Empty reason: remove it.
+struct SetCondition {  // In the Node's status. Empty reason: remove it.
   bool is_true = false;
   std::string reason = {};
   std::string message = {};
@@ -128,12 +128,12 @@ using Step = std::variant<Rest, WriteState, CreateJob, DeleteJob, SetCondition>;
 [[nodiscard]] Step next_step(const NodeView& node, const NodeJobs& jobs, bool has_slot,
                              const Policy& policy, WallTime now);
 
-// The action could not be begun, or ended badly, as a Job tells or the API server.
+// The action could not be started, or failed, as a Job or the API server reports.
 [[nodiscard]] WriteState failed(const NodeView& node, std::string error, WallTime now);
 
 [[nodiscard]] Duration retry_delay(const NodeState& state, const Policy& policy);
 
-// The Job was made for what the node is in the middle of.
+// Whether the Job was created for the node's present attempt.
 [[nodiscard]] bool is_for(const JobView& job, Action action, const NodeView& node);
 
 }  // namespace hangar::nodes

@@ -115,7 +115,7 @@ TEST(TakeSlots, ANodeThatIsNotReadyIsDownAndNotBegun) {
 }
 
 TEST(TakeSlots, NobodyWhileOneIsFailed) {
-  // While it is tried again, too.
+  // Also while it is retried.
   for (const Phase phase : {Phase::Failed, Phase::Installing, Phase::Verifying}) {
     NodeView broken = ready("b", in_phase(phase));
     broken.state.failures = 1;
@@ -400,14 +400,14 @@ TEST(NextStep, ALabelThatSomebodyRemovedComesBack) {
 // Everything at once
 // -------------------------------------------------------------------------------
 
-// The API server as far as provisioning sees it.
+// The part of the API server that provisioning uses.
 struct Server {
   Nodes nodes;
   std::map<std::string, JobView> jobs;  // By name.
   Record record;
   std::uint64_t version = 1;
   WallTime now = kNow;
-  std::map<std::string, int> install_count;  // Jobs that were made, by node.
+  std::map<std::string, int> install_count;  // How many Jobs were created, by node.
 
   std::string next_version() { return fmt::format("{}", ++version); }
 
@@ -422,8 +422,8 @@ struct Server {
   }
 };
 
-// A host: what it has cached, and a write of the record that is under way. It does what
-// NodeController does, in the same order.
+// A host: its caches, and a write of the record that is under way. It does what NodeController
+// does, in the same order.
 class SimulatedHost {
  public:
   SimulatedHost(Server& server, Policy policy) : server_(server), policy_(std::move(policy)) {}
@@ -431,7 +431,7 @@ class SimulatedHost {
   void see_nodes() { nodes_ = server_.nodes; }
   void see_jobs() { jobs_ = server_; }
 
-  // Asks about slots that may be given up, and decides; the write comes later.
+  // Reads the nodes whose slots may be given up, and decides; the write comes later.
   void roll_out() {
     if (!record_) record_ = server_.record;
     Record next = *record_;
@@ -463,7 +463,7 @@ class SimulatedHost {
     record_ = server_.record = next;
   }
 
-  // True when there was something to do.
+  // True when it did something.
   bool work_on(const std::string& name) {
     const auto found = nodes_.find(name);
     if (found == nodes_.end()) return false;
@@ -527,7 +527,7 @@ class SimulatedHost {
   Server& server_;
   const Policy policy_;
   Nodes nodes_;
-  Server jobs_;  // Of an earlier moment; only its Jobs are looked at.
+  Server jobs_;  // Of an earlier moment; only for its Jobs.
   std::optional<Record> record_;
   std::optional<Record> pending_;
 };
@@ -564,14 +564,14 @@ class Simulation {
     }
   }
 
-  // Everybody sees everything, nothing fails any more: the end.
+  // Every host sees everything and nothing fails any more: the world settles.
   void settle() {
     for (auto& [name, node] : server_.nodes) {
       node.is_ready = true;
       node.resource_version = server_.next_version();
     }
     std::uint64_t version = 0;
-    // Deleted and ended Jobs leave no trace in the version.
+    // Deleted and ended Jobs do not change the version.
     for (int quiet = 0, round = 0; quiet < 5 && round < 400; ++round) {
       quiet = version == server_.version ? quiet + 1 : 0;
       version = server_.version;
