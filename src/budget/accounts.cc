@@ -112,7 +112,7 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
     const auto own = tenant->second.consumers.find(consumer.name);
     if (own != tenant->second.consumers.end()) own_held = own->second;
   }
-  // More may be held than a limit that was lowered since.
+  // A tenant may hold more than a limit that was lowered later.
   const auto free_of = [](std::uint64_t held, std::uint64_t limit) {
     return limit > held ? limit - held : 0;
   };
@@ -160,7 +160,7 @@ TenantLimits::Limit Accounts::limit_of(const Tenant& tenant) const {
   return locked_limit_of(tenant);
 }
 
-// Objects of the cluster are an administrator's: policies are about namespaces.
+// Cluster-scoped objects belong to an administrator: policies are about namespaces.
 TenantLimits::Limit Accounts::locked_limit_of(const Tenant& tenant) const {
   const TenantLimits::Limit all{.bytes_max = limits_.tenant_bytes_max};
   if (tenant.namespace_name().empty()) return all;

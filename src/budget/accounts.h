@@ -1,5 +1,5 @@
-// Bytes that may be held at the same time: by everybody together, by one tenant, by one consumer.
-// What is going to take memory reserves it before, and says for whom.
+// Bounds the bytes that are held at the same time: in all, by one tenant, by one consumer. Code
+// that is about to take memory reserves it first, and names the consumer.
 #pragma once
 
 #include "budget/consumer.h"
@@ -17,17 +17,17 @@
 
 namespace hangar::budget {
 
-// Why bytes cannot be had.
+// Why a reservation failed.
 struct Shortage {
   enum class Level : std::uint8_t { Consumer, Tenant, Host };
 
   Level level = Level::Host;
-  std::uint64_t wanted_bytes = 0;  // Beyond what is held already.
+  std::uint64_t wanted_bytes = 0;  // Beyond those held already.
   std::uint64_t free_bytes = 0;    // At that level.
   std::uint64_t limit_bytes = 0;   // Of that level.
-  std::string limited_by = {};     // Who says so, of a tenant; empty: the host's settings.
+  std::string limited_by = {};     // Who limits a tenant; empty: the host's settings.
 
-  // Waiting does not help: it is more than the level has when nothing else is there.
+  // Waiting does not help: the level would be too small even if it were empty.
   [[nodiscard]] bool is_final() const { return wanted_bytes > limit_bytes; }
 
   bool operator==(const Shortage&) const = default;
@@ -38,7 +38,7 @@ struct Shortage {
 // "64 MiB", "10 KiB", "100 bytes": rounded down to the unit.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-// What tenants may hold, less than Accounts::Limits says of all of them.
+// What tenants may hold, if less than Accounts::Limits allows each of them.
 struct TenantLimits {
   struct Limit {
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
@@ -46,7 +46,7 @@ struct TenantLimits {
 
     bool operator==(const Limit&) const = default;
   };
-  Limit others = {};  // Of namespaces that are not among the following.
+  Limit others = {};  // For namespaces not listed below.
   std::map<std::string, Limit> namespaces = {};
 
   bool operator==(const TenantLimits&) const = default;
@@ -54,7 +54,8 @@ struct TenantLimits {
 
 class Accounts;
 
-// Held until it is destroyed, which is before the accounts are. One thread at a time.
+// The bytes are held until it is destroyed, which has to be before the accounts are. One thread at
+// a time.
 class Reservation {
  public:
   Reservation(Reservation&& other) noexcept
@@ -67,7 +68,7 @@ class Reservation {
   ~Reservation();
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // As it was where more cannot be had. Less always can.
+  // Fails, and changes nothing, if more bytes are not available. A smaller size never fails.
   [[nodiscard]] std::expected<void, Shortage> resize(std::uint64_t bytes);
 
  private:
@@ -78,17 +79,17 @@ class Reservation {
 
   Accounts* accounts_;
   Consumer consumer_;
-  std::uint64_t bytes_;  // Nothing once moved from.
+  std::uint64_t bytes_;  // Zero once moved from.
 };
 
-// Guarantees: no level comes to hold more than its limit. A limit of tenants that is lowered takes
-// nothing from those that hold more already. Any thread.
+// Guarantees: no level comes to hold more than its limit. Lowering a tenant's limit does not take
+// bytes away from tenants that hold more already. Any thread.
 class Accounts {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
   struct Limits {
-    std::uint64_t host_bytes_max = kUnlimited;  // Of all together.
+    std::uint64_t host_bytes_max = kUnlimited;  // All tenants together.
     std::uint64_t tenant_bytes_max = kUnlimited;
     std::uint64_t consumer_bytes_max = kUnlimited;
   };
@@ -97,13 +98,13 @@ class Accounts {
   Accounts& operator=(const Accounts&) = delete;
   ~Accounts();
 
-  // The host itself is bounded by the limit of all only.
+  // For the host itself only the limit of all together counts.
   [[nodiscard]] std::expected<Reservation, Shortage> reserve(Consumer consumer,
                                                              std::uint64_t bytes);
 
-  // In place of what was said before. Whoever waits is looked at again where a limit has grown.
+  // Replaces the earlier limits. If a limit has grown, waiting reservations are tried again.
   void limit_tenants(TenantLimits limits);
-  // What one tenant may hold, by these and by limits(), and who says so.
+  // What one tenant may hold, by these and by limits(), and who limits it.
   [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const;
 
   // Called after bytes became free, or a limit has changed, on the thread that freed them. Set
@@ -118,7 +119,7 @@ class Accounts {
     Tenant tenant;
     std::uint64_t bytes = 0;
   };
-  // Of all tenants that hold something.
+  // Of all tenants that hold bytes.
   [[nodiscard]] std::vector<Holding> holdings() const;
 
  private:
@@ -130,14 +131,14 @@ class Accounts {
 
   [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes);
   void subtract(const Consumer& consumer, std::uint64_t bytes);
-  // The mutex is held.
+  // Requires that the mutex is held.
   [[nodiscard]] TenantLimits::Limit locked_limit_of(const Tenant& tenant) const;
 
   const Limits limits_;
   std::function<void()> on_freed_;
   mutable std::mutex mutex_;
   std::uint64_t held_bytes_ = 0;
-  std::map<Tenant, TenantUse> tenants_;  // That hold something; so are their consumers.
+  std::map<Tenant, TenantUse> tenants_;  // Those that hold bytes; so are their consumers.
   TenantLimits tenant_limits_;
 };
 

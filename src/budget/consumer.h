@@ -1,4 +1,4 @@
-// Identity of the one for whom work is done and memory is held.
+// Identity of the tenant and consumer for whom work is done and memory is held.
 #pragma once
 
 #include <compare>
@@ -9,22 +9,22 @@
 
 namespace hangar::budget {
 
-// A namespace, the objects that have none, or the host itself.
+// A namespace, the cluster-scoped objects, or the host itself.
 //
-// The three are different values, not different names: no namespace, however it is spelled, is the
-// host.
+// The three are different values, not different names: no spelling of a namespace equals the host.
 class Tenant {
  public:
-  // The host's own work: the Lease, watches, discovery. It goes before the tenants'.
+  // The host's own work: the Lease, watches, discovery. It is served before the tenants'.
   [[nodiscard]] static Tenant host() { return Tenant(Kind::Host, {}); }
-  // Of an object in the namespace `name`; empty for an object of the cluster (an Airway, a Node).
+  // The tenant of an object in the namespace `name`; empty for a cluster-scoped one (an Airway,
+  // a Node).
   [[nodiscard]] static Tenant of_namespace(std::string name) {
     const Kind kind = name.empty() ? Kind::Cluster : Kind::Namespace;
     return {kind, std::move(name)};
   }
 
   [[nodiscard]] bool is_host() const { return kind_ == Kind::Host; }
-  // Empty where there is none.
+  // Empty for tenants without one.
   [[nodiscard]] const std::string& namespace_name() const { return name_; }
   // For metrics and messages. Names of namespaces have no parentheses.
   [[nodiscard]] std::string_view label() const {
@@ -52,7 +52,7 @@ struct Consumer {
   auto operator<=>(const Consumer&) const = default;
 };
 
-// What nobody in particular asked for: a command, a test. It shares as one tenant does.
+// For work that belongs to no object: a command, a test. It shares as one tenant does.
 [[nodiscard]] inline Consumer unnamed_consumer() {
   return {.tenant = Tenant::of_namespace({}), .name = "unnamed"};
 }

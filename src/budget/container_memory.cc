@@ -19,13 +19,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The host takes 22 MiB idle; with caches of a busy cluster, fetched modules (each twice) and
-// answers under way some times that. A quarter of what there is, within these bounds.
+// The host takes 22 MiB idle, and several times that with caches of a busy cluster, fetched modules
+// (each twice) and answers under way. It keeps a quarter of the memory, within these bounds.
 constexpr std::uint64_t kHostBytesMin = 64 * limits::kMiB;
 constexpr std::uint64_t kHostBytesMax = 1024 * limits::kMiB;
-// On the smallest machine one small guest runs.
+// Enough for one small guest on the smallest machine.
 constexpr std::uint64_t kGuestBytesMin = 32 * limits::kMiB;
-// Version 1 has no word for "no limit": it is the greatest multiple of the page size.
+// Version 1 has no value for "no limit": it shows the greatest multiple of the page size.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60U;
 
 std::optional<std::uint64_t> number_in(const fs::path& file) {
@@ -38,14 +38,14 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
   return value >= kNoLimit ? std::nullopt : std::optional(value);
 }
 
-// Of the cgroup `path`, of those above it, and of the root: which is its own where the container
-// sees no other.
+// The least limit of the cgroup `path`, of its ancestors, and of the root. The root is the
+// container's own cgroup if the container sees no other.
 std::optional<std::uint64_t> least_above(const fs::path& mount, std::string_view path,
                                          std::string_view file) {
   std::optional<std::uint64_t> least = number_in(mount / file);
   fs::path below = mount;
   for (const fs::path& part : fs::path(path).relative_path()) {
-    if (part == "..") break;  // It lies outside of what the container sees.
+    if (part == "..") break;  // Outside of what the container sees.
     below /= part;
     const std::optional<std::uint64_t> value = number_in(below / file);
     if (value && (!least || *value < *least)) least = value;
@@ -70,7 +70,7 @@ std::optional<std::uint64_t> container_memory_max(const fs::path& root) {
   const auto consider = [&least](std::optional<std::uint64_t> value) {
     if (value && (!least || *value < *least)) least = value;
   };
-  // "0::/kubepods/pod1" of version 2, "4:memory:/kubepods/pod1" of version 1; both may be there.
+  // "0::/kubepods/pod1" of version 2, "4:memory:/kubepods/pod1" of version 1; there may be both.
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const std::string_view text(line);

@@ -1,4 +1,4 @@
-// What the system lets this process have of memory.
+// How much memory the system allows this process.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace hangar::budget {
 
-// The least limit of its cgroup and of those above it, of version 2 or 1. Nothing: there is none
-// that can be seen. Below `root` lie proc and sys. Blocking, like all of this header.
+// The least limit of its cgroup and of those above it, of version 2 or 1. None: no limit is
+// visible. `root` contains proc and sys. Blocks, like all of this header.
 [[nodiscard]] std::optional<std::uint64_t> container_memory_max(
     const std::filesystem::path& root = "/");
 
-// Of the machine; nothing where it cannot be read.
+// The machine's memory; none if it cannot be read.
 [[nodiscard]] std::optional<std::uint64_t> machine_memory(const std::filesystem::path& root = "/");
 
-// What guests may have together when no setting says it: of the less of both, a part for the host
-// itself (caches, connections, modules that are fetched) is left out.
+// What guests may have together when no setting says it: the lesser of both, without a share for
+// the host itself (caches, connections, modules being fetched).
 [[nodiscard]] std::uint64_t guest_memory_max(const std::filesystem::path& root = "/");
 
 }  // namespace hangar::budget

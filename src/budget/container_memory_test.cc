@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using limits::kMiB;
 
-// Files as they were read in containers of each kind.
+// Files copied from containers of each kind.
 class ContainerMemoryTest : public ::testing::Test {
  protected:
   ContainerMemoryTest() {

@@ -1,12 +1,13 @@
 // The order in which waiting work is served: fair between tenants, then between the consumers of
-// each. A machine without I/O, and the only one of its kind: FairSlots puts coroutines into it,
+// each. A machine without I/O, and the only one of its kind: FairSlots queues coroutines in it,
 // ReservationQueue those that wait for memory, the queue of the guest workers the steps of guests.
 //
 // The discipline is start-time fair queueing on two levels, which is deficit round robin with
-// virtual time for rounds. Each tenant, and each consumer within its tenant, has a tag that moves
-// on by the cost of what it was given; the lowest tag is served next. Two properties are why:
+// virtual time for rounds. Each tenant, and each consumer within its tenant, has a tag that
+// advances by the cost of what was served; the lowest tag is served next. It was chosen for
+// two properties:
 //   - A cost may become known after the service, like the processor time of a guest's turn.
-//   - A tenant that begins to wait is served next, and not after a round of all others.
+//   - A tenant that starts to wait is served next, and not after a round of all others.
 #pragma once
 
 #include "base/assert.h"
@@ -26,17 +27,17 @@
 
 namespace hangar::budget {
 
-// What is known of a piece of work before it is done.
+// Properties of a piece of work, known before it is done.
 struct Demand {
-  std::uint64_t cost = 1;  // In any unit, the same for all of a queue.
-  std::uint32_t rank = 0;  // Lower ones first, among those of one tenant.
+  std::uint64_t cost = 1;  // In any unit, the same for the whole queue.
+  std::uint32_t rank = 0;  // Lower ones first, among items of one tenant.
 };
 
 // Guarantees:
-//   - Tenants that wait without a break are given the same cost, up to one item each.
+//   - Tenants that always have waiting items receive the same cost, up to one item each.
 //   - So are the consumers of one tenant, among items of the same rank.
 //   - The host's own items come before all others.
-//   - Nothing is kept of anybody while nothing waits and nothing is being done.
+//   - Nothing is remembered about any tenant while no item waits and none is being done.
 // One thread, or under the caller's lock.
 template <class Item>
 class FairQueue {
@@ -60,7 +61,7 @@ class FairQueue {
   FairQueue() = default;
   explicit FairQueue(Options options) : options_(options) {}
 
-  // LimitExceeded when as many wait as may.
+  // LimitExceeded when the queue is full.
   [[nodiscard]] Result<Ticket> push(const Consumer& consumer, Item item, Demand demand = {}) {
     if (waiting_count(consumer.tenant) >= options_.waiting_per_tenant_max) {
       return fail(ErrorKind::LimitExceeded,
@@ -84,7 +85,8 @@ class FairQueue {
   }
 
   // Takes the next item: of the tenants for which `may_tenant(tenant)`, the first for which
-  // `may_item(consumer, item)`. Of each consumer only the first item is looked at. done() follows.
+  // `may_item(consumer, item)`. Looks at the first item of each consumer only. done() has
+  // to follow.
   template <class MayTenant, class MayItem>
   [[nodiscard]] std::optional<Taken> pop(MayTenant may_tenant, MayItem may_item) {
     return take(tenants_.template find_next<Consumer>(
@@ -100,28 +102,28 @@ class FairQueue {
   [[nodiscard]] std::optional<Taken> pop() {
     return pop([](const Tenant& /*any*/) { return true; });
   }
-  // The same of one tenant, although it may be another one's turn.
+  // The same for one tenant, although it may be another tenant's turn.
   template <class MayItem>
   [[nodiscard]] std::optional<Taken> pop_of(const Tenant& tenant, MayItem may_item) {
     const Backlog* const backlog = std::as_const(tenants_).find(tenant);
     return backlog == nullptr ? std::nullopt : take(find_in(tenant, *backlog, may_item));
   }
 
-  // What was taken has been done, once for each. `more_cost`: beyond what was expected.
+  // Call it once for each taken item. `more_cost`: the cost beyond the expected one.
   void done(const Consumer& consumer, std::uint64_t more_cost = 0) {
     HANGAR_ASSERT(under_way_ > 0, "what was taken is done once");
     charge(consumer, more_cost);
     --under_way_;
     forget_all_if_idle();
   }
-  // Of work that goes on.
+  // Adds cost of work that is still going on.
   void charge(const Consumer& consumer, std::uint64_t cost) {
     if (cost == 0) return;
     tenants_.charge(consumer.tenant, cost);
     tenants_[consumer.tenant].consumers.charge(consumer.name, cost);
   }
 
-  // Nothing when it does not wait any more.
+  // None when the item does not wait any more.
   std::optional<Item> remove(const Consumer& consumer, Ticket ticket) {
     const Items* const items = items_of(consumer);
     if (items == nullptr || !items->contains(ticket)) return std::nullopt;
@@ -140,7 +142,7 @@ class FairQueue {
     const Items* const items = items_of(consumer);
     return items == nullptr ? 0 : items->size();
   }
-  // Tenants that wait, and those that have had more than their share.
+  // Tenants that wait, and those that have used more than their share.
   [[nodiscard]] std::size_t tenant_count() const { return tenants_.size(); }
 
  private:
@@ -196,7 +198,7 @@ class FairQueue {
     return waiting;
   }
 
-  // Nobody has a claim on what was used while nobody else wanted it.
+  // Use of an idle resource is not counted against a tenant.
   void forget_all_if_idle() {
     if (size_ == 0 && under_way_ == 0) tenants_ = {};
   }

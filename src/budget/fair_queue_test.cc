@@ -29,7 +29,7 @@ Queue::Ticket push(Queue& queue, const Consumer& whose, std::string item, Demand
   return ticket.value_or(Queue::Ticket());
 }
 
-// Everything that waits, each done before the next is taken.
+// Takes everything that waits, each done before the next is taken.
 std::string take_all(Queue& queue) {
   std::string order;
   while (const auto taken = queue.pop()) {
@@ -94,7 +94,7 @@ TEST(FairQueue, CountsCostThatBecomesKnownAfterTheService) {
   EXPECT_EQ(order, "btttbtttbbbb");
 }
 
-// One item each at a time, as operators have it: the queue is empty whenever one of them is served.
+// One item each at a time, as operators do it: the queue is empty whenever one of them is served.
 TEST(FairQueue, RemembersWhatWasUsedWhileNothingWaits) {
   Queue queue;
   std::map<std::string, int> served;
@@ -221,8 +221,8 @@ TEST(FairQueue, WhatIsRemovedIsNotServed) {
   EXPECT_EQ(queue.tenant_count(), 0U);
 }
 
-// Random work of tenants that always have more to do: their shares differ by at most what one item
-// costs, and nobody is forgotten.
+// Random work of tenants that always have more to do: their shares differ by at most the cost of
+// one item, and no tenant is forgotten.
 TEST(FairQueue, SharesAreEqualWhateverTheItemsCost) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE(seed);

@@ -30,7 +30,7 @@ io::Task<Result<FairSlots::Slot>> FairSlots::acquire(Consumer consumer, Demand d
   const auto ticket = HANGAR_CO_TRY(queue_.push(consumer, has_slot, demand));
   serve();
   const std::stop_callback on_stop(stop, [this, &consumer, &ticket, &has_slot] {
-    // One that has a slot is in the queue no longer: it keeps it.
+    // A waiter that got its slot is not in the queue any more: it keeps the slot.
     if (queue_.remove(consumer, ticket)) has_slot.set(false);
   });
   if (!co_await has_slot.wait()) co_return fail(ErrorKind::Cancelled, "stopping");

@@ -1,4 +1,5 @@
-// How many do something at a time, and who is next: what io::Semaphore is where tenants wait.
+// Bounds how many coroutines do something at a time, and orders the waiting ones: io::Semaphore
+// with tenants.
 #pragma once
 
 #include "base/result.h"
@@ -20,10 +21,10 @@ namespace hangar::budget {
 
 // Guarantees, beside the order (FairQueue):
 //   - A tenant holds no more slots than it leaves free, and at least one: one tenant alone may hold
-//     half of them, two a third each. A slot is not taken back, so this is what lets a tenant that
-//     had nothing to do begin at once, however long the others hold theirs.
+//     half of them, two a third each. A held slot is never taken back, so only this rule lets a
+//     tenant that was idle begin at once, however long the others hold theirs.
 //   - `host_slots` come on top, for the host's own work only.
-// Loop thread; outlives its slots and those that wait, but for tasks that never go on.
+// Loop thread; outlives its slots and its waiters, except for tasks that are never resumed.
 class FairSlots {
  public:
   struct Options {
@@ -33,7 +34,7 @@ class FairSlots {
     std::size_t waiting_per_consumer_max = std::numeric_limits<std::size_t>::max();
     std::size_t waiting_per_tenant_max = std::numeric_limits<std::size_t>::max();
   };
-  // Lasts until it is destroyed.
+  // Held until it is destroyed.
   class Slot {
    public:
     Slot(Slot&& other) noexcept
@@ -45,7 +46,7 @@ class FairSlots {
       if (slots_ != nullptr) slots_->release(consumer_);
     }
 
-    // Cost beyond what was expected: of a guest's turn, its processor time.
+    // Adds cost beyond the expected one: of a guest's turn, its processor time.
     void charge(std::uint64_t cost) { slots_->queue_.charge(consumer_, cost); }
 
    private:
@@ -60,12 +61,12 @@ class FairSlots {
   FairSlots(const FairSlots&) = delete;
   FairSlots& operator=(const FairSlots&) = delete;
 
-  // LimitExceeded when as many wait as may. Cancelled when a stop is requested first.
+  // LimitExceeded when the queue is full. Cancelled when a stop is requested first.
   [[nodiscard]] io::Task<Result<Slot>> acquire(Consumer consumer, Demand demand,
                                                std::stop_token stop);
 
-  // Tenants of which `most` says less than Options::slots_per_tenant_max hold no more than that,
-  // and at least one. Asked whenever a slot is given.
+  // A tenant for which `most` returns less than Options::slots_per_tenant_max holds no more than
+  // that, and at least one. Called whenever a slot is given.
   void limit_tenants(std::function<std::size_t(const Tenant&)> most) { most_ = std::move(most); }
 
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
@@ -83,8 +84,8 @@ class FairSlots {
   const Options options_;
   std::size_t free_;
   std::function<std::size_t(const Tenant&)> most_;
-  std::map<Tenant, std::size_t> held_;  // By tenants that hold any.
-  FairQueue<io::OneShot<bool>> queue_;  // Set to whether they have a slot.
+  std::map<Tenant, std::size_t> held_;  // Only tenants that hold any.
+  FairQueue<io::OneShot<bool>> queue_;  // Set to whether the waiter has a slot.
 };
 
 }  // namespace hangar::budget

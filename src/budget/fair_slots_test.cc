@@ -27,7 +27,7 @@ class FairSlotsTest : public ::testing::Test {
     std::stop_source stop;
   };
 
-  // Holds a slot until it is told to end.
+  // Holds a slot until the test ends it.
   Work& begin(FairSlots& slots, Consumer consumer, std::string name, std::uint64_t more_cost = 0) {
     Work& work = works_.emplace_back(loop_);
     loop_.spawn(hold(slots, std::move(consumer), std::move(name), more_cost, work));
@@ -47,7 +47,7 @@ class FairSlotsTest : public ::testing::Test {
     work.end.set(true);
     run_ready();
   }
-  // Ends everything, in the order in which it began.
+  // Ends all work, in the order in which it began.
   std::string end_all() {
     for (Work& work : works_)
       work.end.set(true);
@@ -197,7 +197,7 @@ TEST_F(FairSlotsTest, AStopEndsTheWait) {
   EXPECT_EQ(end_all(), "tv");
 }
 
-// The slot is handed over, and its taker stopped before it goes on.
+// The slot is handed over, and its new owner stopped before it goes on.
 TEST_F(FairSlotsTest, AStopThatComesTooLateLosesNoSlot) {
   FairSlots slots(loop_, {});
   Work& first = begin(slots, "t");

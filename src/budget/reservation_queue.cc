@@ -54,7 +54,7 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
       HANGAR_CO_TRY(queue_.push(consumer, {.bytes = bytes, .reserved = reserved}, {.cost = bytes}));
   if (!on_wait) on_wait = on_shortage_;
   if (on_wait) on_wait(reservation.error());
-  // What became free between the attempt above and here is found.
+  // Finds bytes that became free between the attempt above and here.
   serve();
   const std::stop_callback on_stop(stop, [this, &consumer, &ticket, &reserved] {
     if (queue_.remove(consumer, ticket)) reserved.set(std::nullopt);
@@ -66,7 +66,7 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
 
 void ReservationQueue::serve() {
   while (!queue_.is_empty()) {
-    // Before looking: what becomes free from here on is another reason to look.
+    // Set before looking: bytes that become free from here on cause another look.
     wakeup_->is_wanted = true;
     std::optional<Reservation> reservation;
     auto next = queue_.pop([](const Tenant& /*any*/) { return true; },

@@ -1,4 +1,4 @@
-// Waiting for bytes of an Accounts until others have given theirs back.
+// Waits for bytes of an Accounts until others have released theirs.
 #pragma once
 
 #include "base/result.h"
@@ -19,10 +19,9 @@
 
 namespace hangar::budget {
 
-// Whenever bytes become free, those that wait are looked at in the order of a FairQueue, and each
-// that fits is given its bytes; one that needs much holds up nobody who needs little. Loop thread;
-// outlives those that wait, but for tasks that never go on, and is the one that listens to its
-// accounts.
+// Whenever bytes become free, the waiters are tried in the order of a FairQueue, and each that fits
+// gets its bytes; a waiter for many bytes does not block waiters for few. Loop thread; outlives its
+// waiters, except for tasks that are never resumed, and is the only listener of its accounts.
 class ReservationQueue {
  public:
   ReservationQueue(io::Loop& loop, Accounts& accounts);
@@ -30,14 +29,15 @@ class ReservationQueue {
   ReservationQueue& operator=(const ReservationQueue&) = delete;
   ~ReservationQueue();
 
-  // Told of what waits without an `on_wait` of its own. Unset it before what it refers to goes.
+  // Receives the shortage of waiters without an `on_wait` of their own. Unset it before what it
+  // refers to is destroyed.
   void set_on_shortage(std::function<void(const Shortage&)> on_shortage) {
     on_shortage_ = std::move(on_shortage);
   }
 
-  // At once where there is room. LimitExceeded where there never can be. Cancelled when a stop is
-  // requested first. `on_wait` is told why it waits, before it does: others may be asked to make
-  // room.
+  // Returns at once if there is room. LimitExceeded if there never can be. Cancelled when a stop is
+  // requested first. `on_wait` receives the reason before the wait begins: the caller may ask
+  // others to make room.
   [[nodiscard]] io::Task<Result<Reservation>> reserve(
       Consumer consumer, std::uint64_t bytes, std::stop_token stop,
       std::function<void(const Shortage&)> on_wait = {});
@@ -51,9 +51,9 @@ class ReservationQueue {
  private:
   struct Waiting {
     std::uint64_t bytes;
-    io::OneShot<std::optional<Reservation>> reserved;  // Nothing: cancelled.
+    io::OneShot<std::optional<Reservation>> reserved;  // None: cancelled.
   };
-  // What threads that free bytes share with this object, which may go before what they post runs.
+  // Shared with the threads that free bytes: this object may be destroyed before their posts run.
   struct Wakeup;
 
   void serve();

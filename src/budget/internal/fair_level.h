@@ -1,4 +1,4 @@
-// One level of a FairQueue: flows, and which of those that wait is served next.
+// One level of a FairQueue: flows, and which of the waiting ones is served next.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace hangar::budget::internal {
 
 // A flow's tag says how far it has been served, in virtual time: the time at which it began to
-// wait, and the cost of what it was given since. Time is the greatest tag that was served. A flow
-// that rests with a tag in the future is remembered, because it has had more than its share.
-// `Content` is what the caller keeps of a flow, as long as the flow is known.
+// wait, plus the cost of what it has received since. Time is the greatest tag that was served. A
+// resting flow with a tag in the future is remembered, because it has had more than its share.
+// `Content` belongs to the caller, and is kept as long as the flow is known.
 template <class Key, class Content>
 class FairLevel {
  public:
-  // It begins to wait, or goes on with another rank. Lower ranks are served first, whatever their
-  // tags.
+  // The flow begins to wait, or continues with another rank. Lower ranks are served first, whatever
+  // their tags.
   void wait(const Key& key, std::uint32_t rank) {
     const auto flow = take_out(key);
     if (!flow->second.rank) {
@@ -30,14 +30,14 @@ class FairLevel {
     flow->second.rank = rank;
     put_in(flow);
   }
-  // It has nothing that waits any more.
+  // The flow has no waiting item any more.
   void rest(const Key& key) {
     const auto flow = take_out(key);
     flow->second.rank.reset();
     put_in(flow);
     forget();
   }
-  // It waits, and is served now.
+  // The flow waits, and is served now.
   void serve(const Key& key, std::uint64_t cost) {
     time_ = std::max(time_, flows_.at(key).tag);
     charge(key, cost);
@@ -51,7 +51,7 @@ class FairLevel {
     put_in(flow);
   }
 
-  // Null for one that is not known.
+  // Null for an unknown flow.
   [[nodiscard]] Content* find(const Key& key) {
     const auto flow = flows_.find(key);
     return flow == flows_.end() ? nullptr : &flow->second.content;
@@ -60,10 +60,10 @@ class FairLevel {
     const auto flow = flows_.find(key);
     return flow == flows_.end() ? nullptr : &flow->second.content;
   }
-  // Makes it known. It waits before anything else is done with this object.
+  // Makes the flow known. It has to wait() before any other use of this object.
   [[nodiscard]] Content& operator[](const Key& key) { return flows_[key].content; }
 
-  // Of those that wait, in order: the first result of `pick(key, content)` that is a value.
+  // The first result of `pick(key, content)` that is a value, over the waiting flows in order.
   template <class Result, class Pick>
   [[nodiscard]] std::optional<Result> find_next(Pick pick) const {
     for (const Place& place : waiting_) {
@@ -74,21 +74,22 @@ class FairLevel {
     return std::nullopt;
   }
 
-  // Flows that are known.
+  // How many flows are known.
   [[nodiscard]] std::size_t size() const { return flows_.size(); }
 
  private:
-  // A single cost is far from an overflow: in nanoseconds 18 minutes.
+  // Small enough that a single cost cannot cause an overflow: in nanoseconds 18 minutes.
   static constexpr std::uint64_t kCostMax = std::uint64_t{1} << 40;
-  // Flows that are remembered although they rest: some 150 bytes each.
+  // How many resting flows are remembered: some 150 bytes each.
   static constexpr std::size_t kRestingMax = 1024;
 
   struct Flow {
     std::uint64_t tag = 0;
-    // Among equals those that were not served lately, then the one that waits for longest.
+    // Among equal tags: first those that were not served lately, then the one that has
+    // waited longest.
     bool is_new = false;
     std::uint64_t since = 0;
-    std::optional<std::uint32_t> rank;  // Nothing: it rests.
+    std::optional<std::uint32_t> rank;  // None: it rests.
     Content content;
   };
   using Flows = std::map<Key, Flow>;
