@@ -29,10 +29,10 @@ namespace hangar::ops {
 
 namespace {
 
-// Shorter than the patience of Prometheus, which is ten seconds.
+// Shorter than Prometheus' scrape timeout, which is ten seconds.
 constexpr std::chrono::seconds kAnswerMax{5};
 
-// For a scrape that is being answered when the host ends.
+// Lets a scrape finish that is under way when the host stops.
 constexpr std::chrono::seconds kStopGrace{1};
 
 http::Response text(int status, std::string body,
@@ -96,7 +96,7 @@ io::Task<Result<std::invoke_result_t<Question&>>> Endpoints::ask_main(Question q
   const io::OneShot<Answer> done(loop_);
   main_.post(
       [&loop = loop_, done = io::OneShot<Answer>(done), question = std::move(question)]() mutable {
-        // The last reference goes back, too: a OneShot is not for several threads.
+        // The last reference goes back too: a OneShot is not safe for several threads.
         loop.post([done = std::move(done), answer = Answer(question())]() mutable {
           done.set(std::move(answer));
         });

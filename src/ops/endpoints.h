@@ -1,4 +1,4 @@
-// What an administrator and the kubelet ask a running host: /metrics, /healthz, /readyz, /livez.
+// Endpoints for administrators and the kubelet: /metrics, /healthz, /readyz, /livez.
 #pragma once
 
 #include "base/log.h"
@@ -19,29 +19,28 @@
 
 namespace hangar::ops {
 
-// Answers are those of kube-apiserver's own probes: "ok", or with `?verbose` a line for each check;
-// one check alone is /readyz/NAME.
+// Answers have the form of kube-apiserver's own probes: "ok", or with `?verbose` a line for each
+// check; a single check is /readyz/NAME.
 //
-// Requests are answered on a loop of their own, so that a main loop that is held up does not keep
-// /healthz from an answer. What only the main loop knows is asked there, and fails if it does not
-// say so in time.
+// A loop of its own answers the requests, so that a busy main loop does not block /healthz. Checks
+// that need the main loop are run there, and fail if it does not answer in time.
 class Endpoints {
  public:
-  // Answers on `loop`; `main` may be the same. All but the checks and the metrics is for the thread
-  // of `loop`. `metrics` outlives it.
+  // Answers on `loop`; `main` may be the same. Use all but the checks and the metrics on the thread
+  // of `loop` only. `metrics` outlives it.
   Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log);
 
-  // /readyz fails while any check does; the error's message is for the log and for ?verbose. Before
-  // listen(). `check` is called on the main loop.
+  // /readyz fails while any check does; the error's message is for the log and for ?verbose. Call
+  // it before listen(). `check` is called on the main loop.
   void add_check(std::string name, std::function<Result<>()> check);
   // The same for /healthz and /livez, called on the loop that answers.
   void add_liveness_check(std::string name, std::function<Result<>()> check);
 
   // Answers from here on. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface).
-  // InvalidInput when it is none; Unavailable when it is taken.
+  // InvalidInput when it is not an address; Unavailable when it is taken.
   [[nodiscard]] Result<> listen(std::string_view address);
   [[nodiscard]] io::Task<void> stop();
-  // Where it listens, port zero resolved; zero before.
+  // The port it listens on, port zero resolved; zero before listen().
   [[nodiscard]] std::uint16_t port() const { return server_ ? server_->port() : std::uint16_t{0}; }
 
  private:
@@ -50,7 +49,7 @@ class Endpoints {
     std::function<Result<>()> passes;
   };
   using Checks = std::vector<Check>;
-  // The name of a probe ("readyz"), and the one check that is asked about; empty: all.
+  // The name of a probe ("readyz"), and the single requested check; empty: all.
   struct Probe {
     std::string name;
     std::string only;

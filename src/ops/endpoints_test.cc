@@ -42,7 +42,7 @@ class EndpointsTest : public testing::Test {
     return io::run_to_end(loop_, client_.send(std::move(request), {})).value();
   }
 
-  // All but the fixture's own server, which accepts still.
+  // All except the fixture's own server, which still accepts.
   [[nodiscard]] bool connections_are_over() const { return loop_.spawned_count() <= 1; }
 
   io::Loop loop_;

@@ -59,7 +59,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-// Text of guests and servers ends up here: no byte of it may end the line, drive a terminal (C1
+// The text may come from guests and servers: no byte of it may end the line, control a terminal (C1
 // controls do, too) or make the line unreadable for a JSON parser.
 void append_escaped(std::string& out, std::string_view text) {
   constexpr std::string_view kReplacement = "\ufffd";
@@ -121,12 +121,12 @@ std::string to_millisecond_text(WallTime time) {
   const auto milliseconds =
       std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
   std::string text = to_rfc3339(time);
-  text.pop_back();  // The Z, behind the fraction.
+  text.pop_back();  // The Z, after the fraction.
   return fmt::format("{}.{:03}Z", text, milliseconds);
 }
 
-// Writes whole lines to a descriptor that it does not wait for. A reader that is briefly behind
-// gets a moment; one that has stopped loses lines and is told how many when it reads on.
+// Writes whole lines to a descriptor without waiting for it. A reader that is briefly behind gets a
+// moment; one that has stopped loses lines, and learns how many when it reads again.
 class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
@@ -148,12 +148,12 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  // A pipe that is ready takes so much at once without blocking.
+  // A pipe that is ready accepts this much at once without blocking.
   static constexpr std::size_t kStepBytes = PIPE_BUF;
   static constexpr int kPatienceMs = 50;
 
   bool write(std::string_view line) {
-    // After a line that was cut.
+    // Starts a new line after one that was cut.
     std::string whole;
     if (cut_) {
       whole = "\n" + std::string(line);
@@ -175,7 +175,8 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   bool is_ready() {
     pollfd polled{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-    // Patience for the first line that waits only, or a reader that stopped would slow us for ever.
+    // Only the first line that has to wait is patient; otherwise a reader that stopped would slow
+    // us for ever.
     const bool ready =
         ::poll(&polled, 1, was_ready_ ? kPatienceMs : 0) == 1 && (polled.revents & POLLOUT) != 0;
     was_ready_ = ready;
@@ -184,7 +185,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const int descriptor_;
   bool was_ready_ = true;
-  bool cut_ = false;  // The last line has no end.
+  bool cut_ = false;  // The last line has no line end.
   std::size_t lost_lines_ = 0;
 };
 
@@ -245,7 +246,7 @@ class StandardError final : public LogSink {
 }  // namespace
 
 std::unique_ptr<LogSink> make_log_sink(LogOptions options) {
-  // Writing to a pipe whose reader has gone would end the process.
+  // Otherwise writing to a pipe without a reader would end the process.
   (void)std::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<StandardError>(options);
 }

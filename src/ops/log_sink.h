@@ -19,8 +19,8 @@ struct LogOptions {
 };
 
 // The keys are those of zap as controller-runtime sets it up, so that log pipelines work unchanged.
-// Any thread. A standard error that is closed or full loses lines and stops nobody: for that the
-// process ignores SIGPIPE from here on.
+// Any thread. A standard error that is closed or full loses lines but blocks no thread: for that
+// the process ignores SIGPIPE from here on.
 [[nodiscard]] std::unique_ptr<LogSink> make_log_sink(LogOptions options);
 
 }  // namespace hangar::ops

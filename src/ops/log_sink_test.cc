@@ -57,7 +57,7 @@ TEST(LogSink, StaysReadableForJsonParsersAndHarmlessForTerminals) {
       << text;
 }
 
-// Stands where standard error was, for as long as it lives.
+// Takes the place of standard error for as long as it lives.
 class ErrorPipe {
  public:
   ErrorPipe() : before_(::dup(STDERR_FILENO)) {

@@ -64,8 +64,8 @@ prometheus::ClientMetric metric_of(Metrics::Type type, const Metrics::Sample& sa
   return metric;
 }
 
-// Field `index` (from 1, as proc(5) counts) of /proc/self/stat; fields before the third are not
-// asked for, because the second may contain spaces.
+// Field `index` (from 1, as proc(5) counts) of /proc/self/stat; only fields from the third on,
+// because the second may contain spaces.
 double stat_field(int index) {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -1,5 +1,5 @@
 // How much a guest may print over time. A turn's output has a bound of its own, but a guest may
-// take as many turns as it likes; what it prints goes to the host's log, which all operators share.
+// take as many turns as it likes, and its output goes to the host's log, which all operators share.
 #pragma once
 
 #include "base/time.h"
@@ -13,21 +13,21 @@ namespace hangar::output {
 
 class Allowance {
  public:
-  // So much over time, and four times that at once.
+  // Allows this rate on average, and bursts of four times that.
   explicit Allowance(std::uint64_t bytes_per_second);
 
-  // Whether a line is kept. `line_bytes` is what it takes as `hangar logs` prints it, so that a
-  // flood of short lines is one too.
+  // Whether a line is kept. `line_bytes` is its length as `hangar logs` prints it, prefix included,
+  // so that a flood of short lines counts too.
   [[nodiscard]] bool take(std::size_t line_bytes, Instant now);
 
-  // The guest printed so much that is not kept.
+  // Counts output of the guest that is not kept.
   void drop(std::uint64_t bytes) { dropped_bytes_ += bytes; }
-  // How much that is since the last answer. Answers once a second, or the line that says it would
-  // be a flood of its own; has_untold() while there is something to ask for again.
+  // How much was dropped since the last answer. Answers once a second at most, because the line
+  // that reports it would be a flood of its own; has_untold() while there is more to report.
   [[nodiscard]] std::optional<std::uint64_t> tell_dropped(Instant now);
   [[nodiscard]] bool has_untold() const { return dropped_bytes_ > 0; }
 
-  // As if nothing had ever been printed.
+  // As if the guest had never printed.
   [[nodiscard]] bool is_as_new(Instant now) {
     return !has_untold() && bytes_.is_full(now) && tells_.is_full(now);
   }

@@ -1,4 +1,4 @@
-// Bounds of what guests print, each with the reason for its number.
+// Bounds of guests' output, each with the reason for its number.
 #pragma once
 
 #include "base/limits.h"
@@ -7,7 +7,7 @@
 
 namespace hangar::limits {
 
-// Of its last lines, for `hangar logs`.
+// Kept of an operator's last lines, for `hangar logs`.
 inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
 
 }  // namespace hangar::limits

@@ -39,7 +39,8 @@ std::filesystem::path previous_of(std::filesystem::path path) {
   return path += ".1";
 }
 
-// What begins a file. Its name may be cut, so that of a resource says whose it is.
+// The first line of a file. The file's name may be cut, so that line names the owner of a
+// resource's file.
 std::string header_of(const LogFiles::Owner& owner) {
   if (owner.resource.empty()) return fmt::format("# {}\n", owner.uid);
   return fmt::format("# {} {}\n", owner.uid, owner.key.to_string());
@@ -77,15 +78,15 @@ bool begins_with(const std::filesystem::path& path, std::string_view bytes) {
          begin == bytes;
 }
 
-// Zero: there is none.
+// Zero: the file does not exist.
 std::uint64_t inode_of(const std::filesystem::path& path) {
   struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Kubernetes' names have neither '/' nor '_'. That of `hangar run` has no namespace.
+// Kubernetes' names have neither '/' nor '_'. The key of `hangar run` has no namespace.
 std::string file_name(const kube::ObjectKey& key) {
-  // A file system's bound, without ".log.1".
+  // A file system's bound, minus ".log.1".
   constexpr std::size_t kStemBytesMax = 255 - 6;
   std::string stem = fmt::format("{}_{}", key.namespace_, key.name);
   if (stem.size() > kStemBytesMax) {
@@ -99,7 +100,7 @@ bool is_continuation(unsigned char byte) {
   return byte >= 0x80 && byte < 0xc0;
 }
 
-// In UTF-8, after the first byte of a character.
+// How many bytes follow the first byte of a UTF-8 sequence.
 std::size_t continuations_after(unsigned char byte) {
   if (byte < 0xc0) return 0;
   if (byte < 0xe0) return 1;
@@ -110,14 +111,14 @@ std::size_t continuations_after(unsigned char byte) {
 
 std::string LogFiles::format(const Line& line) {
   std::string text = fmt::format("{} {} ", to_rfc3339_micro(line.time), line.stream);
-  std::size_t rest = 0;  // Of the bytes of one character, as its first one says.
+  std::size_t rest = 0;  // Of one character, as its first byte says.
   for (std::size_t i = 0; i < line.text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line.text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < line.text.size() ? line.text[i + 1] : 0);
     const bool is_within = rest > 0 && is_continuation(byte);
     rest = is_within ? rest - 1 : continuations_after(byte);
-    // A guest must not be able to forge lines, nor to play with the terminal of who reads them:
-    // some take U+0080 to U+009F, or these bytes alone, for the beginning of a command.
+    // A guest must not be able to forge lines, nor to control the reader's terminal: some take
+    // U+0080 to U+009F, or these bytes alone, for the beginning of a command.
     if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
       rest = 0;
       text += "\\xc2";
@@ -177,7 +178,7 @@ Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string
   constexpr std::uint64_t kFileBytesMax =
       limits::kOperatorLogBytesMax + 8 * limits::kOperatorOutputBytesMax;
   const std::filesystem::path path = path_of(key, resource);
-  // A file that becomes the previous one between the two would be in neither.
+  // A file that is rotated between the two reads would be in neither.
   const std::filesystem::path previous = previous_of(path);
   Result<std::string> before;
   Result<std::string> now;
@@ -198,7 +199,7 @@ Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string
 
 std::string LogFiles::added(std::string_view before, std::string_view now) {
   if (now.starts_with(before)) return std::string(now.substr(before.size()));
-  // Lines leave at the beginning: from the last one that was seen, or else nothing is known.
+  // Old lines disappear at the beginning: look for the last line seen; without it nothing is known.
   const std::size_t end = before.find_last_not_of('\n');
   const std::size_t line_end = before.rfind('\n', end == std::string_view::npos ? 0 : end);
   const std::string_view last = before.substr(line_end == std::string_view::npos ? 0 : line_end);
@@ -230,7 +231,7 @@ Result<std::string> LogFiles::read_all(const std::string& resource) const {
                             "or another host runs them",
                             resource, directory_.string()));
   }
-  // Times are of one length, and lines of the same time stay in their order.
+  // All times have the same length, and lines of the same time keep their order.
   std::multimap<std::string, std::string, std::less<>> lines;
   for (const kube::ObjectKey& key : keys) {
     const Result<std::string> text = read(key, resource);

@@ -1,10 +1,9 @@
-// What guests print, kept on disk for `hangar logs`: one private file an operator or an instance of
-// an Airway, and the one before it, each of limits::kOperatorLogBytesMax or kFlightLogBytesMax at
-// most. They outlive the process.
+// Guests' output, kept on disk for `hangar logs`: for each operator or instance of an Airway a
+// private file, and the one before it, each of limits::kOperatorLogBytesMax or kFlightLogBytesMax
+// at most. They outlive the process.
 //
-// A line is "2026-04-08T12:00:00.123456Z stderr what was printed". Before them each file names the
-// Operator by its uid: one that is made later under the same name must not show what another
-// printed.
+// A line is "2026-04-08T12:00:00.123456Z stderr the output". The first line of each file names the
+// Operator by its uid: a later one of the same name must not show the output of the earlier one.
 #pragma once
 
 #include "base/limits.h"
@@ -21,7 +20,7 @@
 
 namespace hangar::output {
 
-// Of the last lines of each instance of an Airway, of which there may be thousands.
+// Kept of the last lines of each instance of an Airway, of which there may be thousands.
 inline constexpr std::uint64_t kFlightLogBytesMax = 16 * limits::kKiB;
 
 class LogFiles {
@@ -41,29 +40,31 @@ class LogFiles {
     std::string uid = {};       // Empty: of `hangar run`.
     std::string resource = {};  // "backends.examples.com"; empty: an Operator.
   };
-  // All of it blocks on the disk: LogWriter has a thread for that.
-  // Forgets what another of the same name printed.
+  // All functions block on the disk: LogWriter has a thread for that.
+  // Deletes the output of an earlier owner of the same name.
   void begin(const Owner& owner) const;
-  // `text` is whole lines.
+  // `text` consists of whole lines.
   [[nodiscard]] Result<> append(const Owner& owner, std::string_view text) const;
 
-  // Oldest first. NotFound when nothing is kept of that one.
+  // Oldest first. NotFound when no output of that owner is kept.
   [[nodiscard]] Result<std::string> read(const kube::ObjectKey& key,
                                          const std::string& resource = {}) const;
-  // The same of all of one resource, their lines by time: "<time> <namespace>/<name> stderr ...".
+  // The same for all owners of one resource, their lines by time: "<time> <namespace>/<name>
+  // stderr ...".
   [[nodiscard]] Result<std::string> read_all(const std::string& resource) const;
 
-  // What `now` has that `before` had not, of two readings one after the other. Begins with a line
-  // that says so when what came in between is not kept any more.
+  // The lines that `now` has and `before` had not, of two successive readings. Begins with a line
+  // that says so when output in between is not kept any more.
   [[nodiscard]] static std::string added(std::string_view before, std::string_view now);
 
   void remove(const kube::ObjectKey& key, const std::string& resource = {}) const;
-  // Of all Operators but these, or all of the resource. What `hangar run` keeps stays.
+  // Removes the files of all Operators but these, or of all owners of the resource but these. Those
+  // of `hangar run` stay.
   void remove_others(std::span<const kube::ObjectKey> keys, const std::string& resource = {}) const;
-  // Of all resources but these.
+  // Removes the files of all resources but these.
   void remove_other_resources(std::span<const std::string> resources) const;
 
-  // A line of read() with its owner's name.
+  // A line of read() with its owner's name added.
   [[nodiscard]] static std::string named(std::string_view line, const kube::ObjectKey& key);
 
  private:

@@ -76,7 +76,7 @@ TEST_F(LogFilesTest, ForgetsWhatAnotherOfTheSameNamePrinted) {
   const LogFiles::Owner first{.key = kKey, .uid = "one"};
   const LogFiles::Owner second{.key = kKey, .uid = "two"};
   logs.begin(first);
-  // So much that both files are there.
+  // Long enough that both files exist.
   const std::string secret = std::string(limits::kOperatorLogBytesMax, 's') + "\n";
   ASSERT_TRUE(logs.append(first, secret).has_value());
   ASSERT_TRUE(logs.append(first, "late\n").has_value());

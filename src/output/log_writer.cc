@@ -18,8 +18,8 @@ namespace hangar::output {
 
 namespace {
 
-// What a thousand operators print in a second at the default rate would be more; what a disk does
-// not take within seconds is not worth memory.
+// A thousand operators could print more in a second at the default rate; output that the disk does
+// not accept within seconds is not worth memory.
 constexpr std::uint64_t kWaitingBytesMax = 8 * limits::kMiB;
 
 // A part of limits::kShutdownMax.

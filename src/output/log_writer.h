@@ -1,7 +1,7 @@
-// Writes what guests print, on a thread of its own and in the order of the calls: a disk that is
-// slow or hangs holds up neither the loop nor guests.
+// Writes guests' output, on a thread of its own and in the order of the calls: a disk that is slow
+// or hangs blocks neither the loop nor guests.
 //
-// What waits for the disk is bounded; beyond that output is dropped, and the log says how much.
+// Output that waits for the disk is bounded; beyond that it is dropped, and the log says how much.
 #pragma once
 
 #include "base/log.h"
@@ -43,8 +43,8 @@ class LogWriter {
   const LogFiles logs_;
   const Log log_;
   std::uint64_t waiting_bytes_ = 0;
-  std::uint64_t dropped_bytes_ = 0;  // Since the disk last kept up.
-  io::Workers thread_;               // Ends before what it uses.
+  std::uint64_t dropped_bytes_ = 0;  // Since the disk was last in time.
+  io::Workers thread_;               // Ends before the members it uses.
 };
 
 }  // namespace hangar::output

@@ -46,7 +46,7 @@ TEST(LogWriter, WritesInTheOrderOfTheCalls) {
   EXPECT_EQ(logs.read(owner.key).value_or(""), "first\nsecond\n");
 }
 
-// A FIFO that nobody reads: who opens it waits.
+// A FIFO without a reader: open() waits.
 TEST(LogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
   const wasm::TemporaryDirectory directory;
   io::Loop loop;
@@ -69,7 +69,7 @@ TEST(LogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
     loop.post([&] { has_turned = true; });
     loop.run_until([&] { return has_turned; });
 
-    // From here on everything is taken: the writer's end waits for what it has begun.
+    // From here on the FIFO accepts everything: the writer's end waits for what it has begun.
     const int fifo = ::open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     std::jthread reader([&](const std::stop_token& stop) {
       std::string piece(limits::kMiB, '\0');

@@ -68,7 +68,7 @@ std::vector<Printout::Line> lines_of(std::string_view stream, std::string_view t
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::size_t length = std::min<std::size_t>(end, limits::kOperatorLineBytesMax);
     lines.push_back({.stream = stream, .text = text.substr(0, length)});
-    // A line end that follows at once belongs to what was cut.
+    // A line end that follows at once belongs to the cut line.
     text.remove_prefix(length < text.size() && text[length] == '\n' ? length + 1 : length);
   }
   return lines;

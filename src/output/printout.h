@@ -1,5 +1,5 @@
-// What one guest prints on its way to people: lines are made safe, bounded over time, written to
-// the host's log and kept for `hangar logs`. What is beyond the bound is counted and told.
+// The path of one guest's output to people: lines are made safe, bounded over time, written to the
+// host's log and kept for `hangar logs`. Output beyond the bound is counted and reported.
 //
 // Loop thread only.
 #pragma once
@@ -26,7 +26,7 @@ class Printout {
     LogWriter& files;
     const Log& log;
   };
-  // `bound`: the name of what bounds it, for people.
+  // `bound`: the name of the setting that bounds the output, for people.
   Printout(const Sinks& sinks, LogFiles::Owner owner, std::uint64_t bytes_per_second,
            std::string bound);
   Printout(const Printout&) = delete;
@@ -37,10 +37,10 @@ class Printout {
     std::string_view stream;
     std::string_view text;
   };
-  // `dropped_bytes`: what did not come this far.
+  // `dropped_bytes`: output that was dropped earlier.
   void keep(std::span<const Line> lines, std::uint64_t dropped_bytes);
 
-  // Whether it could as well go and be made anew.
+  // Whether it could as well be destroyed and created again.
   [[nodiscard]] bool is_as_new() { return allowance_.is_as_new(io::Loop::now()); }
 
  private:
@@ -48,7 +48,7 @@ class Printout {
   const LogFiles::Owner owner_;
   const std::string bound_;
   Allowance allowance_;
-  io::Loop::Timer timer_;  // While there is something to tell.
+  io::Loop::Timer timer_;  // Runs while there is something to report.
 };
 
 // The lines of a text, each of at most limits::kOperatorLineBytesMax.
