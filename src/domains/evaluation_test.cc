@@ -1,4 +1,4 @@
-// The flight contract, wherever a flight runs: in this process, or in one of its own.
+// The flight contract, wherever a flight runs: in this process, or in a guest process.
 #include "abi/flight/evaluation.h"
 
 #include "abi/flight/lookups.h"
@@ -36,7 +36,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// Answers everything alike, and remembers what was asked.
+// Gives the same answer to every question, and records the questions.
 class Answers : public Lookups {
  public:
   io::Task<LookupAnswer> lookup(LookupRequest request) override {
@@ -53,7 +53,7 @@ class Answers : public Lookups {
   std::vector<std::pair<std::string, std::string>> mappings;
 };
 
-// Answers when told to.
+// Answers when the test says so.
 class LateAnswers : public Answers {
  public:
   explicit LateAnswers(io::Loop& loop) : released(loop) {}
@@ -93,7 +93,7 @@ class FlightTest : public testing::TestWithParam<Place> {
         evaluate(runtime_, rig_.load(guest), std::move(evaluation), answers_, std::move(stop)));
   }
 
-  // Fails the test unless the guest ends with an error of `kind` that says `text`.
+  // Fails the test unless the guest ends with an error of `kind` that contains `text`.
   void expect_error(const std::string& guest, ErrorKind kind, const std::string& text,
                     Evaluation evaluation = {}) {
     SCOPED_TRACE(guest);
@@ -385,7 +385,7 @@ TEST_P(FlightTest, StopsWhereverTheGuestIs) {
 }
 
 TEST_P(FlightTest, GuestsThatWaitHoldNoWorker) {
-  // Fifteen times more waiting guests than workers, nearly as many as one tenant may have; nobody
+  // Fifteen times more waiting guests than workers, nearly as many as one tenant may have; no guest
   // is answered before all have asked.
   constexpr std::size_t kGuests = 30;
   LateAnswers late(rig_.loop());

@@ -31,13 +31,13 @@ namespace {
 
 namespace protocol = guest_protocol;
 
-// Of one turn of the loop: what comes after it waits for others to have had theirs. A message may
-// be a question that the cache answers at once, with an object of a MiB.
+// Bound of one turn of the loop: later messages wait until others have had their turn. A message
+// may be a question that the cache answers at once, with an object of a MiB.
 constexpr std::size_t kPieceBytes = 64 * limits::kKiB;
 constexpr int kMessagesMax = 32;
 
-// Answers that it has not taken. One that asks and never reads would fill the host's memory; one
-// that is at work reads at once.
+// Answers that the process has not read. A process that asks and never reads would fill the host's
+// memory; a working one reads at once.
 constexpr std::size_t kUnsentAnswerBytesMax = limits::kMiB;
 
 }  // namespace
@@ -126,7 +126,7 @@ void GuestProcess::flush() {
     Unsent& first = unsent_.front();
     const ssize_t size = io::send_local(
         socket_, std::string_view(first.bytes).substr(first.sent_bytes), first.descriptor);
-    // Its end is closed: the reading side finds that, with all that it has said before.
+    // The process has closed its end: the reading side finds that, after all earlier messages.
     if (size < 0 && errno != EAGAIN) return drop_unsent();
     if (size < 0) {
       if (write_watch_ == nullptr) {
@@ -150,7 +150,7 @@ void GuestProcess::receive() {
   std::array<char, kPieceBytes> piece;
   ssize_t size = -1;
   do {
-    // Without room for descriptors: the kernel closes what a process would hand over.
+    // recv() without room for descriptors: the kernel closes any that a process would hand over.
     size = ::recv(socket_, piece.data(), piece.size(), MSG_DONTWAIT);
   } while (size < 0 && errno == EINTR);
   if (size < 0 && errno == EAGAIN) return;
@@ -161,7 +161,7 @@ void GuestProcess::receive() {
 
 void GuestProcess::hear() {
   if (Result<> read = read_frames(); !read) {
-    // Whatever is wrong with its bytes is its fault.
+    // Invalid bytes are the guest's fault.
     return end(Error(ErrorKind::GuestFault, read.error().message()));
   }
   pace();
@@ -204,7 +204,8 @@ void GuestProcess::pace() {
 
 void GuestProcess::look() {
   look_at_.reset();
-  // What it has taken and said meanwhile counts: it may be the host that stood still.
+  // Reads and writes first, because what happened meanwhile counts: the host itself may have
+  // been suspended.
   flush();
   if (takes_answers()) receive();
   while (socket_ >= 0 && has_rest_ && takes_answers())
@@ -221,7 +222,7 @@ void GuestProcess::look() {
 void GuestProcess::look_later() {
   const std::optional<Instant> at = talk_.look_at();
   if (socket_ < 0 || !at || *at == Instant::max()) return;
-  // A timer that is early looks once for nothing; one for each message would cost more.
+  // An early timer only causes one useless look; setting one for each message would cost more.
   if (look_at_ && *look_at_ <= *at) return;
   look_at_ = at;
   const Instant now = io::Loop::now();

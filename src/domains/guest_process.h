@@ -18,25 +18,26 @@
 
 namespace hangar::domains {
 
-// Who does not read its answers is not listened to, and found silent in the end. Loop thread.
+// A process that does not read its answers is not read either, and finally counts as silent.
+// Loop thread.
 class GuestProcess {
  public:
   struct Events {
-    // Neither calls close() nor destroys this, but for on_over. The message keeps the rules.
+    // Must not call close() nor destroy this; only on_over may. The message has passed the rules.
     std::function<void(guest_protocol::FromGuest message)> on_message;
-    // Nothing is heard of it any more: it has broken a rule (GuestFault), or closed its end
-    // (nothing). Once.
+    // No more messages follow: the process has broken a rule (GuestFault), or closed its end
+    // (none). Called once.
     std::function<void(std::optional<Error> breach)> on_over;
   };
 
-  // Takes `socket` over.
+  // Takes ownership of `socket`.
   GuestProcess(io::Loop& loop, int socket, guest_protocol::Conversation::Patience patience,
                Events events);
   GuestProcess(const GuestProcess&) = delete;
   GuestProcess& operator=(const GuestProcess&) = delete;
   ~GuestProcess();
 
-  // The process's `module` from here on. Takes `descriptor` over.
+  // Makes it the process's `module` from here on. Takes ownership of `descriptor`.
   void load_module(std::uint64_t module, int descriptor);
   void drop_module(std::uint64_t module);
   void begin(const guest_protocol::BeginRun& order,
@@ -45,28 +46,28 @@ class GuestProcess {
   void answer(const guest_protocol::Found& answer);
   void answer(const guest_protocol::MemoryAnswer& answer);
 
-  // Nothing is heard or said any more.
+  // No more messages are sent or received.
   void close();
 
  private:
   struct Unsent {
     std::string bytes;
     std::size_t sent_bytes = 0;
-    int descriptor = -1;  // Goes with the first byte.
+    int descriptor = -1;  // Sent with the first byte.
     bool is_answer = false;
   };
 
   void send(Unsent unsent);
   void flush();
   void drop_unsent();
-  // Bytes that have arrived.
+  // Reads bytes that have arrived.
   void receive();
-  // Whole messages among them, as many as one turn of the loop has room for.
+  // Handles whole messages among them, as many as one turn of the loop has room for.
   void hear();
   [[nodiscard]] Result<> read_frames();
-  // Whether it is to be heard now: it reads what it is answered.
+  // Whether to read from it now: it reads its own answers.
   [[nodiscard]] bool takes_answers() const;
-  // Goes on listening, or ceases to.
+  // Starts or stops reading from it.
   void pace();
   void look();
   void look_later();
@@ -79,8 +80,8 @@ class GuestProcess {
   guest_protocol::Frames frames_;
   std::deque<Unsent> unsent_;
   std::size_t unsent_answer_bytes_ = 0;
-  bool has_rest_ = false;                         // Bytes have arrived that were not looked at.
-  std::unique_ptr<io::Loop::Watch> read_watch_;   // While it is listened to.
+  bool has_rest_ = false;                         // Bytes have arrived that were not handled.
+  std::unique_ptr<io::Loop::Watch> read_watch_;   // While it is read from.
   std::unique_ptr<io::Loop::Watch> write_watch_;  // While something is unsent.
   io::Loop::Timer rest_timer_;
   io::Loop::Timer look_timer_;

@@ -36,7 +36,7 @@ class GuestProcessTest : public testing::Test {
   ~GuestProcessTest() override {
     if (peer_ >= 0) ::close(peer_);
   }
-  // Each lookup is answered at once with `body`.
+  // Answers each lookup at once with `body`.
   void make_answering(std::string body, protocol::Conversation::Patience patience = {}) {
     make(patience, [this, body = std::move(body)](protocol::FromGuest message) {
       const auto* const question = std::get_if<protocol::LookUp>(&message);
@@ -61,7 +61,7 @@ class GuestProcessTest : public testing::Test {
                                breach_ = std::move(breach);
                              }});
   }
-  // As the process would send it.
+  // Sends as the process would.
   void send(const std::string& bytes, int descriptor = -1) const {
     ASSERT_EQ(io::send_local(peer_, bytes, descriptor), static_cast<ssize_t>(bytes.size()));
   }
@@ -84,7 +84,7 @@ TEST_F(GuestProcessTest, TakesNoDescriptorThatItIsHandedOver) {
 
   loop_.run_until([this] { return !heard_.empty(); });
 
-  // Nobody holds the other end: it was closed on its way.
+  // Nobody holds the other end: it was closed when it was received.
   char byte = 0;
   EXPECT_EQ(::read(pipe[0], &byte, 1), 0);
   ::close(pipe[0]);
@@ -158,7 +158,7 @@ TEST_F(GuestProcessTest, IsNotHeardWhileItDoesNotReadItsAnswers) {
 
   EXPECT_LT(heard_.size(), 8U);
 
-  // It goes on with one that does.
+  // It goes on once the process reads.
   std::string read(limits::kMiB, '\0');
   std::vector<int> none;
   while (heard_.size() < kAsked) {
@@ -178,7 +178,7 @@ TEST_F(GuestProcessTest, ThatNeverReadsItsAnswersIsSilent) {
   const std::string question = protocol::encode(protocol::FromGuest(protocol::LookUp{.run = 1}));
   io::Loop::Timer timer;
   const std::function<void()> ask_again = [&] {
-    // Until its own end is full.
+    // Until the sender's own end is full.
     static_cast<void>(io::send_local(peer_, question));
     timer = loop_.after(Duration(1), ask_again);
   };

@@ -53,7 +53,7 @@ namespace {
 namespace flight = abi::flight;
 namespace protocol = guest_protocol;
 
-// Words of a process that may be an attacker's, for a status and a log: one line of text.
+// Text of a process that may belong to an attacker, as one line for a status and a log.
 std::string one_line(std::string text) {
   text.resize(valid_utf8_prefix(text));
   for (char& c : text) {
@@ -69,7 +69,7 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
   return bytes;
 }
 
-// What messages hold.
+// Checks the bounds of a message.
 Result<> check_size(const flight::Command& command) {
   if (command.stdin_bytes.size() > protocol::kStdinBytesMax) {
     return fail(ErrorKind::LimitExceeded,
@@ -87,8 +87,8 @@ Result<> check_size(const flight::Command& command) {
   return {};
 }
 
-// What a run in the host could end with. Other kinds would say what the host is to do: try again at
-// once, or throw something away.
+// The kinds that a run in the host could end with. Any other would tell the host what to do: retry
+// at once, or discard something.
 ErrorKind kind_of(ErrorKind said, bool is_stopped) {
   switch (said) {
     case ErrorKind::LimitExceeded:
@@ -117,18 +117,18 @@ struct GuestProcesses::Run {
   const std::stop_token stop;
   std::uint64_t number = 0;
   std::uint64_t memory_bytes_max = 0;
-  std::optional<budget::Reservation> memory;  // Nothing without accounts.
+  std::optional<budget::Reservation> memory;  // None without accounts.
   bool is_looking_up = false;
   io::OneShot<Result<flight::Output>> done;
   io::Event looked_up;
 };
 
-// A module that a process has.
+// A module that was handed to a process.
 struct GuestProcesses::Handed {
   std::uint64_t number = 0;
-  std::uint64_t used = 0;  // By the number of the run that did.
-  // What its last run there had of memory at its end, by the process's word: for that one to
-  // believe, and for no other domain.
+  std::uint64_t used = 0;  // The number of the last run that used it.
+  // The memory that its last run there had at its end, as the process reports it: used for that
+  // process only, and for no other domain.
   std::uint64_t usual_bytes = 0;
 };
 
@@ -190,7 +190,7 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
   HANGAR_CO_TRY(check_size(command));
   const auto run = std::make_shared<Run>(loop_, lookups, stop);
   run->memory_bytes_max = command.memory_bytes_max + wasm::kInstanceBytes;
-  // Before a slot, as everywhere: one that waits for memory holds up nobody.
+  // Before the slot, as everywhere: a run that waits for memory blocks no other.
   run->memory = HANGAR_CO_TRY(co_await engine_.reserve(
       command.consumer, std::min(module->memory_bytes_min(), command.memory_bytes_max), stop));
   const Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(command.consumer, {}, stop);
@@ -205,7 +205,7 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
   const Handed handed = HANGAR_CO_TRY(hand_over(process, module));
   std::uint64_t memory_bytes = run->memory_bytes_max;  // Without accounts: all.
   if (run->memory) {
-    // What it is going to ask for most likely. It can do with less.
+    // The memory that it will most likely need. It can work with less.
     const std::uint64_t usual_bytes = std::min(handed.usual_bytes, run->memory_bytes_max);
     if (usual_bytes > run->memory->bytes()) {
       static_cast<void>(run->memory->resize(usual_bytes).has_value());
@@ -242,13 +242,13 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
     });
     output = co_await run->done.wait();
   }
-  // Its lookups refer to what the caller keeps alive.
+  // Its lookups refer to objects that the caller keeps alive.
   while (run->is_looking_up) {
     const Result<> ended = co_await run->looked_up.wait({});
     HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
   }
   if (output) {
-    // A process may say anything; these go into sums.
+    // A process may report any value; these are added to sums.
     const Duration most = (io::Loop::now() - began) * options_.thread_count;
     output->cpu_time = std::clamp(output->cpu_time, Duration::zero(), most);
     output->memory_bytes = std::min(output->memory_bytes, command.memory_bytes_max);
@@ -451,7 +451,7 @@ void GuestProcesses::hear_one(Process& process, protocol::EndRun message) {
 void GuestProcesses::hear_one(Process& /*process*/, const protocol::Pong& /*message*/) {}
 
 void GuestProcesses::on_over(ProcessId id, std::optional<Error> breach) {
-  // Its runs fail when it is gone, and it is known how that came.
+  // Its runs fail when the process is gone and the cause is known.
   processes_.at(id)->breach = std::move(breach);
   table_.give_up(id);
   zygote_.end(id);
@@ -494,7 +494,7 @@ void GuestProcesses::on_ended(ProcessId id, const Error& how) {
 
 void GuestProcesses::on_gone(const Error& how) {
   if (!is_stopping_) log_.warning("all guest processes are lost", {{"error", how.message()}});
-  // Not those that are started meanwhile, in their places.
+  // Not those that are started meanwhile in their places.
   std::vector<ProcessId> lost;
   for (const auto& [id, process] : processes_)
     lost.push_back(id);

@@ -35,11 +35,11 @@ namespace hangar::domains {
 enum class Isolation : std::uint8_t {
   None,       // No guest processes.
   Shared,     // One for all.
-  Namespace,  // One for each namespace, and one for objects that are in none.
+  Namespace,  // One for each, and one for cluster-scoped objects.
 };
 
-// Loop thread. A process that ends costs the runs that it had, each of which fails with words; the
-// next run of its domain begins in a new one.
+// Loop thread. When a process ends, each of its runs fails with a message; the next run of its
+// domain begins in a new process.
 class GuestProcesses final : public abi::flight::CommandRunner {
  public:
   struct Options {
@@ -49,14 +49,14 @@ class GuestProcesses final : public abi::flight::CommandRunner {
     ProcessTable::Options table = {};
     guest_protocol::Conversation::Patience patience = {};
   };
-  // All outlive it. `engine` runs none of these guests: its accounts are theirs too.
+  // All outlive it. `engine` runs none of these guests, but its accounts bound them too.
   struct Parts {
     wasm::Engine& engine;
     Metrics& metrics;
     Log log;
   };
 
-  // `zygote`: started before; nothing: when it is needed.
+  // `zygote`: started before; none: started on demand.
   GuestProcesses(const Parts& parts, Options options, std::optional<ZygoteProcess> zygote);
   ~GuestProcesses() override;  // After stop(), or when no run is under way.
 
@@ -64,7 +64,7 @@ class GuestProcesses final : public abi::flight::CommandRunner {
       std::shared_ptr<const wasm::Module> module, abi::flight::Command command,
       abi::flight::Lookups* lookups, std::stop_token stop) override;
 
-  // Ends all processes. Runs under way fail; none begins any more.
+  // Ends all processes. Runs under way fail; no further one begins.
   void stop();
 
   // For tests.
@@ -114,8 +114,8 @@ class GuestProcesses final : public abi::flight::CommandRunner {
 
   ProcessTable table_;
   std::map<ProcessId, std::unique_ptr<Process>> processes_;
-  std::map<Domain, Error> refused_;        // Why a domain that waits got no process.
-  std::map<Domain, std::size_t> waiting_;  // How many runs of it wait.
+  std::map<Domain, Error> refused_;        // Why a waiting domain got no process.
+  std::map<Domain, std::size_t> waiting_;  // How many of its runs wait.
   io::Event changed_;                      // A process was started, or could not be.
   budget::FairSlots slots_;
   std::uint64_t last_run_ = 0;
@@ -123,7 +123,7 @@ class GuestProcesses final : public abi::flight::CommandRunner {
   bool is_stopping_ = false;
   io::Loop::Timer look_timer_;
   std::optional<Instant> look_at_;
-  Zygote zygote_;  // The first to go.
+  Zygote zygote_;  // Destroyed first.
 };
 
 }  // namespace hangar::domains

@@ -82,7 +82,7 @@ budget::Consumer consumer(const std::string& namespace_name) {
   return {.tenant = budget::Tenant::of_namespace(namespace_name), .name = "Backend/web"};
 }
 
-// Modules that do the same: each is handed over for itself.
+// Modules with the same behaviour: each is handed over by itself.
 std::vector<std::shared_ptr<const wasm::Module>> load_many(wasm::GuestRig& rig,
                                                            const std::string& guest,
                                                            std::size_t count) {
@@ -155,7 +155,7 @@ class GuestProcessesTest : public testing::Test {
   }
 
  protected:
-  // Of the host, as a small container has it.
+  // The host's memory, as a small container has it.
   static constexpr std::uint64_t kMemoryBytesMax = 256 * limits::kMiB;
 
   budget::Accounts accounts_{{.host_bytes_max = kMemoryBytesMax}};
@@ -195,7 +195,7 @@ TEST_F(GuestProcessesTest, EndWhenTheyHaveBeenIdle) {
   wait_until([this] { return processes_->process_count() == 0; });
 
   EXPECT_EQ(state_of(pid).parent, -1);
-  expect_exit("exit_3", 3);  // In a new one.
+  expect_exit("exit_3", 3);  // In a new process.
 }
 
 TEST_F(GuestProcessesTest, MakeRoomForDomainsThatWait) {
@@ -278,7 +278,7 @@ TEST(GuestProcessMemory, IsReservedAsItGrowsAndGivenBack) {
                                    &answers, {}));
   };
 
-  // Within its own limit it takes what it may; beyond the host's it is refused, and goes on.
+  // Within its own limit it gets what it asks for; beyond the host's it is refused, and goes on.
   for (int round = 0; round < 2; ++round) {
     const auto within = run(16 * limits::kMiB);
     ASSERT_TRUE(within.has_value()) << within.error().message();
@@ -295,7 +295,7 @@ TEST(GuestProcessMemory, IsReservedAsItGrowsAndGivenBack) {
   EXPECT_EQ(accounts.held_bytes(), 0U);
 }
 
-// What the engine keeps of those that have ended must not count for those that come.
+// Memory that the engine keeps from ended guests must not count for later ones.
 TEST(GuestProcessMemory, IsThereForOneModuleAfterTheOther) {
   constexpr std::uint64_t kMost = 256 * limits::kMiB;
   budget::Accounts accounts({.host_bytes_max = kMost});
@@ -344,7 +344,7 @@ TEST_F(GuestProcessesTest, ComeAgainAfterTheirZygoteWasKilled) {
   }
   for (const pid_t pid : pids)
     wait_until([pid] { return state_of(pid).state == 0 || state_of(pid).state == 'Z'; });
-  // It is started again, though not more often than once a second.
+  // The zygote is started again, though at most once a second.
   while (!run("exit_3")) {
     ASSERT_TRUE(rig_.await(rig_.loop().sleep(milliseconds(20), {})).has_value());
   }
@@ -364,7 +364,7 @@ TEST_F(GuestProcessesTest, CannotBeForkedWithoutDescriptorsAndCanLater) {
   EXPECT_EQ(output.error().kind(), ErrorKind::Unavailable);
   EXPECT_THAT(output.error().message(),
               AllOf(HasSubstr("could not be forked"), HasSubstr("Too many open files")));
-  expect_exit("exit_3", 3, {.consumer = consumer("a")});  // Who has one goes on.
+  expect_exit("exit_3", 3, {.consumer = consumer("a")});  // A domain with a process goes on.
   const rlimit some{.rlim_cur = 64, .rlim_max = 1024};
   ASSERT_EQ(::prlimit(zygote, RLIMIT_NOFILE, &some, nullptr), 0);
   expect_exit("exit_3", 3, {.consumer = consumer("b")});
@@ -382,7 +382,7 @@ TEST_F(GuestProcessesTest, CannotBeForkedBeyondTheNumberOfProcessesAndCanLater) 
   EXPECT_EQ(output.error().kind(), ErrorKind::Unavailable);
   EXPECT_THAT(output.error().message(), AllOf(HasSubstr("could not be forked"),
                                               HasSubstr("Resource temporarily unavailable")));
-  expect_exit("exit_3", 3, {.consumer = consumer("a")});  // Who has one goes on.
+  expect_exit("exit_3", 3, {.consumer = consumer("a")});  // A domain with a process goes on.
   ASSERT_EQ(::kill(zygote, SIGUSR2), 0);
   expect_exit("exit_3", 3, {.consumer = consumer("b")});
 }
@@ -408,7 +408,7 @@ TEST_F(GuestProcessesTest, CannotBeStartedWithoutDescriptorsOfTheHostAndCanLater
 
 // What an attacker does who has escaped from WebAssembly ------------------------------------------
 
-// Only where there are walls: not in a sanitized build.
+// Only where the sandbox exists: not in a sanitized build.
 #if !__has_feature(address_sanitizer)
 
 struct Call {
@@ -431,7 +431,7 @@ class ProbeTest : public GuestProcessesTest {
                        .run_grace = milliseconds(3000)}});
   }
 
-  // The address of `text`, with a zero byte, in the guest's memory.
+  // Adds `text`, with a zero byte, to the guest's memory, and returns its address.
   std::uint64_t put(const std::string& text) {
     const std::uint64_t at = kDataAt + data_.size();
     data_ += text + '\0';
@@ -452,7 +452,7 @@ class ProbeTest : public GuestProcessesTest {
     }
     return {.stdin_bytes = std::move(input), .consumer = consumer(namespace_name)};
   }
-  // Results of calls, negative error numbers.
+  // The results of the calls; negative ones are error numbers.
   Result<std::vector<std::int64_t>> probe(const std::vector<Call>& calls,
                                           const std::string& namespace_name = "evil") {
     const auto output = HANGAR_TRY(run("probe", command(calls, namespace_name)));
@@ -460,12 +460,12 @@ class ProbeTest : public GuestProcessesTest {
     std::memcpy(results.data(), output.stdout_bytes.data(), results.size() * sizeof(std::int64_t));
     return results;
   }
-  // An output that a process in the middle of a run sends by itself.
+  // Expects that a process is ended if it sends these bytes in the middle of a run.
   void expect_breach(const std::string& bytes, const std::string& text) {
     SCOPED_TRACE(text);
     data_.clear();
     const std::uint64_t at = put(bytes);
-    // Something else is under way elsewhere, and goes on.
+    // A run in another process is under way, and goes on.
     std::vector<io::Task<Result<flight::Output>>> tasks;
     tasks.push_back(begin("probe", command({{"write", SYS_write, {0, at, bytes.size()}, 0b10},
                                             {"sleep", SYS_nanosleep, {put(long_sleep()), 0}, 1}},
@@ -489,7 +489,7 @@ class ProbeTest : public GuestProcessesTest {
   }
 
   std::string data_;
-  std::uint64_t run_ = 0;  // The number of the last.
+  std::uint64_t run_ = 0;  // The number of the last run.
 };
 
 TEST_F(ProbeTest, ReachesNoFileNoNetworkAndNoOtherProcess) {
@@ -559,8 +559,8 @@ TEST_F(ProbeTest, ReachesNoFileNoNetworkAndNoOtherProcess) {
        0b1010},
       {"get a handle of the host", SYS_pidfd_open, {host, 0}},
       {"take a descriptor of the host", SYS_pidfd_getfd, {0, 0, 0}},
-      // Asks for the right to signal: a wall that is missing is to fail the test and not the
-      // machine.
+      // Asks only whether the signal would be allowed: if the sandbox has a hole, the test fails
+      // and not the machine.
       {"signal the host", SYS_kill, {host, kNoSignal}},
       {"signal the zygote", SYS_kill, {zygote, kNoSignal}},
       {"signal its neighbour", SYS_kill, {neighbour, kNoSignal}},
@@ -639,11 +639,11 @@ TEST_F(ProbeTest, ChangesNoCodeThatOthersRun) {
   ASSERT_TRUE(results.has_value()) << results.error().message();
   ASSERT_EQ(results->size(), calls.size());
   for (std::size_t index = 0; index < calls.size(); ++index) {
-    // An eventfd of its own takes a number.
+    // An eventfd of its own accepts a number.
     if (calls[index].number == SYS_write && results->at(index) == -EINVAL) continue;
     EXPECT_LT(results->at(index), 0) << calls[index].name << " " << calls[index].arguments.at(0);
   }
-  // And all of them are files of code, of its own, or of its own memory.
+  // All of its descriptors are sockets, code files of its own, or its own memory.
   for (const auto& entry :
        std::filesystem::directory_iterator("/proc/" + std::to_string(guest_pids().at(0)) + "/fd")) {
     const std::string target = std::filesystem::read_symlink(entry.path());
@@ -709,7 +709,7 @@ TEST_F(ProbeTest, ThatSpeaksOfAnotherRunIsEnded) {
 }
 
 TEST_F(ProbeTest, ThatEndsARunTwiceIsEnded) {
-  // The first counts; of the second the domain's next run would be the one that pays.
+  // The first end counts; the second one would end the domain's next run.
   const auto end = protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1}));
   const std::uint64_t at = put(end);
   std::vector<io::Task<Result<flight::Output>>> tasks;
@@ -720,7 +720,7 @@ TEST_F(ProbeTest, ThatEndsARunTwiceIsEnded) {
 
   const auto outputs = run_all(std::move(tasks));
 
-  EXPECT_TRUE(outputs.at(0).has_value());  // It was said to have ended.
+  EXPECT_TRUE(outputs.at(0).has_value());  // Its end was reported.
   ASSERT_FALSE(outputs.at(1).has_value());
   EXPECT_THAT(outputs.at(1).error().message(), HasSubstr("a run that is not under way"));
 }
@@ -737,7 +737,7 @@ TEST_F(ProbeTest, SaysNothingOfWhatTheHostIsToDo) {
 
     ASSERT_FALSE(output.has_value());
     EXPECT_EQ(output.error().kind(), ErrorKind::GuestFault) << name_of(said);
-    // It ends the run once more, by itself.
+    // The process ends the run once more, by itself.
     wait_until([this] { return processes_->process_count() == 0; });
   }
 }

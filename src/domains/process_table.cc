@@ -86,8 +86,8 @@ void ProcessTable::serve(Instant now, Actions& actions) {
     start(domain, now, actions);
   }
   while (places_to_come() < waiting_.size()) {
-    // The idle one that was used last is the last to go; of those at work the one goes that has had
-    // its place for longest.
+    // Idle processes go first, the least recently used one before the others; then busy ones, the
+    // one that has had its place for longest.
     auto next = processes_.end();
     for (auto at = processes_.begin(); at != processes_.end(); ++at) {
       if (at->second.state != State::Open || at->second.is_new) continue;

@@ -1,4 +1,4 @@
-// Which guest processes there are to be.
+// Decides which guest processes should exist.
 #pragma once
 
 #include "base/time.h"
@@ -14,30 +14,31 @@
 
 namespace hangar::domains {
 
-// Whose guests share a process.
+// The trust domain whose guests share a process.
 using Domain = budget::Tenant;
 
-// A machine: what is wanted and what has happened in, what to do out.
+// A machine: demands and events in, actions out.
 //
-// Guarantees: no more processes than `processes_max`, those included that are ending; of a domain
-// one at a time that takes runs; a domain that waits gets one, the longest waiting first, however
-// busy the others are, since one of them takes no more runs then and is ended after its last. One
-// that is idle is kept for `linger`, or until its place is needed: the least recently used first.
+// Guarantees: no more processes than `processes_max`, including those that are ending; of a
+// domain one at a time that accepts runs; a waiting domain gets one, the longest waiting first,
+// however busy the others are, because one of them then accepts no more runs and is ended after
+// its last. An idle process is kept for `linger`, or until its place is needed: the least
+// recently used goes first.
 class ProcessTable {
  public:
   using Id = std::uint64_t;
   struct Options {
-    // One that is idle has less than a MiB of its own, so that all of them together are small
-    // beside one guest that works.
+    // An idle process has less than a MiB of its own, so that all of them together are small beside
+    // one working guest.
     std::size_t processes_max = 32;
-    // A burst of changes finds it, and a quiet host has none.
+    // Long enough to serve a burst of changes, and short enough that a quiet host has no process.
     Duration linger = std::chrono::seconds(5);
   };
   struct Start {
     Id process = 0;
     Domain domain;
   };
-  // To be carried out in this order.
+  // The caller carries them out in this order.
   struct Actions {
     std::vector<Id> end;
     std::vector<Start> start;
@@ -45,20 +46,21 @@ class ProcessTable {
 
   explicit ProcessTable(Options options) : options_(options) {}
 
-  // The domain's process that takes runs.
+  // The domain's process that accepts runs.
   [[nodiscard]] std::optional<Id> find(const Domain& domain) const;
-  // Somebody waits for find() to have an answer.
+  // A run waits for find() to return a process.
   [[nodiscard]] Actions want(const Domain& domain, Instant now);
-  // Nobody waits any more.
+  // No run waits any more.
   void forget(const Domain& domain);
 
   void begin_run(Id process);
-  // Of a process that is gone nothing is to be said.
+  // A process that is already gone needs no action.
   [[nodiscard]] Actions end_run(Id process, Instant now);
 
-  // It takes no more runs: it has broken a rule, or is in nobody's reach. The caller ends it.
+  // The process accepts no more runs: it has broken a rule, or cannot be reached. The caller
+  // ends it.
   void give_up(Id process);
-  // It is gone, whoever wanted that. Unknown numbers are not an error.
+  // The process is gone, whatever the reason. Unknown numbers are not an error.
   [[nodiscard]] Actions ended(Id process, Instant now);
 
   [[nodiscard]] Actions look(Instant now);
@@ -70,20 +72,20 @@ class ProcessTable {
 
  private:
   enum class State : std::uint8_t {
-    Open,      // Takes runs.
-    Draining,  // Takes none, and is ended after its last.
+    Open,      // Accepts runs.
+    Draining,  // Accepts none, and is ended after its last.
     Ending,
   };
   struct Process {
     Domain domain;
     State state = State::Open;
     std::size_t runs = 0;
-    bool is_new = true;  // Who waited for it has not begun a run yet.
+    bool is_new = true;  // The run that waited for it has not begun yet.
     Instant used;        // When its last run ended, or it was started.
     Instant began;
   };
 
-  // Gives those that wait their places, or sees to it that there will be some.
+  // Gives places to waiting domains, or makes sure that places will become free.
   void serve(Instant now, Actions& actions);
   void start(const Domain& domain, Instant now, Actions& actions);
   void end(Id process, Actions& actions);
@@ -92,7 +94,7 @@ class ProcessTable {
   const Options options_;
   Id last_ = 0;
   std::map<Id, Process> processes_;
-  std::deque<Domain> waiting_;  // Each once.
+  std::deque<Domain> waiting_;  // Each domain once.
 };
 
 }  // namespace hangar::domains

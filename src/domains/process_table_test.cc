@@ -72,7 +72,7 @@ TEST(ProcessTable, GivesThePlaceOfTheLeastRecentlyUsedToWhoWaits) {
   const Actions actions = table.want(domain("c"), kNow + seconds(2));
 
   EXPECT_EQ(actions.end, std::vector<Id>{second});
-  EXPECT_TRUE(actions.start.empty());  // Not before the place is free.
+  EXPECT_TRUE(actions.start.empty());  // Not before there is a free place.
   const Actions later = table.ended(second, kNow + seconds(2));
   ASSERT_EQ(later.start.size(), 1U);
   EXPECT_EQ(later.start.front().domain, domain("c"));
@@ -107,7 +107,7 @@ TEST(ProcessTable, ServesThoseThatWaitInTheOrderInWhichTheyCame) {
   ASSERT_EQ(next.start.size(), 1U);
   EXPECT_EQ(next.start.front().domain, domain("b"));
   EXPECT_EQ(table.waiting_count(), 2U);
-  EXPECT_TRUE(next.end.empty());  // Who has waited for it comes first.
+  EXPECT_TRUE(next.end.empty());  // The domain that waited for it comes first.
   table.begin_run(next.start.front().process);
   EXPECT_EQ(table.end_run(next.start.front().process, kNow).end.size(), 1U);
 }
@@ -123,7 +123,7 @@ TEST(ProcessTable, ReplacesOneThatIsGone) {
   const Id second = started(table.want(domain("a"), kNow));
   EXPECT_NE(second, first);
   static_cast<void>(table.ended(first, kNow));
-  EXPECT_TRUE(table.end_run(first, kNow).end.empty());  // Of one that is gone: nothing.
+  EXPECT_TRUE(table.end_run(first, kNow).end.empty());  // Of one that is gone: no action.
   EXPECT_EQ(table.find(domain("a")), second);
 }
 
@@ -150,9 +150,9 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
   constexpr int kSteps = 20'000;
   ProcessTable table({.processes_max = kProcessesMax, .linger = seconds(5)});
   Instant now = kNow;
-  std::map<Id, std::size_t> alive;  // With the runs of each.
+  std::map<Id, std::size_t> alive;  // And the number of runs of each.
   std::set<Id> ending;
-  std::map<int, int> waiting;  // Since which step.
+  std::map<int, int> waiting;  // Since which step each waits.
   const auto carry_out = [&](const Actions& actions) {
     for (const Id id : actions.end) {
       ASSERT_TRUE(alive.contains(id));

@@ -1,4 +1,4 @@
-// For tests of guest processes: which there are, as the kernel has it.
+// For tests of guest processes: the processes that exist, read from the kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ struct ProcessState {
 inline ProcessState state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t end = text.rfind(") ");  // The name may have anything in it.
+  const std::size_t end = text.rfind(") ");  // The name may contain anything.
   if (end == std::string::npos) return {};
   ProcessState found{.state = text[end + 2]};
   std::from_chars(text.data() + end + 4, text.data() + text.size(), found.parent);

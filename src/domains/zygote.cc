@@ -36,9 +36,9 @@ namespace {
 
 namespace protocol = guest_protocol;
 
-// Between two starts: one that dies at once is no reason to do nothing else.
+// Between two starts: a zygote that dies at once must not keep the host busy.
 constexpr std::chrono::seconds kBetweenStarts{1};
-// A process that is killed is gone at once, unless the zygote does not do it.
+// A killed process is gone at once, unless the zygote does not kill it.
 constexpr std::chrono::seconds kEndMax{10};
 
 std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
@@ -46,7 +46,7 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
               fmt::format("{}: {}", doing, std::generic_category().message(code)));
 }
 
-// Who is at fault: a guest that made its process crash, or the host's own circumstances.
+// The kind names the cause: a guest that crashed its process, or the host's own circumstances.
 Error how_ended(int status, std::uint64_t memory_bytes) {
   if (memory_bytes > 0) {
     return {ErrorKind::LimitExceeded,
@@ -81,7 +81,7 @@ Result<ZygoteProcess> ZygoteProcess::start(const std::filesystem::path& program)
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], protocol::kSocket);
-  // The host's log is not theirs to write to.
+  // A guest process must not write to the host's log.
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     ::posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0);
   }
@@ -94,7 +94,7 @@ Result<ZygoteProcess> ZygoteProcess::start(const std::filesystem::path& program)
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   std::string name = program.string();
   std::array<char*, 2> arguments = {name.data(), nullptr};
-  // The host's may hold secrets.
+  // The host's environment may hold secrets.
   std::array<char*, 1> environment = {nullptr};
   const int code = ::posix_spawn(&process.pid_, name.c_str(), &actions, &attributes,
                                  arguments.data(), environment.data());
@@ -111,7 +111,8 @@ Result<ZygoteProcess> ZygoteProcess::start(const std::filesystem::path& program)
 ZygoteProcess::~ZygoteProcess() {
   if (socket_ >= 0) ::close(socket_);
   if (pid_ <= 0) return;
-  // Its children end with it. It is ours and not yet waited for, so its id is nobody else's.
+  // Its children end with it. It is our child and not yet waited for, so no other process has
+  // its id.
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -140,7 +141,7 @@ void Zygote::end(std::uint64_t process) {
   at->second = loop_.after(kEndMax, [this] {
     give_up(Error(ErrorKind::Unavailable, "hangar-guest does not end its processes"));
   });
-  // When it cannot be told, the timer sees to it.
+  // If the order cannot be sent, the timer handles it.
   static_cast<void>(send(protocol::EndProcess{.process = process}, -1));
 }
 
@@ -172,7 +173,7 @@ void Zygote::watch() {
 void Zygote::receive() {
   while (running_) {
     std::array<char, protocol::kZygotePacketBytesMax> bytes{};
-    // Without room for descriptors: none is taken.
+    // recv() without room for descriptors: none is accepted.
     const ssize_t size = ::recv(running_->socket(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;

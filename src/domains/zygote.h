@@ -1,4 +1,4 @@
-// The process that forks guest processes, as the host has it.
+// The host's side of the process that forks guest processes.
 #pragma once
 
 #include "base/log.h"
@@ -20,12 +20,13 @@
 
 namespace hangar::domains {
 
-// hangar-guest, started: with an empty environment, one socket and no other descriptor, and by
-// itself when a terminal interrupts. Ended with this object, and when the thread that started it
-// ends. It is started before the host reads a credential, so that nothing of that can be in it.
+// A running hangar-guest: with an empty environment, one socket and no other descriptor, and in a
+// process group of its own, so that a terminal's interrupt does not reach it. It ends with this
+// object, and with the thread that started it. It is started before the host reads a credential, so
+// that it cannot contain one.
 class ZygoteProcess {
  public:
-  // Unavailable, with what is wrong with `program`.
+  // Unavailable says what is wrong with `program`.
   [[nodiscard]] static Result<ZygoteProcess> start(const std::filesystem::path& program);
 
   ZygoteProcess(ZygoteProcess&& other) noexcept
@@ -56,24 +57,24 @@ class Zygote {
     std::function<void(const guest_protocol::Standing&)> on_standing;
     // A process is gone. `how` for people: "ended by signal 11 (Segmentation fault)".
     std::function<void(std::uint64_t process, Error how)> on_ended;
-    // All of them are, and nothing is said of each.
+    // All processes are gone, and on_ended is not called for each.
     std::function<void(Error how)> on_gone;
   };
 
-  // `running` may be nothing: it is started when it is needed.
+  // `running` may be none: then it is started on demand.
   Zygote(io::Loop& loop, std::filesystem::path program, std::optional<ZygoteProcess> running,
          Events events);
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
   ~Zygote();
 
-  // Takes `socket` over, which becomes the process's. Starts the zygote again if it is gone, once a
-  // second at most. Unavailable; the process does not come to be then.
+  // Takes ownership of `socket`, which becomes the process's. Starts the zygote again if it is
+  // gone, at most once a second. Unavailable; then no process is created.
   [[nodiscard]] Result<> fork(const guest_protocol::ForkProcess& order, int socket, Instant now);
-  // on_ended follows, or on_gone when the zygote does not do it.
+  // on_ended follows, or on_gone if the zygote does not end it.
   void end(std::uint64_t process);
 
-  // Nothing is told any more.
+  // No callback is called any more.
   void stop();
 
   [[nodiscard]] std::optional<pid_t> pid() const;
@@ -91,7 +92,7 @@ class Zygote {
   std::optional<ZygoteProcess> running_;
   std::optional<Instant> started_;
   std::unique_ptr<io::Loop::Watch> watch_;
-  std::map<std::uint64_t, io::Loop::Timer> ending_;  // By when it has said so.
+  std::map<std::uint64_t, io::Loop::Timer> ending_;  // A timer until it must be reported as ended.
 };
 
 }  // namespace hangar::domains
