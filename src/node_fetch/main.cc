@@ -1,8 +1,8 @@
-// hangar-node-fetch: downloads runtimes into a directory that `hangar-node install --runtimes-dir`
-// takes, with its SHA256SUMS.
+// hangar-node-fetch: downloads runtimes into a directory, with a SHA256SUMS, for `hangar-node
+// install --runtimes-dir`.
 //
-// A program of its own so that the one with power over the node opens no connection and unpacks
-// nothing: this one runs before it, without privileges, as an init container that shares a volume.
+// A program of its own so that the privileged one opens no connection and unpacks no archive: this
+// one runs before it, without privileges, as an init container that shares a volume.
 #include "base/digest.h"
 #include "base/result.h"
 #include "http/client.h"
@@ -39,11 +39,11 @@ using node_install::RuntimeSource;
 
 // For one runtime: 500 MB at 1 MB/s.
 constexpr std::chrono::minutes kDownloadMax{10};
-// A server that sends nothing for so long is gone.
+// A server that is silent for this long is gone.
 constexpr std::chrono::seconds kSilenceMax{60};
 constexpr int kRedirectsMax = 5;
 
-// The file is there when its bytes have the checksum, and not before.
+// The file is complete, and its checksum verified, only once this has succeeded.
 io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource source,
                             std::string to, std::shared_ptr<const http::Transport> transport) {
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
@@ -78,7 +78,7 @@ io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource so
   co_return Result<>();
 }
 
-// What a run that failed has left under this name goes first, and this one's if it fails.
+// Removes what a failed run has left under this name, and its own files if it fails.
 Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& directory,
                               const std::shared_ptr<const http::Transport>& transport) {
   const std::string part = (directory / (source.file + ".part")).string();
@@ -139,7 +139,7 @@ Result<> fetch_all(const std::vector<std::string>& texts, const fs::path& direct
     std::fflush(stdout);
     sums += fmt::format("{}  {}\n", sha256, source.file);
   }
-  // Last: hangar-node takes nothing without it.
+  // Last: hangar-node accepts no runtime without it.
   std::ofstream out(directory / "SHA256SUMS", std::ios::trunc);
   out << sums;
   out.close();
