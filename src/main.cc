@@ -15,8 +15,8 @@
 
 namespace {
 
-// Each connection, watch and module that can sleep holds a file. The soft limit of 1024 is there
-// for programs that use select().
+// Each connection, watch and module that can sleep needs a descriptor. The soft limit of 1024 only
+// protects programs that use select().
 void allow_many_files() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -31,21 +31,22 @@ bool is_long_running(int argc, char** argv) {
 }
 
 // glibc keeps up to seven freed pieces of each small size for each thread, wherever in the heap
-// they lie: hundreds of pages that are held by one such piece each, on a host whose operators
-// sleep. It can only be told not to by a variable of the environment that it reads before main(),
-// so the program begins anew with that. It goes on as it is where that fails, and where it has
-// capabilities that its caller lacks: there that variable is taken away at each start.
+// they lie: on a host whose operators sleep, hundreds of pages stay in memory for one such piece
+// each. glibc can be told not to only by an environment variable that it reads before main(), so
+// the program re-executes itself with that variable. It goes on as it is if that fails, or if it
+// has capabilities that its caller lacks: there the variable is removed at each start.
 void keep_no_freed_pieces(char** argv) {
   constexpr const char* kVariable = "GLIBC_TUNABLES";
   constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
   const char* const present = std::getenv(kVariable);
   const std::string others = present == nullptr ? "" : present;
-  // Without AT_BASE the loader was started, and told to run this program: it would be begun anew.
+  // Without AT_BASE the user ran the loader with this program as its argument: a re-exec would run
+  // the loader alone.
   if (others.find(kSetting) != std::string::npos || ::getauxval(AT_SECURE) != 0 ||
       ::getauxval(AT_BASE) == 0) {
     return;
   }
-  // In front: before 2.39 glibc cuts what /proc/PID/environ shows of it at the first colon.
+  // In front, because glibc before 2.39 cuts what /proc/PID/environ shows of it at the first colon.
   const std::string tunables = fmt::format("{}=0{}{}", kSetting, others.empty() ? "" : ":", others);
   if (::setenv(kVariable, tunables.c_str(), 1) != 0) return;
   std::error_code error;
@@ -57,11 +58,11 @@ void keep_no_freed_pieces(char** argv) {
 
 int main(int argc, char** argv) {
   if (is_long_running(argc, argv)) keep_no_freed_pieces(argv);
-  // Buffers of a module's size go back to the system when they are freed. Left to itself, glibc
-  // decides after the first of them to keep the following: up to 64 MiB in each thread's heap.
+  // Buffers of a module's size return to the system when they are freed. By default glibc would
+  // keep the next ones after the first: up to 64 MiB in each thread's heap.
   ::mallopt(M_MMAP_THRESHOLD, hangar::limits::kMiB);
   ::mallopt(M_TRIM_THRESHOLD, 2 * hangar::limits::kMiB);
-  // One heap for all threads: guests allocate in memories of their own, and what one thread has
+  // One heap for all threads: guests allocate in memories of their own, and a piece that one thread
   // freed serves the others.
   ::mallopt(M_ARENA_MAX, 1);
   allow_many_files();

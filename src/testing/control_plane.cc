@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kScript = HANGAR_SOURCE_DIR "/dev/control-plane.sh";
 
-// What dev/control-plane.sh exits with if the control plane's programs have not been built.
+// The exit status of dev/control-plane.sh if the control plane's programs have not been built.
 constexpr int kExitNotBuilt = 77;
 
 // A cold start on a busy machine with sanitizers running beside it took 20 s.
@@ -66,7 +66,8 @@ std::vector<std::string> up_arguments(const std::string& directory,
   return arguments;
 }
 
-// A tool's last words are enough for an error message; kubectl prints one line, a failed start 20.
+// The last lines of a tool are enough for an error message; kubectl prints one line, a failed
+// start 20.
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
     text.pop_back();
@@ -81,7 +82,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOpti
     return fail(ErrorKind::Unavailable,
                 fmt::format("{}: {}", directory, std::generic_category().message(errno)));
   }
-  // From here on the destructor cleans up, whatever became of the start.
+  // From here on the destructor cleans up, whatever becomes of the start.
   std::unique_ptr<ControlPlane> control_plane(new ControlPlane(directory));
   const Finished up = HANGAR_TRY(
       run({.arguments = up_arguments(control_plane->directory_, options), .deadline = kStartMax}));
@@ -93,10 +94,10 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOpti
 
 ControlPlane::~ControlPlane() {
   const std::string script_path(kScript);
-  // If this fails the watchdog ends the instance when this process is gone.
+  // If this fails, the watchdog ends the instance when this process is gone.
   [[maybe_unused]] const auto ended =
       run({.arguments = {"bash", script_path, "down", "--dir=" + directory_}});
-  // An instance takes its directory with it; this is what a start that failed early leaves.
+  // An instance removes its directory; this removes what a start that failed early has left.
   std::error_code ignored;
   std::filesystem::remove(directory_, ignored);
 }

@@ -1,12 +1,11 @@
 // A real Kubernetes control plane (etcd, kube-apiserver, ...) for the tests of one program, on
 // loopback.
 //
-// There is no mock of the API server in this project: what a test claims is claimed of the real
-// one. dev/control-plane.sh does the work; this class starts an instance, gives its addresses,
-// makes faults, and ends it. A test program that is killed leaves nothing behind: a watchdog ends
-// the instance.
+// There is no mock of the API server in this project: a test's claims hold for the real one.
+// dev/control-plane.sh does the work; this class starts an instance, gives its addresses, injects
+// faults, and ends it. A killed test program leaves nothing behind: a watchdog ends the instance.
 //
-// Tests usually do not make one but use the one that their program shares: shared_control_plane.h.
+// Tests usually do not start one but use the one that their program shares: shared_control_plane.h.
 #pragma once
 
 #include "base/result.h"
@@ -24,15 +23,15 @@ namespace hangar::testing {
 struct ControlPlaneOptions {
   // kube-controller-manager: garbage collection, namespaces, Jobs, Deployments.
   bool controller_manager = true;
-  // Nodes whose pods run in name only: they become ready at once, and those of Jobs end (how: the
-  // pod annotation hangar.dev/test-outcome, see dev/control-plane/stages.yaml). Brings the
-  // scheduler too.
+  // Simulated nodes, whose pods do not really run: they become ready at once, and pods of Jobs end
+  // (how: the pod annotation hangar.dev/test-outcome, see dev/control-plane/stages.yaml). Starts
+  // the scheduler too.
   int simulated_nodes = 0;
   // A proxy between the program under test and the API server, for ControlPlane's faults.
   bool proxy = false;
   // An OCI registry: plain HTTP, basic authentication.
   bool registry = false;
-  // Every request to the API server as a line of audit_log().
+  // Logs every request to the API server as a line of audit_log().
   bool audit = false;
   std::vector<std::string> apiserver_arguments;
 };
@@ -46,8 +45,8 @@ enum class Component : std::uint8_t {
   Registry
 };
 
-// Every call blocks; none is for the loop thread. Not thread-safe but for the accessors and
-// unique_namespace().
+// Every call blocks; none is for the loop thread. Only the accessors and unique_namespace()
+// are thread-safe.
 class ControlPlane {
  public:
   // Takes some 3 s. Errors: NotFound if the programs have not been built (`make deps`), Unavailable
@@ -71,7 +70,7 @@ class ControlPlane {
   [[nodiscard]] const std::string& ca_file() const { return value("HANGAR_CP_CA"); }
   [[nodiscard]] const std::string& certificate_file() const { return value("HANGAR_CP_CERT"); }
   [[nodiscard]] const std::string& key_file() const { return value("HANGAR_CP_KEY"); }
-  // "127.0.0.1:PORT", and who may use it.
+  // "127.0.0.1:PORT", and the credentials for it.
   [[nodiscard]] const std::string& registry_address() const { return value("HANGAR_CP_REGISTRY"); }
   [[nodiscard]] const std::string& registry_user() const {
     return value("HANGAR_CP_REGISTRY_USER");
@@ -80,8 +79,8 @@ class ControlPlane {
   // Path of the audit log; one JSON object a line (audit.k8s.io/v1 Event).
   [[nodiscard]] std::string audit_log() const { return value("HANGAR_CP_LOG_DIR") + "/audit.log"; }
 
-  // Runs kubectl as cluster admin and returns what it printed. Errors: InvalidInput with kubectl's
-  // own message if it fails.
+  // Runs kubectl as cluster admin and returns its output. Errors: InvalidInput with kubectl's own
+  // message if it fails.
   [[nodiscard]] Result<std::string> kubectl(std::vector<std::string> arguments,
                                             std::string input = {});
   // Puts a module into the registry; returns the manifest's digest. `as_stow`: as `yoke stow` does,
@@ -89,7 +88,7 @@ class ControlPlane {
   enum class PushForm : std::uint8_t { Oras, Stow };
   [[nodiscard]] Result<std::string> push(const std::string& name_and_tag, const std::string& file,
                                          PushForm form);
-  // Makes a namespace that no other test of this run uses. It ends with the control plane.
+  // Creates a namespace that no other test of this run uses. It ends with the control plane.
   [[nodiscard]] Result<std::string> unique_namespace(std::string_view prefix = "test");
 
   // Ends a component as kill -9 does; its state stays. start_again() returns once it answers.
@@ -101,11 +100,11 @@ class ControlPlane {
   [[nodiscard]] Result<> cut();
   [[nodiscard]] Result<> restore();
   [[nodiscard]] Result<> delay_answers(std::chrono::milliseconds latency);
-  // Each connection is reset `after` it was opened.
+  // Resets each connection `after` it was opened.
   [[nodiscard]] Result<> reset_connections(std::chrono::milliseconds after);
-  // Any toxic of toxiproxy, as the JSON that its API takes; for what the ones above do not cover.
+  // Any toxic of toxiproxy, as the JSON that its API accepts; for faults not covered above.
   [[nodiscard]] Result<> add_toxic(const std::string& json);
-  // Takes all faults away.
+  // Removes all faults.
   [[nodiscard]] Result<> heal();
 
  private:
@@ -117,7 +116,7 @@ class ControlPlane {
   [[nodiscard]] Result<> toxiproxy(std::string_view method, std::string_view path,
                                    const std::string& body);
 
-  std::string directory_;  // The instance's; gone with it.
+  std::string directory_;  // The instance's; removed with it.
   std::map<std::string, std::string> values_;
   std::string registry_password_;
 };

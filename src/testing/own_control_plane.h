@@ -1,5 +1,5 @@
-// A control plane that one suite has to itself: for tests that end parts of it, or that need it to
-// be set up in a way that others do not. Costs some 3 s a suite; see shared_control_plane.h.
+// A control plane for one suite alone: for tests that end parts of it, or that need another setup
+// than the shared one. Costs some 3 s a suite; see shared_control_plane.h.
 //
 //   class FaultsTest : public OwnControlPlane<FaultsTest> {
 //    public:
@@ -34,7 +34,7 @@ class OwnControlPlane : public ::testing::Test {
   }
   static void TearDownTestSuite() { own_.reset(); }
 
-  // Each test begins without faults of the one before.
+  // Each test begins without the faults of the previous one.
   void SetUp() override {
     if (own_) {
       if (Suite::options().proxy) ASSERT_TRUE(own_->heal().has_value());

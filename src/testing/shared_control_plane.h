@@ -32,7 +32,7 @@ class SharedControlPlane {
     ::testing::AddGlobalTestEnvironment(new Environment());  // GoogleTest owns it.
   }
 
-  // Starts it at the first call; the same answer ever after.
+  // Starts it at the first call; later calls return the same answer.
   [[nodiscard]] static const Result<std::unique_ptr<ControlPlane>>& get() {
     std::optional<Result<std::unique_ptr<ControlPlane>>>& started = started_of_program();
     if (!started) started.emplace(ControlPlane::start(options_of_program()));
@@ -45,7 +45,7 @@ class SharedControlPlane {
   }
 
  private:
-  // Ends the control plane after the last test, not at exit: nothing of it outlives the tests.
+  // Ends the control plane after the last test, not at exit: no part of it outlives the tests.
   class Environment : public ::testing::Environment {
    public:
     void TearDown() override { started_of_program().reset(); }

@@ -34,8 +34,8 @@ class FileDescriptor {
   int number_;
 };
 
-// Files in memory instead of pipes: nobody has to read while the program writes, and a program that
-// ends early raises no SIGPIPE here.
+// Files in memory instead of pipes: no thread has to read while the program writes, and a program
+// that ends early raises no SIGPIPE here.
 int memory_file(const char* name) {
   return ::memfd_create(name, MFD_CLOEXEC);
 }
@@ -61,7 +61,7 @@ std::string read_all(int file) {
   }
 }
 
-// Own copies in the child's form; what `added` names replaces what this process has.
+// Its own copies for the child; entries of `added` replace those of this process.
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
   std::vector<std::string> result = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -1,4 +1,4 @@
-// Runs a loop until something has come true, for tests of what lives on it.
+// Runs a loop until a condition is true, for tests of what lives on it.
 #pragma once
 
 #include "io/loop.h"
@@ -8,8 +8,8 @@
 
 namespace hangar::testing {
 
-// False when the condition is not true within the time. It may come true without anything happening
-// on the loop: it is looked at every few milliseconds besides.
+// False when the condition is not true within the time. It may become true without an event on the
+// loop, so it is also checked every few milliseconds.
 [[nodiscard]] inline bool wait(io::Loop& loop, const std::function<bool()>& condition,
                                std::chrono::seconds at_most = std::chrono::seconds(60)) {
   bool is_over = false;
@@ -22,7 +22,7 @@ namespace hangar::testing {
   return !is_over;
 }
 
-// All that was spawned on the loop comes to its end.
+// Waits until all tasks that were spawned on the loop have ended.
 [[nodiscard]] inline bool wait_for_end_of_tasks(io::Loop& loop) {
   return wait(loop, [&loop] { return loop.spawned_count() == 0; });
 }
