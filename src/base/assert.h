@@ -1,6 +1,6 @@
 // A check on our own reasoning. It stays on in release builds: a host that continues with a broken
-// invariant would act on the cluster with it. Never reachable from guest or server bytes; what
-// those can cause is an Error.
+// invariant would act on the cluster with it. Bytes from a guest or a server never reach an
+// assertion; what they can cause is an Error.
 #pragma once
 
 #include <cstdio>

@@ -11,7 +11,7 @@ Duration with_jitter(Duration delay, double share, double random) {
 }
 
 Duration ExponentialBackoff::delay(std::uint64_t failures, double random) const {
-  // In doubles, which grow to infinity and do not wrap.
+  // Doubles grow to infinity instead of wrapping around.
   const double grown =
       static_cast<double>(min.count()) * std::pow(factor, static_cast<double>(failures));
   const double plain = std::min(grown, static_cast<double>(max.count()) / (1 + jitter));

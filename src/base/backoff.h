@@ -1,7 +1,8 @@
-// How long to wait before the next attempt: exponential back-off, the only one of this project.
+// How long to wait before the next attempt: exponential back-off, the only implementation in
+// this project.
 //
-// A pure function of the count of failures. The caller keeps the count, and brings the random
-// number, so that a test can hold both.
+// A pure function of the count of failures. The caller keeps the count and passes the random
+// number, so that a test controls both.
 #pragma once
 
 #include "base/time.h"
@@ -10,16 +11,17 @@
 
 namespace hangar {
 
-// `delay`, and up to `share` of it more. `random` is between 0 and 1.
+// `delay`, lengthened by up to `share` of itself. `random` is between 0 and 1.
 [[nodiscard]] Duration with_jitter(Duration delay, double share, double random);
 
 struct ExponentialBackoff {
   Duration min;
   Duration max;       // Jitter included. Less than `min`: the delay is always `max`.
   double factor = 2;  // From one failure to the next.
-  double jitter = 0;  // Up to this share is added, so that what failed together comes back apart.
+  double jitter = 0;  // Up to this share is added, so that what failed together retries apart.
 
-  // After a failure that `failures` others precede. At the maximum too the jitter varies the delay.
+  // The delay after a failure that follows `failures` others. Jitter varies the delay even at
+  // the maximum.
   [[nodiscard]] Duration delay(std::uint64_t failures, double random = 0) const;
 };
 

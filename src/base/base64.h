@@ -9,8 +9,8 @@ namespace hangar {
 
 [[nodiscard]] std::string base64_encode(std::string_view bytes);
 
-// Skips white space (people wrap lines) and goes on after padding, so that the concatenation of
-// encoded parts decodes to the concatenation of the parts. Nothing for anything else.
+// Skips white space (people wrap lines) and continues after padding, so that the concatenation of
+// encoded parts decodes to the concatenation of the parts. std::nullopt for anything else.
 [[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace hangar

@@ -1,4 +1,4 @@
-// A std::unique_ptr's deleter for what a C library gives out:
+// A deleter that lets std::unique_ptr own an object of a C library:
 //
 //   using Key = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
 #pragma once

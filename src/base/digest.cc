@@ -1,7 +1,7 @@
 #include "base/digest.h"
 
-// The interface of one algorithm, and not EVP: that one loads a provider with all algorithms, also
-// into hangar-node, which is to stay small.
+// Calls the functions of each algorithm and not EVP: EVP loads a provider with all algorithms, also
+// into hangar-node, which must stay small.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
 #include <openssl/sha.h>

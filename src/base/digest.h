@@ -1,4 +1,4 @@
-// Digests and their hexadecimal form: this project's only door to OpenSSL for them.
+// Digests and their hexadecimal form: the only place in this project that calls OpenSSL for them.
 //
 // Any thread. SHA-256 takes about a millisecond per two megabytes: large inputs belong on a worker.
 #pragma once
@@ -15,7 +15,7 @@ namespace hangar {
 
 using Sha256Bytes = std::array<std::uint8_t, 32>;
 
-// SHA-256 of what arrives in pieces.
+// SHA-256 of bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
@@ -24,7 +24,7 @@ class Sha256 {
   ~Sha256();
 
   void add(std::string_view bytes);
-  // Nothing can be added afterwards.
+  // Call once; nothing can be added afterwards.
   [[nodiscard]] Sha256Bytes finish();
 
  private:
@@ -33,19 +33,19 @@ class Sha256 {
 };
 
 [[nodiscard]] Sha256Bytes sha256(std::string_view bytes);
-// Of the pieces one after the other.
+// Over the pieces, concatenated.
 [[nodiscard]] Sha256Bytes hmac_sha256(std::string_view key,
                                       std::initializer_list<std::string_view> pieces);
 
-// Takes as long wherever they differ, so that a forger learns nothing from it.
+// Takes the same time wherever the two differ, so that a forger learns nothing from it.
 [[nodiscard]] bool is_same_in_constant_time(std::string_view left, std::string_view right);
 
 // Lower-case.
 [[nodiscard]] std::string to_hex(std::span<const std::uint8_t> bytes);
 [[nodiscard]] std::string sha256_hex(std::string_view bytes);
-// Where a published format asks for it; it protects nothing.
+// Only where a published format requires SHA-1; it protects nothing.
 [[nodiscard]] std::string sha1_hex(std::string_view bytes);
-// Exactly 64 lower-case hexadecimal digits.
+// True for exactly 64 lower-case hexadecimal digits.
 [[nodiscard]] bool is_sha256_hex(std::string_view text);
 
 }  // namespace hangar

@@ -1,4 +1,4 @@
-// A file of its own: hangar-node is linked without it, because an HMAC needs EVP.
+// HMAC needs EVP, so it has a file of its own: hangar-node is linked without it.
 #include "base/assert.h"
 #include "base/digest.h"
 

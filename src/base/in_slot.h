@@ -1,5 +1,4 @@
-// For classes whose objects live long and of which there are thousands: what new makes of them lies
-// in a slot.
+// For classes with thousands of long-lived objects: `new` allocates them in slots.
 #pragma once
 
 #include "base/slots.h"
@@ -8,7 +7,8 @@
 
 namespace hangar::slots {
 
-// A base class. Who is deleted by a pointer to another base has a virtual destructor.
+// A base class. A class that is deleted through a pointer to another base needs a
+// virtual destructor.
 struct InSlot {
   static void* operator new(std::size_t size) { return take(size); }
   static void operator delete(void* at, std::size_t size) noexcept { give_back(at, size); }

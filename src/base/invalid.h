@@ -1,4 +1,4 @@
-// What a check says of input that it refuses.
+// The error that a check returns for input that it refuses.
 #pragma once
 
 #include "base/result.h"

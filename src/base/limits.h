@@ -1,5 +1,6 @@
-// Units, and the bounds that several layers share, each with the reason for its number. The bounds
-// of one folder are in its own limits.h; all are in one namespace, and named after what they bound.
+// Units, and the bounds that several layers share, each with the reason for its number. The
+// bounds of one folder are in its own limits.h. All are in one namespace, and each is named after
+// what it bounds.
 #pragma once
 
 #include <chrono>
@@ -25,20 +26,21 @@ inline constexpr std::uint64_t kFlightOutputBytesMax = 16 * kMiB;
 // Uncompressed module. The largest published flight (Helm-embedding PostgreSQL) has 81.8 MB.
 inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
 
-// Graceful shutdown: what has not ended by then is abandoned; the next leader repeats it.
+// Graceful shutdown: work that has not finished by then is abandoned, and the next leader
+// repeats it.
 inline constexpr std::chrono::seconds kShutdownMax{10};
 
-// What a long-running guest may print in one turn; what is beyond is dropped and counted.
+// What a long-running guest may print in one turn; the rest is dropped and counted.
 inline constexpr std::uint64_t kOperatorOutputBytesMax = 256 * kKiB;
 
-// One line of that; a longer one is cut into several, as container runtimes do.
+// One line of that output; a longer one is cut into several, as container runtimes do.
 inline constexpr std::uint64_t kOperatorLineBytesMax = 16 * kKiB;
 
-// Requests of one guest that are under way, watches included; the next one waits.
+// Requests of one guest in flight, watches included; the next one waits.
 inline constexpr std::uint32_t kGuestRequestsMax = 256;
 
-// Requests that one guest has asked for beyond those under way: a controller that starts with a few
-// thousand objects asks for each at once. With what they are about to send.
+// Requests of one guest that wait behind those in flight, and the bytes of their bodies. A
+// controller that starts with a few thousand objects makes one request for each at once.
 inline constexpr std::uint32_t kGuestRequestsWaitingMax = 16'384;
 inline constexpr std::uint64_t kGuestRequestsWaitingBytesMax = 64 * kMiB;
 

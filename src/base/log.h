@@ -1,6 +1,6 @@
 // Structured logs: a constant message, variables as keys, the same key for the same thing
-// everywhere ("airway", "namespace", "name", "took_ms", "error"). Recording only; where lines go
-// and how they look is ops/.
+// everywhere ("airway", "namespace", "name", "took_ms", "error"). This only records; ops/ decides
+// where lines go and how they look.
 #pragma once
 
 #include <concepts>
@@ -42,14 +42,14 @@ class LogSink {
                      std::span<const LogField> fields) = 0;
 };
 
-// A cheap value: a sink and the name of the part that speaks ("kube", "airways"). Any thread.
+// A cheap value: a sink and the name of the component that logs ("kube", "airways"). Any thread.
 class Log {
  public:
-  // Drops everything: for tests and tools that do not care.
+  // Drops everything: for tests and tools that need no log.
   Log() = default;
   Log(LogSink& sink, std::string component) : sink_(&sink), component_(std::move(component)) {}
 
-  // The same sink for another part.
+  // The same sink for another component.
   [[nodiscard]] Log named(std::string component) const {
     Log copy = *this;
     copy.component_ = std::move(component);

@@ -2,7 +2,7 @@
 //
 // Names follow controller-runtime and client-go where they have one, so that existing dashboards
 // work. Label values come from small closed sets (a controller, a verb, a code), never from object
-// names: each new combination is kept for ever. What comes and goes is collected instead.
+// names: each new combination is kept for ever. Series that come and go are collected instead.
 #pragma once
 
 #include <atomic>
@@ -61,8 +61,8 @@ class Histogram {
   std::atomic<double> sum_ = 0;
 };
 
-// The families of one process. A reference it hands out is valid as long as it lives; asking again
-// for the same name and labels gives the same object. Any thread.
+// The metric families of one process. A reference that it returns is valid as long as it lives; the
+// same name and labels give the same object again. Any thread.
 class Metrics {
  public:
   Metrics();
@@ -75,11 +75,11 @@ class Metrics {
   Histogram& histogram(const std::string& name, const std::string& help,
                        std::vector<double> upper_bounds, MetricLabels labels = {});
 
-  // A gauge whose value is read when somebody scrapes. `read` is called on the scraping thread.
+  // A gauge whose value is read at each scrape. `read` is called on the scraping thread.
   void gauge_read(const std::string& name, const std::string& help, std::function<double()> read,
                   MetricLabels labels = {});
 
-  // The same for what only grows.
+  // The same for a value that only grows.
   void counter_read(const std::string& name, const std::string& help, std::function<double()> read,
                     MetricLabels labels = {});
 
@@ -95,10 +95,11 @@ class Metrics {
     Type type = Type::Counter;
     std::vector<Sample> samples;
   };
-  // What one scrape has found so far.
+  // What one scrape has collected so far.
   class Families {
    public:
-    // The same object for the same name, valid until the scrape ends. One name has one type.
+    // Returns the same object for the same name; it is valid until the scrape ends. One name has
+    // one type.
     Family& family(const std::string& name, const std::string& help, Type type);
 
    private:
@@ -106,7 +107,7 @@ class Metrics {
     std::map<std::string, Family> by_name_;
   };
 
-  // Ends what collect_from() began.
+  // Unregisters the `collect` of collect_from().
   class Collection {
    public:
     Collection(const Collection&) = delete;
@@ -122,9 +123,10 @@ class Metrics {
     const std::function<void(Families&)> collect_;
   };
 
-  // Series that come and go with what they are about: `collect` adds those that there are at the
-  // moment, on the scraping thread, without asking this object for anything. It is called until the
-  // result is destroyed, which the scraping thread does too. It bounds how many it adds.
+  // For series that come and go with the objects they describe. At each scrape `collect` adds the
+  // series that exist at that moment, on the scraping thread, and must not call this object. It is
+  // called until the result is destroyed, which also happens on the scraping thread. `collect`
+  // bounds how many series it adds.
   [[nodiscard]] std::unique_ptr<Collection> collect_from(std::function<void(Families&)> collect);
 
   // Every family, by name.

@@ -1,8 +1,8 @@
-// Values as few bytes, for what is kept a thousand times and seldom needed. Only for what this
-// process has packed itself.
+// Values packed into few bytes, for records that are kept by the thousand and seldom read. Only the
+// process that packed them may unpack them.
 //
-// What is packed, and in which order, is written once for both directions: a function that hands
-// the members of a struct to either of these.
+// The fields and their order are written once for both directions: one function passes the members
+// of a struct to a Packer or to an Unpacker.
 #pragma once
 
 #include "base/slots.h"
@@ -53,7 +53,7 @@ class Packer {
   std::string bytes_;
 };
 
-// In the order in which they were packed, into values of the same types.
+// Unpacks values of the same types in the order in which they were packed.
 class Unpacker {
  public:
   // `bytes` outlive it.
@@ -77,7 +77,7 @@ class Unpacker {
       value = std::bit_cast<double>(get_number());
     } else if constexpr (std::is_same_v<Value, std::string> ||
                          std::is_same_v<Value, std::string_view>) {
-      value = get_text();  // The latter is a part of the bytes.
+      value = get_text();  // A string_view refers to the packed bytes.
     } else {
       value = static_cast<Value>(get_number());
     }

@@ -1,4 +1,4 @@
-// The one way a function in this process says that it did not do its work.
+// The one way in which a function of this process reports that it failed.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Error {
 
   [[nodiscard]] ErrorKind kind() const { return kind_; }
   [[nodiscard]] const std::string& message() const { return message_; }
-  // The word another system had for it, where code branches on that: "AlreadyExists". Often empty.
+  // The other system's word for the error, where code branches on it: "AlreadyExists". Often empty.
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] Error with_reason(std::string reason) && {
     reason_ = std::move(reason);
@@ -49,14 +49,14 @@ class Error {
   std::string reason_;
 };
 
-// A class, not an alias, so that the compiler itself warns about a dropped one.
+// A class, not an alias, so that the compiler warns about a result that is dropped.
 template <class T = void>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:
   using std::expected<T, Error>::expected;
 };
 
-// The word that logs, metrics and tests use for a kind: "InvalidInput".
+// The name of a kind in logs, metrics and tests: "InvalidInput".
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
 
 [[nodiscard]] inline std::unexpected<Error> fail(ErrorKind kind, std::string message) {

@@ -1,4 +1,4 @@
-// Durations as metrics say them.
+// Durations in the unit that metrics use.
 #pragma once
 
 #include "base/time.h"

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-// Sanitizers see each use after its end only when everything is an allocation of its own.
+// A sanitizer sees a use after free only when every slot is an allocation of its own.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HANGAR_SLOTS_ARE_ALLOCATIONS 1
 #else
@@ -21,11 +21,11 @@ namespace hangar::slots {
 
 namespace {
 
-// Small enough that some slots of each size cost little, large enough that the system's calls do.
+// Small enough that a few slots of each size cost little, large enough that system calls are rare.
 constexpr std::size_t kSlabBytes = std::size_t{64} << 10U;
 
-// Sizes in steps that waste a sixteenth at most, from some size on. What is larger than the last is
-// the heap's.
+// The steps between slot sizes, so that from some size on a slot wastes a sixteenth at most. Larger
+// requests go to the heap.
 struct Steps {
   std::size_t up_to;
   std::size_t step;
@@ -39,7 +39,7 @@ struct SlotSize {
   std::size_t bytes = 0;
 };
 
-// The smallest that `size` fits into; of what is the heap's, `size` itself.
+// The smallest slot that `size` fits into; for a request that goes to the heap, `size` itself.
 constexpr SlotSize slot_for(std::size_t size) {
   std::size_t index = 0;
   std::size_t from = 0;
@@ -60,24 +60,24 @@ static_assert(kSizeCount == 256 / 16 + (2048 - 256) / 64 + (8192 - 2048) / 256);
 
 std::atomic<std::size_t> mapped_bytes = 0;
 
-// The beginning of its 64 KiB, which are aligned to their size: a slot's slab is found by its
-// address.
+// The header of a slab of 64 KiB. Slabs are aligned to their size, so that a slot's address leads
+// to its slab.
 struct alignas(16) Slab {
   struct FreeSlot {
     FreeSlot* next;
   };
 
-  Slab* next = nullptr;  // Among those of its size with room.
+  Slab* next = nullptr;  // The next slab of this size with room.
   Slab* previous = nullptr;
   FreeSlot* freed = nullptr;
   std::uint32_t used = 0;
-  std::uint32_t untouched = sizeof(Slab);  // Where slots begin that nobody ever had.
+  std::uint32_t untouched = sizeof(Slab);  // Where the slots begin that were never taken.
 
   static Slab* of(void* slot) {
     return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(slot) & ~(kSlabBytes - 1));
   }
   static Slab* map();
-  // False when the system has no room for the two mappings that are left of one.
+  // False when the kernel refuses to split the mapping in two: a process may have a limited number.
   bool unmap();
 
   [[nodiscard]] bool has_room(std::size_t size) const {
@@ -97,7 +97,7 @@ struct alignas(16) Slab {
 };
 
 Slab* Slab::map() {
-  // Twice as much has an aligned slab in it somewhere.
+  // A mapping of twice the size contains an aligned slab.
   void* const mapping =
       ::mmap(nullptr, 2 * kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
@@ -105,7 +105,7 @@ Slab* Slab::map() {
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) & (kSlabBytes - 1);
   if (before > 0) ::munmap(begin, before);
   ::munmap(begin + before + kSlabBytes, kSlabBytes - before);
-  // One huge page for a few objects is what slabs are there to avoid.
+  // A huge page for a few objects is what slabs exist to avoid.
   ::madvise(begin + before, kSlabBytes, MADV_NOHUGEPAGE);
   mapped_bytes += kSlabBytes;
   return new (begin + before) Slab;
@@ -134,9 +134,9 @@ class Shelf {
     Slab* const slab = Slab::of(slot);
     const bool had_room = slab->has_room(size);
     slab->give_back(slot);
-    // Behind the first, which is filled up before others are begun again.
+    // Behind the first slab, which is filled up before another one is started.
     if (!had_room) put_second(slab);
-    // The last one with room stays: the next object would only map it again.
+    // The last slab with room stays mapped: the next object would only map it again.
     const bool is_only_one = with_room_ == slab && slab->next == nullptr;
     if (slab->used == 0 && !is_only_one) {
       remove(slab);
@@ -167,7 +167,7 @@ class Shelf {
   Slab* with_room_ = nullptr;
 };
 
-// Never destroyed: what is static elsewhere may give back slots until the very end.
+// Never destroyed: static objects elsewhere may free slots until the process exits.
 std::array<Shelf, kSizeCount>& shelves() {
   static auto* const all = new std::array<Shelf, kSizeCount>;
   return *all;

@@ -1,9 +1,9 @@
-// Memory for what there are thousands of and what lives long: the objects of caches.
+// An allocator for objects that live long and exist by the thousand: those of caches.
 //
-// The heap puts such things wherever there is room, between what a burst of work needs for a
-// moment; when that is freed, the pages stay for what lies between. Here they share pages only with
-// their like: slots of about the same size lie in slabs, and a slab goes back to the system when
-// nothing is left in it.
+// The heap would place them wherever there is room, between the short-lived allocations of a burst
+// of work; when those are freed, the long-lived objects keep the pages in use. Here they share
+// pages only with their like: slots of about the same size lie in slabs, and a slab is unmapped
+// when its last slot is freed.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace hangar::slots {
 
 // At least `size` bytes, aligned for any type. Any thread. Throws std::bad_alloc.
 [[nodiscard]] void* take(std::size_t size);
-// What take(size) returned. Any thread.
+// Frees what take(size) returned. Any thread.
 void give_back(void* slot, std::size_t size) noexcept;
 
-// What a slot for `size` bytes takes up.
+// The bytes that a slot for `size` bytes occupies.
 [[nodiscard]] std::size_t slot_size(std::size_t size);
-// Slabs that are there now, in bytes. Any thread.
+// The bytes of all slabs that are mapped now. Any thread.
 [[nodiscard]] std::size_t slab_bytes();
 
 // For containers and std::allocate_shared.

@@ -1,4 +1,4 @@
-// Text of ASCII, as protocols compare it and terminals take it, whatever the locale says.
+// ASCII text, as protocols compare it and terminals display it, independent of the locale.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@ namespace hangar {
 [[nodiscard]] std::string to_lower(std::string_view text);
 [[nodiscard]] bool equals_ignoring_case(std::string_view left, std::string_view right);
 
-// A byte below 0x20, or 0x7f: such text would end a line of HTTP or move a terminal's cursor.
+// True for text with a byte below 0x20 or with 0x7f: it would end a line of HTTP or move a
+// terminal's cursor.
 [[nodiscard]] bool has_control_character(std::string_view text);
 
-// For terminals, of what strangers choose: all but printable ASCII is escaped, as "\x1b". Of a text
-// that it has made it changes nothing.
+// Text chosen by strangers, made safe for a terminal: everything but printable ASCII is escaped, as
+// "\x1b". Applying it twice changes nothing more.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace hangar

@@ -60,7 +60,7 @@ struct Unit {
   std::string_view name;
   double nanoseconds;
 };
-// Longest spelling first where one is the beginning of another ("ms" before "m").
+// The longest spelling comes first where one is the beginning of another ("ms" before "m").
 constexpr std::array kUnits{Unit{"ns", 1},        Unit{"us", 1e3},  Unit{"\u00b5s", 1e3},
                             Unit{"\u03bcs", 1e3}, Unit{"ms", 1e6},  Unit{"s", 1e9},
                             Unit{"m", 60e9},      Unit{"h", 3600e9}};
@@ -127,7 +127,7 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
   if (at != text.size() || !date.ok() || hour > 23 || minute > 59 || second > 60) {
     return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not an RFC 3339 time", text));
   }
-  // What 64 bits of nanoseconds hold, less a year on each side for the offset.
+  // The years that 64 bits of nanoseconds hold, less a year on each side for the offset.
   if (year < 1678 || year > 2261) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("\"{}\" is outside of the years 1678 to 2261", text));

@@ -9,7 +9,7 @@
 
 namespace hangar {
 
-// When to do something next; never jumps.
+// For deciding when to act next; never jumps.
 using Instant = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 

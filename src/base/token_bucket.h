@@ -5,7 +5,7 @@
 
 namespace hangar {
 
-// Bursts of up to `burst`, and `per_second` over time: the classic token bucket, with time given.
+// A token bucket, with time as a parameter: bursts of up to `burst`, and `per_second` on average.
 class TokenBucket {
  public:
   struct Options {
@@ -14,12 +14,12 @@ class TokenBucket {
   };
   explicit TokenBucket(Options options) : options_(options), tokens_(options.burst) {}
 
-  // Takes `count` tokens if there is one: what more it is than there are is owed, so that no count
-  // is too large for the burst.
+  // Takes `count` tokens if there is at least one; the shortfall is owed, so that no count is too
+  // large for the bucket.
   [[nodiscard]] bool try_take(Instant now, double count = 1);
-  // Takes one in any case, and returns how long its owner waits until it exists.
+  // Takes one in any case, and returns how long the caller must wait until it exists.
   [[nodiscard]] Duration reserve(Instant now);
-  // As if nothing had ever been taken.
+  // True as if no token had ever been taken.
   [[nodiscard]] bool is_full(Instant now);
 
   [[nodiscard]] const Options& options() const { return options_; }

@@ -15,7 +15,7 @@ std::size_t sequence_size(std::string_view bytes) {
   };
   const std::uint8_t lead = byte_at(0);
   if (lead < 0x80) return 1;
-  // What the second byte may be excludes overlong forms, surrogates and what lies past U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and code points past U+10FFFF.
   std::uint8_t low = 0x80;
   std::uint8_t high = 0xbf;
   std::size_t size = 0;

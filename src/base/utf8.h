@@ -1,4 +1,4 @@
-// Whether bytes from elsewhere are text.
+// Checks whether bytes from elsewhere are text.
 #pragma once
 
 #include <cstddef>

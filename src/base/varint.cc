@@ -17,7 +17,7 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     const unsigned shift = 7 * static_cast<unsigned>(at);
     const auto byte = static_cast<std::uint8_t>(bytes[at]);
-    // The tenth byte has room for one bit; one that adds nothing could have been left out.
+    // The tenth byte has room for one bit; a zero byte at the end is unnecessary.
     if (shift > 63 || (shift == 63 && byte > 1) || (byte == 0 && at > 0)) return std::nullopt;
     value |= std::uint64_t{byte & 0x7fU} << shift;
     if ((byte & 0x80U) == 0) {

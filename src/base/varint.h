@@ -1,5 +1,5 @@
-// Numbers in as few bytes as they need: seven bits a byte, the lowest first; all but the last byte
-// have the eighth.
+// Variable-length numbers: seven bits a byte, lowest first; every byte but the last has its eighth
+// bit set.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace hangar {
 
 void append_varint(std::string& bytes, std::uint64_t value);
 
-// Takes one from the front. Nothing, and the bytes stay, when there is none, when it is longer than
-// it needs to be or has more than 64 bits.
+// Takes one from the front. Returns std::nullopt, and leaves the bytes alone, when they do not
+// begin with a complete number, when it is longer than necessary, or has more than 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> take_varint(std::string_view& bytes);
 
 }  // namespace hangar
