@@ -1,4 +1,4 @@
-// Several tasks at the same time, and all their results.
+// Runs several tasks at the same time and returns all their results.
 #pragma once
 
 #include "io/event.h"

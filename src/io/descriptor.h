@@ -1,4 +1,4 @@
-// A file descriptor that is closed on every path out.
+// Owns a file descriptor and closes it on every path out.
 #pragma once
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ class Descriptor {
 
   [[nodiscard]] int value() const { return value_; }
   [[nodiscard]] bool is_open() const { return value_ >= 0; }
-  // Zero, or the errno that closing reported.
+  // Returns zero, or the errno that close(2) reported.
   int close() {
     if (value_ < 0) return 0;
     return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno;
@@ -37,8 +37,8 @@ class Descriptor {
   int value_ = -1;
 };
 
-// All of it, however often the system takes a part only. Zero, or the errno of the write that
-// failed.
+// Writes all bytes, in as many calls as the system needs. Returns zero, or the errno of the write
+// that failed.
 [[nodiscard]] int write_all(int descriptor, std::string_view bytes);
 
 }  // namespace hangar::io

@@ -33,7 +33,7 @@ Task<Result<>> Event::wait(std::stop_token stop) {
 }
 
 Task<Semaphore::Slot> Semaphore::acquire() {
-  co_return *co_await acquire(std::stop_token());  // Which nobody requests.
+  co_return *co_await acquire(std::stop_token());  // Never requested.
 }
 
 Task<Result<Semaphore::Slot>> Semaphore::acquire(std::stop_token stop) {
@@ -45,11 +45,11 @@ Task<Result<Semaphore::Slot>> Semaphore::acquire(std::stop_token stop) {
   const OneShot<bool> waiter(loop_);
   const auto place = waiting_.insert(waiting_.end(), waiter);
   const std::stop_callback on_stop(stop, [this, &waiter, place] {
-    if (waiter.is_set()) return;  // It has the slot, and lost its place.
+    if (waiter.is_set()) return;  // It has the slot already and is not in the list any more.
     waiting_.erase(place);
     waiter.set(false);
   });
-  // release() hands its slot over.
+  // release() passes its slot to this task.
   if (!co_await waiter.wait()) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return Slot(*this);
 }

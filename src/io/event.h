@@ -16,16 +16,16 @@
 
 namespace hangar::io {
 
-// One value, set once, awaited once, in either order. Copies share it, so that the one who sets it
-// needs no knowledge of the task that waits. Whoever promises to set it does so on every path (with
-// an error if it must): a task that waits for nothing never ends.
+// One value, set once, awaited once, in either order. Copies share it, so that the setter needs no
+// reference to the task that waits. A setter must set it on every path (with an error if need be):
+// otherwise the waiting task never ends.
 template <class T>
 class OneShot {
  public:
   explicit OneShot(Loop& loop) : state_(std::make_shared<State>(loop)) {}
 
-  // The first value counts; later ones are dropped. The waiting task goes on in a later turn of the
-  // loop.
+  // The first value counts; later ones are dropped. The waiting task resumes in a later turn of
+  // the loop.
   void set(T value) const {
     if (state_->value) return;
     state_->value.emplace(std::move(value));
@@ -67,7 +67,7 @@ class OneShot {
   std::shared_ptr<State> state_;
 };
 
-// "Something changed": every task that waits when notify_all() is called goes on. It has no memory:
+// "Something changed": notify_all() resumes every task that waits at that moment. It has no memory:
 // check the condition, then wait, without a co_await in between.
 class Event {
  public:
@@ -82,16 +82,16 @@ class Event {
   [[nodiscard]] Task<Result<>> wait(std::stop_token stop);
 
  private:
-  using Waiting = std::list<OneShot<bool>>;  // The value says whether it was notified.
+  using Waiting = std::list<OneShot<bool>>;  // The value: whether it was notified.
 
   Loop& loop_;
-  // Shared with the tasks that wait: one whose stop was requested before it was notified takes its
-  // next step when the Event may be gone.
+  // Shared with the tasks that wait: a task whose stop was requested before the notification
+  // resumes only when the Event may already be gone.
   std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
 
-// At most `slots` tasks at a time between acquire() and the end of the Slot. First come, first
-// served.
+// Lets at most `slots` tasks at a time hold a Slot, from acquire() to its destruction. First come,
+// first served.
 class Semaphore {
  public:
   class Slot {

@@ -13,7 +13,7 @@ Error error_of_exception() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    // Short enough to need no memory.
+    // Short enough for the small-string buffer: needs no memory.
     return {ErrorKind::Unavailable, "out of memory"};
   } catch (const std::exception& exception) {
     return {ErrorKind::Unavailable, std::string("unexpected exception: ") + exception.what()};

@@ -1,4 +1,4 @@
-// Whole files. Blocking: for start-up, for small local files, and for worker threads.
+// Reads and writes whole files. Blocking: for start-up, small local files, and worker threads.
 #pragma once
 
 #include "base/result.h"
@@ -14,11 +14,12 @@ namespace hangar::io {
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,
                                             std::uint64_t bytes_max);
 
-// Readers see the old file or the whole new one, also after a crash. Mode 0600.
+// Replaces the file at once: readers see the old file or the whole new one, also after a crash.
+// Mode 0600.
 [[nodiscard]] Result<> write_file(const std::filesystem::path& path, std::string_view bytes);
 
-// Creates it with mode 0700, parents included; checks owner and mode when it exists: Denied when
-// others may write to it.
+// Creates the directory with mode 0700, parents included. If it exists, checks owner and mode:
+// Denied when others may write to it.
 [[nodiscard]] Result<> make_private_directory(const std::filesystem::path& path);
 
 }  // namespace hangar::io

@@ -1,8 +1,8 @@
-// Gives what the heap has free back to the system, once there was nothing to do for a while.
+// Returns free memory of the heap to the system once the process has been idle for a while.
 //
-// What a piece of work takes (answers, documents, buffers) is freed in small pieces all over the
-// heap, and the allocator keeps the pages that they leave empty. Ten thousand objects that wait
-// after a busy minute would hold as much again as they need.
+// The allocations of a piece of work (answers, documents, buffers) are freed in small pieces all
+// over the heap, and the allocator keeps the pages that become empty. Without this, ten thousand
+// objects that sleep after a busy minute would hold twice the memory that they need.
 #pragma once
 
 #include "base/time.h"
@@ -19,7 +19,7 @@ class IdleHeap {
   IdleHeap(const IdleHeap&) = delete;
   IdleHeap& operator=(const IdleHeap&) = delete;
 
-  // Some work has ended.
+  // To be called when some work has ended.
   void used();
 
  private:

@@ -1,4 +1,4 @@
-// Bytes, and descriptors with them, over a local socket that connects two processes.
+// Sends bytes, and file descriptors with them, over a local socket that connects two processes.
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,14 @@
 
 namespace hangar::io {
 
-// How many bytes were taken, or negative with errno as sendmsg(2) has it; never a signal.
-// `descriptor` goes with the first byte; negative: none.
+// Returns how many bytes were sent, or a negative value with errno as sendmsg(2) sets it; never
+// raises a signal. `descriptor` goes with the first byte; negative: none.
 [[nodiscard]] ssize_t send_local(int socket, std::string_view bytes, int descriptor = -1);
 
 enum class Waiting : bool { No, Yes };
-// How many bytes there were, zero at the end, or negative with errno as recvmsg(2) has it. What
-// came with them is added to `descriptors`, for the caller to close. At most four at a time: the
-// kernel closes more.
+// Returns how many bytes were received, zero at the end of the stream, or a negative value with
+// errno as recvmsg(2) sets it. Descriptors that came with the bytes are appended to `descriptors`;
+// the caller closes them. At most four at a time: the kernel closes the others.
 [[nodiscard]] ssize_t receive_local(int socket, std::span<char> into, std::vector<int>& descriptors,
                                     Waiting waiting);
 

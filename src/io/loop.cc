@@ -37,7 +37,7 @@
 
 namespace hangar::io {
 
-// A coroutine that nobody awaits: it destroys itself at its end.
+// A coroutine that no task awaits: it destroys itself at its end.
 struct internal::Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
@@ -48,20 +48,20 @@ struct internal::Detached {
   };
 };
 
-// What is known of the turns of a loop.
+// The state of the loop's turns.
 struct Loop::Turns {
   Observer observer;
-  // When the present turn began; zero: the loop waits.
+  // When the present turn began; zero while the loop waits.
   std::atomic<Instant::rep> began = 0;
   ActivityName activity;
-  // The last activity of the present turn: still there when its task has ended, or has thrown.
-  // Changed by the loop thread, which therefore reads it without the lock.
+  // The last activity of the present turn: still set when its task has finished or thrown. Only the
+  // loop thread changes it, so that thread reads it without the lock.
   ActivityName latest;
   std::mutex latest_mutex;
 
   void set_latest(ActivityName name) {
     const std::scoped_lock lock(latest_mutex);
-    latest.swap(name);  // The old one is destroyed without the lock.
+    latest.swap(name);  // The old name is destroyed without the lock.
   }
   [[nodiscard]] std::string_view latest_text() const {
     return latest ? std::string_view(*latest) : std::string_view();
@@ -69,7 +69,7 @@ struct Loop::Turns {
 };
 
 // The time between two waits that one handler takes. Handlers of Asio's own sockets (http::Server)
-// have none.
+// are not counted as turns.
 class Loop::Turn {
  public:
   template <class Work>
@@ -94,7 +94,7 @@ class Loop::Turn {
       try {
         turns_.observer.on_turn(now() - began_, turns_.latest_text());
       } catch (...) {
-        // No memory to say so: the turn itself is over.
+        // No memory to report it; the turn itself is over.
       }
     }
     turns_.activity.reset();
@@ -105,13 +105,13 @@ class Loop::Turn {
   const Instant began_;
 };
 
-// A descriptor as Asio sees it. epoll takes each only once, so that the watches of both directions
-// share it.
+// A descriptor that Asio watches. epoll takes each descriptor once, so the watches of both
+// directions share it.
 struct Loop::Watched {
   Watched(Loop& loop_in, int native) : loop(loop_in), descriptor(loop.asio().context, native) {}
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
-  ~Watched() { loop.watched_.erase(descriptor.release()); }  // Its owner closes it.
+  ~Watched() { loop.watched_.erase(descriptor.release()); }  // Its owner closes the descriptor.
 
   Loop& loop;
   boost::asio::posix::stream_descriptor descriptor;
@@ -131,15 +131,15 @@ class DescriptorWatch final : public Loop::Watch {
   DescriptorWatch& operator=(const DescriptorWatch&) = delete;
 
   ~DescriptorWatch() override {
-    // Ends the waits of both directions; the other one, if there is one, begins again.
+    // Cancels the waits of both directions; the watch of the other direction waits again.
     state_->watched->descriptor.cancel();
     state_->watched.reset();
   }
 
  private:
-  // Outlives the watch while Asio still holds the handler.
+  // Outlives the watch while Asio holds the handler.
   struct State {
-    std::shared_ptr<Loop::Watched> watched;  // Null once the watch has ended.
+    std::shared_ptr<Loop::Watched> watched;  // Null once the watch is destroyed.
     Loop::Direction direction;
     std::function<void()> on_ready;
   };
@@ -150,7 +150,7 @@ class DescriptorWatch final : public Loop::Watch {
                           : boost::asio::posix::stream_descriptor::wait_write;
     state->watched->descriptor.async_wait(type, [state](const boost::system::error_code& error) {
       if (!state->watched) return;
-      // Copied: the callee may destroy this watch.
+      // A copy: the callback may destroy this watch.
       const auto keep = state;
       if (error != boost::asio::error::operation_aborted) {
         Loop::Turn::run(state->watched->loop, keep->on_ready);
@@ -164,8 +164,8 @@ class DescriptorWatch final : public Loop::Watch {
 
 }  // namespace
 
-// Work from other threads. Asio would take it too, but wakes the loop while it holds the lock that
-// the loop needs first: each answer of a worker would take two more switches of threads.
+// Work from other threads. Asio's own post() would wake the loop while it holds the lock that the
+// loop needs first: each answer of a worker would cost two more context switches.
 struct Loop::Inbox {
   explicit Inbox(Loop& loop_in)
       : loop(loop_in),
@@ -179,7 +179,7 @@ struct Loop::Inbox {
     {
       const std::scoped_lock lock(mutex);
       waiting.push_back(std::move(work));
-      if (waiting.size() > 1) return;  // Whoever came first has seen to it.
+      if (waiting.size() > 1) return;  // The push that made it non-empty wakes the loop.
     }
     const std::uint64_t one = 1;
     // Fails only when the counter is full, and then the loop is woken anyway.
@@ -229,7 +229,7 @@ Loop::Timer& Loop::Timer::operator=(Timer&& other) noexcept {
 void Loop::Timer::cancel() {
   const auto state = std::exchange(state_, {}).lock();
   if (!state) return;
-  // The handler may be queued already: it looks whether it is still wanted.
+  // The handler may be queued already; it checks whether `work` is set.
   state->work = nullptr;
   state->timer.cancel();
 }
@@ -257,7 +257,7 @@ void Loop::run_until(const std::function<bool()>& done) {
     run_contained([this] { asio_->context.run_one(); });
 }
 
-// Asio goes on after a handler that threw.
+// run() of Asio can continue after a handler that threw.
 template <class Step>
 void Loop::run_contained(Step step) {
   while (true) {
@@ -270,13 +270,13 @@ void Loop::run_contained(Step step) {
   }
 }
 
-// Inside of a catch block.
+// Called inside a catch block.
 void Loop::report_exception() const {
   if (!turns_->observer.on_exception) throw;
   try {
     turns_->observer.on_exception(error_of_exception(), turns_->latest_text());
   } catch (...) {
-    // No memory to say so: what threw is over, and the loop goes on.
+    // No memory to report it: what threw is over, and the loop continues.
   }
 }
 
@@ -286,7 +286,7 @@ void Loop::stop() {
 
 Instant Loop::now() {
   timespec time{};
-  // CLOCK_MONOTONIC, which std::chrono::steady_clock reads, stops with the machine.
+  // CLOCK_MONOTONIC, which std::chrono::steady_clock reads, stops while the machine is suspended.
   ::clock_gettime(CLOCK_BOOTTIME, &time);
   return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
@@ -299,7 +299,7 @@ bool Loop::is_current() const {
 }
 
 void Loop::post(std::move_only_function<void()> work) {
-  // Before the first run() nobody waits for it.
+  // Before the first run() no thread waits for events, so none needs waking.
   const std::thread::id thread = asio_->thread;
   if (thread != std::thread::id() && thread != std::this_thread::get_id()) {
     inbox_->push(std::move(work));
@@ -359,7 +359,7 @@ std::optional<Loop::RunningTurn> Loop::running_turn() const {
 }
 
 Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
-  // Not make_shared: who keeps a timer that is over would keep its memory.
+  // Not make_shared: a Timer that is over would keep the memory of its state.
   const std::shared_ptr<Timer::State> state(new Timer::State(asio_->context));
   state->work = std::move(work);
   Timer timer;
@@ -368,7 +368,8 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
     if (auto due = std::exchange(state->work, nullptr)) Turn::run(*this, due);
   };
   if (delay <= Duration::zero()) {
-    // Each timer that is the next one to be due sets the system's, which costs more than most work.
+    // Each timer that becomes the next one due sets the system's timer, which costs more than
+    // most work.
     boost::asio::post(asio_->context, call);
     return timer;
   }
@@ -393,7 +394,7 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
       timer = loop.after(delay, [awaiting] { awaiting.resume(); });
       on_stop.emplace(stop, [this, awaiting] {
         cancelled = true;
-        // Posted: whoever requests a stop does not expect this task to run inside of the request.
+        // Posted: code that requests a stop does not expect this task to run inside the request.
         timer = loop.after(Duration::zero(), [awaiting] { awaiting.resume(); });
       });
     }

@@ -1,11 +1,11 @@
 // A thread that waits for events and handles one after the other. The main loop owns the caches,
 // the queues and every decision.
 //
-// Everything else in the process hands it values through post(). It is also the only reader of the
-// clock: what needs the time is given it.
+// Everything else in the process passes values to it through post(). The loop is also the only
+// reader of the clock: code that needs the time gets it as a parameter.
 //
-// What a loop does between two waits is a turn. Other threads can see how long the present one has
-// taken and whom it is for (activity), so that a loop that is held up is found out by name.
+// A turn is what a loop does between two waits. Other threads can see how long the present turn has
+// taken and for whom it works (its activity), so that whoever holds up the loop is found by name.
 #pragma once
 
 #include "base/result.h"
@@ -35,7 +35,7 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
   ~Loop();
 
-  // Runs until stop() is called, then until nothing is ready any more. The calling thread is the
+  // Runs until stop() is called, then until no handler is ready any more. The calling thread is the
   // loop thread from here on.
   void run();
   // Runs until `done` returns true or stop() is called; for tests and one-shot commands.
@@ -43,8 +43,8 @@ class Loop {
   // Any thread.
   void stop();
 
-  // Goes on while the machine is suspended, unlike the clock of timers: what was valid until then
-  // is not valid after a suspension.
+  // This clock continues while the machine is suspended, unlike the clock of timers: a token that
+  // expires in a minute has expired after a suspension.
   [[nodiscard]] static Instant now();
   [[nodiscard]] static WallTime wall_now();
   // True on the thread that runs the loop.
@@ -53,15 +53,15 @@ class Loop {
   // Calls `work` on the loop thread, later. Any thread. In order per caller.
   void post(std::move_only_function<void()> work);
 
-  // Starts `task` now and keeps it until it ends. Loop thread.
+  // Starts `task` now and keeps it until it finishes. Loop thread.
   void spawn(Task<void> task);
-  // How many spawned tasks have not ended: zero is a quiet loop.
+  // How many spawned tasks have not finished; zero means a quiet loop.
   [[nodiscard]] std::size_t spawned_count() const;
 
-  // For whom the present turn works: "airway default/web". It follows a task through its waits, and
-  // is what a task inherits that is spawned meanwhile. Null: nobody in particular.
+  // For whom the present turn works: "airway default/web". A task keeps its activity through its
+  // waits, and a task that it spawns inherits it. Null: nobody in particular.
   using ActivityName = std::shared_ptr<const std::string>;
-  // Sets it until it is destroyed. Loop thread.
+  // Sets the activity until this object is destroyed. Loop thread.
   class Activity {
    public:
     Activity(Loop& loop, std::string name);
@@ -73,15 +73,15 @@ class Loop {
     Loop& loop_;
     ActivityName before_;
   };
-  // For what suspends and resumes tasks. Loop thread.
+  // For code that suspends and resumes tasks. Loop thread.
   [[nodiscard]] const ActivityName& activity() const;
   void set_activity(ActivityName name);
 
-  // What the process wants to know of its loop. Called on the loop thread; `activity` may be empty.
+  // Callbacks for the owner of the loop. Called on the loop thread; `activity` may be empty.
   struct Observer {
     std::function<void(Duration took, std::string_view activity)> on_turn = {};
-    // A spawned task, posted work or a timer threw; it has ended. Without a handler the process
-    // ends.
+    // A spawned task, posted work or a timer threw, and has thereby ended. Without this handler the
+    // process terminates.
     std::function<void(const Error& error, std::string_view activity)> on_exception = {};
   };
   // Before run().
@@ -91,11 +91,11 @@ class Loop {
     Instant began;
     std::string activity;
   };
-  // The present turn; nothing while the loop waits for something to do. Any thread.
+  // The present turn; std::nullopt while the loop waits for events. Any thread.
   [[nodiscard]] std::optional<RunningTurn> running_turn() const;
 
-  // A timer that calls `work` once after `delay`, unless it is cancelled or destroyed before. Loop
-  // thread.
+  // A timer that calls `work` once after `delay`, unless it is cancelled or destroyed before.
+  // Loop thread.
   class Timer {
    public:
     Timer() = default;
@@ -107,7 +107,7 @@ class Loop {
    private:
     friend class Loop;
     struct State;
-    std::weak_ptr<State> state_;  // The pending handler's: nothing is left once it was called.
+    std::weak_ptr<State> state_;  // Owned by the pending handler; expired once it was called.
   };
   [[nodiscard]] Timer after(Duration delay, std::move_only_function<void()> work);
 
@@ -115,9 +115,9 @@ class Loop {
   // be requested there only.
   [[nodiscard]] Task<Result<>> sleep(Duration delay, std::stop_token stop);
 
-  // Readiness of a file descriptor that somebody else owns (libcurl's sockets). `on_ready` is
-  // called each time until the Watch is destroyed, which must be before the descriptor is closed.
-  // Both directions of one descriptor may be watched, each by one Watch.
+  // Readiness of a file descriptor that another component owns (libcurl's sockets). The loop calls
+  // `on_ready` each time until the Watch is destroyed, which must happen before the descriptor is
+  // closed. Each direction of a descriptor may have one Watch.
   enum class Direction : std::uint8_t { Read, Write };
   class Watch {
    public:

@@ -6,7 +6,7 @@ namespace hangar::io {
 
 void give_way() {
   constexpr int kNice = 15;
-  // On Linux this is about one thread. It lowers only, which is always allowed.
+  // On Linux this applies to one thread. It only lowers the priority, which is always allowed.
   (void)::setpriority(PRIO_PROCESS, 0, kNice);
 }
 

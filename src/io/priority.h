@@ -1,9 +1,9 @@
-// How urgent a thread's work is to the kernel.
+// The scheduling priority of a thread.
 #pragma once
 
 namespace hangar::io {
 
-// The calling thread runs when others leave it time, from here on.
+// From here on the calling thread yields the processor to threads of normal priority.
 void give_way();
 
 }  // namespace hangar::io

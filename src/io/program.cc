@@ -38,7 +38,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// Of this process, without those that `extra` has, and `extra`.
+// The environment of this process, with the variables of `extra` added or replaced.
 std::vector<std::string> environment_with(const std::vector<std::string>& extra) {
   std::vector<std::string> all = extra;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -147,7 +147,7 @@ Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_m
 struct Companion::Printed {
   std::mutex mutex;
   std::condition_variable changed;
-  std::string text;  // Of a companion that says much the beginning.
+  std::string text;  // The beginning of its output, if there is much.
   bool has_ended = false;
 };
 
@@ -171,10 +171,10 @@ Result<std::unique_ptr<Companion>> Companion::start(const Program& program) {
                                                     std::generic_category().message(errno)));
   }
   if (child == 0) {
-    // Nothing here may allocate: other threads may have held the heap's locks.
+    // Between fork and exec nothing may allocate: other threads may have held the heap's locks.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(1);  // It has ended in between.
-    // Whoever takes signals as events has blocked them.
+    if (::getppid() != parent) ::_exit(1);  // The parent has exited in between.
+    // A parent that takes signals as events has blocked them; the program must not inherit that.
     ::sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -212,7 +212,7 @@ Companion::~Companion() {
   int status = 0;
   while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
-  // What the program has started may hold the pipe for longer; the thread has all that it needs.
+  // Children of the program may hold the pipe for longer; the thread owns all that it needs.
   reader_.detach();
 }
 

@@ -1,5 +1,5 @@
 // Programs that a command runs for its user: go, esbuild, kubectl. Blocking, and with the rights
-// and the environment of this process: for commands, never for a host.
+// and the environment of this process: for commands, never for the host.
 #pragma once
 
 #include "base/result.h"
@@ -24,13 +24,13 @@ namespace hangar::io {
 struct Program {
   std::filesystem::path path;
   std::vector<std::string> arguments = {};
-  std::filesystem::path directory = {};  // Where it runs; empty: where this process does.
-  // "NAME=value", besides this process's own and in place of those of the same name.
+  std::filesystem::path directory = {};  // Its working directory; empty: that of this process.
+  // "NAME=value", added to the environment of this process; replaces variables of the same name.
   std::vector<std::string> environment = {};
 };
 
-// Runs it to its end; what it prints on either stream goes to stderr. The exit code. Unavailable
-// when it cannot be run, or ends by a signal.
+// Runs the program to its end and returns its exit code; its output on both streams goes to stderr.
+// Unavailable when it cannot be run or a signal ends it.
 [[nodiscard]] Result<int> run_program(const Program& program);
 
 struct ProgramOutput {
@@ -40,17 +40,18 @@ struct ProgramOutput {
 // The same, but its stdout is returned. LimitExceeded when it prints more than `bytes_max`.
 [[nodiscard]] Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_max);
 
-// One that does something for this process while it lives, and ends with it, however that ends.
+// A program that serves this process while it runs, and ends with it, however this process ends.
 class Companion {
  public:
-  // Errors as of run_program.
+  // Errors as for run_program.
   [[nodiscard]] static Result<std::unique_ptr<Companion>> start(const Program& program);
   Companion(const Companion&) = delete;
   Companion& operator=(const Companion&) = delete;
   ~Companion();
 
-  // What follows `beginning` in the first line on either stream that has it. Unavailable, with the
-  // last line that was printed, when it ends before that, or nothing comes for so long.
+  // Returns what follows `beginning` in the first line on either stream that starts with it.
+  // Unavailable, with the last line that was printed, when the program ends before that or
+  // `time_max` has passed.
   [[nodiscard]] Result<std::string> wait_for_line(std::string_view beginning, Duration time_max);
 
  private:
@@ -59,7 +60,7 @@ class Companion {
 
   const std::string name_;
   const int child_;
-  // Shared with the thread that takes what it prints: a pipe that is full would hold it up.
+  // Shared with the thread that reads the output: a full pipe would block the program.
   const std::shared_ptr<Printed> printed_;
   std::jthread reader_;
 };

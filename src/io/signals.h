@@ -10,8 +10,8 @@
 
 namespace hangar::io {
 
-// From construction to destruction the given signals of this process come to `on_signal`, on the
-// loop thread. Make it before threads start: they inherit that the signals are blocked.
+// From construction to destruction the loop thread calls `on_signal` for the given signals of this
+// process. Construct it before threads start: they inherit that the signals are blocked.
 class Signals {
  public:
   Signals(Loop& loop, std::initializer_list<int> signals,

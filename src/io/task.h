@@ -4,9 +4,9 @@
 //   Object object = HANGAR_CO_TRY(co_await get(name));
 //
 // A Task does nothing until it is awaited (or given to Loop::spawn). The task that awaits it owns
-// it. A task that has begun always runs to its end: it is asked to end early through a
-// std::stop_token, never destroyed while suspended. An exception is an end too: see exception.h.
-// Loop thread only.
+// it. A task that has started always runs to its end: a std::stop_token asks it to stop early, and
+// nothing destroys it while it is suspended. An exception ends it, too: see exception.h. Loop
+// thread only.
 #pragma once
 
 #include "base/assert.h"
@@ -22,14 +22,14 @@ namespace hangar::io {
 template <class T>
 class Task;
 
-// The exception that is being handled: Unavailable, so that the work is tried again later. Inside
-// of a catch block.
+// The exception that is being handled, as an Error: Unavailable, so that the work is tried again
+// later. Call it inside a catch block.
 [[nodiscard]] Error error_of_exception() noexcept;
 
 namespace internal {
 
 struct TaskPromiseBase {
-  // Hands control back to whoever awaits, without growing the stack.
+  // Returns control to the awaiting task without growing the stack.
   struct FinalAwaiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -57,7 +57,7 @@ struct TaskPromise : TaskPromiseBase {
   void return_value(U&& result) {
     value.emplace(std::forward<U>(result));
   }
-  // The first function that can say it as an error does.
+  // The first enclosing function that returns a Result turns the exception into an error.
   void unhandled_exception() noexcept {
     if constexpr (kIsResult<T>) {
       value.emplace(std::unexpected(error_of_exception()));
@@ -119,8 +119,9 @@ class [[nodiscard]] Task {
   friend promise_type;
   explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
 
-  // Where a compiler sees a frame's end, clang makes it a part of the frame that awaits it, one for
-  // each place that might: a request's frame would have 17 KB of branches that were not taken.
+  // Never inlined: where clang sees that a frame ends, it merges it into the frame that awaits
+  // it, once for each place that might. A request's frame would carry 17 KB of branches that were
+  // not taken.
   [[gnu::noinline]] static void end(std::coroutine_handle<> handle) { handle.destroy(); }
 
   std::coroutine_handle<promise_type> handle_;

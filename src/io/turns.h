@@ -1,4 +1,4 @@
-// Work of which there is one at a time for each key, so that who wants the same finds it done.
+// Lets one task at a time work on a key, so that the next task that wants the same finds it done.
 #pragma once
 
 #include "io/event.h"
@@ -10,8 +10,8 @@
 
 namespace hangar::io {
 
-// First come, first served, for each key by itself. Nothing is kept for a key that nobody works on
-// or waits for. Loop thread; outlives its turns.
+// First come, first served, for each key separately. A key that no task works on or waits for takes
+// no memory. Loop thread; outlives its turns.
 template <class Key>
 class Turns {
   struct Place {
@@ -22,7 +22,7 @@ class Turns {
   };
   using Places = std::map<Key, Place>;
 
-  // One of those who work or wait.
+  // One of the tasks that work or wait.
   class Use {
    public:
     Use(Places& places, Places::iterator at) : places_(&places), at_(at) {
@@ -44,14 +44,14 @@ class Turns {
   };
 
  public:
-  // Lasts until it is destroyed.
+  // Lasts until this object is destroyed.
   class Turn {
    private:
     friend class Turns;
     Turn(Use use, Semaphore::Slot slot) : use_(std::move(use)), slot_(std::move(slot)) {}
 
     Use use_;
-    Semaphore::Slot slot_;  // Goes before what it is of.
+    Semaphore::Slot slot_;  // Destroyed before the semaphore that it belongs to.
   };
 
   explicit Turns(Loop& loop) : loop_(loop) {}
@@ -64,7 +64,7 @@ class Turns {
     co_return Turn(std::move(use), std::move(slot));
   }
 
-  // Nobody works or waits.
+  // True when no task works or waits.
   [[nodiscard]] bool is_empty() const { return places_.empty(); }
 
  private:

@@ -26,7 +26,7 @@ Workers::~Workers() {
     is_stopping_ = true;
   }
   changed_.notify_all();
-  threads_.clear();  // Joins, before the mutex and the queue go.
+  threads_.clear();  // Joins the threads before the mutex and the queue are destroyed.
 }
 
 void Workers::submit(std::move_only_function<void()> work) {
@@ -40,7 +40,7 @@ void Workers::submit(std::move_only_function<void()> work) {
 Task<bool> Workers::flush(Duration time_max) {
   const OneShot<bool> done(loop_);
   submit([&loop = loop_, done = OneShot<bool>(done)]() mutable {
-    // The last reference goes back, too: a OneShot is not for several threads.
+    // The last reference goes back to the loop, too: a OneShot must not be used by several threads.
     loop.post([done = std::move(done)] { done.set(true); });
   });
   const Loop::Timer limit = loop_.after(time_max, [done] { done.set(false); });
@@ -64,8 +64,9 @@ void Workers::work_until_stopped() {
       exception = std::current_exception();
     }
     if (!exception) continue;
-    // The loop reports it; if it cannot even be told, the process ends. Handed over as a whole: a
-    // reference that this thread kept until the end of a catch would be released while it is read.
+    // The loop reports it; if that fails, the process terminates. The exception moves to the loop:
+    // if this thread kept a reference until the end of a catch block, it could release it while the
+    // loop reads it.
     loop_.post([exception = std::move(exception)]() mutable {
       std::rethrow_exception(std::move(exception));
     });

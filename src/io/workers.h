@@ -1,4 +1,4 @@
-// Threads for what would hold up the loop: running guests, inflating, hashing.
+// Threads for work that would hold up the loop: running guests, decompressing, hashing.
 #pragma once
 
 #include "base/time.h"
@@ -22,24 +22,25 @@ namespace hangar::io {
 
 class Workers {
  public:
-  // Threads start at once and end in the destructor, after the work that they have begun; work that
-  // still waits is dropped then, so the loop must have ended before.
+  // The threads start at once. The destructor joins them after the jobs that have started; jobs
+  // that still wait are dropped, so the loop must have ended before.
   Workers(Loop& loop, std::size_t thread_count);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers();
 
-  // Calls `work` on some worker. Any thread. First come, first served. What it throws is reported
-  // by the loop.
+  // Calls `work` on a worker. Any thread. First come, first served. The loop reports what
+  // it throws.
   void submit(std::move_only_function<void()> work);
 
-  // Calls `work` on some worker and returns its value, or throws what it threw, on the loop thread.
-  // What `work` refers to must live until then: give it values.
+  // Calls `work` on a worker and returns its value, or throws what it threw, on the loop thread.
+  // What `work` refers to must live until then: pass it values.
   template <class F>
   [[nodiscard]] Task<std::invoke_result_t<F&>> run(F work) {
     using Value = std::invoke_result_t<F&>;
     const OneShot<Ended<Value>> done(loop_);
-    // Without memory for the few bytes that the answer takes, nobody would ever go on: terminates.
+    // noexcept: without memory for the few bytes of the answer the task would wait for ever, so the
+    // process terminates.
     submit([&loop = loop_, done = OneShot<Ended<Value>>(done),
             work = std::move(work)]() mutable noexcept {
       // The result and the last reference to it both go back to the loop: OneShot is not for
@@ -52,8 +53,8 @@ class Workers {
     co_return *std::move(ended.value);
   }
 
-  // Waits until what was submitted before has been done, but no longer than that; whether it has.
-  // Of one thread: among several, what was begun last may end first.
+  // Waits until the jobs submitted before have finished, at most `time_max`; returns whether they
+  // have. Only for one thread: with several, the last job that started may finish first.
   [[nodiscard]] Task<bool> flush(Duration time_max);
 
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
@@ -78,8 +79,8 @@ class Workers {
 
   Loop& loop_;
   std::mutex mutex_;
-  // Not one that takes a stop token: that has a mutex of its own, which a thread that is woken
-  // finds locked.
+  // Not std::condition_variable_any, which takes a stop token: it has a mutex of its own, which a
+  // thread that is woken finds locked.
   std::condition_variable changed_;
   bool is_stopping_ = false;
   std::deque<std::move_only_function<void()>> waiting_;
