@@ -20,7 +20,7 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-// Each with its line end, so that a last line without one differs from one that has it.
+// Each line with its line end, so that a last line without one differs from one that has it.
 Lines split(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
@@ -45,7 +45,7 @@ class Myers {
   Myers(std::span<const std::string_view> left, std::span<const std::string_view> right)
       : left_(left), right_(right) {}
 
-  // From the beginning to the end; false when more than `changes_max` changes would be needed.
+  // Finds the edits from beginning to end; false when more than `changes_max` changes are needed.
   bool run(std::size_t changes_max, std::vector<Op>& ops) {
     for (std::int64_t changes = 0; changes <= static_cast<std::int64_t>(changes_max); ++changes) {
       trace_.emplace_back(static_cast<std::size_t>(2 * changes) + 1);
@@ -69,7 +69,7 @@ class Myers {
     return trace_[static_cast<std::size_t>(changes)][static_cast<std::size_t>(diagonal + changes)];
   }
 
-  // Whether the best way to `diagonal` adds a line (comes from the diagonal above).
+  // True when the best path to `diagonal` adds a line (comes from the diagonal above).
   bool adds(std::int64_t changes, std::int64_t diagonal) {
     if (diagonal == -changes) return true;
     if (diagonal == changes) return false;
@@ -130,7 +130,7 @@ std::vector<Op> compare(const Lines& left, const Lines& right) {
   return ops;
 }
 
-// "12,3"; diff(1) gives the line before when there are none.
+// The range of a hunk, "12,3". Where it is empty, diff(1) gives the line before.
 std::string range(std::size_t begin, std::size_t count) {
   if (count == 1) return std::to_string(begin + 1);
   return fmt::format("{},{}", count == 0 ? begin : begin + 1, count);
@@ -168,7 +168,7 @@ std::string diff_lines(std::string_view left, std::string_view right, const Diff
     const std::size_t left_begin = left_at;
     const std::size_t right_begin = right_at;
 
-    // The hunk ends where more unchanged lines follow than two contexts take.
+    // The hunk ends where more unchanged lines follow than two contexts need.
     std::size_t end = change;
     for (std::size_t next = change; next < ops.size() && next - end <= 2 * context;
          next = next_change(end)) {

@@ -1,6 +1,5 @@
-// Reads a manifest member by member, with errors that name the field by its whole path
-// ("spec.limits.memory: must be a string"). Missing and null are the same: the zero value, as in
-// Go.
+// Reads a manifest member by member; errors name the field by its whole path ("spec.limits.memory:
+// must be a string"). A member that is missing or null has the zero value, as in Go.
 #pragma once
 
 #include "base/result.h"
@@ -15,12 +14,12 @@
 
 namespace hangar::json {
 
-// A view of one object, which outlives it. All errors are InvalidInput.
+// A view of one object; the object must outlive it. All errors are InvalidInput.
 class Fields {
  public:
   Fields(const Object& object, std::string path) : object_(&object), path_(std::move(path)) {}
 
-  // Of a member: "spec.limits.memory".
+  // The whole path of a member: "spec.limits.memory".
   [[nodiscard]] std::string name(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
 
@@ -28,16 +27,16 @@ class Fields {
   [[nodiscard]] Result<std::string> required_text(std::string_view key) const;
   [[nodiscard]] Result<bool> flag(std::string_view key) const;
   [[nodiscard]] Result<std::int64_t> integer(std::string_view key) const;
-  // As Go writes it: "1m30s".
+  // A duration as Go writes it: "1m30s".
   [[nodiscard]] Result<Duration> duration(std::string_view key) const;
   [[nodiscard]] Result<std::vector<std::string>> texts(std::string_view key) const;
-  // Null when missing.
+  // Null when the member is missing.
   [[nodiscard]] Result<const Object*> object(std::string_view key) const;
   [[nodiscard]] Result<Fields> required_object(std::string_view key) const;
-  // The elements of a list of objects, each with its place in the path: "spec.env[2]".
+  // The elements of a list of objects, each with its index in its path: "spec.env[2]".
   [[nodiscard]] Result<std::vector<Fields>> objects(std::string_view key) const;
 
-  // "spec.sleep.policy: must be Idle or Never", to be returned.
+  // The error "spec.sleep.policy: must be Idle or Never", for the caller to return.
   [[nodiscard]] std::unexpected<Error> wrong(std::string_view key, std::string_view wanted) const;
 
  private:

@@ -55,7 +55,7 @@ void append_json_text(std::string& out, std::string_view text) {
       out += rest.starts_with("\\u0008") ? "\\b" : "\\f";
       at += 6;
     } else if (c == '\\') {
-      out += rest.substr(0, 2);  // Whatever it escapes is not looked at again.
+      out += rest.substr(0, 2);  // An escaped character is skipped.
       at += 2;
     } else {
       out += c;
@@ -94,10 +94,10 @@ void append_json(std::string& out, const Value& value) {
   }
 }
 
-// --- YAML: what a scalar would be read as ---
+// --- YAML: how a reader would resolve a scalar ---
 
-// Of strconv.ParseInt(text, 0, 64) and ParseUint, after underscores were removed: digits of the
-// base that the prefix says, within the range of either.
+// As strconv.ParseInt(text, 0, 64) and ParseUint, after underscores were removed: digits of the
+// base that the prefix gives, within the range of either.
 bool is_go_integer(std::string_view text) {
   const bool is_signed = text.starts_with('+') || text.starts_with('-');
   const bool is_negative = text.starts_with('-');
@@ -131,7 +131,7 @@ bool is_go_integer(std::string_view text) {
   return !is_signed || number < kNegativeMax;
 }
 
-// ^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$ that a double can hold.
+// ^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$, within the range of a double.
 bool is_go_float(std::string_view text) {
   const std::string_view whole = text.starts_with('+') ? text.substr(1) : text;
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
@@ -156,7 +156,7 @@ bool is_go_float(std::string_view text) {
   if (!text.empty()) return false;
   double number = 0;
   const auto read = std::from_chars(whole.data(), whole.data() + whole.size(), number);
-  // Too small a number is zero to Go, too large a one an error.
+  // To Go a number that is too small is zero, one that is too large an error.
   return read.ec != std::errc::result_out_of_range || whole.contains("e-") || whole.contains("E-");
 }
 
@@ -185,7 +185,7 @@ bool is_base_60(std::string_view text) {
   return text.empty();
 }
 
-// Reads `digits_min` to `digits_max` digits off the text.
+// Reads `digits_min` to `digits_max` digits from the front of the text.
 std::optional<int> take_number(std::string_view& text, std::size_t digits_min,
                                std::size_t digits_max) {
   std::size_t count = 0;
@@ -205,7 +205,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-// 2006-1-2, and with a time of the day behind a blank or, then with a zone, behind a T.
+// 2006-1-2, optionally with a time of day after a blank or, then with a zone, after a T.
 bool is_go_time(std::string_view text) {
   const std::optional<int> year = take_number(text, 4, 4);
   if (!year || !take(text, '-')) return false;
@@ -239,7 +239,7 @@ bool is_go_time(std::string_view text) {
   return take_number(text, 2, 2).has_value() && text.empty();
 }
 
-// Whether yaml.v3, or a reader of YAML 1.1, would read it as something else than text.
+// True when yaml.v3, or a reader of YAML 1.1, would read it as something other than text.
 bool reads_as_other(std::string_view text) {
   constexpr std::array<std::string_view, 36> kWords = {
       "",      "~",     "null",  "Null",  "NULL",  "true", "True", "TRUE", "false",
@@ -261,12 +261,12 @@ bool reads_as_other(std::string_view text) {
 
 struct Forms {
   bool has_line_end = false;
-  bool plain = true;   // May stand without quotes.
-  bool single = true;  // May stand in single quotes.
-  bool block = true;   // May stand as a block of lines.
+  bool plain = true;   // May be written without quotes.
+  bool single = true;  // May be written in single quotes.
+  bool block = true;   // May be written as a block of lines.
 };
 
-// One character at the front of `text` that the emitter prints as it is, and its size.
+// One character at the front of `text` that the emitter prints unescaped, and its size.
 struct Character {
   std::size_t size = 1;
   bool is_printable = true;
@@ -400,7 +400,7 @@ void append_single_quoted(std::string& out, std::string_view text) {
 
 void append_literal(std::string& out, std::string_view text, std::size_t indent) {
   out += '|';
-  // Where the text itself begins with space, the indent has to be said.
+  // Where the text itself begins with white space, the block must state its indent.
   if (text.front() == ' ' || text.front() == '\n') out += '2';
   if (!text.ends_with('\n')) {
     out += '-';
@@ -462,15 +462,15 @@ void append_leaf(std::string& out, const Value& value, std::size_t indent) {
   } else if (const double* const number = value.if_double()) {
     append_yaml_number(out, *number);
   } else {
-    out += dump(value);  // Integers, booleans, null, {} and [] are the same in both.
+    out += dump(value);  // Both dumps write integers, booleans, null, {} and [] alike.
   }
 }
 
-// Where the cursor stands: at the beginning of the text, behind "key:", or behind a mark of one
+// The position of the cursor: at the beginning of the text, behind "key:", or behind a mark of one
 // character ("-", "?", ":") on whose line a container may begin.
 enum class Cursor : std::uint8_t { Nothing, Key, Mark };
 
-// `indent`: where the members of a container that begins here stand.
+// `indent`: the column of the members of a container that begins here.
 void append_yaml(std::string& out, const Value& value, std::size_t indent, Cursor after) {
   constexpr std::size_t kSimpleKeyMax = 128;
   const Object* const object = value.if_object();
@@ -520,7 +520,7 @@ void append_yaml(std::string& out, const Value& value, std::size_t indent, Curso
 // --- YAML: the order of members ---
 
 bool is_letter(char32_t c) {
-  // Others than ASCII's are rare in names of Kubernetes.
+  // Every non-ASCII character counts as a letter: such names are rare in Kubernetes.
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
 bool is_digit_point(char32_t c) {
@@ -551,7 +551,7 @@ std::string to_yaml_as_go(const Value& value) {
   return out;
 }
 
-// Digits count as numbers, and sort before letters; after digits, letters come first.
+// Digits compare as numbers and sort before letters; after digits, letters come first.
 bool precedes_as_go(std::string_view left, std::string_view right) {
   const std::u32string a = code_points_of(left);
   const std::u32string b = code_points_of(right);
@@ -566,7 +566,7 @@ bool precedes_as_go(std::string_view left, std::string_view right) {
     if (a_is_letter && b_is_letter) return a[i] < b[i];
     if (a_is_letter || b_is_letter) return after_digit ? a_is_letter : b_is_letter;
 
-    // What both have in common may end in a number that goes on here.
+    // The common beginning may end in a number that continues here.
     bool goes_on = false;
     if (a[i] == '0' || b[i] == '0') {
       for (std::size_t j = i; j > 0 && is_digit_point(a[j - 1]) && !goes_on; --j)

@@ -12,11 +12,12 @@ namespace hangar::limits {
 // CRD schemas in the wild stay below 60.
 inline constexpr std::uint32_t kDocumentDepthMax = 128;
 
-// What the aliases of one YAML text may add to it when they are written out. Manifests share a few
+// How many bytes the aliases of one YAML text may add when they are expanded. Manifests share a few
 // labels and environments that way; a few lines of nested aliases make gigabytes.
 inline constexpr std::uint64_t kAliasBytesMax = 16 * kMiB;
 
-// Differing lines up to which a diff is the smallest possible: its memory grows with their square.
+// Up to this many differing lines a diff is the smallest possible: its memory grows with
+// their square.
 inline constexpr std::size_t kDiffLinesMax = 2000;
 
 }  // namespace hangar::limits

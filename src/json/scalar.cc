@@ -38,7 +38,7 @@ std::size_t count_digits(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }
 
-// Digits after an optional sign: what is a prefix says the base.
+// Digits after an optional sign; a prefix gives the base.
 std::optional<Value> to_integer(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -71,7 +71,7 @@ std::optional<Value> to_integer(std::string_view text) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (negative) {
     if (magnitude > kMax + 1) return std::nullopt;
-    // Two's complement, so that the smallest integer has its way too.
+    // Two's complement, so that the smallest integer works, too.
     return Value(static_cast<std::int64_t>(std::uint64_t{0} - magnitude));
   }
   if (magnitude > kMax) return Value(magnitude);
@@ -102,7 +102,7 @@ bool is_float(std::string_view text) {
 
 std::optional<Value> to_float(std::string_view text) {
   if (!is_float(text)) return std::nullopt;
-  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars knows no plus.
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars does not accept a plus sign.
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc()) return std::nullopt;

@@ -22,7 +22,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Dates (1.1's timestamps) and 1:30 (1.1's numbers of base 60), which other readers take apart.
+// Dates (1.1's timestamps) and 1:30 (1.1's numbers of base 60), which other readers resolve.
 bool looks_like_time(std::string_view text) {
   if (!is_digit(text.front()) && text.front() != '-' && text.front() != '+') return false;
   if (text.contains(':')) return true;
@@ -30,7 +30,7 @@ bool looks_like_time(std::string_view text) {
          is_digit(text[5]);
 }
 
-// Narrower than what YAML allows: quotes cost nothing, a string read as something else does.
+// Narrower than YAML allows: quotes cost nothing, a string that is read as something else does.
 bool is_plain(std::string_view text) {
   if (text.empty()) return false;
   constexpr std::string_view kFirst = "_/.$(^+-";
@@ -47,11 +47,13 @@ bool is_plain(std::string_view text) {
   return !looks_like_time(text) && internal::resolve_plain(text).kind == internal::ScalarKind::Text;
 }
 
-// A literal block shows scripts and configuration as people wrote them. It cannot say control
-// characters, and not where its indentation ends when the text begins with space.
+// A literal block shows scripts and configuration as people wrote them. It cannot contain control
+// characters, nor can a reader find its indentation when the text begins with white space.
 bool is_block(std::string_view text) {
   if (!text.contains('\n') || text.front() == ' ' || text.front() == '\n') return false;
-  if (text.contains(" \n") || text.ends_with(' ')) return false;  // Invisible otherwise.
+  if (text.contains(" \n") || text.ends_with(' '))
+    return false;  // Trailing blanks would be
+                   // invisible.
   return std::ranges::all_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return c == '\n' || (byte >= 0x20 && byte < 0x7f);
@@ -76,8 +78,8 @@ void append_block(std::string& out, std::string_view text, std::size_t indent) {
   }
 }
 
-// Two hexadecimal digits are not enough for these: DEL, C1 controls, NEL, line and paragraph
-// separators and the byte order mark, which readers may drop or take for line ends.
+// These need more than two hexadecimal digits: DEL, C1 controls, NEL, line and paragraph separators
+// and the byte order mark, which readers may drop or take for line ends.
 std::string escape_unprintable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -114,7 +116,8 @@ void append_string(std::string& out, std::string_view text, std::size_t indent) 
   }
 }
 
-// With the colon. A key longer than YAML's bound for simple ones takes the form "? key" above ":".
+// Appends the key with its colon. A key longer than YAML's bound for simple keys takes the form "?
+// key" above ":".
 void append_key(std::string& out, std::string_view key, std::size_t indent) {
   constexpr std::size_t kSimpleKeyMax = 1000;
   std::string text;
@@ -134,8 +137,8 @@ void append_key(std::string& out, std::string_view key, std::size_t indent) {
   out += ':';
 }
 
-// `indent`: where the members of a container that begins here stand. The cursor stands behind
-// "key:" or "-" or at the beginning of the text, as `after` says.
+// `indent`: the column of the members of a container that begins here. `after` says whether the
+// cursor is behind "key:" or "-", or at the beginning of the text.
 enum class After : std::uint8_t { Nothing, Key, Dash };
 
 void append(std::string& out, const Value& value, std::size_t indent, After after) {
@@ -149,7 +152,8 @@ void append(std::string& out, const Value& value, std::size_t indent, After afte
       if (!inline_first) append_indent(out, indent);
       inline_first = false;
       append_key(out, member.key(), indent);
-      // Items of an array stand below their key without an indent of their own, as kubectl has it.
+      // Items of an array stand below their key without an indent of their own, as kubectl
+      // writes them.
       append(out, member.value(), member.value().is_array() ? indent : indent + 2, After::Key);
     }
     return;
@@ -170,7 +174,7 @@ void append(std::string& out, const Value& value, std::size_t indent, After afte
   if (const String* text = value.if_string()) {
     append_string(out, *text, indent == 0 ? 2 : indent);
   } else {
-    out += dump(value);  // Numbers, booleans, null, {} and [] are the same in both.
+    out += dump(value);  // Both formats write numbers, booleans, null, {} and [] alike.
   }
   out += '\n';
 }

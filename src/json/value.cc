@@ -31,7 +31,7 @@ namespace {
 
 namespace bj = boost::json;
 
-// Builds the DOM. It is ours instead of bj::parser for one reason: Boost 1.81 reads doubles up to
+// Builds the DOM. We use it instead of bj::parser for one reason: Boost 1.81 reads doubles up to
 // one unit in the last place off, and a number that changes on its way through us is a change that
 // nobody asked for.
 struct Builder {
@@ -87,7 +87,7 @@ struct Builder {
   bool on_double(double approximate, Text text, Code& error) {
     double exact = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), exact);
-    // Too small to be told from zero is fine, too large is not.
+    // A number too small to differ from zero is accepted, one too large is not.
     if (read.ec == std::errc::result_out_of_range && std::fabs(approximate) < 1) exact = 0;
     if ((read.ec == std::errc::result_out_of_range && std::fabs(approximate) >= 1) ||
         !std::isfinite(exact)) {
@@ -116,7 +116,7 @@ void append_indent(std::string& out, int depth) {
   out.append(static_cast<std::size_t>(depth) * 2, ' ');
 }
 
-// `depth` below zero: everything on one line.
+// A `depth` below zero writes everything on one line.
 void append(std::string& out, const Value& value, int depth) {
   const bool pretty = depth >= 0;
   const int inner = pretty ? depth + 1 : depth;
@@ -179,7 +179,7 @@ V* find_in(V& value, Path path) {
   return at;
 }
 
-// Both sides exactly: a double that is no integer, or is out of range, equals no integer.
+// Compares exactly: a double that is not an integer, or is out of range, equals no integer.
 template <class Integer>
 bool equals_integer(double number, Integer integer) {
   constexpr double kEnd = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
@@ -232,8 +232,8 @@ void append_number(std::string& out, double number) {
     out += digits;
     return;
   }
-  // Of a large number these are all of its digits. What follows the shortest that read back the
-  // same is zeros.
+  // For a large number these are all of its digits; zeros replace those beyond the shortest that
+  // read back the same.
   std::array<char, 64> shortest{};
   const auto short_end = std::to_chars(shortest.data(), shortest.data() + shortest.size(), number,
                                        std::chars_format::scientific);
@@ -341,7 +341,7 @@ std::int64_t int_at(const Value& value, Path path, std::int64_t otherwise) {
     return std::in_range<std::int64_t>(*number) ? static_cast<std::int64_t>(*number) : otherwise;
   }
   if (const auto* number = found->if_double()) {
-    // 3.0 is an integer to JSON, and YAML tools write it.
+    // To JSON 3.0 is an integer, and YAML tools write integers so.
     if (std::trunc(*number) == *number && *number >= -0x1p63 && *number < 0x1p63) {
       return static_cast<std::int64_t>(*number);
     }
@@ -381,7 +381,7 @@ void erase_at(Value& value, Path path) {
     Object* object = at->if_object();
     if (object == nullptr) return;
     if (&name == path.end() - 1) {
-      // A stable erase: what is left keeps its order.
+      // Stable, so that the remaining members keep their order.
       if (auto* found = object->find(name); found != object->end()) object->stable_erase(found);
       return;
     }

@@ -65,8 +65,8 @@ std::unexpected<Error> to_error(const Failure& failure) {
                                                    failure.position.column, failure.message));
 }
 
-// The first byte that YAML forbids. yaml-cpp takes some of them for the end of the text, and what
-// follows would be lost.
+// Finds the first byte that YAML forbids. yaml-cpp takes some of these for the end of the text and
+// would drop what follows.
 std::optional<Failure> find_forbidden(std::string_view text) {
   if (const std::size_t valid = valid_utf8_prefix(text); valid < text.size()) {
     return Failure{.position = position_at(text, valid), .message = "bytes that are not UTF-8"};
@@ -80,8 +80,9 @@ std::optional<Failure> find_forbidden(std::string_view text) {
                  .message = fmt::format("control character 0x{:02x}", *found)};
 }
 
-// yaml-cpp reads the escapes \N and \_ (U+0085, U+00A0) as one byte each. All else that it makes of
-// UTF-8 is UTF-8, so such a byte stands where a character has to begin. Empty for any other byte.
+// yaml-cpp decodes the escapes \N and \_ (U+0085, U+00A0) to one byte each, which is not UTF-8. The
+// rest of its output is UTF-8, so such a byte stands where a character has to begin, and this
+// completes it. Empty for any other invalid byte.
 std::optional<std::string> with_whole_escapes(std::string_view text) {
   std::string out;
   while (true) {
@@ -95,8 +96,8 @@ std::optional<std::string> with_whole_escapes(std::string_view text) {
   }
 }
 
-// Turns yaml-cpp's events into values. It cannot stop the parser (that would take an exception), so
-// after its first failure it ignores what still comes.
+// Turns yaml-cpp's events into values. It cannot stop the parser (only an exception could), so
+// after the first failure it ignores all further events.
 class EventReader final : public YAML::EventHandler {
  public:
   explicit EventReader(std::string_view text) : text_(text) { find_lines(); }
@@ -106,8 +107,9 @@ class EventReader final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     anchors_.clear();
-    // yaml-cpp begins a new document wherever a node ends and something else follows. Of a token
-    // that it cannot use ("--- ,") it begins one after the other, for ever: a line has but one.
+    // yaml-cpp begins a new document wherever a node ends and something else follows. On a token
+    // that it cannot use ("--- ,") it begins one document after the other, for ever; a line can
+    // begin only one.
     if (document_count_++ > 0 && (mark.line <= document_line_ || !begins_document(mark.line))) {
       set_failure(mark, "a second document needs a line '---' before it");
     }
@@ -168,7 +170,7 @@ class EventReader final : public YAML::EventHandler {
   }
   void OnMapEnd() override {
     if (failure_) return;
-    // What is merged in gives way to what stands there, and to what is merged in before it.
+    // The object's own members win over merged ones, and earlier merges over later ones.
     Frame& frame = frames_.back();
     for (Object& source : std::exchange(frame.merged, {})) {
       for (auto& member : source)
@@ -211,7 +213,8 @@ class EventReader final : public YAML::EventHandler {
     return rest.substr(0, rest.find('\n'));
   }
 
-  // Whether the line begins with `---`, or an end mark `...` stands between it and what is before.
+  // True when the line begins with `---`, or an end mark `...` separates it from the
+  // document before.
   [[nodiscard]] bool begins_document(int index) const {
     auto at = static_cast<std::size_t>(std::max(index, 0));
     if (at >= lines_.size()) return true;  // The end of the text.
@@ -225,8 +228,8 @@ class EventReader final : public YAML::EventHandler {
     return false;
   }
 
-  // yaml-cpp takes a line that is only a word for a key whose value is null. In flow style
-  // ({a, b}) that is YAML, in block style it is a forgotten colon or a broken text.
+  // yaml-cpp takes a line that is only a word for a key whose value is null. In flow style ({a, b})
+  // that is YAML; in block style it is a forgotten colon or a damaged text.
   [[nodiscard]] bool has_colon(const Frame& frame) const {
     const auto index = static_cast<std::size_t>(std::max(frame.key_mark.line, 0));
     if (!frame.is_block || index >= lines_.size()) return true;
@@ -235,7 +238,7 @@ class EventReader final : public YAML::EventHandler {
         std::min(static_cast<std::size_t>(std::max(frame.key_mark.column, 0)), text.size());
     if (text.substr(0, column).contains('?')) return true;  // An explicit key.
     std::string_view rest = text.substr(column);
-    // What was written otherwise than it reads (quotes, anchors) may contain a colon itself.
+    // A key whose text differs from its value (quotes, anchors) may contain a colon itself.
     if (rest.starts_with(*frame.key)) rest.remove_prefix(frame.key->size());
     return rest.contains(':');
   }
@@ -251,7 +254,7 @@ class EventReader final : public YAML::EventHandler {
     set_failure(mark, fmt::format("more than {} levels deep", limits::kDocumentDepthMax));
   }
 
-  // Takes from what aliases and anchors may copy.
+  // Takes `cost` from the budget for the copies that aliases and anchors make.
   bool spend(const YAML::Mark& mark, std::size_t cost) {
     if (cost > budget_) {
       set_failure(mark,
@@ -297,7 +300,7 @@ class EventReader final : public YAML::EventHandler {
              frame.anchor);
   }
 
-  // A value is whole: it goes where it belongs.
+  // A value is complete: it is put where it belongs.
   void complete(const YAML::Mark& mark, Sized sized, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) {
       if (!spend(mark, sized.cost)) return;
@@ -332,7 +335,7 @@ class EventReader final : public YAML::EventHandler {
       frame.merged.push_back(std::move(item.get_object()));
   }
 
-  // The value, or what is wrong with it.
+  // The value, or the description of what is wrong with it.
   static std::variant<Value, std::string> resolve(const std::string& tag, const std::string& text) {
     if (tag == "!" || tag == std::string(kCoreTag).append("str")) return Value(text);
     internal::Scalar scalar = internal::resolve_plain(text);
@@ -358,12 +361,12 @@ class EventReader final : public YAML::EventHandler {
   }
 
   std::string_view text_;
-  std::vector<std::size_t> lines_;  // Where each begins.
+  std::vector<std::size_t> lines_;  // The offset at which each line begins.
   std::vector<Frame> frames_;
-  std::map<YAML::anchor_t, Sized> anchors_;  // Of the current document, the whole ones.
+  std::map<YAML::anchor_t, Sized> anchors_;  // The complete ones of the current document.
   std::uint64_t budget_ = limits::kAliasBytesMax;
   std::size_t document_count_ = 0;
-  int document_line_ = 0;  // Where the current one begins.
+  int document_line_ = 0;  // The line at which the current document begins.
   std::vector<Value> documents_;
   std::optional<Failure> failure_;
 };
@@ -386,8 +389,8 @@ std::variant<std::vector<Value>, Failure> read_yaml(std::string_view text) {
   return builder.take();
 }
 
-// Null when the text is not made of JSON documents alone: then `failure` says where that was seen.
-// A failure that YAML would not cure is returned.
+// `documents` is std::nullopt when the text is not a sequence of JSON documents; `failure` then
+// says where that showed. `is_final`: reading the text as YAML would fail, too.
 struct JsonAttempt {
   std::optional<std::vector<Value>> documents = {};
   Failure failure = {};
@@ -446,7 +449,7 @@ Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
   if (const auto forbidden = find_forbidden(text)) return to_error(*forbidden);
   auto yaml = read_yaml(text);
   if (auto* documents = std::get_if<std::vector<Value>>(&yaml)) return std::move(*documents);
-  // Whichever reader got further understood the text better.
+  // The reader that got further understood the text better; its failure is reported.
   const Failure& failure = std::get<Failure>(yaml);
   return to_error(maybe_json && json.failure.position > failure.position ? json.failure : failure);
 }

@@ -1,8 +1,9 @@
-// YAML in and out, as Kubernetes tools read it: a manifest means here what it means to kubectl.
+// Reads and writes YAML as Kubernetes tools read it: a manifest means here what it means
+// to kubectl.
 //
 // That is YAML 1.2 core with JSON as its subset, and three remains of YAML 1.1 that manifests rely
-// on: 0644 is octal, << merges, and plain yes/no/on/off/y/n are booleans. to_yaml() quotes whatever
-// any of the two would read as something else.
+// on: 0644 is octal, << merges, and plain yes/no/on/off/y/n are booleans. to_yaml() quotes every
+// string that a reader of either version would take for something else.
 #pragma once
 
 #include "base/result.h"
@@ -14,18 +15,18 @@
 
 namespace hangar::json {
 
-// Every document of a stream separated by `---`; empty documents and nulls are left out. One
-// document that does not parse fails the whole stream (InvalidInput, with line and column), and so
-// does a second one without its `---`. Aliases are expanded within limits::kAliasBytesMax. Keys are
-// taken as they are written (`8080: x` has the key "8080"); keys that are no scalars, keys given
-// twice, and tags other than the core ones are InvalidInput. Texts of JSON documents take a fast
+// Returns every document of a stream separated by `---`; empty documents and nulls are left out.
+// One document that does not parse fails the whole stream (InvalidInput, with line and column), and
+// so does a second document without its `---`. Aliases are expanded within limits::kAliasBytesMax.
+// Keys are taken as written (`8080: x` has the key "8080"). InvalidInput for keys that are not
+// scalars, keys given twice, and tags other than the core ones. Texts of JSON documents take a fast
 // path and follow parse() in every respect.
 [[nodiscard]] Result<std::vector<Value>> parse_yaml_stream(std::string_view text);
 
-// Exactly one document.
+// Parses exactly one document.
 [[nodiscard]] Result<Value> parse_yaml(std::string_view text);
 
-// A document without the leading `---`, ending in a newline. Strings that YAML would read as
+// Writes a document without the leading `---`, ending in a newline. Strings that YAML would read as
 // something else are quoted.
 [[nodiscard]] std::string to_yaml(const Value& value);
 

@@ -1,4 +1,4 @@
-// What the JSON and the YAML side of this folder share.
+// Shared by the JSON and the YAML side of this folder.
 #pragma once
 
 #include "json/value.h"
@@ -10,7 +10,8 @@
 
 namespace hangar::json::internal {
 
-// A document at the beginning of a text, and how many bytes it took (with space around it).
+// A document at the beginning of a text, and how many bytes it took (white space around
+// it included).
 struct ParsedPrefix {
   Value value;
   std::size_t size = 0;
@@ -21,12 +22,12 @@ struct ParseFailure {
 };
 [[nodiscard]] std::variant<ParsedPrefix, ParseFailure> parse_prefix(std::string_view text);
 
-// `text` as a JSON string. Bytes from 0x20 up are copied, whatever they are.
+// Appends `text` as a JSON string. Bytes from 0x20 up are copied unchecked.
 void append_quoted(std::string& out, std::string_view text);
 
-// As Go's encoding/json writes them: the shortest digits that read back the same, with an exponent
-// only where plain digits get long. JSON has no NaN or infinity, and parse() lets none in; one that
-// was computed becomes null.
+// Appends a number as Go's encoding/json does: the shortest digits that read back the same, with an
+// exponent only where plain digits get long. JSON has no NaN or infinity, and parse() lets none in;
+// a computed one becomes null.
 void append_number(std::string& out, double number);
 
 }  // namespace hangar::json::internal
