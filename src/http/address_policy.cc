@@ -42,7 +42,7 @@ bool contain(const Networks& ranges, const AddressBytes& address) {
   return std::ranges::any_of(ranges, [&](const Network& one) { return one.contains(address); });
 }
 
-// Link-local addresses, and where clouds serve credentials outside of them: AWS over IPv6, Alibaba,
+// Link-local addresses, and the others at which clouds serve credentials: AWS over IPv6, Alibaba,
 // Oracle, and Azure's agent, whose address is a public one.
 bool is_guarded(const AddressBytes& address) {
   static const Networks ranges = networks({"169.254.0.0/16", "fe80::/10", "fd00:ec2::/32",
@@ -86,7 +86,7 @@ bool is_public(const AddressBytes& address) {
   return global_unicast.contains(address) && !contain(special_v6, address);
 }
 
-// The IPv4 address that an IPv6 one stands for, if it does.
+// The IPv4 address that an IPv6 address stands for, if any.
 AddressBytes embedded(const AddressBytes& address) {
   struct Form {
     Network network;
@@ -95,7 +95,7 @@ AddressBytes embedded(const AddressBytes& address) {
   static const std::array<Form, 3> forms = {
       Form{parse_network("64:ff9b::/96").value(), 12},  // NAT64.
       Form{parse_network("2002::/16").value(), 2},      // 6to4.
-      Form{parse_network("::/96").value(), 12},         // IPv4-compatible; ::1 is none of them.
+      Form{parse_network("::/96").value(), 12},         // IPv4-compatible; ::1 is not one of them.
   };
   for (const Form& form : forms) {
     if (!form.network.contains(address)) continue;
@@ -106,7 +106,8 @@ AddressBytes embedded(const AddressBytes& address) {
   return address;
 }
 
-// Whether this machine (or pod) has it. A system that doesn't say has all.
+// True when this machine (or pod) has the address. If the system does not say, it counts as
+// its own.
 bool is_own(const AddressBytes& address) {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) return true;

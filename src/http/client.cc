@@ -49,12 +49,12 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
-  // Sends it, as soon as it has a connection.
+  // Sends the request as soon as it has a connection.
   void add(const TransferPtr& transfer);
-  // Ends it with the error that it has been given.
+  // Ends the transfer with the error that it was given.
   void drop(const TransferPtr& transfer);
 
-  // Nobody can send on its connections any more.
+  // True when no request can use its connections any more.
   [[nodiscard]] bool is_over() const { return active_.empty() && transport_.expired(); }
   [[nodiscard]] std::size_t connection_count() const { return sockets_.size(); }
 
@@ -94,8 +94,8 @@ Pool::Pool(io::Loop& loop, std::weak_ptr<const Transport> transport)
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
   curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, limits::kStreamsPerConnectionMax);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, limits::kIdleConnectionsMax);
-  // Once the streams of a connection are used up, libcurl would open one more for each request that
-  // waits, not for each few hundred.
+  // Without this limit, once the streams of a connection are used up, libcurl would open one
+  // connection for each request that waits.
   curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, limits::kHttp2ConnectionsMax);
 }
 
@@ -159,11 +159,12 @@ void Pool::watch(curl_socket_t socket, int what) {
   set(watched.write, (what & CURL_POLL_OUT) != 0, io::Loop::Direction::Write, CURL_CSELECT_OUT);
 }
 
-// A server without HTTP/2 takes one request a connection: there are as many as requests.
+// A server without HTTP/2 takes one request a connection, so it gets as many connections
+// as requests.
 void Pool::lift_connection_limit() {
   if (std::exchange(is_lifted_, true)) return;
   curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, 0L);
-  // libcurl looks at those that wait for a connection only when another one ends.
+  // libcurl reconsiders transfers that wait for a connection only when another one ends.
   for (const auto& [key, transfer] : active_) {
     if (!transfer->has_begun()) {
       curl_multi_remove_handle(multi_, transfer->easy());
@@ -204,7 +205,7 @@ void Pool::finish(TransferPtr transfer, CURLcode code) {
   transfer->complete(code);
 }
 
-// Looks when the time is up, and again when something has arrived since.
+// Checks when the time is up, and again later if something has arrived since.
 void Pool::watch_idleness(const TransferPtr& transfer) {
   const auto deadline = transfer->idle_deadline();
   if (!deadline) return;
@@ -253,7 +254,7 @@ class Client::Impl {
     if (found != pools_.end()) found->second->drop(transfer);
   }
 
-  // Pools whose Transport is gone. Called between requests, never from inside libcurl.
+  // Removes pools whose Transport is gone. Called between requests, never from inside libcurl.
   void sweep() {
     std::erase_if(pools_, [](const auto& entry) { return entry.second->is_over(); });
   }
@@ -269,7 +270,7 @@ class Client::Impl {
 
  private:
   Pool& pool_of(const std::shared_ptr<const Transport>& transport) {
-    // A new Transport may stand where a dead one stood.
+    // A new Transport may have the address of a destroyed one.
     sweep();
     auto& pool = pools_[transport.get()];
     if (!pool) pool = std::make_unique<Pool>(loop_, transport);
@@ -330,7 +331,7 @@ io::Task<Result<Response>> Client::run(io::Loop& loop, std::weak_ptr<Impl> impl,
   }
 }
 
-// Finds the addresses of the transfer's peer.
+// Looks up the addresses of the transfer's peer.
 io::Task<Result<>> Client::resolve(std::weak_ptr<Impl> impl, TransferPtr transfer,
                                    std::stop_token stop) {
   std::shared_ptr<Resolver> resolver;
@@ -349,8 +350,8 @@ io::Task<Result<>> Client::resolve(std::weak_ptr<Impl> impl, TransferPtr transfe
   co_return transfer->set_addresses(*std::move(addresses));
 }
 
-// Everything that touches libcurl's connections is posted: a request may be made, and a stop
-// requested, from inside of a callback that libcurl has called.
+// Everything that touches libcurl's connections is posted to the loop: a request may be made, and a
+// stop requested, inside a callback of libcurl.
 io::Task<Result<Response>> Client::carry_out(io::Loop& loop, std::weak_ptr<Impl> impl,
                                              TransferPtr transfer, std::stop_token stop) {
   loop.post([impl, transfer] {

@@ -33,33 +33,34 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::optional<std::string_view> find_header(const Headers& headers,
                                                           std::string_view name);
 
-// How to reach and trust a server. Immutable once used. Requests share connections when they share
-// the very same Transport object, and never otherwise: no request can travel on a connection that
-// was authenticated as somebody else. Connections of a Transport that is gone are closed when the
-// next request begins.
+// How to reach and trust a server. Immutable once used. Requests share connections only when they
+// share the very same Transport object, so no request can travel on a connection that was
+// authenticated for someone else. The connections of a destroyed Transport are closed when the next
+// request begins.
 struct Transport {
-  std::string ca_pem;           // Trusted instead of the system's when given.
+  std::string ca_pem;           // When set, trusted instead of the system's.
   std::string certificate_pem;  // With key_pem: client certificate.
   std::string key_pem;
-  std::string server_name;  // For SNI and verification, when it differs from the URL's host.
+  std::string server_name;  // For SNI and verification, when it differs from the host of the URL.
   bool skip_verify = false;
-  // Empty: from the environment (HTTPS_PROXY, NO_PROXY) as curl reads it when the Client is made. A
-  // proxy resolves the server's name, also one of SOCKS.
+  // Empty: taken from the environment (HTTPS_PROXY, NO_PROXY), as curl reads it, when the Client is
+  // constructed. A proxy, also a SOCKS one, resolves the server's name.
   std::string proxy_url;
-  // Never through a proxy, whatever the environment says.
+  // Uses no proxy, whatever the environment says.
   bool direct = false;
-  // Prior knowledge HTTP/2 is never used; over TLS it is negotiated unless forbidden here.
+  // HTTP/2 is negotiated over TLS unless forbidden here; it is never used with prior knowledge.
   bool allow_http2 = true;
-  // Which addresses it may connect to, whatever the URL or a redirect says. With a proxy it is the
-  // proxy that decides.
+  // The addresses it may connect to, whatever the URL or a redirect says. With a proxy, the proxy
+  // decides instead.
   AddressPolicy addresses = {};
 };
 
-// A body that is not in memory as a whole, such as a file's.
+// A body that is not in memory as a whole, such as that of a file.
 struct BodySource {
   std::uint64_t size_bytes = 0;
-  // Fills `into` with what the body has from `offset` on, which is not its end; how many bytes it
-  // was, and never none. It may be asked for the same bytes again. Inside of the transfer.
+  // Fills `into` with bytes of the body from `offset` on, which is before its end, and returns
+  // how many they were, never zero. It may be called again for the same bytes. Called inside
+  // the transfer.
   std::function<Result<std::size_t>(std::uint64_t offset, std::span<char> into)> read;
 };
 
@@ -71,26 +72,28 @@ struct Request {
   std::optional<BodySource> body_source;              // In place of `body`.
   std::shared_ptr<const Transport> transport;         // Null: defaults.
   std::chrono::milliseconds connect_timeout{10'000};  // The lookup of the name included.
-  // Until the whole response is there; zero: no limit (streams).
+  // The time for the whole response; zero: no limit (streams).
   std::chrono::milliseconds total_timeout{60'000};
-  // A stream that delivers nothing for so long is broken; zero: never.
+  // A stream that delivers nothing for this long fails; zero: never.
   std::chrono::milliseconds idle_timeout{0};
-  // From the first line of the answer on, each window has to bring so many bytes; zero: none.
+  // From the first line of the response on, each window must bring `pace_bytes_min` bytes; zero: no
+  // such check.
   std::chrono::milliseconds pace_window{0};
   std::uint64_t pace_bytes_min = 0;
   // Zero: limits::kResponseBytesMax for send(), no limit for stream().
   std::uint64_t response_bytes_max = 0;
-  // How much of the body send() has collected, whenever that changes; from the beginning again when
-  // the request is repeated. Inside of the transfer: it may request the stop, no more.
+  // Called with the size of the body that send() has collected, each time it changes; starts again
+  // from zero when the request is repeated. Called inside the transfer: it may request the stop,
+  // nothing more.
   std::function<void(std::uint64_t bytes)> on_progress;
-  // Asked when there is a connection, right before the first byte, and before each further piece of
-  // the body. False ends the request: Unavailable. Inside of the transfer.
+  // Called when there is a connection, right before the first byte and before each further piece of
+  // the body. False fails the request with Unavailable. Called inside the transfer.
   std::function<bool()> may_send;
-  // Redirects followed, of GET and HEAD: never from https to http, and the headers Authorization
-  // and Cookie do not go to another host.
+  // How many redirects of GET and HEAD are followed: never from https to http, and the headers
+  // Authorization and Cookie do not go to another host.
   int redirects_max = 0;
-  // The tenant (a namespace) that it is made for: host names are looked up for each tenant apart.
-  // Empty: the host itself.
+  // The tenant (a namespace) for which the request is made: host names are looked up separately for
+  // each tenant. Empty: the host itself.
   std::string requester;
 };
 
@@ -100,37 +103,37 @@ struct Response {
   std::string body;
 };
 
-// Whether a request failed before any of it was sent (no address, connection refused, TLS refused):
-// it may be repeated whatever its method. Only for errors of Client.
+// True for a request that failed before any of it was sent (no address, connection refused, TLS
+// refused): it may be repeated whatever its method. Only for errors of Client.
 [[nodiscard]] bool was_never_sent(const Error& error);
 
 struct ClientOptions {
-  // Name servers in place of those of /etc/resolv.conf: "address:port", commas in between.
+  // Name servers to use instead of those of /etc/resolv.conf: "address:port", separated by commas.
   std::string name_servers;
 };
 
-// Loop thread only. No cookies, no .netrc, no decompression (the body is what was sent; set
-// Accept-Encoding and look at Content-Encoding), http and https only. Messages name the method and
-// the URL without its query and user.
+// Loop thread only. No cookies, no .netrc; http and https only. No decompression: the body is
+// returned as sent; a caller that sets Accept-Encoding looks at Content-Encoding. Messages name the
+// method and the URL without its query and user.
 class Client {
  public:
   explicit Client(io::Loop& loop, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // What is still under way ends with Cancelled.
+  // Requests in flight end with Cancelled.
   ~Client();
 
-  // The whole response, whatever its status: an answer is never an error here. So Unavailable
-  // (connection, TLS, time-out, an answer that was cut) means that no whole answer arrived, and
-  // only was_never_sent() that nothing can have been done. Other errors: Denied (an address
-  // that the transport's policy refuses), LimitExceeded (body or headers too large, too many
-  // redirects), InvalidInput (no http URL, a line end in a header), Cancelled.
+  // Returns the whole response, whatever its status: a response is never an error here. So
+  // Unavailable (connection, TLS, time-out, a response that was cut) means that no whole response
+  // arrived; only was_never_sent() says that the server cannot have acted. Other errors: Denied (an
+  // address that the transport's policy refuses), LimitExceeded (body or headers too large, too
+  // many redirects), InvalidInput (not an http URL, a line end in a header), Cancelled.
   [[nodiscard]] io::Task<Result<Response>> send(Request request, std::stop_token stop);
 
   // Calls `on_headers` once, then `on_bytes` for each piece of the body as it arrives, and returns
-  // when the body ends (the Response without body). Either may request the stop, and neither is
-  // called after it. Errors as send(), and whatever either callback returns as an error, which ends
-  // the stream. Without a call of `on_headers` there was no answer at all.
+  // when the body ends (the Response without body). Either callback may request the stop, and
+  // neither is called after it. Errors as for send(), and any error that a callback returns, which
+  // ends the stream. If `on_headers` was not called, there was no response at all.
   struct StreamHandler {
     std::function<Result<>(int status, const Headers& headers)> on_headers;
     std::function<Result<>(std::string_view bytes)> on_bytes;
@@ -138,7 +141,7 @@ class Client {
   [[nodiscard]] io::Task<Result<Response>> stream(Request request, StreamHandler handler,
                                                   std::stop_token stop);
 
-  // Connections with requests under way.
+  // How many connections have requests in flight.
   [[nodiscard]] std::size_t busy_connection_count() const;
 
  private:
@@ -152,7 +155,7 @@ class Client {
                                     std::shared_ptr<internal::Transfer> transfer,
                                     std::stop_token stop);
 
-  std::shared_ptr<Impl> impl_;  // Shared with what waits in the loop.
+  std::shared_ptr<Impl> impl_;  // Shared with the handlers that wait in the loop.
 };
 
 }  // namespace hangar::http

@@ -63,7 +63,7 @@ using boost::system::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
-// Lets a task wait for one of Asio's operations.
+// Lets a task await one of Asio's operations.
 template <class Start>
 io::Task<error_code> run(io::Loop& loop, Start start) {
   const io::OneShot<error_code> done(loop);
@@ -99,7 +99,8 @@ Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& t
     return fail(ErrorKind::InvalidInput,
                 "the certificate authority of clients is not usable: " + error.message());
   }
-  // OpenSSL refuses to resume a session with a certificate unless it knows what for.
+  // OpenSSL refuses to resume a session with a client certificate unless the session has a
+  // context id.
   constexpr std::string_view kSessions = "hangar";
   SSL_CTX_set_session_id_context(context->native_handle(),
                                  reinterpret_cast<const unsigned char*>(kSessions.data()),
@@ -107,9 +108,9 @@ Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& t
   return context;
 }
 
-// The subject of the certificate that the client has shown.
+// The subject of the certificate that the client presented.
 struct ClientSubject {
-  std::optional<std::string> name;  // Nothing: it has shown none, or none that is valid.
+  std::optional<std::string> name;  // std::nullopt: it presented none, or none that is valid.
   std::vector<std::string> organizations;
 };
 
@@ -132,7 +133,7 @@ ClientSubject client_of(TlsStream& stream) {
   if (!certificate || SSL_get_verify_result(stream.native_handle()) != X509_V_OK) return {};
   const X509_NAME* const subject = X509_get_subject_name(certificate.get());
   std::vector<std::string> names = texts_of(subject, NID_commonName);
-  // Of several, other programs take another one.
+  // Programs disagree on which of several common names counts, so none does.
   return {.name = names.size() == 1 ? std::move(names.front()) : std::string(),
           .organizations = texts_of(subject, NID_organizationName)};
 }
@@ -171,7 +172,7 @@ Response refuse(int status, std::string why) {
           .body = std::move(why) + "\n"};
 }
 
-// What to tell a client whose request could not be read; status 0: nothing, it is gone.
+// The response to a client whose request could not be read; status 0: none, the client is gone.
 Response refuse(const error_code& error) {
   if (error == bhttp::error::body_limit) return refuse(413, "the body is too large");
   if (error == bhttp::error::header_limit) return refuse(431, "the headers are too large");
@@ -206,13 +207,13 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   enum class Phase : std::uint8_t {
-    Idle,      // No byte of the next request has come.
-    Reading,   // A part of it, or of the handshake.
-    Handling,  // The handler has it.
-    Writing,   // The client takes the response.
-    Leaving,   // It was ended here.
+    Idle,      // No byte of the next request has arrived.
+    Reading,   // A part of the request, or of the handshake, has arrived.
+    Handling,  // The handler works on it.
+    Writing,   // The client receives the response.
+    Leaving,   // The server has ended it.
   };
-  // What stop() and make_room() need to know of a connection, for as long as it is served.
+  // What stop() and make_room() need to know about a connection while it is served.
   struct Connection {
     Connection(Impl& server_in, PlainStream& stream_in)
         : server(server_in), stream(stream_in), since(io::Loop::now()) {
@@ -230,14 +231,14 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       phase = next;
       since = io::Loop::now();
     }
-    // How much of a body it has.
+    // Sets how many bytes of a body it holds.
     void hold(std::uint64_t bytes) {
       server.bodies_bytes_ += bytes - body_bytes;
       body_bytes = bytes;
     }
     void end() {
       phase = Phase::Leaving;
-      hold(0);  // Its task ends soon.
+      hold(0);  // Its task finishes soon.
       error_code ignored;
       stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
     }
@@ -260,9 +261,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
                             Connection& connection);
   template <class Stream>
   io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
-  // Ends the connection that waits longest for its client. False: all of them wait for us.
+  // Ends the connection that has waited longest for its client. False: all of them wait for
+  // the handler.
   [[nodiscard]] bool make_room();
-  // Ends those whose bodies come slowest until all bodies fit. False: `reader` is among them.
+  // Ends the connections that have been sending a body the longest until all bodies fit. False:
+  // `reader` is among them.
   [[nodiscard]] bool make_room_for_bodies(const Connection& reader);
 
   io::Loop& loop_;
@@ -274,7 +277,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::uint16_t port_ = 0;
   bool stopping_ = false;
   std::set<Connection*> connections_;
-  std::uint64_t bodies_bytes_ = 0;  // Of them together.
+  std::uint64_t bodies_bytes_ = 0;  // Of all connections together.
   io::Event changed_;               // Of connections_.
 };
 
@@ -329,8 +332,8 @@ void Server::Impl::close() {
     connection->end();
 }
 
-// Idle ones first, then those whose request comes slowly, then those who take the response slowly:
-// whoever opens all the connections that there may be keeps nobody else away.
+// Idle connections go first, then those whose request arrives slowly, then those that take the
+// response slowly: a client that opens all the connections keeps no one else out.
 bool Server::Impl::make_room() {
   for (const Phase phase : {Phase::Idle, Phase::Reading, Phase::Writing}) {
     Connection* oldest = nullptr;
@@ -365,7 +368,7 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
         self->loop_, [&](auto done) { self->acceptor_.async_accept(socket, std::move(done)); });
     if (self->stopping_ || error == asio::error::operation_aborted) co_return;
     if (error) {
-      // Out of descriptors, mostly: it passes, and trying again at once would burn the processor.
+      // Mostly out of descriptors. That passes, and retrying at once would burn the processor.
       self->log_.warning("connection not accepted", {{"error", error.message()}});
       constexpr std::chrono::milliseconds kPause{100};
       HANGAR_ASSERT((co_await self->loop_.sleep(kPause, {})).has_value(), "nobody stops it");
@@ -388,7 +391,8 @@ io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
 }
 
 io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket) {
-  const auto tls = self->tls_;  // Outlives the stream, also when it is replaced meanwhile.
+  const auto tls = self->tls_;  // A local copy outlives the stream, also when the certificate is
+                                // replaced meanwhile.
   TlsStream stream(std::move(socket), *tls);
   PlainStream& plain = beast::get_lowest_layer(stream);
   Connection connection(*self, plain);
@@ -412,7 +416,8 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
   PlainStream& plain = beast::get_lowest_layer(stream);
   beast::flat_buffer buffer(limits::kServerHeaderBytesMax + 64 * limits::kKiB);
   while (!self->stopping_) {
-    // The first byte of a request ends idleness; from there on one deadline holds for all of it.
+    // The first byte of a request ends the idle phase; from then on one deadline holds for the
+    // whole request.
     connection.enter(Phase::Idle);
     connection.hold(0);
     if (buffer.size() == 0) {
@@ -461,8 +466,8 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
   }
 }
 
-// One request, piece by piece, so that its body is counted as it comes: what a header announces
-// costs whoever announces it nothing.
+// Reads one request piece by piece, so that its body is counted as it arrives: an announced
+// Content-Length reserves nothing.
 template <class Stream, class Parser>
 io::Task<error_code> Server::Impl::read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
                                         Connection& connection) {

@@ -1,5 +1,6 @@
-// A small HTTP/1.1 server on the loop thread: /metrics and probes, later admission webhooks. Not
-// for the open internet, but no client of it can hold up the process or grow it without bound.
+// A small HTTP/1.1 server on the loop thread: /metrics, probes and admission webhooks. It is
+// not for the open internet, but no client can hold up the process or make its memory grow
+// without bound.
 #pragma once
 
 #include "base/limits.h"
@@ -29,10 +30,10 @@ struct ServerRequest {
   std::string query;  // What follows the '?', or "".
   Headers headers;
   std::string body;
-  // The common name of the client's certificate, which was verified; empty when it has none, or
-  // several. Nothing: the client showed none.
+  // The common name in the client's verified certificate; empty when the certificate has none or
+  // several. std::nullopt: the client presented no certificate.
   std::optional<std::string> client_name = {};
-  std::vector<std::string> client_organizations = {};  // Of that certificate, in its order.
+  std::vector<std::string> client_organizations = {};  // From the certificate, in its order.
 };
 
 struct ServerOptions {
@@ -40,21 +41,22 @@ struct ServerOptions {
   std::uint16_t port = 0;             // Zero: any free one, see Server::port().
 
   struct Tls {
-    std::string certificate_pem;  // With its chain.
+    std::string certificate_pem;  // With its chain of intermediates.
     std::string key_pem;
-    // When given, a client's certificate must be signed by one of these.
+    // When set, a client's certificate must be signed by one of these authorities.
     std::string client_ca_pem = {};
-    // Whether a client may show none.
+    // Whether a client may connect without a certificate.
     bool client_is_optional = false;
   };
   std::optional<Tls> tls = {};
 
   std::uint64_t body_bytes_max = limits::kObjectBytesMax;
-  // Of all bodies that have come, in part or whole, and have no response yet. Beyond it, whoever
-  // has sent for longest is closed, and 503 says so where that is the one that sends now.
+  // The bound for all request bodies, complete or not, that have no response yet. Beyond it the
+  // server closes the connection that has been sending the longest, with a 503 if that one is
+  // sending now.
   std::uint64_t bodies_bytes_max = 64 * limits::kMiB;
-  // A further one takes the place of the one that has waited longest for its client; where all wait
-  // for the handler, it is closed at once.
+  // When a further connection arrives, it replaces the one that has waited longest for its client;
+  // if all wait for the handler, the new one is closed at once.
   std::size_t connections_max = limits::kServerConnectionsMax;
   std::chrono::milliseconds read_max = limits::kServerReadMax;    // For one whole request.
   std::chrono::milliseconds write_max = limits::kServerWriteMax;  // For one whole response.
@@ -64,24 +66,25 @@ struct ServerOptions {
 // Loop thread only.
 class Server {
  public:
-  // Called for each request, several at a time; its response is sent as it is, with Content-Length.
-  // It outlives the server's connections: a copy is kept until the last of its tasks has ended.
+  // Called for each request, several at a time; its response is sent unchanged, with
+  // Content-Length. The handler outlives the server's connections: the server keeps a copy until
+  // its last task has finished.
   using Handler = std::function<io::Task<Response>(ServerRequest request)>;
 
   Server(io::Loop& loop, ServerOptions options, Handler handler, Log log = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Closes what is still open.
+  // Closes the connections that are still open.
   ~Server();
 
-  // Listens from here on. InvalidInput for an address or certificate that is none, Unavailable when
-  // the port is taken.
+  // Listens from here on. InvalidInput for an address or certificate that is not valid, Unavailable
+  // when the port is in use.
   [[nodiscard]] Result<> start();
 
-  // New connections use this certificate. InvalidInput, and the old one stays, when it is none.
+  // New connections use this certificate. InvalidInput when it is not valid; the old one stays.
   [[nodiscard]] Result<> set_certificate(ServerOptions::Tls tls);
 
-  // Accepts nothing any more, lets requests under way finish for `grace`, then closes.
+  // Stops accepting, lets requests in flight finish for `grace`, then closes.
   [[nodiscard]] io::Task<> stop(Duration grace);
 
   // The port it listens on, after start().
@@ -93,9 +96,9 @@ class Server {
   std::shared_ptr<Impl> impl_;  // Shared with its connections.
 };
 
-// For a server whose certificate is renewed: the first call makes it and listens at `address`, as
-// parse_listen_address() reads it; from then on the certificate of `options` is all that counts.
-// Errors as start() and set_certificate(); a server that cannot listen is not kept.
+// For a server whose certificate is renewed. The first call constructs the server and listens at
+// `address`, as parse_listen_address() reads it; later calls only set the certificate of `options`.
+// Errors as for start() and set_certificate(); a server that cannot listen is not kept.
 [[nodiscard]] Result<> listen_with(std::unique_ptr<Server>& server, io::Loop& loop,
                                    std::string_view address, ServerOptions options,
                                    Server::Handler handler, Log log);

@@ -1,4 +1,4 @@
-// Status codes by name (RFC 9110), where code asks for one.
+// Names of status codes (RFC 9110) that the code compares with.
 #pragma once
 
 namespace hangar::http {

@@ -1,5 +1,5 @@
-// What the tests of this folder share: a loop with time to run, certificates made on the spot, and
-// a TCP server that says whatever a test wants it to say.
+// Shared by the tests of this folder: a loop with time to run, certificates made on the spot, and a
+// TCP server whose behaviour a test scripts.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@
 
 namespace hangar::http::testing {
 
-// An authority and what it signed, all in PEM.
+// A certificate that an authority signed, in PEM.
 struct Identity {
   std::string certificate_pem;
   std::string key_pem;
@@ -33,7 +33,7 @@ class Authority {
   Authority& operator=(const Authority&) = delete;
 
   [[nodiscard]] std::string certificate_pem() const;
-  // For `name` as a DNS name, or an address. `more`: further fields of the subject, such as "O".
+  // Signs for `name`, a DNS name or an address. `more`: further fields of the subject, such as "O".
   using Fields = std::vector<std::pair<std::string, std::string>>;
   [[nodiscard]] Identity sign(const std::string& name, const Fields& more = {}) const;
 
@@ -43,17 +43,17 @@ class Authority {
 };
 
 // Serves each connection on its own thread with `script`, which reads and writes the socket and
-// returns to close it. Ends with its owner, after the scripts: they must not wait for ever.
+// returns to close it. The destructor waits for the scripts: they must not wait for ever.
 class ScriptedServer {
  public:
   class Peer {
    public:
     explicit Peer(int socket) : socket_(socket) {}
-    // One whole request head ("...\r\n\r\n"), or "" when the client has gone.
+    // Reads one whole request head ("...\r\n\r\n"); "" when the client has gone.
     std::string read_head();
-    // False: the client has gone.
+    // False when the client has gone.
     bool write(std::string_view bytes);
-    // Until the client goes.
+    // Waits until the client closes the connection.
     void wait_for_end();
 
    private:
@@ -76,7 +76,7 @@ class ScriptedServer {
   std::jthread acceptor_;
 };
 
-// A DNS server on loopback that says whatever a test wants it to say, over UDP.
+// A DNS server on loopback, over UDP, whose answers a test scripts.
 class NameServer {
  public:
   struct Reply {
@@ -84,7 +84,7 @@ class NameServer {
     int code = 0;                             // 2: the server failed; 3: no such name.
     std::uint32_t ttl_seconds = 60;
   };
-  // Called on a thread of the server's; nothing: silence.
+  // Called on a thread of the server; std::nullopt: no answer.
   using Script = std::function<std::optional<Reply>(const std::string& name)>;
 
   explicit NameServer(Script script);
@@ -102,7 +102,7 @@ class NameServer {
   std::jthread thread_;
 };
 
-// Runs one task to its end.
+// Runs one task until it has finished.
 template <class T>
 T run(io::Loop& loop, io::Task<T> task) {
   std::optional<T> value;
@@ -121,7 +121,7 @@ inline void run(io::Loop& loop, io::Task<> task) {
   loop.run_until([&] { return done; });
 }
 
-// Never through a proxy: the environment of a test machine may name one.
+// Uses no proxy: the environment of a test machine may name one.
 [[nodiscard]] std::shared_ptr<const Transport> direct(Transport transport = {});
 
 }  // namespace hangar::http::testing

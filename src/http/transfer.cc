@@ -39,9 +39,9 @@ namespace {
 
 constexpr std::string_view kNeverSent = " (nothing was sent)";
 
-// A request without a connect time-out: libcurl's default.
+// The connect time-out of a request that sets none: libcurl's default.
 constexpr std::chrono::seconds kConnectMax{300};
-// The text of a redirect, which nobody reads.
+// How much of the body of a redirect is read; nobody uses it.
 constexpr std::uint64_t kRedirectBodyBytesMax = 64 * limits::kKiB;
 
 struct UrlDeleter {
@@ -65,11 +65,11 @@ void set(CURL* easy, CURLoption option, T value) {
 }
 
 curl_blob to_blob(const std::string& bytes) {
-  // A connection, which outlives its request, makes copies of its own.
+  // Not copied here: libcurl copies it for a connection, which may outlive the request.
   return {.data = const_cast<char*>(bytes.data()), .len = bytes.size(), .flags = CURL_BLOB_NOCOPY};
 }
 
-// `host` as curl_url_get() has it: an IPv6 address is in brackets.
+// `host` as curl_url_get() returns it: an IPv6 address is in brackets.
 Transfer::Peer to_peer(std::string host, std::string port) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   host = to_lower(host);
@@ -77,8 +77,8 @@ Transfer::Peer to_peer(std::string host, std::string port) {
   return {.host = std::move(host), .port = std::move(port), .is_address = is_address};
 }
 
-// With these the proxy resolves the server's name, as Go's clients have it; with libcurl's socks5
-// and socks4 libcurl would.
+// With these schemes the proxy resolves the server's name, as with Go's clients; with libcurl's
+// socks5 and socks4, libcurl would.
 std::string resolving_scheme(const std::string& scheme) {
   if (scheme == "socks5") return "socks5h";
   if (scheme == "socks4" || scheme == "socks") return "socks4a";
@@ -141,16 +141,17 @@ bool is_redirect(const Response& response) {
   }
 }
 
-// A peer that vanished without a word must not hold a watch for hours: the kernel probes idle
-// connections and gives up on unacknowledged bytes.
+// A peer that vanished silently must not keep a watch open for hours: the kernel probes idle
+// connections and drops those with unacknowledged bytes.
 int set_socket_options(void* /*data*/, curl_socket_t socket, curlsocktype /*purpose*/) {
   const int timeout_ms = static_cast<int>(std::chrono::milliseconds(limits::kDeadPeerMax).count());
-  // Best effort: it fails on sockets that are no TCP sockets, which have no such problem.
+  // Best effort: it fails on sockets other than TCP, which do not have this problem.
   (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
   return CURL_SOCKOPT_OK;
 }
 
-// libcurl says how long it tried ("after 13 ms"): the same failure would be another text each time.
+// libcurl adds how long it tried ("after 13 ms"): the same failure would have another text
+// each time.
 std::string without_time(std::string_view said) {
   constexpr std::string_view kAfter = " after ";
   std::string text(said);
@@ -194,7 +195,8 @@ Result<> Transfer::prepare(const ProxyEnvironment& proxies) {
   set(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
   set(easy, CURLOPT_HTTP09_ALLOWED, 0L);
   set(easy, CURLOPT_PATH_AS_IS, 1L);
-  // The least that libcurl takes. It is held until the answer is there; most bodies are smaller.
+  // The smallest size that libcurl takes. The buffer is held until the response has arrived, and
+  // most bodies are smaller.
   set(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
   set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
@@ -210,9 +212,9 @@ Result<> Transfer::prepare(const ProxyEnvironment& proxies) {
   HANGAR_TRY(set_headers());
   HANGAR_TRY(set_proxy(proxies));
   set_transport();
-  // Each redirect leads to a name that has to be resolved: see follow().
+  // Each redirect leads to a name that the host must resolve: see follow().
   set(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  // libcurl's resolver is a thread that it joins on the loop.
+  // libcurl would resolve on a thread of its own, and join that thread on the loop.
   if (!peer_.is_address) set(easy, CURLOPT_RESOLVER_START_FUNCTION, &refuse_to_resolve);
   if (peer_.is_address && !may_connect_to(peer_.host)) return std::unexpected(address_error());
   return {};
@@ -256,7 +258,7 @@ Result<> Transfer::begin(Instant now) {
         std::chrono::ceil<std::chrono::milliseconds>(since + timeout - now).count());
   };
   const Error too_late(ErrorKind::Unavailable, "timed out");
-  // Zero means no limit for the whole, and libcurl's kConnectMax for connecting.
+  // Zero means no limit for the whole request, and libcurl's kConnectMax for connecting.
   if (request_.connect_timeout.count() != 0) {
     const long connect_ms = ms_left(created_at_, request_.connect_timeout);
     if (connect_ms <= 0) return std::unexpected(unsent(too_late));
@@ -285,7 +287,7 @@ Result<std::shared_ptr<Transfer>> Transfer::follow(const ProxyEnvironment& proxi
   const Url url(curl_url());
   HANGAR_ASSERT(url != nullptr, "out of memory");
   const std::string location(find_header(response_.headers, "location").value_or(""));
-  // It may be relative to the URL before it, which has been read once.
+  // The redirect may be relative to this URL, which has been parsed before.
   (void)curl_url_set(url.get(), CURLUPART_URL, request_.url.c_str(), CURLU_PATH_AS_IS);
   const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, location.c_str(), CURLU_URLENCODE);
   const std::string scheme = url_part(url.get(), CURLUPART_SCHEME);
@@ -324,7 +326,7 @@ void Transfer::fail_with(Error error) {
 bool Transfer::set_up_again(CURLcode code) {
   // A server that refuses a request over HTTP/2 before it has read its body (no permission, too
   // large, overloaded) answers and resets the stream. libcurl 7.88 fails at sending the rest and
-  // loses the answer; over HTTP/1.1 it does not. The server has not seen all of the body, so it
+  // loses the answer; over HTTP/1.1 it does not. The server has not seen the whole body, so it
   // cannot have acted on the request.
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
@@ -344,11 +346,12 @@ bool Transfer::set_up_again(CURLcode code) {
 void Transfer::complete(CURLcode code) {
   idle_timer.cancel();
   pace_timer.cancel();
-  // libcurl takes an answer that ends within its headers for one without a body, and drops one that
-  // comes before the whole request was taken (an API server that refuses a large body at once).
+  // libcurl takes a response that ends within its headers for one without a body, and drops a
+  // response that arrives before the whole request was sent (an API server that refuses a large
+  // body at once).
   if (code == CURLE_OK && !headers_ended_) code = CURLE_PARTIAL_FILE;
   if (code != CURLE_OK && is_whole()) code = CURLE_OK;
-  // The text of a redirect may be cut, or longer than we read.
+  // The body of a redirect may be cut, or longer than we read.
   if (is_redirected_) code = CURLE_OK;
   if (failure_) {
     done_.set(std::unexpected(*std::move(failure_)));
@@ -392,14 +395,14 @@ std::size_t Transfer::on_body(char* bytes, std::size_t size, std::size_t count,
   return static_cast<Transfer*>(self)->take(&Transfer::take_body, {bytes, size * count});
 }
 
-// libcurl knows nothing of exceptions: the request's owner gets an error.
+// libcurl does not handle exceptions: an exception becomes the error of the request.
 std::size_t Transfer::take(Take part, std::string_view bytes) noexcept {
   try {
     if ((this->*part)(bytes)) return bytes.size();
   } catch (...) {
     fail_with(io::error_of_exception());
   }
-  return 0;  // Fewer than given: libcurl ends the transfer with CURLE_WRITE_ERROR.
+  return 0;  // Fewer bytes than given: libcurl ends the transfer with CURLE_WRITE_ERROR.
 }
 
 int Transfer::on_send(void* self, char* /*peer_address*/, char* /*own_address*/, int /*peer_port*/,
@@ -490,7 +493,7 @@ bool Transfer::take_header(std::string_view line) {
 }
 
 bool Transfer::take_headers_end() {
-  if (response_.status < 200) return true;  // Interim: the real one follows.
+  if (response_.status < 200) return true;  // An interim response: the final one follows.
   headers_ended_ = true;
   is_redirected_ = request_.redirects_max > 0 && is_read(request_) && is_redirect(response_);
   if (is_redirected_) return true;
@@ -536,7 +539,7 @@ Result<> Transfer::set_url() {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("\"{}\" is not an http or https URL", without_secrets(request_.url)));
   }
-  // As libcurl has it in its cache of names.
+  // The host in the form that libcurl uses in its cache of names.
   const std::string host = url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE);
   if (host.empty()) {
     return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" has a host that is not a valid name",
@@ -553,8 +556,9 @@ Result<> Transfer::set_url() {
   origin_ = to_peer(host, port);
   const std::string& server_name = request_.transport->server_name;
   if (encrypted_ && !server_name.empty() && server_name != host) {
-    // libcurl takes the name for SNI and verification from the URL: it is put there, the connection
-    // goes to where the URL pointed before, and the Host header says what it would have said.
+    // libcurl takes the name for SNI and verification from the URL. So the URL names the server,
+    // the connection goes where the URL pointed before, and the Host header is set to what it would
+    // have been.
     if (curl_url_set(url.get(), CURLUPART_HOST, server_name.c_str(), 0) != CURLUE_OK) {
       return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is no server name", server_name));
     }
@@ -596,7 +600,8 @@ void Transfer::set_body() {
   }
   set(easy(), CURLOPT_READFUNCTION, &Transfer::on_upload);
   set(easy(), CURLOPT_READDATA, static_cast<void*>(this));
-  // A connection that turns out to be closed is replaced, and the body begins anew.
+  // libcurl replaces a connection that turns out to be closed, and sends the body again from
+  // its start.
   set(easy(), CURLOPT_SEEKFUNCTION, &Transfer::on_rewind);
   set(easy(), CURLOPT_SEEKDATA, static_cast<void*>(this));
 }
@@ -612,20 +617,20 @@ Result<> Transfer::set_headers() {
       return fail(ErrorKind::InvalidInput, fmt::format("{}: a header named \"{}\" cannot be sent",
                                                        shown_, is_token(name) ? name : "?"));
     }
-    // libcurl's ways to say "send it empty" and "send it".
+    // libcurl's syntax for sending a header with an empty value and with a value.
     add(trim(value).empty() ? name + ";" : name + ": " + value);
   }
   if (!host_header_.empty() && !find_header(request_.headers, "host")) {
     add("Host: " + host_header_);
   }
-  // What libcurl would add by itself: a wait for "100 Continue", and a form's type.
+  // Suppresses what libcurl would add by itself: a wait for "100 Continue", and the type of a form.
   if (!find_header(request_.headers, "expect")) add("Expect:");
   if (!find_header(request_.headers, "content-type")) add("Content-Type:");
   set(easy(), CURLOPT_HTTPHEADER, header_list_.get());
   return {};
 }
 
-// Also when there is none: libcurl would look into the environment itself.
+// Set also when there is no proxy: libcurl would otherwise read the environment itself.
 Result<> Transfer::set_proxy(const ProxyEnvironment& proxies) {
   const Transport& transport = *request_.transport;
   peer_ = origin_;
@@ -663,7 +668,8 @@ void Transfer::set_transport() {
   const Transport& transport = *request_.transport;
   if (may_use_http2()) {
     set(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    // Rather wait for the first connection than open one each: it will carry all of them.
+    // Waits for the first connection instead of opening one for each request: it will carry all
+    // of them.
     set(easy(), CURLOPT_PIPEWAIT, 1L);
   } else {
     set(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
@@ -675,7 +681,7 @@ void Transfer::set_transport() {
   if (!transport.ca_pem.empty()) {
     const curl_blob blob = to_blob(transport.ca_pem);
     set(easy(), CURLOPT_CAINFO_BLOB, &blob);
-    // Both default to the system's, whose authorities would be trusted too.
+    // Both default to the system's authorities, which would be trusted, too.
     set(easy(), CURLOPT_CAINFO, static_cast<const char*>(nullptr));
     set(easy(), CURLOPT_CAPATH, static_cast<const char*>(nullptr));
   }

@@ -19,7 +19,8 @@ namespace {
 namespace ip = boost::asio::ip;
 
 constexpr unsigned kBits = 128;
-constexpr unsigned kMappedBits = 96;  // Of an IPv4-mapped address, before the IPv4 one.
+constexpr unsigned kMappedBits = 96;  // The prefix of an IPv4-mapped address, before the IPv4
+                                      // address.
 
 struct Parsed {
   AddressBytes bytes;

@@ -1,4 +1,5 @@
-// Ranges of addresses, IPv4 ones as the IPv4-mapped ones of IPv6, so that there is one kind.
+// Ranges of addresses. IPv4 ranges are stored as IPv4-mapped IPv6 ranges, so that there is
+// one kind.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@ namespace hangar::http::internal {
 
 using AddressBytes = std::array<std::uint8_t, 16>;
 
-// Nothing for what is not an address in its usual form ("10.0.0.1", "fd00::1").
+// std::nullopt for text that is not an address in its usual form ("10.0.0.1", "fd00::1").
 [[nodiscard]] std::optional<AddressBytes> parse_address(std::string_view text);
 
 struct Network {
@@ -21,7 +22,8 @@ struct Network {
   [[nodiscard]] bool is_one_address() const { return prefix_length == 128; }
 };
 
-// "10.0.0.0/8", "fd00::/8", or an address: a network of one. Nothing for anything else.
+// "10.0.0.0/8", "fd00::/8", or an address, which is a network of one. std::nullopt for
+// anything else.
 [[nodiscard]] std::optional<Network> parse_network(std::string_view text);
 
 }  // namespace hangar::http::internal

@@ -15,7 +15,7 @@ namespace hangar::http::internal {
 
 namespace {
 
-// "example.com" and ".example.com" are that host and all below it.
+// "example.com" and ".example.com" both mean that host and all hosts below it.
 bool is_within(std::string_view host, std::string_view domain) {
   if (domain.starts_with('.')) domain.remove_prefix(1);
   if (domain.ends_with('.')) domain.remove_suffix(1);

@@ -1,5 +1,5 @@
-// Which proxy a request goes through, as curl(1) reads the environment. The host decides it rather
-// than libcurl, because it is the proxy's name that has to be resolved then.
+// Which proxy a request goes through, as curl(1) reads the environment. The host decides this and
+// not libcurl, because the host has to resolve the name of the proxy.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@ namespace hangar::http::internal {
 
 class ProxyEnvironment {
  public:
-  // `variable` gives a variable's value, or "".
+  // `variable` returns the value of an environment variable, or "".
   explicit ProxyEnvironment(const std::function<std::string(const char*)>& variable);
-  // http_proxy (not in capitals: a CGI server sets that from a header), https_proxy, all_proxy and
-  // no_proxy, or these in capitals, of this process.
+  // Reads http_proxy (not in capitals: a CGI server sets that from a header), https_proxy,
+  // all_proxy and no_proxy, or their capitals, from the environment of this process.
   [[nodiscard]] static ProxyEnvironment of_process();
 
-  // The proxy's URL for a request to `host` (without brackets); empty: none.
+  // The URL of the proxy for a request to `host` (without brackets); empty: none.
   [[nodiscard]] const std::string& proxy_for(std::string_view scheme, std::string_view host) const;
 
  private:

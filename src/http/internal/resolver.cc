@@ -36,27 +36,28 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The first datagram is repeated after 1 s and again after 2 s more; a lookup at one silent server
-// ends after 7 s, before the usual connect time-out of 10 s. glibc waits 5 s before its first
-// repetition, which is what a single lost datagram would cost.
+// The first datagram is repeated after 1 s and again 2 s later; a lookup at one silent server ends
+// after 7 s, before the usual connect time-out of 10 s. glibc waits 5 s before its first retry, so
+// a single lost datagram would cost that much.
 constexpr int kTryMs = 1000;
 constexpr int kTries = 3;
-// A lookup over several silent servers and search domains ends here, with or without a waiter.
+// A lookup over several silent servers and search domains is stopped after this time, with or
+// without a waiter.
 constexpr seconds kLookupMax{10};
 
-// Lookups at a time for one requester: a module has a registry, a token server and an object store.
+// Concurrent lookups of one requester: a module has a registry, a token server and an object store.
 constexpr std::size_t kLookupsPerRequesterMax = 8;
-// And for all tenants together, each with a socket or two.
+// Concurrent lookups of all tenants together, each with a socket or two.
 constexpr std::size_t kTenantLookupsMax = 128;
 // Names whose answers are kept for one requester.
 constexpr std::size_t kNamesPerRequesterMax = 64;
 
-// CoreDNS gives the names of Services 5 to 30 s.
+// CoreDNS answers for Services with a TTL of 5 to 30 s.
 constexpr seconds kFreshMax{30};
 // An outage of the name servers should not cut off a server that was reachable before it (RFC
 // 8767).
 constexpr seconds kStaleMax{3600};
-// How often the names of requesters are looked through that have gone.
+// How often requesters that are gone are removed with their names.
 constexpr seconds kSweepInterval{60};
 // How long a request waits for a new answer when there is an old one.
 constexpr milliseconds kStaleWait{1000};
@@ -83,8 +84,8 @@ std::string text_of(const sockaddr& address) {
 
 }  // namespace
 
-// One name at the name servers, with a channel of its own: its end closes its sockets, and what it
-// waits for holds up no other lookup.
+// The lookup of one name, with a c-ares channel of its own: its destructor closes its sockets, and
+// its waits hold up no other lookup.
 class Resolver::Lookup : public std::enable_shared_from_this<Resolver::Lookup> {
  public:
   using OnDone = std::move_only_function<void(std::expected<Answer, Failure>)>;
@@ -187,7 +188,8 @@ class Resolver::Lookup : public std::enable_shared_from_this<Resolver::Lookup> {
     lookup->end_with(std::move(answer));
   }
 
-  // c-ares calls from inside of its own functions: the channel may go only after them.
+  // c-ares calls this from inside its own functions: the channel may be destroyed only after
+  // they return.
   void end_with(std::expected<Answer, Failure> answer) {
     if (!on_done_) return;
     loop_.post([weak = weak_from_this(), on_done = std::exchange(on_done_, nullptr),
@@ -257,7 +259,7 @@ Resolver::Asked Resolver::ask(const Question& question) {
     waiter.set(name.known);
     return {.waiter = std::move(waiter), .known = {}};
   }
-  // Waiters that have given up since.
+  // Removes waiters that have timed out or been cancelled.
   std::erase_if(name.waiters, &Waiter::is_set);
   name.waiters.push_back(waiter);
   Asked asked{.waiter = std::move(waiter), .known = {}};
@@ -270,7 +272,7 @@ Resolver::Asked Resolver::ask(const Question& question) {
   return asked;
 }
 
-// One place after the other goes to the next requester that waits for one.
+// The requesters that wait for a free place get one in turn.
 void Resolver::start_next() {
   const auto may_start = [this](const auto& entry) {
     const auto& [requester, state] = entry;
@@ -295,7 +297,7 @@ void Resolver::start(const std::string& requester, const std::string& name) {
   Requester& state = requesters_.at(requester);
   Name& at = state.names.at(name);
   at.is_queued = false;
-  // Everybody who asked has given up while it was in the queue.
+  // Every waiter has left while the name was queued.
   if (std::ranges::all_of(at.waiters, &Waiter::is_set)) {
     at.waiters.clear();
     return;

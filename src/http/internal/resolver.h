@@ -1,5 +1,5 @@
-// Addresses of host names, by c-ares on the loop (ADR 0021): a name server that does not answer
-// costs the requests that wait for it, never the loop, and one requester's names never another's.
+// Resolves host names by c-ares on the loop (ADR 0021): a name server that does not answer delays
+// the requests that wait for it, never the loop, and one requester's lookups never delay another's.
 #pragma once
 
 #include "base/result.h"
@@ -19,15 +19,15 @@
 
 namespace hangar::http::internal {
 
-// IPv6 and IPv4 in text form, in the order in which they should be tried (RFC 6724).
+// IPv6 and IPv4 addresses in text form, in the order in which to try them (RFC 6724).
 using Addresses = std::vector<std::string>;
 
 // Loop thread only. Reads /etc/resolv.conf, /etc/nsswitch.conf and /etc/hosts for each lookup, so
-// that a change counts from the next one on.
+// that a change takes effect with the next one.
 class Resolver {
  public:
-  // `servers`: name servers in place of those of /etc/resolv.conf, "address:port" with commas in
-  // between. Empty: those.
+  // `servers`: name servers to use instead of those of /etc/resolv.conf, "address:port" separated
+  // by commas. Empty: those of /etc/resolv.conf.
   Resolver(io::Loop& loop, std::string servers);
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -36,17 +36,17 @@ class Resolver {
   struct Question {
     std::string name;
     // Lookups, queue and cache are separate for each requester. Empty: the host itself, whose
-    // lookups never wait for a place.
+    // lookups never wait in a queue.
     std::string requester;
     Duration patience{};
   };
-  // At least one address. An answer is used again for as long as its TTL says, at most 30 s; while
-  // the name servers do not answer, for up to an hour. Errors: Unavailable (no such name, no answer
-  // within `patience`), Cancelled.
+  // Returns at least one address. An answer is reused for its TTL, at most 30 s; while the name
+  // servers do not answer, for up to an hour. Errors: Unavailable (no such name, no answer within
+  // `patience`), Cancelled.
   [[nodiscard]] static io::Task<Result<Addresses>> resolve(std::shared_ptr<Resolver> self,
                                                            Question question, std::stop_token stop);
 
-  // Every question ends with Cancelled, also those asked from here on.
+  // Ends every question with Cancelled, also those asked later.
   void stop();
 
   [[nodiscard]] std::size_t lookup_count() const;
@@ -59,13 +59,13 @@ class Resolver {
   };
   struct Failure {
     std::string text;
-    bool is_authoritative = false;  // The name does not exist: an old answer is void.
+    bool is_authoritative = false;  // The name does not exist: an old answer no longer counts.
   };
   using Waiter = io::OneShot<Result<Addresses>>;
 
   struct Name {
     std::vector<Waiter> waiters;
-    std::shared_ptr<Lookup> lookup;  // Null: none is under way.
+    std::shared_ptr<Lookup> lookup;  // Null: no lookup is running.
     bool is_queued = false;
     Addresses known;  // The last answer.
     Instant fresh_until{};
