@@ -1,4 +1,4 @@
-// For tests of what a process gives up: it is given up by a child.
+// Tests of privileges that a process drops run in a child process, because they cannot be regained.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace hangar::sandbox {
 
-// What `attempt` returns in a child of this process, of which the lowest eight bits count; the
-// negative number of the signal that ended it.
+// Runs `attempt` in a forked child and returns its result, of which the lowest eight bits count, or
+// the negative number of the signal that ended the child.
 inline int in_child(const std::function<int()>& attempt) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(attempt());

@@ -18,7 +18,7 @@ namespace hangar::sandbox {
 
 namespace {
 
-// The interface of linux/landlock.h, which the headers of older systems have in part only.
+// The interface of linux/landlock.h; the headers of older systems lack parts of it.
 struct RulesetAttributes {
   std::uint64_t handled_access_fs = 0;
   std::uint64_t handled_access_net = 0;  // Version 4.
@@ -27,7 +27,7 @@ struct RulesetAttributes {
 constexpr unsigned kAskVersion = 1;
 constexpr std::uint64_t kBindAndConnect = 3;
 constexpr std::uint64_t kAbstractSocketsAndSignals = 3;
-// How many kinds of access to files a version knows, beginning with the first.
+// How many kinds of file access each version has, from version 1 on.
 constexpr std::array<unsigned, 5> kFileAccesses = {13, 14, 15, 15, 16};
 
 constexpr std::size_t size_of(int version) {
@@ -46,7 +46,7 @@ std::unexpected<Error> fail_errno(const char* doing) {
 int landlock_version() {
   if (!kIsSandboxed) return 0;
   const long answer = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, kAskVersion);
-  // Not built in, switched off at boot, or kept back by a container's filter.
+  // Landlock is not built in, was switched off at boot, or a container's filter hides it.
   return answer <= 0 ? 0 : static_cast<int>(answer);
 }
 
@@ -62,7 +62,7 @@ Result<int> deny_files_and_others() {
   const int ruleset =
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size_of(version), 0U));
   if (ruleset < 0) return fail_errno("make a set of rules");
-  // Without a rule that allows something.
+  // The ruleset contains no rule that allows anything.
   const long restricted = ::syscall(SYS_landlock_restrict_self, ruleset, 0U);
   const int code = errno;
   ::close(ruleset);

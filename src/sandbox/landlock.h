@@ -1,19 +1,19 @@
-// A second list, of the kernel's own: no file, no port and no other process, whatever system calls
-// a process finds a way to make.
+// A second wall, the kernel's Landlock: no file, no port and no other process, whatever system
+// calls the process finds a way to make.
 #pragma once
 
 #include "base/result.h"
 
 namespace hangar::sandbox {
 
-// Of the kernel's interface; zero where it has no Landlock, and in a sanitized build.
+// The version of the kernel's interface; zero where it has no Landlock, and in a sanitized build.
 [[nodiscard]] int landlock_version();
 
-// The calling thread, and those that it starts later, can open no file by name any more; from
-// version 4 of the kernel's interface on it can reach no TCP port, from 6 on it can signal only its
-// own and connect to no abstract socket of others. Descriptors that are open stay as they are.
-// Returns the version, zero where the kernel has no Landlock: a sandbox has other walls. After
-// give_up_privileges(). Nothing happens in a sanitized build.
+// From here on the calling thread, and threads that it starts later, cannot open a file by name.
+// From version 4 of the kernel's interface on they cannot reach a TCP port either; from version 6
+// on they cannot signal another process or connect to its abstract sockets. Open descriptors keep
+// working. Returns the version, zero where the kernel has no Landlock: a sandbox has other walls.
+// Call it after give_up_privileges(). Does nothing in a sanitized build.
 [[nodiscard]] Result<int> deny_files_and_others();
 
 }  // namespace hangar::sandbox

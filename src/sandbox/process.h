@@ -1,4 +1,4 @@
-// What a process gives up of itself.
+// Restrictions that a process puts on itself.
 #pragma once
 
 #include "base/result.h"
@@ -10,23 +10,25 @@
 
 namespace hangar::sandbox {
 
-// No program that it starts has more rights than it; its memory is not for others: no core dump, no
-// debugger, nothing of it in /proc but to root.
+// Programs that the process starts cannot gain more rights than it has, and other processes cannot
+// read its memory: no core dump, no debugger, and only root reads its files in /proc.
 [[nodiscard]] Result<> give_up_privileges();
-// The second half alone: for a process that starts others. In a sanitized build nothing happens:
-// the leak sanitizer is a debugger.
+// Only the second half: for a process that starts others. Does nothing in a sanitized build: the
+// leak sanitizer works as a debugger.
 [[nodiscard]] Result<> hide_memory();
 
-// When memory is short the kernel ends it before others, such as the host. Whoever may not say so
-// has other bounds.
+// When memory is short, the kernel kills this process before others, such as the host. Failure is
+// ignored: a process that may not raise its score has other bounds.
 void end_first_when_memory_is_short();
 
-// It is killed when the thread that started it ends. Unavailable when `parent` has ended already.
+// The kernel kills this process when the thread that started it ends. Unavailable when `parent` has
+// ended already.
 [[nodiscard]] Result<> die_with(pid_t parent);
 
-// Neither it nor who takes it over can raise it again.
+// Sets the soft and the hard limit, so that neither this process nor an attacker in it can raise
+// it again.
 [[nodiscard]] Result<> limit(__rlimit_resource which, std::uint64_t value);
-// The kernel signals at `soft`, and kills at `hard` where it has a signal for it.
+// The kernel signals at `soft`, and kills at `hard` for limits that have a signal.
 [[nodiscard]] Result<> limit(__rlimit_resource which, std::uint64_t soft, std::uint64_t hard);
 
 }  // namespace hangar::sandbox

@@ -1,9 +1,9 @@
-// Whether this build can be limited at all.
+// Whether this build can be sandboxed at all.
 #pragma once
 
 namespace hangar::sandbox {
 
-// The sanitizers' runtimes reserve terabytes and read /proc: they and a sandbox exclude each other.
+// The runtimes of the sanitizers reserve terabytes and read /proc, which no sandbox allows.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 inline constexpr bool kIsSandboxed = false;
 #else

@@ -28,7 +28,7 @@ struct Release {
 };
 using Filter = std::unique_ptr<void, Release>;
 
-// libseccomp answers with negative error numbers.
+// libseccomp returns negative errno values.
 Result<> check(int answer, std::string_view doing) {
   if (answer == 0) return {};
   return fail(ErrorKind::Unavailable, fmt::format("limit system calls: {}: {}", doing,
@@ -68,15 +68,16 @@ std::vector<AllowedCall> computing_calls() {
         SYS_getrusage}) {
     calls.push_back({.number = number});
   }
-  // New threads, not new processes.
+  // Threads may be started, processes may not.
   calls.push_back({.number = SYS_clone,
                    .conditions = {{.argument = 0, .mask = CLONE_THREAD, .value = CLONE_THREAD}}});
-  // Naming threads, nothing else that prctl does.
+  // Of prctl, only naming a thread.
   calls.push_back({.number = SYS_prctl, .conditions = {{.argument = 0, .value = PR_SET_NAME}}});
-  // Reading its own limits, for the size of stacks: no new ones, and nobody else's.
+  // Reading its own limits, for the size of stacks; setting them, or reading those of others,
+  // is refused.
   calls.push_back({.number = SYS_prlimit64,
                    .conditions = {{.argument = 0, .value = 0}, {.argument = 2, .value = 0}}});
-  // abort(). Without the condition it would reach every process of the same user.
+  // For abort(). Without the condition it would reach every process of the same user.
   calls.push_back(
       {.number = SYS_tgkill,
        .conditions = {{.argument = 0, .value = static_cast<std::uint64_t>(::getpid())}}});

@@ -1,6 +1,6 @@
-// Which system calls a process may make from here on.
+// Limits the system calls that a process may make from here on.
 //
-// A program says what it needs as a list; everything else fails with EPERM rather than ending the
+// A program lists the calls that it needs. Every other call fails with EPERM and does not end the
 // process, so that a libc that tries something new still finds its fallback.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hangar::sandbox {
 
-// (argument & mask) == value; `argument` counts from zero.
+// (argument & mask) == value; arguments count from zero.
 struct Condition {
   unsigned argument = 0;
   std::uint64_t mask = ~std::uint64_t{0};
@@ -21,26 +21,26 @@ struct Condition {
 
 struct AllowedCall {
   int number = 0;                          // SYS_read.
-  std::vector<Condition> conditions = {};  // All of them.
+  std::vector<Condition> conditions = {};  // All must hold.
 };
 
 enum class Threads : std::uint8_t {
-  ThisOne,  // And those that it starts later.
-  All,      // Of the process.
+  ThisOne,  // And the threads that it starts later.
+  All,      // All threads of the process.
 };
 
-// Memory, threads and signals of this process, time, randomness, and reading and writing
-// descriptors that are open already. No files, no network, no other processes. It names the calling
-// process: not for a child that is forked later.
+// Memory, threads and signals of this process, time, randomness, and reading and writing open
+// descriptors. No files, no network, no other processes. The list contains the id of the calling
+// process, so it does not fit a child that is forked later.
 [[nodiscard]] std::vector<AllowedCall> computing_calls();
 
-// Whether the kernel, and a container's own filter, let a process limit itself so. False in a
+// True when the kernel, and a container's own filter, let a process limit itself so. False in a
 // sanitized build.
 [[nodiscard]] bool has_system_call_filters();
 
-// Calls of another architecture's or ABI's numbering end the process. clone3 is answered with
-// ENOSYS, because its flags lie in memory where no filter can look: glibc falls back to clone.
-// Gives up new privileges too. Unavailable when the kernel has no such filters. Nothing happens in
+// Also gives up gaining new privileges. A call by the numbers of another architecture or ABI ends
+// the process. clone3 fails with ENOSYS, because its flags lie in memory, where a filter cannot
+// look: glibc falls back to clone. Unavailable when the kernel has no such filters. Does nothing in
 // a sanitized build.
 [[nodiscard]] Result<> limit_system_calls(std::span<const AllowedCall> allowed, Threads threads);
 
