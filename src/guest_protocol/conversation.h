@@ -1,4 +1,4 @@
-// The rules of the host's talk with one guest process, whose side may be an attacker's.
+// The rules of the host's conversation with one guest process, which an attacker may control.
 #pragma once
 
 #include "base/result.h"
@@ -14,23 +14,21 @@
 
 namespace hangar::guest_protocol {
 
-// Far more than 64 runs that look things up one after the other have to say, and what costs the
-// host's loop a few hundredths of its time.
+// Far more messages than 64 runs that look up one object after the other can send; reading them
+// takes a few hundredths of the time of the host's loop.
 inline constexpr double kMessagesPerSecondMax = 50'000;
 
-// A machine: what was said, and when, in; whether it was a breach, out. Whoever breaks a rule is
-// not talked to any more.
+// A machine: it takes each message and its time, and returns whether the message breaks a rule. The
+// host ends a process that breaks one.
 //
-// The rules: it speaks of runs that are under way and of no others; each ends once; a flight asks
-// for one thing at a time, a converter for nothing of the cluster; memory is asked for within the
-// run's limit. It answers a ping, ends a run in time, and does not
-// flood the host.
+// The rules: the process names only runs that are in progress; each run ends once; a flight has at
+// most one open question, a converter asks nothing about the cluster; memory requests stay within
+// the run's limit. The process answers a ping, ends a run in time, and does not flood the host.
 class Conversation {
  public:
-  // One that works on something and says nothing for `quiet_max` is asked whether it is there, and
-  // is ended when it does not answer for `silence_max`: a machine under load schedules everybody
-  // within that. A run may be on its way to its end for `run_grace` after its time: what it printed
-  // is up to kFlightOutputBytesMax.
+  // A process that has work and sends nothing for `quiet_max` gets a ping; it is ended when it does
+  // not answer within `silence_max`, which is long enough even on a loaded machine. A run may take
+  // `run_grace` beyond its time-out to deliver its output of up to kFlightOutputBytesMax.
   struct Patience {
     Duration quiet_max = std::chrono::seconds(2);
     Duration silence_max = std::chrono::seconds(10);
@@ -41,24 +39,24 @@ class Conversation {
 
   struct Terms {
     Contract contract = Contract::Flight;
-    std::uint64_t memory_bytes_max = 0;  // As AskMemory counts.
+    std::uint64_t memory_bytes_max = 0;  // Counted as AskMemory counts.
     std::optional<Duration> timeout;
   };
 
-  // `run` is a new number.
+  // The host has started a run. `run` is a new number.
   void begin(std::uint64_t run, const Terms& terms, Instant now);
-  // The host does not want its result any more: from now on it may take the grace only.
+  // The host no longer wants the result: from now on the run has only the grace time left.
   void cancel(std::uint64_t run, Instant now);
   // The host has answered a LookUp or a MapKind.
   void answered(std::uint64_t run);
 
-  // GuestFault for a breach, with words.
+  // GuestFault, with a description, when the message breaks a rule.
   [[nodiscard]] Result<> hear(const FromGuest& message, Instant now);
 
   enum class Move : std::uint8_t { Wait, Ping };
-  // What to do now. GuestFault for a breach: the process is silent, or holds a run for too long.
+  // What to do now. GuestFault when the process is silent, or a run takes too long.
   [[nodiscard]] Result<Move> look(Instant now);
-  // When to look again; nothing while no run is under way.
+  // When to call look() again; std::nullopt while no run is in progress.
   [[nodiscard]] std::optional<Instant> look_at() const;
 
   [[nodiscard]] std::size_t under_way() const { return runs_.size(); }
@@ -66,7 +64,7 @@ class Conversation {
  private:
   struct Run {
     Terms terms;
-    Instant due;  // Ended by then.
+    Instant due;  // The run must have ended by then.
     bool is_asking = false;
   };
 
@@ -81,9 +79,9 @@ class Conversation {
   Patience patience_;
   TokenBucket messages_{{.per_second = kMessagesPerSecondMax, .burst = kMessagesPerSecondMax}};
   std::map<std::uint64_t, Run> runs_;
-  Duration timeouts_{};           // Of the runs under way, together.
-  Instant heard_;                 // The last message.
-  std::optional<Instant> asked_;  // When a ping was sent that has no answer.
+  Duration timeouts_{};           // The sum over the runs in progress.
+  Instant heard_;                 // When the last message arrived.
+  std::optional<Instant> asked_;  // When a ping was sent that is not answered yet.
 };
 
 }  // namespace hangar::guest_protocol

@@ -16,7 +16,7 @@ namespace hangar::guest_protocol {
 
 namespace {
 
-// A buffer that has held a large message is not kept for the small ones that follow.
+// A buffer that has held a large message is not kept for the small messages that follow.
 constexpr std::size_t kKeptBytesMax = 256 * limits::kKiB;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// What the host and a guest process say to each other, and its bytes.
+// The messages between the host and a guest process, and their encoding.
 //
-// A turn of a guest is a message in and a message out: what it is to work on, and what came of it.
-// In between it may ask for what only the host has. docs/formats/guest-messages.md has the bytes.
+// The host sends a run with its input, and the process answers with the result. In between the
+// process may ask for what only the host has. docs/formats/guest-messages.md describes the bytes.
 #pragma once
 
 #include "base/limits.h"
@@ -16,33 +16,33 @@
 
 namespace hangar::guest_protocol {
 
-// Of a name, namespace, kind or API version.
+// A name, namespace, kind or API version.
 inline constexpr std::size_t kNameBytesMax = 4096;
-// Of arguments, and of the environment.
+// The number of arguments or environment variables, and the bytes of each list.
 inline constexpr std::size_t kTextsMax = 1024;
 inline constexpr std::size_t kTextBytesMax = 128 * limits::kKiB;
-// Of a message that says why a run failed.
+// The reason why a run failed.
 inline constexpr std::size_t kReasonBytesMax = 16 * limits::kKiB;
-// A review of a list of instances is the largest that a guest is given to read.
+// The largest input that a guest reads is a conversion review of a list of instances.
 inline constexpr std::size_t kStdinBytesMax = 64 * limits::kMiB;
 inline constexpr std::size_t kAnswerBytesMax = 8 * limits::kMiB;
-// What of stderr is kept, and a note about what was cut.
+// The part of stderr that is kept, and a note about what was cut.
 inline constexpr std::size_t kErrorOutputBytesMax = 65 * limits::kKiB;
 
-// That a process holds at a time: those that ran last. A mapping costs it a few KiB, and a
-// descriptor.
+// How many modules a process holds at a time: those that ran last. A mapping costs it a few KiB and
+// a descriptor.
 inline constexpr std::size_t kModulesMax = 32;
 
 enum class Contract : std::uint8_t { Flight, Converter };
 
 // To the guest process ---------------------------------------------------------------------------
 
-// With a descriptor of the native code, which is read-only.
+// Comes with a read-only descriptor of the native code.
 struct LoadModule {
   std::uint64_t module = 0;
   friend bool operator==(const LoadModule&, const LoadModule&) = default;
 };
-// No run of it begins any more.
+// No further run of it begins.
 struct DropModule {
   std::uint64_t module = 0;
   friend bool operator==(const DropModule&, const DropModule&) = default;
@@ -51,7 +51,7 @@ struct BeginRun {
   std::uint64_t run = 0;
   std::uint64_t module = 0;
   Contract contract = Contract::Flight;
-  // For whom: whose share of the process's threads it uses.
+  // The tenant that the run works for: it takes its share of the process's threads.
   std::string tenant;
   std::string consumer;
   std::vector<std::string> arguments;
@@ -59,17 +59,17 @@ struct BeginRun {
   std::string stdin_bytes;
   std::int64_t timeout_nanoseconds = 0;  // Negative: none.
   std::uint64_t memory_bytes_max = 0;
-  std::uint64_t memory_bytes = 0;  // Reserved for it already; for more it asks.
+  std::uint64_t memory_bytes = 0;  // Reserved for the run already; it asks for more.
   friend bool operator==(const BeginRun&, const BeginRun&) = default;
 };
-// To LookUp and to MapKind.
+// Answers LookUp and MapKind.
 struct Found {
   std::uint64_t run = 0;
   std::uint32_t state = 0;
   std::string body;
   friend bool operator==(const Found&, const Found&) = default;
 };
-// To AskMemory. Why not, or nothing.
+// Answers AskMemory: the reason for a refusal, or empty when granted.
 struct MemoryAnswer {
   std::uint64_t run = 0;
   std::string refusal;
@@ -86,7 +86,7 @@ struct Ping {
 using ToGuest =
     std::variant<LoadModule, DropModule, BeginRun, Found, MemoryAnswer, CancelRun, Ping>;
 
-// From it ----------------------------------------------------------------------------------------
+// From the guest process -------------------------------------------------------------------------
 
 struct LookUp {
   std::uint64_t run = 0;
@@ -102,7 +102,7 @@ struct MapKind {
   std::string kind;
   friend bool operator==(const MapKind&, const MapKind&) = default;
 };
-// In all, for memory, tables and what every run takes.
+// The memory of the run in all: linear memory, tables, and the fixed cost of each run.
 struct AskMemory {
   std::uint64_t run = 0;
   std::uint64_t bytes = 0;
@@ -111,7 +111,7 @@ struct AskMemory {
 struct EndRun {
   std::uint64_t run = 0;
   bool is_error = false;
-  ErrorKind kind = ErrorKind::GuestFault;  // Of an error, as is the reason.
+  ErrorKind kind = ErrorKind::GuestFault;  // Only for an error, as the reason.
   std::string reason;
   std::uint32_t exit_code = 0;
   std::string stdout_bytes;
@@ -126,23 +126,23 @@ struct Pong {
 
 using FromGuest = std::variant<LookUp, MapKind, AskMemory, EndRun, Pong>;
 
-// Bytes of a message before its payload: four of the payload's length, one of its type.
+// The header of a message: four bytes for the length of its payload, one for its type.
 inline constexpr std::size_t kFrameHeaderBytes = 5;
-// Of a payload, per direction.
+// The largest payload in each direction.
 inline constexpr std::size_t kToGuestBytesMax = kStdinBytesMax + 2 * kTextBytesMax + limits::kMiB;
 inline constexpr std::size_t kFromGuestBytesMax =
     limits::kFlightOutputBytesMax + kErrorOutputBytesMax + kReasonBytesMax + limits::kKiB;
 
-// With its header. Texts keep their bounds: the one who makes a message sees to it.
+// Includes the header. Whoever makes a message keeps its texts within their bounds.
 [[nodiscard]] std::string encode(const ToGuest& message);
 [[nodiscard]] std::string encode(const FromGuest& message);
 
-// InvalidInput for whatever encode() does not make: an unknown type, a text beyond its bound, bytes
-// that are missing or left over.
+// InvalidInput for everything that encode() does not produce: an unknown type, a text beyond its
+// bound, missing or surplus bytes.
 [[nodiscard]] Result<ToGuest> decode_to_guest(std::uint8_t type, std::string_view payload);
 [[nodiscard]] Result<FromGuest> decode_from_guest(std::uint8_t type, std::string_view payload);
 
-// Reasons as they may be sent: cut to kReasonBytesMax.
+// Cuts a reason to kReasonBytesMax, so that it may be sent.
 [[nodiscard]] std::string cut_reason(std::string reason);
 
 }  // namespace hangar::guest_protocol

@@ -44,7 +44,7 @@ static void visit_fields(Fields& fields, Message& message) {
 
 namespace {
 
-// The length is the packet's.
+// A packet has its length already, so the length field is left out.
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
 
 template <class Message>

@@ -1,5 +1,5 @@
-// What the host and the zygote say to each other: the process that forks guest processes, and that
-// never reads a byte of a guest. One message a packet, so that there are no frames.
+// The messages between the host and the zygote, the process that forks guest processes and never
+// reads a byte of a guest. Each packet is one message, so there are no frames.
 #pragma once
 
 #include "base/result.h"
@@ -12,21 +12,21 @@
 
 namespace hangar::guest_protocol {
 
-// To the zygote. With a socket, which becomes the process's only way to the host.
+// To the zygote. Comes with a socket, which becomes the new process's only connection to the host.
 struct ForkProcess {
   std::uint64_t process = 0;
   std::uint32_t thread_count = 0;
-  std::uint64_t memory_bytes_max = 0;  // Of its guests together.
+  std::uint64_t memory_bytes_max = 0;  // For its guests together.
   friend bool operator==(const ForkProcess&, const ForkProcess&) = default;
 };
-// By SIGKILL, at once.
+// The zygote kills the process by SIGKILL, at once.
 struct EndProcess {
   std::uint64_t process = 0;
   friend bool operator==(const EndProcess&, const EndProcess&) = default;
 };
 using ToZygote = std::variant<ForkProcess, EndProcess>;
 
-// From it. The first, once: it stands, and this is what it has.
+// From the zygote: its first message, sent once. It is ready, and the kernel offers these walls.
 struct Standing {
   std::uint32_t landlock_version = 0;  // Zero: none.
   bool has_system_call_filter = false;
@@ -34,8 +34,9 @@ struct Standing {
 };
 struct ProcessEnded {
   std::uint64_t process = 0;
-  std::int32_t status = 0;         // As waitpid has it.
-  std::uint64_t memory_bytes = 0;  // What it had when it was ended for that; zero: it was not.
+  std::int32_t status = 0;         // As waitpid(2) returns it.
+  std::uint64_t memory_bytes = 0;  // Its memory when the zygote ended it for exceeding its bound;
+                                   // zero: it did not.
   friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
 };
 struct ForkFailed {
@@ -47,17 +48,17 @@ using FromZygote = std::variant<Standing, ProcessEnded, ForkFailed>;
 
 inline constexpr std::size_t kZygotePacketBytesMax = 64;
 
-// How a guest process ends by itself. One of its walls could not be put up; or the host, which it
-// believes otherwise, sent what it does not know: two versions of one program.
+// Exit statuses of a guest process. Either it could not put up one of its walls; or the host, which
+// it otherwise trusts, sent a message that it does not know: the two are different versions.
 inline constexpr int kExitWithoutWalls = 3;
 inline constexpr int kExitOtherProtocol = 4;
 
-// Where both have their socket.
+// The descriptor at which both processes have their socket.
 inline constexpr int kSocket = 0;
 
 [[nodiscard]] std::string encode(const ToZygote& message);
 [[nodiscard]] std::string encode(const FromZygote& message);
-// InvalidInput for whatever encode() does not make.
+// InvalidInput for everything that encode() does not produce.
 [[nodiscard]] Result<ToZygote> decode_to_zygote(std::string_view packet);
 [[nodiscard]] Result<FromZygote> decode_from_zygote(std::string_view packet);
 

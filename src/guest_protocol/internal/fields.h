@@ -1,5 +1,5 @@
-// Fields of messages: what is written, and in which order, is said once for both directions, by a
-// function that hands the members of a message to a Writer or to a Reader.
+// Fields of messages. Which fields a message has, and in which order, is written once for both
+// directions: one function passes the members of a message to a Writer or to a Reader.
 #pragma once
 
 #include "base/result.h"
@@ -50,7 +50,7 @@ class Writer {
   std::string& into_;
 };
 
-// After something that is wrong all that follows is left as it is.
+// After the first invalid field all later members keep their values.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -67,7 +67,7 @@ class Reader {
     if (byte > 1) return refuse("a flag is neither 0 nor 1");
     value = byte == 1;
   }
-  // From zero to `last`.
+  // A number from zero to `last`.
   template <class Choice>
   void choice(Choice& value, Choice last) {
     std::uint8_t byte = 0;
@@ -83,7 +83,7 @@ class Reader {
     value.assign(rest_.substr(0, size));
     rest_.remove_prefix(size);
   }
-  // `bytes_max` of all together.
+  // `bytes_max` bounds all texts together.
   void texts(std::vector<std::string>& values, std::size_t count_max, std::size_t bytes_max) {
     std::uint32_t count = 0;
     number(count);
@@ -110,13 +110,12 @@ class Reader {
   std::string_view refusal_;  // A literal.
 };
 
-// `Message` is `Type`, or const: as a Writer has it.
+// True for `Type` and for a const one, which is what a Writer gets.
 template <class Message, class Type>
 concept Is = std::same_as<std::remove_const_t<Message>, Type>;
 
-// The type of a message is its place in the variant, from 1. visit_fields(fields, message) is found
-// in the namespace of the messages.
-// Room for the length in front, which is known at the end.
+// The type of a message is its index in the variant, from 1. visit_fields(fields, message) is found
+// in the namespace of the messages. The length in front is filled in at the end, when it is known.
 template <class Message>
 std::string encode_frame(const Message& message) {
   std::string bytes(sizeof(std::uint32_t), '\0');
