@@ -1,6 +1,6 @@
-// How wasmtime opens a file in a process that can open none. Its C API maps native code by a path,
-// and the host names a descriptor so: /proc/self/fd/7. The linker puts these in place of libc's
-// open64 and fstat64 (--wrap), in hangar-guest alone.
+// Lets wasmtime open a file in a process that cannot open any. Its C API maps native code by a
+// path, and the host passes a path that names a descriptor: /proc/self/fd/7. The linker puts these
+// functions in place of libc's open64 and fstat64 (--wrap), in hangar-guest alone.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,7 +30,7 @@ int __wrap_open64(const char* path, int flags, ...) {
   return -1;
 }
 
-// glibc's asks by a path, which may be any file's as far as a filter of system calls can see.
+// glibc's fstat64 passes a path, and a filter of system calls cannot see which file it names.
 int __wrap_fstat64(int descriptor, struct stat64* status) {
   return static_cast<int>(::syscall(SYS_fstat, descriptor, status));
 }

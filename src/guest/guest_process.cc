@@ -23,7 +23,7 @@ int run_guest_process(const guest_protocol::ForkProcess& order, int socket, pid_
   wasm::Engine engine(loop, workers, {.proc_files = *files});
   const abi::flight::Runtime runtime(engine, nullptr, add_functions);
   if (!put_up_last_wall()) return guest_protocol::kExitWithoutWalls;
-  // At once: guests may be running, and nothing of this process is to be kept.
+  // Exits at once: guests may be running, and the process has nothing to keep.
   const Server server(runtime, socket, [](Server::End end) {
     ::_exit(end == Server::End::HostIsGone ? 0 : guest_protocol::kExitOtherProtocol);
   });

@@ -1,4 +1,4 @@
-// What the zygote's children do.
+// The main function of the processes that the zygote forks.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -8,9 +8,9 @@
 
 namespace hangar::guest {
 
-// Makes an engine, puts up the walls, and serves the host on `socket` until that is gone. Returns
-// the exit status when a wall cannot be put up, and not at all otherwise.
-// `add_functions`: what its guests may import beside their contract, for tests of the walls.
+// Constructs an engine, puts up the walls, and serves the host on `socket` until the host is gone.
+// Returns the exit status when a wall cannot be put up; otherwise it does not return.
+// `add_functions`: imports of the guests besides those of their contract, for tests of the walls.
 [[nodiscard]] int run_guest_process(const guest_protocol::ForkProcess& order, int socket,
                                     pid_t zygote,
                                     const abi::flight::Runtime::AddFunctions& add_functions = {});

@@ -1,5 +1,5 @@
-// hangar-guest: runs guests where there is nothing to find. The host starts it with an empty
-// environment and a socket as descriptor 0; src/guest/README.md says what becomes of it.
+// hangar-guest: runs guests in processes that hold nothing worth stealing. The host starts it with
+// an empty environment and a socket as descriptor 0; src/guest/README.md describes its life.
 #include "base/limits.h"
 #include "base/result.h"
 #include "guest/guest_process.h"
@@ -15,13 +15,14 @@
 #include <limits>
 
 int main() {
-  // As in the host: one heap, and large buffers go back at once.
+  // As in the host: one heap, and large buffers return to the system at once.
   ::mallopt(M_MMAP_THRESHOLD, hangar::limits::kMiB);
   ::mallopt(M_TRIM_THRESHOLD, 2 * hangar::limits::kMiB);
   ::mallopt(M_ARENA_MAX, 1);
-  // The host closes its descriptors on exec; this one sees to it. Linux 5.9.
+  // The host's descriptors close on exec; this closes any that do not. Linux 5.9.
   ::syscall(SYS_close_range, STDERR_FILENO + 1, std::numeric_limits<unsigned>::max(), 0);
-  // The host's end is this one's: by the kernel, or by the socket if it came before this line.
+  // This process ends when the host does: the kernel kills it, or, if the host ended before this
+  // line, its socket is closed.
   if (!hangar::sandbox::die_with(::getppid())) return hangar::guest_protocol::kExitWithoutWalls;
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,

@@ -14,10 +14,10 @@ namespace hangar::guest {
 
 namespace {
 
-// More than was asked for, so that a guest that grows page by page does not ask each time.
+// Asks for more than needed, so that a guest that grows page by page does not ask for each page.
 constexpr std::uint64_t kStepBytes = 4 * limits::kMiB;
 
-// The host answers within its loop's turn. A worker is held for as long.
+// The host answers within a turn of its loop. The worker is blocked meanwhile.
 constexpr std::chrono::seconds kAnswerMax{5};
 
 }  // namespace
@@ -29,7 +29,7 @@ Result<> MemoryGrant::reserve(std::uint64_t bytes) {
   }
   const std::uint64_t more = std::max(bytes, std::min(bytes_max_, bytes + kStepBytes));
   if (ask_for(more)) return {};
-  // What it needs and no more may still fit.
+  // The larger step was refused; the exact amount may still fit.
   return ask_for(bytes);
 }
 
@@ -50,7 +50,8 @@ Result<> MemoryGrant::ask_for(std::uint64_t bytes) {
 }
 
 void MemoryGrant::answer(std::string refusal) {
-  // Who waits may be gone as soon as the mutex is free.
+  // notify_one() under the lock: the waiting run may destroy this object as soon as the mutex
+  // is free.
   const std::scoped_lock lock(mutex_);
   answer_ = std::move(refusal);
   answered_.notify_one();

@@ -1,4 +1,4 @@
-// What one run may take of memory by the host's word, and how it asks for more.
+// The memory that the host has granted one run, and how the run asks for more.
 #pragma once
 
 #include "base/result.h"
@@ -12,20 +12,20 @@
 
 namespace hangar::guest {
 
-// The guest's worker asks and waits; the loop thread brings the answer.
+// The guest's worker asks and blocks; the loop thread delivers the answer.
 class MemoryGrant {
  public:
-  // `ask` sends the question; any thread.
+  // `ask` sends the question to the host; any thread.
   MemoryGrant(std::uint64_t granted_bytes, std::uint64_t bytes_max,
               std::function<void(std::uint64_t bytes)> ask)
       : ask_(std::move(ask)), bytes_max_(bytes_max), granted_bytes_(granted_bytes) {}
   MemoryGrant(const MemoryGrant&) = delete;
   MemoryGrant& operator=(const MemoryGrant&) = delete;
 
-  // Fine when the run may have so much in all. The error is why not. Worker.
+  // Succeeds when the run may have `bytes` in all; otherwise the error is the reason. Worker.
   [[nodiscard]] Result<> reserve(std::uint64_t bytes);
 
-  // Empty: granted. Loop thread.
+  // An empty `refusal` means granted. Loop thread.
   void answer(std::string refusal);
 
  private:
@@ -37,7 +37,7 @@ class MemoryGrant {
   std::condition_variable answered_;
   std::uint64_t granted_bytes_;
   std::optional<std::string> answer_;
-  bool has_given_up_ = false;  // An answer that is late would be taken for the next one's.
+  bool has_given_up_ = false;  // A late answer would be taken for the next one.
 };
 
 }  // namespace hangar::guest

@@ -36,7 +36,7 @@ std::uint64_t memory_in(std::string_view status) {
 }
 
 std::uint64_t memory_of(pid_t pid) {
-  // No formatter: under UBSan it takes descriptors, of which there may be none left.
+  // Not by fmt: under UBSan it opens descriptors, and the process may have none left.
   const std::string path = "/proc/" + std::to_string(pid) + "/status";
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;

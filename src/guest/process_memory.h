@@ -1,4 +1,4 @@
-// How much memory of its own a process has.
+// Reads how much anonymous memory a process has.
 #pragma once
 
 #include <sys/types.h>
@@ -8,11 +8,11 @@
 
 namespace hangar::guest {
 
-// Pages that are no file's, those that were swapped out and tables of pages included, as
-// /proc/PID/status has them. Zero where it does not say.
+// Anonymous and shared-memory pages, swapped ones and page tables included, as /proc/PID/status
+// gives them. Zero where it does not.
 [[nodiscard]] std::uint64_t memory_in(std::string_view status);
 
-// Of a process that hides its memory, too. Zero when there is none of that id.
+// Also of a process that hides its memory. Zero when there is no process with that id.
 [[nodiscard]] std::uint64_t memory_of(pid_t pid);
 
 }  // namespace hangar::guest

@@ -46,7 +46,7 @@ static_assert(protocol::kErrorOutputBytesMax > limits::kFlightErrorBytesMax,
               "what is kept of stderr, with its note, fits a message");
 
 constexpr std::size_t kPieceBytes = 64 * limits::kKiB;
-// Of one look at the socket.
+// The most pieces that one call of receive() reads.
 constexpr int kPiecesMax = 16;
 
 std::optional<Duration> timeout_of(std::int64_t nanoseconds) {
@@ -72,7 +72,7 @@ protocol::EndRun end_of(std::uint64_t run, Result<flight::Output> output) {
 
 }  // namespace
 
-// A run that is under way.
+// A run in progress.
 struct Server::Run {
   Run(Server& server, const protocol::BeginRun& order)
       : number(order.run),
@@ -86,7 +86,7 @@ struct Server::Run {
   const std::uint64_t number;
   MemoryGrant memory;
   std::stop_source stop;
-  std::optional<io::OneShot<flight::LookupAnswer>> question;  // That has no answer yet.
+  std::optional<io::OneShot<flight::LookupAnswer>> question;  // Not answered yet.
 };
 
 class Server::RemoteLookups final : public flight::Lookups {
@@ -140,7 +140,7 @@ void Server::receive() {
     if (size <= 0) return on_end_(End::HostIsGone);
     frames_.add({piece.data(), static_cast<std::size_t>(size)});
     if (!read_frames()) return on_end_(End::OtherProtocol);
-    if (static_cast<std::size_t>(size) < piece.size()) return;  // All that there was.
+    if (static_cast<std::size_t>(size) < piece.size()) return;  // Nothing more has arrived.
   }
 }
 
@@ -207,7 +207,7 @@ void Server::obey_one(protocol::Found answer) {
 }
 
 void Server::obey_one(const protocol::MemoryAnswer& answer) {
-  // The guest may have ended meanwhile.
+  // The run may have ended meanwhile.
   const auto run = runs_.find(answer.run);
   if (run != runs_.end()) run->second->memory.answer(answer.refusal);
 }

@@ -1,4 +1,4 @@
-// A guest process at work: messages in, runs, messages out.
+// The server in a guest process: it reads messages, executes runs, and sends messages.
 #pragma once
 
 #include "abi/flight/command.h"
@@ -25,11 +25,11 @@
 
 namespace hangar::guest {
 
-// Loop thread. Lasts as long as the process.
+// Loop thread. It lives as long as the process.
 class Server {
  public:
-  // `on_end` is called when the host is gone, or says what this does not know: the process has no
-  // reason to be then. Called once at least, and the first time counts.
+  // Calls `on_end` when the host is gone or sends an unknown message: the process then has nothing
+  // left to do. It may call it more than once; the first call counts.
   enum class End : std::uint8_t { HostIsGone, OtherProtocol };
   Server(const abi::flight::Runtime& runtime, int socket, std::function<void(End)> on_end);
   Server(const Server&) = delete;
@@ -40,7 +40,7 @@ class Server {
   struct Run;
   class RemoteLookups;
 
-  // What has arrived. At most so much at a time that other work has its turn.
+  // Reads what has arrived, a bounded amount at a time, so that other work gets its turn.
   void receive();
   [[nodiscard]] Result<> read_frames();
   void obey(guest_protocol::ToGuest message);
@@ -63,13 +63,13 @@ class Server {
   const std::function<void(End)> on_end_;
 
   guest_protocol::Frames frames_;
-  std::vector<int> descriptors_;  // That came with messages which are not whole yet.
+  std::vector<int> descriptors_;  // They came with messages that are not complete yet.
   std::map<std::uint64_t, Result<std::shared_ptr<const wasm::Module>>> modules_;
-  std::map<std::uint64_t, std::shared_ptr<Run>> runs_;  // Under way.
-  std::deque<std::string> unsent_;                      // Of the first a part may have gone.
-  std::size_t sent_bytes_ = 0;                          // Of the first.
+  std::map<std::uint64_t, std::shared_ptr<Run>> runs_;  // In progress.
+  std::deque<std::string> unsent_;                      // A part of the first may be sent already.
+  std::size_t sent_bytes_ = 0;                          // How much of the first is sent.
   std::unique_ptr<io::Loop::Watch> read_watch_;
-  std::unique_ptr<io::Loop::Watch> write_watch_;  // While something is unsent.
+  std::unique_ptr<io::Loop::Watch> write_watch_;  // Null while nothing is unsent.
 };
 
 }  // namespace hangar::guest

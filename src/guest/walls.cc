@@ -24,11 +24,11 @@ namespace hangar::guest {
 
 namespace {
 
-// Native code, of which the engine keeps a descriptor beside ours; the socket, what the loop has,
-// and some room.
+// The engine keeps a descriptor of native code besides ours; the rest is for the socket, the loop,
+// and some reserve.
 constexpr std::uint64_t kDescriptorsMax = 2 * guest_protocol::kModulesMax + 32;
 
-// wasm/snapshot/written_pages.cc: _IOWR('f', 16, 96 bytes), which older headers do not have.
+// The ioctl of wasm/snapshot/written_pages.cc: _IOWR('f', 16, 96 bytes); older headers lack it.
 constexpr std::uint64_t kPagemapScan = 0xc0606610;
 
 }  // namespace
@@ -36,7 +36,7 @@ constexpr std::uint64_t kPagemapScan = 0xc0606610;
 Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
   HANGAR_TRY(sandbox::die_with(zygote));
   sandbox::end_first_when_memory_is_short();
-  // While they are this user's: /proc of a process that hides its memory is root's.
+  // Opened first: give_up_privileges() hides the memory, and /proc of this process is then root's.
   const wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
                                  .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
   HANGAR_TRY(sandbox::give_up_privileges());
@@ -51,10 +51,10 @@ Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
 Result<> put_up_last_wall() {
   std::vector<sandbox::AllowedCall> calls = sandbox::computing_calls();
   std::erase_if(calls, [](const sandbox::AllowedCall& call) {
-    // All threads that it needs are there: one more is taken from the host's number of processes.
+    // All threads exist already: a further one would count against the host's number of processes.
     return call.number == SYS_clone || call.number == SYS_mmap;
   });
-  // There is nobody to share memory with.
+  // No process shares memory with this one.
   calls.push_back(
       {.number = SYS_mmap, .conditions = {{.argument = 3, .mask = MAP_SHARED, .value = 0}}});
   for (const int number :
@@ -68,7 +68,7 @@ Result<> put_up_last_wall() {
   }
   for (const std::uint64_t command : {std::uint64_t{FIONBIO}, kPagemapScan})
     calls.push_back({.number = SYS_ioctl, .conditions = {{.argument = 1, .value = command}}});
-  // In place of opening native code once more.
+  // Takes the place of opening the native code once more.
   calls.push_back({.number = SYS_fcntl, .conditions = {{.argument = 1, .value = F_DUPFD_CLOEXEC}}});
   return sandbox::limit_system_calls(calls, sandbox::Threads::All);
 }

@@ -1,4 +1,4 @@
-// What a guest process gives up before it reads its first message.
+// The walls: what a guest process gives up before it reads its first message.
 #pragma once
 
 #include "base/result.h"
@@ -8,12 +8,14 @@
 
 namespace hangar::guest {
 
-// Before threads: ends with `zygote`, and before the host where memory is short; no memory for
-// others, no files, no more descriptors than its modules need. Returns the files of /proc that the
-// engine needs, opened before that became impossible.
+// To be called before threads start. From here on the process ends with `zygote`, is killed before
+// the host when memory is short, hides its memory, opens no files, and has no more descriptors
+// than its modules need. Returns the files of /proc that the engine needs, opened before that
+// became impossible.
 [[nodiscard]] Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote);
 
-// After threads, for all of them: computing, and messages through descriptors that are open.
+// To be called after threads have started, for all of them: only computing, and messages over open
+// descriptors, remain possible.
 [[nodiscard]] Result<> put_up_last_wall();
 
 }  // namespace hangar::guest

@@ -33,24 +33,24 @@ namespace {
 using guest_protocol::EndProcess;
 using guest_protocol::ForkProcess;
 
-// How often the memory of processes is looked at. No limit of the kernel's fits: what the engine
-// has reserved for guests that might come is a hundred times what they use. In this time a process
-// that has been taken over gets some 100 MiB.
+// How often the zygote looks at the memory of its processes. No limit of the kernel fits: the
+// engine reserves a hundred times the address space that guests use. In this time a process under
+// an attacker's control can allocate some 100 MiB.
 constexpr int kLookMilliseconds = 50;
 
-// What a process may have beside its guests' memory: stacks that were used, the heaps, and messages
-// on their way.
+// What a process may have besides the memory of its guests: used stacks, the heaps, and messages
+// in transit.
 constexpr std::uint64_t kOwnBytesMax = 256 * limits::kMiB;
 
 struct Child {
   std::uint64_t process = 0;
   pid_t pid = -1;
-  int handle = -1;  // A pidfd: readable when it has ended.
+  int handle = -1;  // A pidfd: readable when the process has ended.
   std::uint64_t memory_bytes_max = 0;
-  std::uint64_t ended_at_bytes = 0;  // Its memory, when that was the reason to end it.
+  std::uint64_t ended_at_bytes = 0;  // Its memory, when the zygote ended it for that.
 };
 
-// One packet of the host, with the descriptor that may come with it.
+// A packet from the host, with the descriptor that may come with it.
 struct Packet {
   std::string bytes;
   std::vector<int> descriptors;
@@ -117,12 +117,14 @@ class Zygote {
     if (!order) return false;
     if (const auto* const end = std::get_if<EndProcess>(&*order)) {
       const auto child = std::ranges::find(children_, end->process, &Child::process);
-      if (child != children_.end()) ::kill(child->pid, SIGKILL);  // Ours, and not yet buried.
+      if (child != children_.end())
+        ::kill(child->pid, SIGKILL);  // Our child and not yet reaped:
+                                      // the pid is still its own.
       return true;
     }
     const auto& fork_order = std::get<ForkProcess>(*order);
     if (packet.descriptors.empty()) {
-      // The kernel drops what there is no number for.
+      // The kernel drops a descriptor when the process has no free number for it.
       tell(guest_protocol::ForkFailed{.process = fork_order.process, .error_number = EMFILE});
       return true;
     }
@@ -136,12 +138,12 @@ class Zygote {
     const pid_t zygote = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      // Nothing of the zygote's, nor of its other children.
+      // The child keeps neither the zygote's descriptors nor those of its siblings.
       for (const Child& other : children_)
         ::close(other.handle);
       ::dup2(descriptor, socket_);
       ::close(descriptor);
-      // What nobody thought of; Linux 5.9.
+      // Closes any that were overlooked; Linux 5.9.
       ::syscall(SYS_close_range, STDERR_FILENO + 1, std::numeric_limits<unsigned>::max(), 0);
       ::_exit(run_process_(order, socket_, zygote));
     }
@@ -164,7 +166,7 @@ class Zygote {
 
   void tell(const guest_protocol::FromZygote& message) const {
     const std::string packet = guest_protocol::encode(message);
-    // The host is gone when this fails, which the next look at the socket finds.
+    // Sending fails when the host is gone; the next poll of the socket notices that.
     while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
     }
   }

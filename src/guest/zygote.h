@@ -1,4 +1,4 @@
-// Forks guest processes when it is told to, and buries them.
+// Forks guest processes on the host's orders, and reaps them.
 #pragma once
 
 #include "guest_protocol/zygote_messages.h"
@@ -9,12 +9,12 @@
 
 namespace hangar::guest {
 
-// What a forked process does; what it returns is its exit status. `socket` is its way to the host.
+// The body of a forked process; it returns the exit status. `socket` is its connection to the host.
 using RunProcess =
     std::function<int(const guest_protocol::ForkProcess& order, int socket, pid_t zygote)>;
 
-// Serves the host on `socket` until that closes it. Single-threaded: a fork copies one thread only.
-// In the process that it forks this does not return.
+// Serves the host on `socket` until the host closes it. Single-threaded, because fork copies one
+// thread only. In a forked process this function does not return.
 void run_zygote(int socket, const RunProcess& run_process);
 
 }  // namespace hangar::guest
