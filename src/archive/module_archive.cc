@@ -24,12 +24,12 @@ namespace hangar::archive {
 
 namespace {
 
-// A copy that somebody deleted is made again after that time, and a right that was missing is asked
-// for again.
+// After this time a copy that someone deleted is made again, and a right that was missing is
+// tried again.
 constexpr std::chrono::minutes kBelieved{10};
 
-// Of the first object of a copy. The digest is somebody's word (a status): only one that is one
-// becomes a name, here and on disk.
+// The key of the first object of a copy. The digest comes from a status, which others may write:
+// only a valid digest becomes part of a name, here and on disk.
 Result<kube::ObjectKey> key_of(const CopyFormat& format, const ArchivedModule& module) {
   if (!is_sha256_hex(module.sha256)) {
     return fail(ErrorKind::NotFound, fmt::format("\"{}\" is not a SHA-256 digest", module.sha256));
@@ -43,7 +43,7 @@ kube::ObjectKey part_of(kube::ObjectKey first, std::size_t index) {
   return first;
 }
 
-// Of an object of a copy; empty for others.
+// The digest in the name of a copy's object; empty for other objects.
 std::string digest_of(const CopyFormat& format, std::string_view name) {
   if (!name.starts_with(format.name_prefix)) return {};
   name.remove_prefix(format.name_prefix.size());
@@ -93,7 +93,9 @@ io::Task<Result<>> ModuleArchive::keep(ArchivedModule module, std::stop_token st
       const bool may_pass = !created && (created.error().kind() == ErrorKind::Cancelled ||
                                          created.error().kind() == ErrorKind::Unavailable);
       if (may_pass) co_return created;
-      if (kept_.size() >= limits::kModuleReferencesMax) kept_.clear();  // Costs a request each.
+      if (kept_.size() >= limits::kModuleReferencesMax)
+        kept_.clear();  // Each entry costs one
+                        // request to make again.
       kept_[module] = {.until = io::Loop::now() + kBelieved,
                        .error = created ? std::nullopt : std::optional(created.error())};
     }
@@ -107,7 +109,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token 
   Result<std::string> stored = co_await parts_.workers.run(
       [&store = parts_.store, sha256 = module.sha256] { return store.read_packed(sha256); });
   if (!stored && stored.error().kind() == ErrorKind::NotFound) {
-    // The store forgets what it does not need; the copy may be there all the same.
+    // The store evicts modules that it does not need; the copy may exist all the same.
     const Result<json::Value> copy =
         co_await parts_.client.get(kube::controller_revision_resource(), first, stop);
     if (copy) co_return Result<>();
@@ -121,7 +123,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token 
                    fmt::format("the module has {} bytes when it is packed, a copy takes {}",
                                packed.size(), parts_.format.parts_max * kPartBytes));
   }
-  // The first one last: it says that the copy is whole.
+  // The first object last: its presence says that the copy is complete.
   for (std::size_t index = count; index-- > 0;) {
     HANGAR_CO_TRY(co_await create_part(first, index, packed.substr(index * kPartBytes, kPartBytes),
                                        count, stop));
@@ -143,7 +145,7 @@ io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t
       co_return std::unexpected(created.error());
     }
     if (index == 0 || is_repeated) co_return Result<>();
-    // Of a copy that was never finished, perhaps packed in another way.
+    // A part of a copy that was never finished, perhaps compressed differently.
     const Result<json::Value> removed =
         co_await parts_.client.remove(kube::controller_revision_resource(), key, {}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {
@@ -172,14 +174,14 @@ io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::st
 
 io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string namespace_,
                                                                   std::stop_token stop) {
-  // A copy has up to a megabyte.
+  // In pages, because a copy has up to a megabyte.
   const kube::List copies =
       HANGAR_CO_TRY(co_await parts_.client.list(kube::controller_revision_resource(),
                                                 {.namespace_ = std::move(namespace_),
                                                  .label_selector = parts_.format.label,
                                                  .detail = kube::Detail::Metadata},
                                                 std::move(stop)));
-  std::set<ArchivedModule> modules;  // Once each, however many objects a copy has.
+  std::set<ArchivedModule> modules;  // Each copy once, however many objects it has.
   for (const kube::ObjectPtr& copy : copies.items) {
     const kube::ObjectKey& key = copy->key();
     std::string sha256 = digest_of(parts_.format, key.name);

@@ -1,13 +1,12 @@
-// Copies of modules that something in the cluster is pinned to, kept in the cluster: a host that
-// has never seen a module goes on with it although its ConfigMap, URL or tag says something else by
-// now.
+// Keeps copies of the modules to which objects are pinned in the cluster: a host that has never
+// seen a module continues with it, although its ConfigMap, URL or tag gives other bytes by now.
 //
-// A copy is a ControllerRevision, which is what Kubernetes has for this: its data cannot be
-// changed, and the usual roles let people see and not write it. It is named by the module's digest,
-// and what is read is checked against that. One copy serves everything in its namespace that is
-// pinned to the digest; it stays for as long as something is. A module that does not fit into one
-// object has further ones, its parts; the first object is written last and removed first, so that
-// a copy without it is not there. Loop thread only.
+// A copy is a ControllerRevision, the kind that Kubernetes has for this: its data is immutable, and
+// the usual roles let users read and not write it. Its name contains the module's digest, and bytes
+// that are read are checked against the digest. One copy serves all objects in its namespace that
+// are pinned to the digest, and stays as long as one of them is. A module that does not fit into
+// one object has further objects, its parts. The first object is written last and removed first, so
+// that a copy without it counts as absent. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -33,24 +32,24 @@
 
 namespace hangar::archive {
 
-// A copy, whether or not it is there.
+// Identifies a copy, whether or not it exists.
 struct ArchivedModule {
   std::string namespace_;
   std::string sha256;
   auto operator<=>(const ArchivedModule&) const = default;
 };
 
-// What the copies of one feature look like.
+// How the copies of one feature are named and labelled.
 struct CopyFormat {
-  std::string label;        // On each object; its value says nothing.
-  std::string name_prefix;  // Of their names; the digest follows.
+  std::string label;        // On each object; its value has no meaning.
+  std::string name_prefix;  // Of the objects' names; the digest follows.
   std::string field_manager;
   std::size_t parts_max = 1;  // Objects of one copy, each of limits::kSecretBytesMax.
 };
 
 class ModuleArchive {
  public:
-  // All of it outlives this.
+  // All of these outlive the archive.
   struct Parts {
     io::Loop& loop;
     io::Workers& workers;
@@ -62,8 +61,8 @@ class ModuleArchive {
   ModuleArchive(const ModuleArchive&) = delete;
   ModuleArchive& operator=(const ModuleArchive&) = delete;
 
-  // While it lives, remove_unless() leaves the copy alone: for an object whose status does not name
-  // the digest yet.
+  // While a Hold lives, remove_unless() leaves the copy alone: for an object whose status does not
+  // name the digest yet.
   class [[nodiscard]] Hold {
    public:
     Hold(Hold&& other) noexcept = default;
@@ -79,22 +78,22 @@ class ModuleArchive {
   };
   [[nodiscard]] Hold hold(const ArchivedModule& module);
 
-  // Copies the module out of the store, if there is no copy yet. What came of it is remembered for
-  // some minutes, so that it costs nothing to ask for every object. Errors: NotFound when the
-  // store does not have it, LimitExceeded when it is larger than a copy can be, Denied, and
-  // those of the API server.
+  // Copies the module from the store into the cluster, if there is no copy yet. The outcome is
+  // remembered for some minutes, so that calling it for every object costs nothing. Errors:
+  // NotFound when the store does not have the module, LimitExceeded when it is larger than a copy
+  // can be, Denied, and those of the API server.
   [[nodiscard]] io::Task<Result<>> keep(ArchivedModule module, std::stop_token stop);
 
-  // The copy, gzipped, which may be anything: whoever may write there may have made it. NotFound
-  // when there is none.
+  // The bytes of the copy, gzipped and untrusted: anyone with write access to the namespace may
+  // have made them. NotFound when there is no copy.
   [[nodiscard]] io::Task<Result<std::string>> read(ArchivedModule module, std::stop_token stop);
 
-  // All copies in a namespace; in the cluster, if it is empty.
+  // All copies in a namespace; in the whole cluster if it is empty.
   [[nodiscard]] io::Task<Result<std::vector<ArchivedModule>>> list(std::string namespace_,
                                                                    std::stop_token stop);
 
-  // Deletes the copy unless it is held or `is_needed` says so; that is asked when nobody can make
-  // the copy meanwhile.
+  // Deletes the copy unless it is held or `is_needed` returns true; that is called when keep()
+  // cannot make the copy meanwhile.
   [[nodiscard]] io::Task<Result<>> remove_unless(ArchivedModule module,
                                                  std::function<bool()> is_needed,
                                                  std::stop_token stop);
@@ -107,7 +106,7 @@ class ModuleArchive {
   [[nodiscard]] io::Task<Result<>> remove_parts(ArchivedModule module, std::stop_token stop);
   [[nodiscard]] bool is_held(const ArchivedModule& module) const;
 
-  // What keep() came to, and until when that is believed.
+  // The outcome of keep(), and until when it is believed.
   struct Kept {
     Instant until;
     std::optional<Error> error;
