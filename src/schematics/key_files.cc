@@ -15,7 +15,8 @@ namespace hangar::schematics {
 
 namespace {
 
-// A mounted Secret has its files one directory down. A link to a directory above it ends here.
+// A mounted Secret has its files one directory down. This also ends at a link to a
+// parent directory.
 constexpr int kDepthMax = 8;
 
 Result<PublicKeys> load_file(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// Keys that modules are verified with, from files. Blocking.
+// Loads the keys that verify modules from files. Blocking.
 #pragma once
 
 #include "base/result.h"
@@ -9,8 +9,8 @@
 
 namespace hangar::schematics {
 
-// A file with one key in PEM; or a directory, of which all files that end in `.pem` are read, those
-// of directories in it included, as of a Secret that is mounted.
+// `path` is a file with one key in PEM, or a directory. Of a directory all files that end in `.pem`
+// are read, those in its subdirectories included, as in a mounted Secret.
 [[nodiscard]] Result<PublicKeys> load_public_keys(const std::filesystem::path& path);
 
 }  // namespace hangar::schematics

@@ -33,8 +33,8 @@ using KeyPtr = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
 using KeyContext = std::unique_ptr<EVP_PKEY_CTX, DestroyedBy<EVP_PKEY_CTX_free>>;
 using DigestContext = std::unique_ptr<EVP_MD_CTX, DestroyedBy<EVP_MD_CTX_free>>;
 
-// What a failed call leaves in the thread's queue would be taken for a failure of the next one, a
-// TLS connection's for instance.
+// Clears the thread's error queue: an error left there would be taken for a failure of the next
+// call, such as one of a TLS connection.
 struct ErrorsForgotten {
   ErrorsForgotten() = default;
   ErrorsForgotten(const ErrorsForgotten&) = delete;
@@ -42,7 +42,7 @@ struct ErrorsForgotten {
   ~ErrorsForgotten() { ERR_clear_error(); }
 };
 
-// Go's RSA has the same least.
+// Go's RSA has the same minimum.
 constexpr int kRsaBitsMin = 1024;
 
 const unsigned char* bytes_of(std::string_view text) {
@@ -53,7 +53,7 @@ struct PemBlock {
   PemBlock() = default;
   PemBlock(PemBlock&&) = default;
   PemBlock& operator=(PemBlock&&) = delete;
-  // It may have been a private key.
+  // The block may have contained a private key.
   ~PemBlock() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
 
   std::string type;
@@ -87,7 +87,7 @@ std::unexpected<Error> unsupported(std::string_view type) {
   return invalid(fmt::format("unsupported key type: \"{}\"", type));
 }
 
-// InvalidInput for what no module is signed with.
+// InvalidInput for keys that sign no module.
 Result<KeyPtr> checked(KeyPtr key) {
   if (key == nullptr) return invalid("the key is damaged, or of a type that is not known");
   switch (EVP_PKEY_get_base_id(key.get())) {
@@ -130,10 +130,10 @@ Result<KeyPtr> read_private(const PemBlock& block) {
   return unsupported(block.type);
 }
 
-// A SubjectPublicKeyInfo.
+// The public half as a SubjectPublicKeyInfo.
 Result<std::string> public_half(EVP_PKEY* key) {
   if (EVP_PKEY_get_base_id(key) == EVP_PKEY_EC) {
-    // Whatever it was read from: fingerprints are of the uncompressed point.
+    // Whatever form the key was read in: fingerprints are over the uncompressed point.
     EVP_PKEY_set_utf8_string_param(key, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                    OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED);
   }
@@ -157,7 +157,7 @@ Result<std::string> fingerprint_of(std::string_view der) {
   return sha256_hex({reinterpret_cast<const char*>(bits), static_cast<std::size_t>(size)});
 }
 
-// Of a digest by RSA or ECDSA; Ed25519 takes it as a message.
+// Signs or verifies a digest by RSA or ECDSA; Ed25519 takes the digest as a message.
 KeyContext context_for(EVP_PKEY* key, int (*init)(EVP_PKEY_CTX*), int salt_size) {
   KeyContext context(EVP_PKEY_CTX_new(key, nullptr));
   if (context == nullptr || init(context.get()) != 1 ||
@@ -165,7 +165,8 @@ KeyContext context_for(EVP_PKEY* key, int (*init)(EVP_PKEY_CTX*), int salt_size)
     return nullptr;
   }
   if (EVP_PKEY_get_base_id(key) != EVP_PKEY_RSA) return context;
-  // The padding comes first: the others are its parameters. OpenSSL's mask is of the same digest.
+  // The padding is set first: the other settings are its parameters. OpenSSL uses the same digest
+  // for the mask.
   if (EVP_PKEY_CTX_set_rsa_padding(context.get(), RSA_PKCS1_PSS_PADDING) != 1 ||
       EVP_PKEY_CTX_set_rsa_pss_saltlen(context.get(), salt_size) != 1) {
     return nullptr;

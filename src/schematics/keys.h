@@ -1,8 +1,8 @@
-// Keys that modules are signed and verified with: RSA, ECDSA on NIST's curves, and Ed25519, in PEM
-// as yoke takes it. This project's door to OpenSSL's signatures.
+// Keys that sign and verify modules: RSA, ECDSA on NIST's curves, and Ed25519, in PEM as yoke takes
+// it. The only place in this project that calls OpenSSL for signatures.
 //
-// What is signed is a SHA-256: by RSA with PSS, by ECDSA in ASN.1, by Ed25519 as if it were the
-// message. A key has a name, its fingerprint: the SHA-256 of the bits of its public half.
+// A signature is over a SHA-256: RSA with PSS, ECDSA in ASN.1; Ed25519 takes the digest as
+// its message. A key is named by its fingerprint, the SHA-256 of the bits of its public half.
 // Any thread.
 #pragma once
 
@@ -18,16 +18,16 @@
 
 namespace hangar::schematics {
 
-// Of one PEM file. The largest RSA key that is usual, of 16384 bits, has 13 kB.
+// The size of one PEM file. The largest usual RSA key, of 16384 bits, has 13 kB.
 inline constexpr std::size_t kKeyTextBytesMax = std::size_t{64} * 1024;
-// Of one set: more keys would not fit on the command line of the process that verifies.
+// The number of keys in one set: more would not fit on the command line of the verifier's process.
 inline constexpr std::size_t kKeysMax = 64;
 
 class PublicKey {
  public:
-  // The first block of `pem`; of a private key the public half. InvalidInput.
+  // Reads the first block of `pem`; of a private key its public half. InvalidInput.
   [[nodiscard]] static Result<PublicKey> parse(std::string_view pem);
-  // A SubjectPublicKeyInfo, as der() makes it. InvalidInput.
+  // Reads a SubjectPublicKeyInfo, as der() returns it. InvalidInput.
   [[nodiscard]] static Result<PublicKey> from_der(std::string_view der);
 
   [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
@@ -45,7 +45,7 @@ class PublicKey {
 
 class PrivateKey {
  public:
-  // The first block of `pem`. InvalidInput.
+  // Reads the first block of `pem`. InvalidInput.
   [[nodiscard]] static Result<PrivateKey> parse(std::string_view pem);
 
   [[nodiscard]] const PublicKey& public_key() const { return public_key_; }
@@ -59,18 +59,18 @@ class PrivateKey {
   PublicKey public_key_;
 };
 
-// Those of which one must have signed a module.
+// A set of keys, one of which must have signed a module.
 class PublicKeys {
  public:
-  // LimitExceeded beyond kKeysMax. One that is there already changes nothing.
+  // LimitExceeded beyond kKeysMax. Adding a key twice changes nothing.
   [[nodiscard]] Result<> add(PublicKey key);
   [[nodiscard]] Result<> add(const PublicKeys& others);
 
-  // Null when there is none of that fingerprint.
+  // Null when no key has that fingerprint.
   [[nodiscard]] const PublicKey* find(std::string_view fingerprint) const;
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
   [[nodiscard]] std::vector<std::string> ders() const;
-  // The same for the same keys only.
+  // Equal for equal sets of keys only.
   [[nodiscard]] std::string id() const;
 
  private:

@@ -21,7 +21,7 @@ namespace hangar::schematics {
 
 namespace {
 
-// What both prefixes begin with.
+// The common beginning of both prefixes.
 constexpr std::string_view kStem = "yoke.schematics";
 static_assert(kPrefix.starts_with(kStem) && kCommandPrefix.starts_with(kStem));
 
@@ -36,7 +36,7 @@ std::string section_name(Kind kind, std::string_view name) {
 }  // namespace
 
 Result<std::vector<Schematic>> schematics_of(std::span<const std::byte> module) {
-  std::map<std::string_view, std::string_view> contents;  // By the names of sections.
+  std::map<std::string_view, std::string_view> contents;  // By section name.
   const std::vector<wasm::PlacedSection> sections =
       HANGAR_TRY(wasm::custom_sections_of(module, kStem));
   for (const wasm::PlacedSection& section : sections)
@@ -86,7 +86,7 @@ Result<std::string> without_schematic(std::span<const std::byte> module, std::st
 Result<std::string> with_schematic(std::span<const std::byte> module, const Schematic& schematic) {
   std::string made = HANGAR_TRY(without_schematic(module, schematic.name));
   const std::string name = section_name(schematic.kind, schematic.name);
-  // Before anything is written whose size does not fit in a section's header.
+  // Checked before a section is written whose size does not fit into its header.
   if (made.size() + name.size() + schematic.contents.size() + 16 > limits::kModuleBytesMax) {
     return fail(ErrorKind::LimitExceeded, fmt::format("the module becomes larger than {} MiB",
                                                       limits::kModuleBytesMax / limits::kMiB));

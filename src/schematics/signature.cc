@@ -56,7 +56,8 @@ Result<std::string> sign_module(std::span<const std::byte> module, const Private
     return section.name == own_section() && !section.contents.empty();
   });
   if (has_signature && is_signed == Signed::Refuse) return invalid("module is already signed");
-  // What stays is what is signed: all of that name goes, not only the first.
+  // The signature covers what remains, so all sections of that name are removed, not only
+  // the first.
   const std::string plain = HANGAR_TRY(without_schematic(module, kName));
   const std::string signature = HANGAR_TRY(key.sign(sha256(plain)));
   return with_schematic(

@@ -1,7 +1,8 @@
-// Signatures of modules: over the SHA-256 of a module without the section that the signature is
-// in, its first `yoke.schematics:signature`. Its contents are JSON, {"Fingerprint", "Signature"}.
+// Signs and verifies modules. A signature is over the SHA-256 of the module without the section
+// that contains the signature, its first `yoke.schematics:signature`. The contents of that section
+// are JSON, {"Fingerprint", "Signature"}.
 //
-// What yoke has signed verifies here, and the other way round.
+// Modules that yoke has signed verify here, and the other way round.
 #pragma once
 
 #include "base/result.h"
@@ -14,21 +15,22 @@
 
 namespace hangar::schematics {
 
-// That of a fingerprint and a signature by RSA with 16384 bits, and room.
+// Enough for a fingerprint and a signature by RSA with 16384 bits.
 inline constexpr std::size_t kSignatureBytesMax = 16384;
 
 enum class Signed : std::uint8_t {
-  Refuse,   // A module that is signed.
-  Replace,  // Its signature.
+  Refuse,   // Refuse to sign a module that is signed already.
+  Replace,  // Replace its signature.
 };
 
-// InvalidInput: it is not a module, or signed already. Any thread; hashing takes a millisecond per
-// two megabytes.
+// InvalidInput when it is not a module, or is signed already. Any thread; hashing takes a
+// millisecond per two megabytes.
 [[nodiscard]] Result<std::string> sign_module(std::span<const std::byte> module,
                                               const PrivateKey& key, Signed is_signed);
 
-// Denied: it is unsigned, signed by none of the keys, or the signature is of other bytes.
-// InvalidInput: it is not a module, or what should be its signature is none. As sign_module.
+// Denied when it is unsigned, signed by none of the keys, or the signature is for other
+// bytes. InvalidInput when it is not a module, or its signature section is damaged. Threads
+// as for sign_module.
 [[nodiscard]] Result<> verify_module(std::span<const std::byte> module, const PublicKeys& keys);
 
 }  // namespace hangar::schematics

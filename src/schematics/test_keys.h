@@ -1,4 +1,4 @@
-// Keys and signatures that yoke's own program has made of kPlain.
+// Keys, and signatures of kPlain, that yoke's own program has made.
 #pragma once
 
 #include <array>
@@ -67,8 +67,7 @@ tEvZknzlxZGEwnN8qzas1OVk7ZvIq1+ftm4uHwlqbV/THhyhZANiAAR4wfLUizHT
 xAcu/3oHBsDEBTDKfd1qtWqTA813W+2qOlTXWdH/0/QAdYAwwL5/Erw=
 -----END PRIVATE KEY-----)";
 
-// What no module is signed with: another curve, too few bits, a type of PEM that yoke does not
-// take.
+// Keys that are refused: another curve, too few bits, a type of PEM that yoke does not take.
 inline constexpr std::string_view kSecp256k1Private = R"(-----BEGIN PRIVATE KEY-----
 MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQgmZz5HkAJuWZMAJPxYv3e
 M3ZTkxVtIA1EW6IYJNsxwkChRANCAAQhvnGzp6RpaQDahzqaKI50MSbCVNywtGMA
