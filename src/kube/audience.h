@@ -1,4 +1,5 @@
-// Who looks at which objects: finds those that one object concerns without asking all.
+// Members with the namespace and name that each of them is interested in; finds those that an
+// object concerns without visiting all.
 #pragma once
 
 #include "base/slots.h"
@@ -15,10 +16,11 @@
 
 namespace hangar::kube {
 
-// By namespace and name, either of which may be empty for any. A change costs the number of members
-// that it concerns, not of all. Members are found in the order in which they came.
+// Members are keyed by namespace and name, either of which may be empty for any. A lookup costs the
+// number of members that the object concerns, not of all members. It returns them in the order in
+// which they were added.
 //
-// `place()` of a T is the namespace and name, which stay as they are while it is a member.
+// `place()` of a T returns the namespace and name, which must not change while it is a member.
 template <class T>
 class Audience {
  public:
@@ -31,14 +33,14 @@ class Audience {
     if (position != end) members_.erase(position);
   }
 
-  // As values: whoever is called may come and go.
+  // Returns copies: a callee may add and remove members.
   [[nodiscard]] std::vector<std::shared_ptr<T>> concerned_by(const ObjectKey& key) const {
     std::vector<Member> found;
     const auto collect = [&](const ObjectKey& wanted) {
       const auto [begin, end] = members_.equal_range(wanted);
       found.insert(found.end(), begin, end);
     };
-    // Four different ones, or fewer: an object may have no namespace.
+    // Up to four lookups: an object may have no namespace.
     collect({});
     collect({"", key.name});
     if (!key.namespace_.empty()) {

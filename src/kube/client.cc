@@ -53,11 +53,11 @@ constexpr std::string_view kMetadataListType =
 
 constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
 
-// A list that expires this often while it is read is too slow for its size: read it in one page.
+// A list that expires this often is too slow for its size: it is then read in one page.
 constexpr int kListRestartsMax = 3;
 
-// Without a word of the server about when to come back: 100 ms, doubled, five times. Longer outages
-// are the caller's.
+// The back-off where the server does not say when to retry: 100 ms, doubled, five times. The caller
+// handles longer outages.
 constexpr ExponentialBackoff kBackoff{
     .min = milliseconds(100), .max = milliseconds(2400), .jitter = 0.5};
 constexpr std::uint32_t kBackoffsMax = 5;
@@ -112,7 +112,7 @@ std::string host_of(std::string_view url) {
   return std::string(url.substr(0, url.find('/')));
 }
 
-// As the API server's RequestInfo has it: what is no GET, HEAD or OPTIONS may change something.
+// As the API server's RequestInfo decides it: all methods but GET, HEAD and OPTIONS may write.
 bool is_write(std::string_view method) {
   return method != "GET" && method != "HEAD" && method != "OPTIONS";
 }
@@ -139,7 +139,7 @@ std::optional<Identity> service_account_of(std::string_view user) {
 
 namespace {
 
-// One request, before it has a server and credentials.
+// One request, before the server's URL and credentials are added.
 struct Call {
   std::string method = "GET";
   std::string path;
@@ -175,7 +175,8 @@ struct Client::Shared {
     co_return Result<>();
   }
 
-  // Before a write waits for anything; the request itself asks again when it is sent.
+  // Called before a write waits for anything; the request itself checks the fence again when it
+  // is sent.
   [[nodiscard]] Result<> pass_fence(const Call& call) const {
     if (!options.fence || !is_write(call.method) || options.fence->is_open()) return {};
     return fail(ErrorKind::Unavailable, "this host does not hold its Lease at the moment");
@@ -202,8 +203,8 @@ struct Client::Shared {
     }
     bool breaks_a_header = has_control_character(call.identity.user);
     out.headers.emplace_back("Impersonate-User", call.identity.user);
-    // The API server gives service accounts their groups itself, and asking for them would need
-    // the right to impersonate those groups too.
+    // The API server adds the groups of service accounts itself, and naming them would need the
+    // right to impersonate those groups as well.
     if (service_account_of(call.identity.user) != call.identity) {
       for (const std::string& group : call.identity.groups) {
         breaks_a_header |= has_control_character(group);
@@ -239,14 +240,14 @@ struct Client::Shared {
 
   void log_warnings(const http::Headers& headers) {
     for (std::string& text : internal::warnings(headers)) {
-      // Starting anew is better than growing, or than never logging again.
+      // Forgetting all is better than growing without bound, or than never logging again.
       if (warnings_seen.size() >= limits::kServerWarningsMax) warnings_seen.clear();
       const auto [it, is_new] = warnings_seen.insert(std::move(text));
       if (is_new) log.warning("the API server warns", {{"warning", *it}});
     }
   }
 
-  // How long to wait before this request is made again; nothing when it is not.
+  // How long to wait before the request is repeated; std::nullopt when it is not.
   [[nodiscard]] std::optional<Duration> retry_delay(const Call& call,
                                                     const Result<http::Response>& response,
                                                     std::uint32_t retries) {
@@ -268,7 +269,7 @@ struct Client::Shared {
     return is_read && status >= 502 && status <= 504 ? backoff() : std::nullopt;
   }
 
-  // Any answer, after what of repeating is due.
+  // Returns any response, after the retries that are due.
   static io::Task<Result<http::Response>> send(std::shared_ptr<Shared> self, Call call,
                                                std::stop_token stop) {
     const Instant give_up_at = io::Loop::now() + limits::kRequestRetryTimeMax;
@@ -294,7 +295,8 @@ struct Client::Shared {
     }
   }
 
-  // The body of a success; anything else is an error. A call that could not be made is its error.
+  // Returns the body of a success; anything else is an error. If `call` is an error, that
+  // is returned.
   static io::Task<Result<std::string>> body(std::shared_ptr<Shared> self, Result<Call> call,
                                             std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
@@ -311,7 +313,7 @@ struct Client::Shared {
         HANGAR_CO_TRY(co_await body(std::move(self), std::move(call), std::move(stop)));
     auto parsed = json::parse(text);
     if (!parsed) {
-      // Whoever answered is not, or not quite, an API server: that may pass.
+      // The response did not come, or not intact, from an API server: that may pass.
       co_return fail(ErrorKind::Unavailable, "the server's answer: " + parsed.error().message());
     }
     co_return parsed;
@@ -342,7 +344,7 @@ struct Client::Shared {
                .identity = identity},
           stop);
       if (!text) {
-        // Half a list is worth nothing: the pages that come now would be of another time.
+        // Half a list is useless: the pages that follow would be from another time.
         if (text.error().kind() != ErrorKind::Expired || continue_token.empty()) {
           co_return std::unexpected(std::move(text).error());
         }
@@ -394,7 +396,7 @@ struct Client::Shared {
       request.total_timeout = milliseconds::zero();
 
       const Instant begin = io::Loop::now();
-      bool is_refused = false;  // With a login that may be renewed: not for the handler's eyes.
+      bool is_refused = false;  // With a login that may be renewed: the handler does not see it.
       http::Client::StreamHandler guarded{
           .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
             self->observe(*call, status, io::Loop::now() - begin);
@@ -407,7 +409,7 @@ struct Client::Shared {
           }};
       auto ended = co_await self->http.stream(std::move(request), std::move(guarded), stop);
       if (!ended || !is_refused) co_return ended;
-      // Worth repeating or not: the second answer counts.
+      // Whether or not the renewal helped, the second response counts.
       (void)HANGAR_CO_TRY(co_await self->credentials->renew(grant.generation, stop));
     }
   }
@@ -539,7 +541,7 @@ Result<Call> apply_call(const Resource& resource, const json::Value& object,
   path += write_query(options.field_manager, options.dry_run, options.field_validation)
               .add("force", options.force ? "true" : "")
               .text();
-  // JSON is YAML.
+  // The body is JSON, which is YAML.
   return Call{.method = "PATCH",
               .path = std::move(path),
               .body = json::dump(object),
@@ -646,7 +648,7 @@ io::Task<Result<http::Response>> Client::stream(RawRequest request,
 io::Task<Result<>> Client::watch(Resource resource, std::string namespace_, std::string query,
                                  std::function<Result<>(std::string_view line)> on_line,
                                  std::stop_token stop, Detail detail) const {
-  // A coroutine of its own would need this client to outlive it; this one needs `shared_` only.
+  // Not a coroutine itself: that would need this client to outlive it; kStart needs `shared_` only.
   static constexpr auto kStart = [](std::shared_ptr<Shared> shared, Result<std::string> path,
                                     std::string rest, Detail what, Identity identity,
                                     std::function<Result<>(std::string_view)> each,

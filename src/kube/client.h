@@ -1,16 +1,16 @@
 // Typed verbs on any resource of one API server.
 //
-// Repeats what is safe to repeat, with back-off and jitter: what was never sent; reads whose
-// connection was lost or whose answer was 502, 503 or 504; everything that the server put off with
-// Retry-After. A write that lost its connection may or may not have happened: it is Unavailable,
-// and reconciling finds out. Every other failure is an Error whose kind says what to do and whose
-// message is the server's own.
+// Requests that are safe to repeat are repeated with back-off and jitter: those that were never
+// sent; reads whose connection was lost or that were answered by 502, 503 or 504; and everything
+// that the server deferred by Retry-After. A write whose connection was lost may or may not have
+// happened: it fails with Unavailable, and reconciling finds out. Every other failure is an Error
+// whose kind says what to do and whose message is the server's own.
 //
-// Where the client has a Fence, a write that it does not let through is Unavailable; nothing of it
-// is sent, or no more of it.
+// If the client has a Fence that is shut, a write fails with Unavailable; none of it is sent, or no
+// more of it.
 //
-// Names, namespaces and groups go into URLs only if they cannot change the URL's meaning;
-// InvalidInput otherwise. Loop thread only.
+// Names, namespaces and groups go into URLs only if they cannot change the URL's meaning; otherwise
+// InvalidInput. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -38,17 +38,17 @@ namespace hangar::kube {
 class Fence;        // kube/fence.h
 class Credentials;  // kube/auth/credentials.h: who we are and how we reach the server.
 
-// Who a request is made as, by impersonation. Empty user: ourselves.
+// The user that a request impersonates. Empty user: ourselves.
 struct Identity {
   std::string user;
   std::vector<std::string> groups;
-  // What else authenticators have said of the user, by its key; some authorizers look at it.
+  // Further attributes that authenticators gave the user, by key; some authorizers read them.
   std::map<std::string, std::vector<std::string>> extra = {};
   auto operator<=>(const Identity&) const = default;
 };
 // system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
 [[nodiscard]] Identity service_account(std::string_view namespace_, std::string_view name);
-// The service account that this user is; nothing of other users.
+// The service account with that user name; std::nullopt for other users.
 [[nodiscard]] std::optional<Identity> service_account_of(std::string_view user);
 
 enum class PatchType : std::uint8_t { Json, Merge, Strategic };
@@ -58,7 +58,7 @@ struct WriteOptions {
   std::string field_manager = "hangar";
   bool dry_run = false;
   std::string subresource = {};  // "status", "scale", ...
-  // What the server does with unknown and duplicate fields: "Strict", "Warn", "Ignore"; empty: its
+  // What the server does with unknown and duplicate fields: "Strict", "Warn", "Ignore". Empty: its
   // default, which is Warn.
   std::string field_validation = {};
 };
@@ -83,7 +83,7 @@ struct ListOptions {
   std::string resource_version = {};
   std::string resource_version_match = {};
   Detail detail = Detail::Whole;
-  // Which items the answer is to have, however many the server sends; none: all.
+  // Selects the items of the result, however many the server sends; empty: all.
   std::function<bool(const Object&)> keeps = {};
 };
 struct List {
@@ -91,7 +91,7 @@ struct List {
   std::vector<ObjectPtr> items;
 };
 
-// A request as somebody else wrote it, to be passed on.
+// A request that someone else wrote, to be passed on.
 struct RawRequest {
   std::string method = "GET";
   std::string target = {};  // Path and query, encoded, below the server's URL.
@@ -102,18 +102,18 @@ struct RawRequest {
   std::function<void(std::uint64_t bytes)> on_progress = {};
 };
 
-// ErrorKind of a Status answer: 400/422 InvalidInput, 401/403 Denied, 404 NotFound, 409 Conflict
-// (AlreadyExists too), 410 Expired, 413 LimitExceeded, 429/5xx Unavailable.
+// The ErrorKind for a Status response: 400/422 InvalidInput, 401/403 Denied, 404 NotFound, 409
+// Conflict (AlreadyExists too), 410 Expired, 413 LimitExceeded, 429/5xx Unavailable.
 [[nodiscard]] Error error_from_status(int http_status, std::string_view body);
-// metav1.Status.reason of an error made by error_from_status ("AlreadyExists"), or "".
+// The metav1.Status.reason of an error made by error_from_status ("AlreadyExists"), or "".
 [[nodiscard]] std::string_view reason_of(const Error& error);
 
 struct ClientOptions {
-  // Our own brake, besides the server's: requests a second after a burst. Zero: none; the API
+  // Our own rate limit, besides the server's: requests a second after a burst. Zero: none; the API
   // server's priority and fairness does it better.
   double requests_per_second = 0;
   std::uint32_t burst = 100;
-  // For everything but reads. Null: nothing is held back.
+  // Applies to everything but reads. Null: no fence.
   std::shared_ptr<const Fence> fence = {};
 };
 
@@ -123,13 +123,13 @@ class Client {
          Metrics& metrics, Log log, ClientOptions options = {});
   ~Client();
 
-  // The same server and connections, requests made as `identity`.
+  // A client for the same server and connections whose requests impersonate `identity`.
   [[nodiscard]] Client as(Identity identity) const;
 
   using ValueTask = io::Task<Result<json::Value>>;
   [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
                               std::string subresource = {}) const;
-  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts again).
+  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over).
   [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
                                             std::stop_token stop) const;
   [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,
@@ -139,42 +139,42 @@ class Client {
                                  std::stop_token stop) const;
   [[nodiscard]] ValueTask patch(Resource resource, ObjectKey key, PatchType type, json::Value patch,
                                 WriteOptions options, std::stop_token stop) const;
-  // Server-side apply. Conflict names the managers when `force` is off.
+  // Server-side apply. When `force` is off, a Conflict names the managers.
   [[nodiscard]] ValueTask apply(Resource resource, json::Value object, ApplyOptions options,
                                 std::stop_token stop) const;
-  // Returns the deleted object or the Status. NotFound when it was gone.
+  // Returns the deleted object or the Status. NotFound when the object was gone.
   [[nodiscard]] ValueTask remove(Resource resource, ObjectKey key, DeleteOptions options,
                                  std::stop_token stop) const;
 
-  // Any path below the server's URL ("/version", "/apis"); the answer's JSON.
-  // `accept`: a media type to ask for instead of application/json.
+  // GET of any path below the server's URL ("/version", "/apis"); returns the JSON of the response.
+  // `accept`: a media type to request instead of application/json.
   [[nodiscard]] ValueTask get_path(std::string path, std::stop_token stop,
                                    std::string accept = {}) const;
-  // POST of a virtual resource (SubjectAccessReview): path and document.
+  // POST of a virtual resource (SubjectAccessReview).
   [[nodiscard]] ValueTask post_path(std::string path, json::Value body, std::stop_token stop) const;
 
-  // The answer as it is, whatever its status. Repeated as all requests are; an error means that
-  // there was no whole answer (errors as http::Client::send), or no login.
+  // Returns the response as it is, whatever its status. Repeated by the rules above. An error means
+  // that there was no whole response (errors as for http::Client::send), or no login.
   [[nodiscard]] io::Task<Result<http::Response>> send(RawRequest request,
                                                       std::stop_token stop) const;
-  // The same piece by piece, for as long as it takes, and never repeated: http::Client::stream.
+  // The same in pieces, for as long as it takes, and never repeated: see http::Client::stream.
   [[nodiscard]] io::Task<Result<http::Response>> stream(RawRequest request,
                                                         http::Client::StreamHandler handler,
                                                         std::stop_token stop) const;
 
-  // One watch request: each line of the body goes to `on_line` until the server or `stop` ends it.
-  // Errors as above; a body that ends is no error. `query` is what follows "watch=true&".
+  // Makes one watch request: `on_line` receives each line of the body until the server or `stop`
+  // ends it. Errors as above; the end of the body is not an error. `query` follows "watch=true&".
   [[nodiscard]] io::Task<Result<>> watch(Resource resource, std::string namespace_,
                                          std::string query,
                                          std::function<Result<>(std::string_view line)> on_line,
                                          std::stop_token stop, Detail detail = Detail::Whole) const;
 
-  // What the server's certificate is checked with, in PEM; empty: with the system's. Errors as
-  // Credentials::grant().
+  // The certificate authorities that verify the server, in PEM; empty: the system's. Errors as
+  // for Credentials::grant().
   [[nodiscard]] io::Task<Result<std::string>> server_ca(std::stop_token stop) const;
 
   [[nodiscard]] io::Loop& loop() const;
-  // The namespace of the kubeconfig's context or of our pod; empty when it does not say.
+  // The namespace of the kubeconfig's context or of our pod; empty when it gives none.
   [[nodiscard]] const std::string& default_namespace() const;
 
  private:

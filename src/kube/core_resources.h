@@ -1,4 +1,4 @@
-// Built-in collections that more than one folder, or part of one, reads.
+// Built-in collections that several folders, or several parts of one, read.
 #pragma once
 
 #include "kube/object.h"

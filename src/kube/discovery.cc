@@ -32,8 +32,8 @@ using internal::ServedVersion;
 
 constexpr std::chrono::seconds kAskAgain{1};
 
-// Groups that do not exist are remembered too, for as long as they must not be asked for again;
-// names come from users, so there must be an end to them.
+// Groups that do not exist are remembered, too, until they may be asked for again. Users choose
+// their names, so their number needs a bound.
 constexpr std::size_t kGroupsMax = 10'000;
 
 }  // namespace
@@ -47,7 +47,7 @@ struct Discovery::State {
   };
 
   Client client;
-  // One question at a time: who waits finds the answer of who asked before.
+  // One request at a time: a caller that waits finds the answer of the one before.
   io::Semaphore asking;
   bool asked_for_all = false;
   std::map<std::string, Group, std::less<>> groups = {};
@@ -66,8 +66,8 @@ struct Discovery::State {
     return std::nullopt;
   }
 
-  // All groups in two requests, from a server that has aggregated discovery; else nothing, and
-  // groups are asked for one by one.
+  // Requests all groups in two requests, from a server that has aggregated discovery; otherwise
+  // groups are requested one by one.
   [[nodiscard]] io::Task<Result<>> ask_for_all(std::stop_token stop) {
     for (const char* path : {"/apis", "/api"}) {
       const json::Value document = HANGAR_CO_TRY(
@@ -90,7 +90,7 @@ struct Discovery::State {
     if (document) {
       for (std::string& version : internal::parse_versions(*document)) {
         auto list = co_await client.get_path(path + "/" + internal::percent_encode(version), stop);
-        // A version that went away since is no failure.
+        // A version that went away in between is not a failure.
         if (!list && list.error().kind() == ErrorKind::NotFound) continue;
         if (!list) co_return std::unexpected(std::move(list).error());
         auto resources = internal::parse_resources(*list, name, version);
@@ -108,7 +108,7 @@ struct Discovery::State {
   static io::Task<Result<Resource>> find(std::shared_ptr<State> self, std::string group,
                                          Wanted wanted, std::string missing, std::stop_token stop) {
     if (auto known = self->look_up(group, wanted)) co_return *std::move(known);
-    // What could change the path is no group.
+    // Text that could change the path is not a group.
     const bool may_exist =
         group.find_first_of("/%") == std::string::npos && !group.starts_with('.');
     const auto slot = co_await self->asking.acquire();

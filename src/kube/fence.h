@@ -1,14 +1,15 @@
 // Whether this process may write to the cluster at this moment.
 //
-// A leader may, until the time up to which its Lease is its own for sure. Requests ask right before
-// their first byte goes to the socket and before each further piece of their body, because the
-// process may have been stopped for any time since it decided to write: by a signal, by a cgroup
-// that is out of processor time, by a suspended machine.
+// A leader may, until the time up to which its Lease is certainly its own. Each request checks the
+// fence right before its first byte goes to the socket and before each further piece of its body,
+// because the process may have been stopped for any time since it decided to write: by a signal, by
+// a cgroup that is out of processor time, by a suspended machine.
 //
-// Two clocks have to agree. The one since boot does not jump, but stands still in a virtual machine
-// that is paused or moved. The time of day does not, once something corrects it; until then nobody
-// in the machine can know, and the API server's preconditions have to do (docs/operating/host.md).
-// A time of day that is set forward by hand shuts the fence until the next renewal of the Lease.
+// Two clocks must agree. The clock since boot does not jump, but stands still in a virtual machine
+// that is paused or moved. The time of day does not stand still, once something corrects it; until
+// then nothing in the machine can know, and the API server's preconditions are the safeguard
+// (docs/operating/host.md). If someone sets the time of day forward, the fence is shut until the
+// next renewal of the Lease.
 #pragma once
 
 #include "base/time.h"
@@ -20,7 +21,7 @@ namespace hangar::kube {
 // Any thread.
 class Fence {
  public:
-  // Shut until this is called, and from the earlier of the two on.
+  // The fence is shut until this is called, and again from the earlier of the two times on.
   void open_until(Instant at, WallTime wall_at);
   void shut();
 

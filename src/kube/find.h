@@ -1,4 +1,4 @@
-// One object by its name, for those who may list and watch its kind.
+// Fetches one object by name, with no more rights than to list and watch its kind.
 #pragma once
 
 #include "base/result.h"
@@ -10,8 +10,9 @@
 
 namespace hangar::kube {
 
-// Null when there is none. As a list of one: a watcher has the right to list, and needs no other
-// one for this. Errors as of Client::list. `client` lives until the task ends.
+// Null when there is no such object. It lists with a field selector, because watchers have the
+// right to list and need no other for this. Errors as for Client::list. `client` must outlive
+// the task.
 [[nodiscard]] io::Task<Result<ObjectPtr>> find(const Client& client, Resource resource,
                                                ObjectKey key, std::stop_token stop);
 

@@ -27,10 +27,10 @@ void Labels::read(const Object& object) {
       labels_.push_back({name, plain(skim.raw_string()), labels_.size()});
     } else {
       skim.value();
-      labels_.push_back({name, std::string_view(), labels_.size()});  // Not even empty text.
+      labels_.push_back({name, std::string_view(), labels_.size()});  // No value.
     }
   }
-  // The API server writes them in order.
+  // The API server writes them sorted.
   if (std::ranges::is_sorted(labels_, {}, &Label::key)) return;
   std::ranges::sort(labels_, [](const Label& one, const Label& other) {
     return std::tie(one.key, one.position) < std::tie(other.key, other.position);
@@ -38,7 +38,7 @@ void Labels::read(const Object& object) {
 }
 
 std::optional<std::string_view> Labels::find(std::string_view key) const {
-  // Of several with the same key the last one counts, as in a document.
+  // Of several labels with one key the last one counts, as in a document.
   const auto after = std::ranges::upper_bound(labels_, key, {}, &Label::key);
   if (after == labels_.begin()) return std::nullopt;
   const Label& found = *std::prev(after);

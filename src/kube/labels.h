@@ -12,8 +12,8 @@
 
 namespace hangar::kube {
 
-// One pass over metadata.labels alone, whatever else the object holds; a look-up is a binary
-// search. Views are into the object, which outlives this or the next read().
+// Reads only metadata.labels, in one pass, whatever else the object contains; a lookup is a binary
+// search. Views are into the object, which must live as long as this, or until the next read().
 class Labels {
  public:
   Labels() = default;
@@ -21,21 +21,21 @@ class Labels {
   Labels(const Labels&) = delete;
   Labels& operator=(const Labels&) = delete;
 
-  // Of another object, in the same memory.
+  // Reads the labels of another object, reusing the memory.
   void read(const Object& object);
 
-  // A value that is not a string is none.
+  // A label whose value is not a string counts as missing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view key) const;
 
  private:
   struct Label {
     std::string_view key;
     std::string_view value;
-    std::size_t position = 0;  // Among all, as they stand.
+    std::size_t position = 0;  // The index in the document.
   };
 
   std::vector<Label> labels_;
-  std::forward_list<std::string> unescaped_;  // Of the above, what is written with escapes.
+  std::forward_list<std::string> unescaped_;  // The labels above that are written with escapes.
 };
 
 }  // namespace hangar::kube

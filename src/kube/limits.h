@@ -8,39 +8,40 @@
 
 namespace hangar::limits {
 
-// Kubeconfig files and what they name. Fleets of hundreds of clusters with embedded certificates
-// make files of a few MiB; tokens and certificates are some KiB.
+// The size of kubeconfig files and of the files they name. Fleets of hundreds of clusters with
+// embedded certificates make files of a few MiB; tokens and certificates are some KiB.
 inline constexpr std::uint64_t kKubeconfigBytesMax = 16 * kMiB;
 inline constexpr std::uint64_t kCredentialFileBytesMax = kMiB;
 
 // client-go re-reads token files once a minute; kubelet renews them minutes before they expire.
 inline constexpr std::chrono::seconds kCredentialFileAge{60};
 
-// An exec plugin may have to ask an identity provider; nobody can answer a prompt.
+// An exec plugin may have to ask an identity provider; no one is there to answer a prompt.
 inline constexpr std::chrono::seconds kExecPluginMax{60};
 inline constexpr std::uint64_t kExecPluginOutputBytesMax = kMiB;
 
-// One request to the API server that is no watch. The server itself gives up after 60 s; its own
-// answer about that says more than ours.
+// One request to the API server other than a watch. The server itself gives up after 60 s, and its
+// own response about that says more than ours.
 inline constexpr std::chrono::seconds kRequestMax{70};
 
-// Repeating a request that the server put off, or a read that lost its connection. client-go stops
-// after 10; whoever asked has a back-off of its own and wants to know before it looks stuck.
+// Repeating a request that the server deferred, or a read that lost its connection. client-go
+// stops after 10; our caller has a back-off of its own and has to learn of the failure before it
+// looks stuck.
 inline constexpr std::uint32_t kRequestRetriesMax = 10;
 inline constexpr std::chrono::seconds kRequestRetryTimeMax{30};
 
-// The API server sends a bookmark a minute on a watch where nothing happens. One that is silent for
-// longer than two is a connection whose other end is gone.
+// The API server sends a bookmark a minute on a watch where nothing happens. The other end of a
+// watch that is silent for longer than two minutes is gone.
 inline constexpr std::chrono::seconds kWatchIdleMax{150};
 
-// What is kept of the server's own words in an error.
+// How much of the server's own message an error keeps.
 inline constexpr std::uint64_t kServerMessageBytesMax = 8 * kKiB;
 
-// Different texts of the server's warnings that are remembered, so that each is logged once.
+// Different warnings of the server that are remembered, so that each is logged once.
 inline constexpr std::uint32_t kServerWarningsMax = 1000;
 
-// One event of a watch: an object of the size above with the spaces, escapes and managedFields that
-// JSON adds to what is stored.
+// One event of a watch: an object of the largest size, with the spaces, escapes and managedFields
+// that JSON adds to the stored form.
 inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
 
 }  // namespace hangar::limits

@@ -25,7 +25,7 @@ Result<> LineSplitter::feed(std::string_view piece,
       return {};
     }
     piece.remove_prefix(newline + 1);
-    // Most lines lie within one piece: those are not copied.
+    // Most lines lie within one piece, and are not copied.
     if (partial_.empty()) {
       if (!part.empty()) HANGAR_TRY(on_line(part));
       continue;

@@ -1,4 +1,4 @@
-// Lines out of a stream that comes in pieces.
+// Splits a stream, which arrives in pieces, into lines.
 #pragma once
 
 #include "base/result.h"
@@ -12,12 +12,12 @@ namespace hangar::kube {
 
 class LineSplitter {
  public:
-  // Lines longer than `line_bytes_max` are LimitExceeded, before they are held in memory.
+  // A line longer than `line_bytes_max` is LimitExceeded, before it is held in memory.
   explicit LineSplitter(std::size_t line_bytes_max) : line_bytes_max_(line_bytes_max) {}
 
   // Calls `on_line` for each line that ends within `piece`, without its newline; empty lines are
-  // left out. The first error that `on_line` returns ends it. A last line without a newline waits
-  // for the next piece: the stream was cut there.
+  // skipped. Stops at the first error that `on_line` returns. A last line without a newline is kept
+  // until the next piece: the stream was cut there.
   [[nodiscard]] Result<> feed(std::string_view piece,
                               const std::function<Result<>(std::string_view line)>& on_line);
 

@@ -26,7 +26,7 @@ namespace {
 
 using internal::Skim;
 
-// What is taken out of an object in one pass over its bytes. Views are into these.
+// The fields extracted from an object in one pass over its bytes. Views are into those bytes.
 struct Skimmed {
   std::string_view api_version;
   std::string_view kind;
@@ -38,14 +38,14 @@ struct Skimmed {
   std::int64_t generation = 0;
   bool being_deleted = false;
   std::vector<std::string_view> owner_uids;
-  // Key, value and one comma.
+  // The key, the value and one comma.
   std::string_view managed_fields;
   bool has_metadata = false;
   bool has_blanks = false;
 };
 
-// Uids and versions are opaque words that the server made; kept as views, so they must stand in
-// the text as they are.
+// A uid or a version: an opaque word that the server made. It is kept as a view, so it must be
+// written without escapes.
 std::string_view plain_word(Skim& skim) {
   const std::string_view word = skim.raw_string();
   if (word.find('\\') != std::string_view::npos) skim.refuse("an escape in an identifier");
@@ -99,7 +99,7 @@ void skim_metadata(Skim& skim, std::string_view text, Skimmed& out) {
     } else if (*key == "managedFields") {
       skim.value();
       if (skim.is_failed()) return;
-      // With the comma before it, or else with the one after it.
+      // The cut includes the comma before the member, or else the one after it.
       const char* const begin = previous_end != nullptr ? previous_end : key->data() - 1;
       const char* end = text.data() + skim.offset();
       if (previous_end == nullptr && skim.peek() == ',') {
@@ -206,7 +206,7 @@ std::optional<Identification> identify(std::string_view bytes) {
                         .resource_version = found.resource_version};
 }
 
-// Copies the bytes once, leaving out and putting in what make() promises.
+// Copies the bytes once, and removes and adds what make() promises.
 struct ObjectBuilder {
   static Result<ObjectPtr> build(std::string_view text, const GroupVersionKind* gvk) {
     Skimmed skimmed = HANGAR_TRY(skim_object(text));
@@ -235,7 +235,7 @@ struct ObjectBuilder {
     if (size > std::numeric_limits<std::uint32_t>::max()) {
       return fail(ErrorKind::LimitExceeded, "the object is larger than 4 GiB");
     }
-    // `{`, type, the rest up to the cut, the rest after it.
+    // The copy is: `{`, apiVersion and kind, the bytes before the cut, those after it.
     const std::size_t cut_begin =
         cut.empty() ? text.size() : static_cast<std::size_t>(cut.data() - text.data());
     const auto object = std::allocate_shared<Made>(slots::Allocator<Made>());
@@ -245,7 +245,7 @@ struct ObjectBuilder {
     object->bytes_ += text.substr(1, cut_begin - 1);
     object->bytes_ += text.substr(cut_begin + cut.size());
 
-    // Where a view into `text` lies in the copy.
+    // The position of a view into `text` in the copy.
     const auto moved = [&](std::string_view view) {
       auto offset = static_cast<std::size_t>(view.data() - text.data());
       if (offset > cut_begin) offset -= cut.size();
@@ -269,7 +269,7 @@ struct ObjectBuilder {
     return object;
   }
 
-  // Lets allocate_shared reach the private constructor.
+  // A type through which allocate_shared reaches the private constructor.
   struct Made final : Object {};
 };
 
@@ -288,13 +288,13 @@ Result<ObjectPtr> Object::make_item(std::string_view bytes, const GroupVersionKi
 }
 
 json::Value Object::to_value() const {
-  // The bytes were checked by make(): nothing is left that could fail.
+  // make() checked the bytes: parsing them cannot fail.
   return json::parse(bytes()).value_or(json::Value());
 }
 
 std::size_t Object::size_bytes() const {
   const auto heap = [](const std::string& text) {
-    constexpr std::size_t kWithinString = 15;  // libstdc++ keeps that much in the string itself.
+    constexpr std::size_t kWithinString = 15;  // libstdc++ stores that much in the string itself.
     return text.capacity() > kWithinString ? text.capacity() + 1 : 0;
   };
   constexpr std::size_t kSharedCounts = 16;
@@ -314,7 +314,7 @@ ObjectPtr metadata_of(const Object& object) {
     kept.append("\"").append(*key).append("\":").append(value);
   }
   kept += '}';
-  // Parts of the bytes of an object, so that nothing is left that could fail.
+  // These are parts of an object's bytes, so that making an object of them cannot fail.
   return Object::make(kept).value();
 }
 

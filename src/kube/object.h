@@ -49,7 +49,7 @@ struct Resource {
   bool namespaced = false;
 
   [[nodiscard]] GroupVersionKind gvk() const { return {group, version, kind}; }
-  // "deployments.apps", "pods": as the API server's errors and names of CRDs have it.
+  // "deployments.apps", "pods": as errors of the API server and names of CRDs write it.
   [[nodiscard]] std::string qualified_plural() const;
   auto operator<=>(const Resource&) const = default;
 };
@@ -73,15 +73,15 @@ struct OwnerReference {
   bool controller = false;
 };
 
-// An object as the API server sent it: immutable, shared, compact. What queues, indexes and
-// predicates ask for is taken out once; the rest stays bytes until somebody parses it.
+// An object as the API server sent it: immutable, shared, compact. The fields that queues,
+// indexes and predicates read are extracted once; the rest stays bytes until a caller parses it.
 // Any thread.
 class Object {
  public:
   // `bytes` is one JSON object with apiVersion, kind and metadata. InvalidInput otherwise.
-  // metadata.managedFields is dropped: nothing here reads it, and it is half of many objects.
+  // metadata.managedFields is dropped: no code here reads it, and it is half of many objects.
   [[nodiscard]] static Result<std::shared_ptr<const Object>> make(std::string_view bytes);
-  // Items of a list lack apiVersion and kind: they are put in.
+  // Items of a list lack apiVersion and kind: these are added.
   [[nodiscard]] static Result<std::shared_ptr<const Object>> make(json::Value value,
                                                                   const GroupVersionKind& gvk);
   // The same from bytes, without building a document.
@@ -94,24 +94,24 @@ class Object {
   [[nodiscard]] std::string_view resource_version() const { return view(resource_version_); }
   [[nodiscard]] std::int64_t generation() const { return generation_; }
   [[nodiscard]] bool is_being_deleted() const { return being_deleted_; }
-  // uids of the owners, sorted, as views into bytes().
+  // The uids of the owners, sorted, as views into bytes().
   [[nodiscard]] std::span<const std::string_view> owner_uids() const { return owner_uids_; }
 
-  // Of metadata.labels, as a JSON object: see labels.h. Empty when there are none.
+  // metadata.labels as a JSON object: see labels.h. Empty when there are none.
   [[nodiscard]] std::string_view labels() const { return view(labels_); }
 
   // Compact JSON.
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
-  // Parsed anew at each call.
+  // Parses the bytes at each call.
   [[nodiscard]] json::Value to_value() const;
-  // Bytes of memory it holds, for accounting.
+  // The bytes of memory that it occupies, for accounting.
   [[nodiscard]] std::size_t size_bytes() const;
 
  private:
   friend struct ObjectBuilder;
   Object() = default;
 
-  // 32 bits each: there is one of these for every object in the cluster that somebody watches.
+  // Offsets of 32 bits: there is an Object for every watched object of the cluster.
   struct Span {
     std::uint32_t offset = 0;
     std::uint32_t size = 0;
@@ -132,11 +132,11 @@ class Object {
 
 using ObjectPtr = std::shared_ptr<const Object>;
 
-// The object without what every object does not have (spec, status, data): an object as
-// Detail::Metadata shows it.
+// The object reduced to what every object has, without spec, status and data: what
+// Detail::Metadata shows.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
 
-// Which object a document is, and at which version. Views are into its bytes.
+// The identity and version of a document. Views are into its bytes.
 struct Identification {
   std::string_view api_version;
   std::string_view kind;
@@ -144,14 +144,14 @@ struct Identification {
   std::string name;
   std::string_view resource_version;
 
-  // "apps", of "apps/v1"; empty for the core group.
+  // "apps" for "apps/v1"; empty for the core group.
   [[nodiscard]] std::string_view group() const;
 };
-// Reads no further than to the last of these: what follows is not looked at. Nothing for what is
-// not an object of Kubernetes.
+// Reads only as far as the last of these fields; what follows is not looked at. std::nullopt for
+// bytes that are not a Kubernetes object.
 [[nodiscard]] std::optional<Identification> identify(std::string_view bytes);
 
-// A resourceVersion as a number; nothing for other text, also for more than 64 bits.
+// A resourceVersion as a number; std::nullopt for other text, and for more than 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_version(std::string_view text);
 
 // Readers of the metadata of a document, for code that works on json::Value.

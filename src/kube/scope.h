@@ -1,4 +1,4 @@
-// What one watch covers: a resource, narrowed by namespace and selectors.
+// The scope of one watch: a resource, narrowed by namespace and selectors.
 #pragma once
 
 #include "kube/object.h"
@@ -9,7 +9,7 @@
 
 namespace hangar::kube {
 
-// What an answer has of each object: all of it, or what every object has (apiVersion, kind and
+// How much of each object a response has: all of it, or what every object has (apiVersion, kind and
 // metadata). Source: the API server's PartialObjectMetadata.
 enum class Detail : std::uint8_t { Whole, Metadata };
 

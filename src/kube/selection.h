@@ -1,4 +1,4 @@
-// Which objects of a collection somebody wants: of a namespace, of a name, by selectors.
+// Selects objects of a collection by namespace, name and selectors.
 #pragma once
 
 #include "kube/labels.h"
@@ -13,22 +13,22 @@ namespace hangar::kube {
 // Immutable, any thread.
 class Selection {
  public:
-  // Everything.
+  // Selects everything.
   Selection() = default;
-  // `requested`: namespace and name as they stand in a request's path, empty where they do not.
+  // `requested`: namespace and name in the request's path; empty where it has none.
   Selection(ObjectKey requested, LabelSelector labels, FieldSelector fields);
 
-  // Every object that is selected has this namespace and name; empty: any.
+  // Every selected object has this namespace and name; empty: any.
   [[nodiscard]] const ObjectKey& place() const { return place_; }
-  // As they were written; empty when there are none.
+  // As written; empty when there is none.
   [[nodiscard]] std::string label_selector() const;
   [[nodiscard]] std::string field_selector() const;
-  // Some term is one that only the server evaluates: covers() takes it to hold.
+  // True when only the server can evaluate some term: covers() assumes that it holds.
   [[nodiscard]] bool has_remote_terms() const;
 
-  // As far as namespace and name say.
+  // Judged by namespace and name alone.
   [[nodiscard]] bool covers(const ObjectKey& key) const;
-  // As far as the labels say.
+  // Judged by the labels alone.
   [[nodiscard]] bool selects(const Labels& labels) const;
   [[nodiscard]] bool looks_at_labels() const;
   [[nodiscard]] bool matches(const Object& object) const;
@@ -40,7 +40,7 @@ class Selection {
   };
 
   ObjectKey place_;
-  std::unique_ptr<const Selectors> selectors_;  // Null when there are none, as mostly.
+  std::unique_ptr<const Selectors> selectors_;  // Null when there are none, which is usual.
 };
 
 }  // namespace hangar::kube

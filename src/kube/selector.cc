@@ -65,7 +65,7 @@ std::unexpected<Error> invalid(std::string_view found, std::string_view expected
 
 }  // namespace
 
-// Tokens are the words between blanks and ()!=,<> and the operators made of these.
+// Tokens are the operators, made of ()!=,<>, and the words between these and blanks.
 class LabelSelector::Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) { advance(); }
@@ -142,7 +142,7 @@ class LabelSelector::Parser {
     return out;
   }
 
-  // What is left out is the empty value: "a=", "a in (b,)".
+  // A missing value is the empty one: "a=", "a in (b,)".
   Result<std::string> value() {
     if (token_.empty() || token_ == ",") return std::string();
     if (!is_word()) return invalid(token_, "a value");
@@ -217,8 +217,8 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   return out;
 }
 
-// Terms end at a comma without a backslash. apimachinery sorts them by their text before it looks
-// for a required name: of two, the first in that order is the one that is authorised.
+// A comma without a backslash ends a term. apimachinery sorts the terms by their text before it
+// looks for a required name: of two, the server authorises the first in that order.
 std::vector<std::string_view> FieldSelector::terms_in_order(std::string_view text) {
   std::vector<std::string_view> terms;
   while (!text.empty()) {

@@ -19,10 +19,10 @@ class LabelSelector {
  public:
   // Selects everything.
   LabelSelector() = default;
-  // InvalidInput for what the API server would refuse too.
+  // InvalidInput for text that the API server refuses, too.
   [[nodiscard]] static Result<LabelSelector> parse(std::string_view text);
 
-  // What was parsed.
+  // The text that was parsed.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool selects_all() const { return requirements_.empty(); }
   [[nodiscard]] std::size_t requirement_count() const { return requirements_.size(); }
@@ -33,7 +33,7 @@ class LabelSelector {
   struct Requirement {
     std::string key;
     Operator op = Operator::Exists;
-    std::vector<std::string> values;  // In order. Greater and Less: one integer.
+    std::vector<std::string> values;  // Sorted. Greater and Less: one integer.
   };
   class Parser;
 
@@ -50,18 +50,18 @@ class FieldSelector {
   FieldSelector() = default;
   [[nodiscard]] static Result<FieldSelector> parse(std::string_view text);
 
-  // What was parsed.
+  // The text that was parsed.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::size_t term_count() const { return terms_.size(); }
-  // By the terms on metadata.name and metadata.namespace; the others are not looked at.
+  // Judged by the terms on metadata.name and metadata.namespace; other terms are ignored.
   [[nodiscard]] bool matches(const ObjectKey& key) const;
-  // Whether there are others, which only the server evaluates.
+  // True when there are other terms, which only the server evaluates.
   [[nodiscard]] bool has_remote_terms() const;
 
-  // Whether some term is on metadata.namespace.
+  // True when a term is on metadata.namespace.
   [[nodiscard]] bool names_namespace() const;
-  // The value that metadata.name (or metadata.namespace) must have, when there is one; where terms
-  // contradict each other, the one that the API server authorises.
+  // The value that metadata.name (or metadata.namespace) must have, if the terms require one. Where
+  // terms contradict each other, the value that the API server authorises.
   [[nodiscard]] std::optional<std::string> required_name() const;
   [[nodiscard]] std::optional<std::string> required_namespace() const;
 

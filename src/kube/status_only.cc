@@ -11,7 +11,7 @@ namespace hangar::kube {
 
 namespace {
 
-// The keys and values of the object and of its metadata, without those that do not count.
+// The keys and values of the object and of its metadata, without those that are ignored.
 std::vector<std::string_view> parts_of(const Object& object) {
   std::vector<std::string_view> parts;
   internal::Skim skim(object.bytes());

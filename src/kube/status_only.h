@@ -1,13 +1,13 @@
-// Whether a change is one of the status alone, told without building a document: controllers hear
-// of each of their own status writes, for thousands of objects.
+// Finds out without building a document whether a change is to the status alone: controllers are
+// notified of each of their own status writes, for thousands of objects.
 #pragma once
 
 #include "kube/object.h"
 
 namespace hangar::kube {
 
-// Nothing but the status differs, and what the server counts (resourceVersion, generation). An
-// object that is merely written in another order counts as changed.
+// True when only the status differs, and the fields that the server counts (resourceVersion,
+// generation). An object that is merely written in another order counts as changed.
 [[nodiscard]] bool differs_in_status_only(const Object& before, const Object& after);
 
 }  // namespace hangar::kube

@@ -13,7 +13,7 @@ namespace hangar::kube {
 
 namespace {
 
-// As client-go's IsValidPathSegmentName.
+// The check of client-go's IsValidPathSegmentName.
 Result<std::string> segment(std::string_view text, std::string_view what) {
   if (text.empty()) return fail(ErrorKind::InvalidInput, fmt::format("{} is missing", what));
   if (text == "." || text == ".." || text.find_first_of("/%") != std::string_view::npos) {

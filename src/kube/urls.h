@@ -20,7 +20,7 @@ namespace hangar::kube {
 [[nodiscard]] Result<std::string> object_path(const Resource& resource, const ObjectKey& key,
                                               std::string_view subresource);
 
-// "?a=b&c=d" out of what is not empty.
+// "?a=b&c=d" from the values that are not empty.
 class Query {
  public:
   Query& add(std::string_view name, std::string_view value);

@@ -35,17 +35,17 @@ namespace {
 using std::chrono::seconds;
 using std::filesystem::path;
 
-// A credential is renewed that long before its end, so that none expires on its way.
+// A credential is renewed this long before it expires, so that none expires in transit.
 constexpr seconds kExpiryMargin{10};
-// What a plugin calls expired when it gives it (clocks differ) is used for that long, so that not
-// every request runs the plugin.
+// A credential that is expired already when the plugin returns it (clocks differ) is used for this
+// long, so that not every request runs the plugin.
 constexpr seconds kLifetimeMin{1};
-// After a renewal that failed, or that a 401 asked for: the next one is no sooner.
+// The earliest time for the next renewal after one that failed, or that a 401 caused.
 constexpr seconds kRenewalInterval{5};
 
 std::optional<std::string> variable(const LoginSource& source, const std::string& name) {
   if (source.environment) return source.environment(name);
-  // Read once at start, when nobody writes the environment.
+  // Read once at start, when no thread writes the environment.
   const char* const value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
   if (value == nullptr) return std::nullopt;
   return value;
@@ -57,7 +57,7 @@ Result<Kubeconfig> load_kubeconfig(const path& file) {
   return parse_kubeconfig(*bytes, file);
 }
 
-// As kubectl: files that are not there are passed over, all of them missing is an empty config.
+// As kubectl does it: files that do not exist are skipped; if all are missing, the config is empty.
 Result<Kubeconfig> load_list(std::string_view list) {
   Kubeconfig config;
   while (!list.empty()) {
@@ -150,7 +150,7 @@ Result<Login> find_login(const LoginSource& source) {
     if (!login) return std::unexpected(std::move(login).error().in("KUBECONFIG=" + *list));
     return login;
   }
-  // A context that is asked for is one of a kubeconfig.
+  // A requested context must be one of a kubeconfig.
   if (source.context.empty()) {
     if (auto login = in_cluster_login(source)) return *std::move(login);
   }
@@ -180,7 +180,7 @@ Credentials::~Credentials() {
 }
 
 bool Credentials::uses_exec() const {
-  // Whatever else says who we are comes first, as in client-go.
+  // All other credentials take precedence over exec, as in client-go.
   return login_.user.exec && login_.user.token.empty() && login_.user.token_file.empty() &&
          login_.user.username.empty();
 }
@@ -206,7 +206,7 @@ Result<Credentials::Material> Credentials::read_files() const {
   material.key_pem = HANGAR_TRY(read_pem(user.client_key, "user.client-key"));
   if (!user.token_file.empty()) {
     auto token = read_token(user.token_file);
-    // The token beside the file is for when the file cannot be read.
+    // The token beside the file is used when the file cannot be read.
     if (!token && user.token.empty()) return std::unexpected(std::move(token).error());
     material.authorization = "Bearer " + (token ? *token : user.token);
   } else if (!user.token.empty()) {
@@ -261,7 +261,7 @@ io::Task<Result<>> Credentials::run_plugin(std::string ca_pem, std::stop_token s
 void Credentials::adopt(Material material) {
   read_again_at_ = uses_files() ? io::Loop::now() + limits::kCredentialFileAge : Instant::max();
   if (material_ == material) return;
-  // Requests with the same transport share connections, so it changes only when it must.
+  // Requests with the same transport share connections, so it changes only when necessary.
   const bool same_transport = material_ && material_->ca_pem == material.ca_pem &&
                               material_->certificate_pem == material.certificate_pem &&
                               material_->key_pem == material.key_pem;
@@ -292,8 +292,8 @@ io::Task<Result<Credentials::Grant>> Credentials::grant(std::stop_token stop) {
       io::Loop::now() >= expires_at_) {
     co_return std::unexpected(std::move(refreshed).error());
   }
-  // A file is being replaced, or is gone: what it held may well be good still, and if it is not
-  // the server says so.
+  // A file is being replaced, or is gone: its old contents may well be valid still, and if not the
+  // server says so.
   log_.warning("credentials could not be read again", {{"error", refreshed.error().message()}});
   read_again_at_ = io::Loop::now() + kRenewalInterval;
   co_return grant_;
@@ -301,7 +301,7 @@ io::Task<Result<Credentials::Grant>> Credentials::grant(std::stop_token stop) {
 
 io::Task<Result<bool>> Credentials::renew(std::uint64_t generation, std::stop_token stop) {
   const auto slot = co_await renewing_.acquire();
-  // Somebody else's 401 got a new one in the meantime.
+  // A 401 to another request has led to a new grant in the meantime.
   if (grant_.generation != generation) co_return true;
   if (!uses_exec() && !uses_files()) co_return false;
   // A server that refuses everything must not make us run a plugin for each request.

@@ -1,7 +1,7 @@
-// Who we are to one API server, and how to reach it.
+// How to reach one API server, and the credentials for it.
 //
-// What a request needs (transport and headers) is a Grant. It stays the same until a token or
-// certificate is renewed: files are read again once a minute, exec plugins run again when their
+// A Grant is what a request needs: transport and headers. It stays the same until a token or
+// certificate is renewed. Files are read again once a minute, exec plugins run again when their
 // credential expires, and both happen at once when the server answers 401. Loop thread only; exec
 // plugins run on a thread of their own.
 #pragma once
@@ -29,17 +29,17 @@
 
 namespace hangar::kube {
 
-// Where a login is looked for: the kubeconfig that a flag names; the files of KUBECONFIG; the
-// service account of the pod that we run in; ~/.kube/config.
+// Where a login is looked for, in this order: the kubeconfig that a flag names; the files of
+// KUBECONFIG; the service account of our pod; ~/.kube/config.
 struct LoginSource {
   std::filesystem::path kubeconfig = {};
-  std::string context = {};  // Of a kubeconfig; empty: the current one.
+  std::string context = {};  // The context of a kubeconfig; empty: the current one.
   std::filesystem::path service_account_directory = "/var/run/secrets/kubernetes.io/serviceaccount";
-  // Environment variables; empty: this process's.
+  // Returns an environment variable; empty: those of this process.
   std::function<std::optional<std::string>(const std::string&)> environment = {};
 };
 
-// Reads files. InvalidInput and the errors of io::read_file, naming file, context and field.
+// Reads files. Errors: InvalidInput and those of io::read_file, naming file, context and field.
 [[nodiscard]] Result<Login> find_login(const LoginSource& source);
 
 class Credentials {
@@ -47,14 +47,14 @@ class Credentials {
   Credentials(io::Loop& loop, Login login, Log log);
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
-  // Requests must have ended: a plugin that still runs is killed and waited for.
+  // All requests must have ended. A plugin that still runs is killed and waited for.
   ~Credentials();
 
-  // "https://10.0.0.1:6443/prefix", without a slash at its end.
+  // "https://10.0.0.1:6443/prefix", without a trailing slash.
   [[nodiscard]] const std::string& server() const { return login_.cluster.server; }
-  // The context's (or pod's) namespace; empty when it does not say.
+  // The namespace of the context (or pod); empty when it gives none.
   [[nodiscard]] const std::string& namespace_() const { return login_.namespace_; }
-  // Headers of the impersonation that the kubeconfig itself asks for.
+  // The headers for the impersonation that the kubeconfig itself asks for.
   [[nodiscard]] const http::Headers& impersonation() const { return impersonation_; }
 
   struct Grant {
@@ -63,15 +63,16 @@ class Credentials {
     std::uint64_t generation = 0;
   };
   // Errors: Denied or NotFound (files), InvalidInput (their content), Unavailable (exec plugin),
-  // Cancelled. A renewal that fails while the old grant is still good is logged, not returned.
+  // Cancelled. When a renewal fails while the old grant is still valid, the error is logged and
+  // not returned.
   [[nodiscard]] io::Task<Result<Grant>> grant(std::stop_token stop);
 
-  // After a 401 to a request with the grant of `generation`: gets a new one if it can. True when
-  // the request is worth repeating.
+  // To be called after a 401 to a request with the grant of `generation`: obtains a new grant if it
+  // can. True when it is worth repeating the request.
   [[nodiscard]] io::Task<Result<bool>> renew(std::uint64_t generation, std::stop_token stop);
 
  private:
-  // Everything that ends in a Grant.
+  // The data from which a Grant is made.
   struct Material {
     std::string ca_pem;
     std::string certificate_pem;
@@ -98,10 +99,10 @@ class Credentials {
   Grant grant_;
   Instant read_again_at_ = Instant::max();
   std::optional<ExecCredential> plugin_credential_;
-  Instant expires_at_ = Instant::max();  // That credential.
+  Instant expires_at_ = Instant::max();  // When plugin_credential_ expires.
   Instant forced_again_at_ = Instant::min();
 
-  std::stop_source plugin_stop_;                // Of the present run.
+  std::stop_source plugin_stop_;                // Of the current run.
   std::unique_ptr<io::Workers> plugin_thread_;  // Made for the first plugin run.
 };
 

@@ -59,8 +59,8 @@ Result<Pipe> make_pipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// A running plugin, leader of a process group of its own. Gone, with its group, at the end of the
-// scope.
+// A running plugin, the leader of its own process group. The destructor kills and reaps it with
+// its group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -72,7 +72,7 @@ class Child {
     wait();
   }
 
-  // Its wait status.
+  // Reaps it and returns its wait status.
   int wait() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -85,7 +85,7 @@ class Child {
   pid_t pid_;
 };
 
-// This process's environment with the plugin's own variables on top.
+// This process's environment, overridden by the plugin's own variables.
 std::vector<std::string> environment_of(const ExecPlugin& plugin, const std::string& info) {
   std::vector<std::pair<std::string, std::string>> own = plugin.env;
   own.emplace_back(kInfoVariable, info);
@@ -122,7 +122,7 @@ Result<pid_t> spawn(const ExecPlugin& plugin, const std::string& info, int outpu
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  // Signals that the host blocks or ignores are none of the plugin's business.
+  // The plugin must not inherit which signals the host blocks or ignores.
   sigset_t none;
   sigset_t defaults;
   sigemptyset(&none);
@@ -144,7 +144,7 @@ Result<pid_t> spawn(const ExecPlugin& plugin, const std::string& info, int outpu
   return fail(ErrorKind::Unavailable, fmt::format("cannot start: {}{}", errno_text(code), hint));
 }
 
-// Reads what is there; closes the descriptor at the end of the stream.
+// Reads the bytes that are available; closes the descriptor at the end of the stream.
 Result<> drain(Descriptor& from, std::string& into) {
   std::array<char, 16384> buffer{};
   const ssize_t count = ::read(from.value(), buffer.data(), buffer.size());
@@ -161,7 +161,7 @@ Result<> drain(Descriptor& from, std::string& into) {
   return {};
 }
 
-// Until both streams end, which is when the plugin and all its children have closed them.
+// Reads until both streams end, which is when the plugin and all its children have closed them.
 Result<> read_all(Pipe& output, Pipe& errors, std::string& output_text, std::string& errors_text,
                   milliseconds deadline, const std::stop_token& stop) {
   const Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -177,7 +177,7 @@ Result<> read_all(Pipe& output, Pipe& errors, std::string& output_text, std::str
       return fail(ErrorKind::Unavailable,
                   fmt::format("did not end within {}", to_go_duration(deadline)));
     }
-    // A closed descriptor is -1, which poll passes over.
+    // A closed descriptor is -1, which poll ignores.
     std::array<pollfd, 3> waits{{{output.read_end.value(), POLLIN, 0},
                                  {errors.read_end.value(), POLLIN, 0},
                                  {wake.value(), POLLIN, 0}}};
@@ -190,7 +190,7 @@ Result<> read_all(Pipe& output, Pipe& errors, std::string& output_text, std::str
   return {};
 }
 
-// The end of what it wrote to stderr, on one line.
+// The end of the plugin's stderr, on one line.
 std::string last_words(std::string_view errors) {
   constexpr std::size_t kEnough = 1024;
   while (!errors.empty() && (errors.back() == '\n' || errors.back() == ' '))
@@ -257,7 +257,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view output, const Exec
     return fail(ErrorKind::InvalidInput, fmt::format("its output {}", what));
   };
   const auto document = json::parse(output);
-  // The parser's own message could repeat a token.
+  // The message of the parser could repeat a token.
   if (!document) return refuse("is no JSON");
   if (json::string_at(*document, {"kind"}) != "ExecCredential")
     return refuse("is no ExecCredential");

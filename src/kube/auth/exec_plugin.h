@@ -1,4 +1,4 @@
-// Runs the programs that kubeconfig files name to get credentials
+// Runs the programs that kubeconfig files name to obtain credentials
 // (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/).
 #pragma once
 
@@ -21,18 +21,19 @@ struct ExecCredential {
   std::optional<WallTime> expires;
 };
 
-// What KUBERNETES_EXEC_INFO tells the plugin. `ca_pem`: that of the cluster, wherever it came from.
+// The value of KUBERNETES_EXEC_INFO for the plugin. `ca_pem`: that of the cluster, wherever it
+// came from.
 [[nodiscard]] std::string exec_info(const ExecPlugin& plugin, const KubeconfigCluster& cluster,
                                     std::string_view ca_pem);
 
-// What the plugin printed. InvalidInput says what is wrong with it, without repeating any of it.
+// Parses the plugin's output. InvalidInput says what is wrong with it, without repeating any of it.
 [[nodiscard]] Result<ExecCredential> parse_exec_credential(std::string_view output,
                                                            const ExecPlugin& plugin);
 
-// Runs it with /dev/null as standard input and waits for its end; blocks, so not for the loop
-// thread. Errors: Unavailable when it cannot be started, fails (with the end of its stderr) or is
-// not done within `deadline`; Cancelled; InvalidInput when what it prints is no credential. It is
-// killed together with its children on every path but success.
+// Runs the plugin with /dev/null as standard input and waits for its end. Blocks, so it must not
+// run on the loop thread. Errors: Unavailable when the plugin cannot be started, fails (with the
+// end of its stderr) or has not finished within `deadline`; Cancelled; InvalidInput when its output
+// is not a credential. The plugin is killed together with its children on every path but success.
 [[nodiscard]] Result<ExecCredential> run_exec_plugin(const ExecPlugin& plugin,
                                                      const std::string& info,
                                                      std::chrono::milliseconds deadline,

@@ -26,8 +26,8 @@ constexpr std::string_view kExecExtension = "client.authentication.k8s.io/exec";
 constexpr std::string_view kExecV1 = "client.authentication.k8s.io/v1";
 constexpr std::string_view kExecV1Beta1 = "client.authentication.k8s.io/v1beta1";
 
-// Reads members of one object of a kubeconfig. The first mistake is kept and ends in the Result of
-// `finish`; it names the file and the field, never the value.
+// Reads members of one object of a kubeconfig. The first mistake is kept, and `finish` returns it;
+// it names the file and the field, never the value.
 class Fields {
  public:
   Fields(const json::Value& object, const path& file, std::string where)
@@ -94,7 +94,7 @@ class Fields {
     return {};
   }
 
-  // Null when it is absent.
+  // Null when the member is absent.
   [[nodiscard]] const json::Value* member(std::string_view name) const {
     const json::Value* const value = object_ == nullptr ? nullptr : object_->if_contains(name);
     return value == nullptr || value->is_null() ? nullptr : value;
@@ -230,7 +230,7 @@ Result<std::map<std::string, Kubeconfig::From<T>>> read_named(
   return out;
 }
 
-// client-go's DefaultServerURL: https when something about TLS is given, else http.
+// As client-go's DefaultServerURL: https when any TLS setting is given, else http.
 Result<std::string> normalized_server(const Login& login) {
   std::string server = login.cluster.server;
   const auto refuse = [&login](std::string_view what) {
@@ -316,7 +316,7 @@ Result<Kubeconfig> parse_kubeconfig(std::string_view bytes, const path& file) {
 }
 
 Kubeconfig merge(Kubeconfig first, Kubeconfig second) {
-  // map::merge keeps what is there already.
+  // map::merge keeps existing entries.
   first.clusters.merge(second.clusters);
   first.users.merge(second.users);
   first.contexts.merge(second.contexts);
@@ -343,7 +343,7 @@ Result<Login> resolve(const Kubeconfig& config, std::string_view context) {
                 fmt::format("{}: no cluster \"{}\"", login.source, wanted.cluster));
   }
   login.cluster = cluster->second.value;
-  // A context without a user is anonymous; one that names a user that is not there is a mistake.
+  // A context without a user is anonymous; one that names a missing user is a mistake.
   if (!wanted.user.empty()) {
     const auto user = config.users.find(wanted.user);
     if (user == config.users.end()) {

@@ -1,7 +1,8 @@
-// Kubeconfig files: read, merged and resolved to one context as kubectl does it. No network and no
-// clock here; the files that a context names are read by Credentials.
+// Kubeconfig files: read, merged and resolved to one context as kubectl does it. This code uses no
+// network and no clock; Credentials reads the files that a context names.
 //
-// What these files hold is secret: no error repeats a value, all name the file and the field.
+// The contents of these files are secret: no error repeats a value; each names the file and
+// the field.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +18,7 @@
 
 namespace hangar::kube {
 
-// PEM text that stands in the kubeconfig itself or in a file; the text wins when both are given.
+// PEM text, either in the kubeconfig itself or in a file; the text wins when both are given.
 struct Pem {
   std::string text = {};
   std::filesystem::path file = {};
@@ -30,7 +31,7 @@ struct KubeconfigCluster {
   bool insecure_skip_tls_verify = false;
   Pem certificate_authority;
   std::string proxy_url;
-  // What the extension "client.authentication.k8s.io/exec" hands to exec plugins; often null.
+  // The extension "client.authentication.k8s.io/exec", which is passed to exec plugins; often null.
   json::Value exec_config;
 };
 
@@ -52,7 +53,7 @@ struct KubeconfigUser {
   std::string username;
   std::string password;
   std::optional<ExecPlugin> exec;
-  // Impersonation: who to act as from the first request on.
+  // Impersonation: the user to act as from the first request on.
   std::string as;
   std::string as_uid;
   std::vector<std::string> as_groups;
@@ -66,7 +67,7 @@ struct KubeconfigContext {
 };
 
 struct Kubeconfig {
-  // An entry and the file it came from, for messages.
+  // An entry, and the file that it came from, for messages.
   template <class T>
   struct From {
     T value;
@@ -78,11 +79,11 @@ struct Kubeconfig {
   std::string current_context;
 };
 
-// `file` is what messages name, and what relative paths are relative to. InvalidInput.
+// Messages name `file`, and relative paths are relative to it. InvalidInput.
 [[nodiscard]] Result<Kubeconfig> parse_kubeconfig(std::string_view bytes,
                                                   const std::filesystem::path& file);
 
-// The first of two files that has a name (or a current context) wins, as in a KUBECONFIG list.
+// Where both files define a name (or a current context), the first wins, as in a KUBECONFIG list.
 [[nodiscard]] Kubeconfig merge(Kubeconfig first, Kubeconfig second);
 
 // How to reach one cluster as one user.
@@ -93,8 +94,8 @@ struct Login {
   KubeconfigUser user;
   std::string namespace_;
 };
-// `context`: empty for the current one. InvalidInput when something that it names is missing, or
-// when fields contradict each other as kubectl sees it.
+// `context`: empty for the current one. InvalidInput when an entry that it names is missing, or
+// when fields contradict each other by kubectl's rules.
 [[nodiscard]] Result<Login> resolve(const Kubeconfig& config, std::string_view context);
 
 }  // namespace hangar::kube

@@ -70,7 +70,7 @@ class Cache::Ticket final : public Subscription {
   }
 
  private:
-  // Of the subscriber, not of this: who waits may let go of the subscription.
+  // Static, on the subscriber: the waiting task may destroy the subscription.
   static io::Task<Result<>> wait(std::shared_ptr<Subscriber> subscriber, std::stop_token stop) {
     while (true) {
       if (subscriber->is_synced) co_return Result<>();
@@ -108,7 +108,7 @@ std::unique_ptr<Cache::Subscription> Cache::subscribe(Scope scope, Handlers hand
         state_->platform, scope.resource, state_->options,
         [state = state_.get(), resource = scope.resource] { state->kinds.erase(resource); });
   }
-  const auto keep = kind;  // What starts may change the map.
+  const auto keep = kind;  // Callbacks may change the map.
   keep->subscribe(scope, subscriber);
   return std::make_unique<Ticket>(std::move(subscriber));
 }

@@ -42,7 +42,7 @@ void Informer::add(const std::shared_ptr<Subscriber>& subscriber) {
   linger_.cancel();
   subscriber->informer = shared_from_this();
   subscribers_.push_back(subscriber);
-  if (!is_complete_) return;  // replace() will find it.
+  if (!is_complete_) return;  // replace() will complete it.
   loop_.post([self = shared_from_this(), subscriber] {
     if (self->is_complete_ && !self->is_stopped_) {
       self->deliver([&] { self->replay(subscriber); });
@@ -51,7 +51,7 @@ void Informer::add(const std::shared_ptr<Subscriber>& subscriber) {
 }
 
 void Informer::remove_dead() {
-  if (delivering_depth_ > 0) return;  // deliver() does it, when nobody iterates.
+  if (delivering_depth_ > 0) return;  // deliver() does it once no loop iterates over the list.
   std::erase_if(subscribers_, [](const auto& subscriber) { return !subscriber->is_alive; });
   if (!subscribers_.empty() || is_stopped_) return;
   linger_ = loop_.after(owner_.linger, [this] { owner_.on_unused(shared_from_this()); });
@@ -70,7 +70,7 @@ bool Informer::is_error_final() const {
 void Informer::replace(std::vector<ObjectPtr> objects, std::string resource_version) {
   if (is_stopped_) return;
   resource_version_ = std::move(resource_version);
-  // Who comes during the callbacks below gets its turn by add().
+  // Subscribers that are added during the callbacks below are completed by add().
   const std::vector<std::shared_ptr<Subscriber>> present = subscribers_;
   deliver([&] {
     store_.replace(std::move(objects), [this](Delta delta) {
@@ -105,7 +105,7 @@ void Informer::advance(std::string_view resource_version) {
 void Informer::lose() {
   if (is_stopped_ || is_gone_) return;
   is_gone_ = true;
-  // Who comes now waits for the resource to be back, or learns that it is gone.
+  // New subscribers wait until the resource is back, or learn that it is gone.
   is_complete_ = false;
   deliver([&] {
     store_.replace({}, [this](Delta delta) {
@@ -136,7 +136,8 @@ void Informer::notify_all() {
     subscriber->changed.notify_all();
 }
 
-// Runs what calls subscribers: they may leave, come and stop the cache meanwhile.
+// Runs `calls`, which call subscribers: they may unsubscribe, subscribe and stop the
+// cache meanwhile.
 void Informer::deliver(const auto& calls) {
   const auto keep = shared_from_this();
   ++delivering_depth_;
@@ -155,7 +156,7 @@ void Informer::tell(Delta delta) {
 }
 
 void Informer::for_each_alive(const auto& call) {
-  // By index: who subscribes from within is appended, and is not synced.
+  // By index: a subscriber that is added from a callback is appended, and is not synced.
   for (std::size_t position = 0; position < subscribers_.size(); ++position) {
     const std::shared_ptr<Subscriber> subscriber = subscribers_[position];
     if (subscriber->is_alive && !is_stopped_) call(*subscriber);

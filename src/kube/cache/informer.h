@@ -1,7 +1,7 @@
-// The objects of one scope, and who looks at them. The name and the role are client-go's.
+// The objects of one scope, and their subscribers. The name and the role are client-go's.
 //
-// What happens to them it is told by a Reflector, which may be one of a wider scope, and another
-// one tomorrow; a subscriber sees one gapless history. Loop thread only.
+// A Reflector feeds the informer. It may watch a wider scope, and be replaced by another one;
+// subscribers still see one history without gaps. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -25,8 +25,8 @@ namespace hangar::kube {
 
 class Informer;
 
-// One who looks on. Shared by its Subscription, its Informer, and calls that are in progress, so
-// that any of them may end first.
+// A subscriber. Shared by its Subscription, its Informer, and calls in progress, so that any of
+// these may end first.
 struct Subscriber {
   Subscriber(io::Loop& loop, Cache::Handlers handlers_in)
       : handlers(std::move(handlers_in)), changed(loop) {}
@@ -34,20 +34,20 @@ struct Subscriber {
   const Cache::Handlers handlers;
   std::shared_ptr<Informer> informer;
   bool is_alive = true;
-  bool is_synced = false;  // It has been given the whole list.
-  io::Event changed;       // is_alive, is_synced, or the informer's error.
+  bool is_synced = false;  // It has received the whole list.
+  io::Event changed;       // Of is_alive, is_synced, or the informer's error.
 };
 
 class Informer final : public std::enable_shared_from_this<Informer> {
  public:
   struct Owner {
     Duration linger;
-    // After each delta took effect.
+    // Called after each delta has taken effect.
     std::function<void(const Informer& informer, const Delta& delta)> on_delta;
-    // Nobody has looked at it for as long as it lingers.
+    // Called when it has had no subscriber for `linger`.
     std::function<void(const std::shared_ptr<Informer>& informer)> on_unused;
   };
-  // InvalidInput: a selector that the API server would refuse.
+  // InvalidInput for a selector that the API server would refuse.
   [[nodiscard]] static Result<Selection> selection_of(const Scope& scope);
   Informer(io::Loop& loop, Scope scope, Selection selection, Owner owner);
 
@@ -57,29 +57,30 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   [[nodiscard]] const ObjectKey& place() const { return selection_.place(); }
 
   void add(const std::shared_ptr<Subscriber>& subscriber);
-  // Some subscriber is not alive any more.
+  // Called when a subscriber is no longer alive.
   void remove_dead();
-  // Nobody hears anything any more.
+  // No subscriber receives anything any more.
   void stop();
 
   [[nodiscard]] Store& store() { return store_; }
   [[nodiscard]] const Store& store() const { return store_; }
-  // Everything up to here is in the store. Empty before the first whole list.
+  // Everything up to this version is in the store. Empty before the first whole list.
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
   [[nodiscard]] bool is_complete() const { return is_complete_; }
   [[nodiscard]] bool is_stopped() const { return is_stopped_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  // An error that waiting will not mend.
+  // True for an error that will not go away by waiting.
   [[nodiscard]] bool is_error_final() const;
 
-  // --- For what feeds it.
-  // These are all objects, as of that version.
+  // --- For the reflector that feeds it.
+  // `objects` are all objects, as of that version.
   void replace(std::vector<ObjectPtr> objects, std::string resource_version);
-  // A change to an object of this place. What is not selected any more is deleted for us.
+  // A change to an object at this informer's place. To subscribers, an object that is no longer
+  // selected is deleted.
   void apply(const Change& change);
-  // Nothing else has changed up to there.
+  // Nothing else has changed up to that version.
   void advance(std::string_view resource_version);
-  // The server does not serve the resource any more.
+  // The server no longer serves the resource.
   void lose();
   void set_error(std::optional<Error> error);
 
@@ -97,8 +98,8 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   const Selection selection_;
   const Owner owner_;
   Store store_;
-  std::string resource_version_;                          // Of store_.
-  std::vector<std::shared_ptr<Subscriber>> subscribers_;  // With dead ones while delivering.
+  std::string resource_version_;                          // The version of store_.
+  std::vector<std::shared_ptr<Subscriber>> subscribers_;  // Dead ones too, while delivering.
   int delivering_depth_ = 0;
   bool is_complete_ = false;  // store_ is a whole list.
   bool is_gone_ = false;
@@ -107,8 +108,8 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   io::Loop::Timer linger_;
 };
 
-// Whether something of version `one` is known to somebody who knows all up to `other`. Versions
-// that are no numbers cannot be compared: then it is not.
+// True when state as of version `other` includes version `one`. False for versions that are not
+// numbers: they cannot be compared.
 [[nodiscard]] bool is_known_at(std::string_view one, std::string_view other);
 
 }  // namespace hangar::kube

@@ -28,8 +28,8 @@ namespace hangar::kube {
 
 namespace {
 
-// A watch that was refused, and would be better than what is there, is tried again: soon at first,
-// for it may have been refused by an API server that was just beginning.
+// A refused watch that would be better than the present ones is tried again: soon at first, because
+// an API server that was just starting may have refused it.
 constexpr ExponentialBackoff kDeniedRetry{.min = std::chrono::seconds(30),
                                           .max = std::chrono::minutes(10)};
 
@@ -120,14 +120,14 @@ void KindCache::remove(const std::shared_ptr<Informer>& informer) {
     count(*informer, object, -1);
   stop_unused();
   if (informers_.empty()) return on_unused_();
-  review_in(options_.narrow_after / 5);  // What ends together is looked at together.
+  review_in(options_.narrow_after / 5);  // Scopes that end at the same time are reviewed together.
 }
 
 void KindCache::plan() {
   if (is_stopped_) return;
   const auto keep = shared_from_this();
   const Instant now = io::Loop::now();
-  // Nobody has wanted these for long.
+  // Refusals of watches that no plan has contained for long.
   std::erase_if(denied_,
                 [now](const auto& one) { return now - one.second.at >= 2 * kDeniedRetry.max; });
   std::set<Scope> denied;
@@ -201,7 +201,7 @@ void KindCache::lead(Fed& fed, const Scope& watch) {
   reflector->join(fed.informer);
 }
 
-// After all who are to be completed by the first list have joined.
+// Called after all informers that the first list is to complete have joined.
 void KindCache::start_new() {
   const auto present = reflectors_;
   for (const auto& [scope, reflector] : present)
@@ -264,7 +264,7 @@ void KindCache::on_delta(const Informer& informer, const Delta& delta) {
   if (delta.previous) count(informer, delta.previous, -1);
 }
 
-// Objects are shared: one counts as long as any informer has it.
+// Objects are shared: each counts once as long as any informer has it.
 void KindCache::count(const Informer& informer, const ObjectPtr& object, int sign) {
   const auto others = audience_.concerned_by(object->key());
   const bool is_held = std::ranges::any_of(others, [&](const auto& other) {

@@ -1,5 +1,5 @@
-// All that is watched of one resource: the informers of each scope that somebody looks at, and the
-// reflectors that feed them, as watch_plan.h has it. Loop thread only.
+// All watches of one resource: the informers of each scope with subscribers, and the reflectors
+// that feed them as watch_plan.h decides. Loop thread only.
 #pragma once
 
 #include "base/metrics.h"
@@ -25,40 +25,42 @@ namespace hangar::kube {
 
 class KindCache final : public std::enable_shared_from_this<KindCache> {
  public:
-  // `on_unused`: the last informer has ended.
+  // `on_unused` is called when the last informer has ended.
   KindCache(std::shared_ptr<Reflector::Platform> platform, const Resource& resource,
             const Cache::Options& options, std::function<void()> on_unused);
 
   void subscribe(const Scope& scope, const std::shared_ptr<Subscriber>& subscriber);
   void kick();
-  // Ends all watches; informers stay but hear nothing any more.
+  // Ends all watches; informers remain but receive nothing any more.
   void stop();
 
-  // Each object once.
+  // Counts each object once.
   [[nodiscard]] Cache::Statistics statistics() const;
 
  private:
-  // What feeds an informer, and what is to feed it. The same, when all has settled.
+  // An informer, the reflector that feeds it, and the one that is to feed it. All have settled when
+  // these are the same.
   struct Fed {
     std::shared_ptr<Informer> informer;
     std::shared_ptr<Reflector> by;    // Null before the first whole list.
     std::shared_ptr<Reflector> next;  // Null while `by` is as planned.
-    bool is_alone = false;            // Only the server evaluates its selector.
+    bool is_alone = false;            // Only the server can evaluate its selector.
     [[nodiscard]] const std::shared_ptr<Reflector>& planned() const { return next ? next : by; }
   };
 
   struct Denial {
-    Instant at;                 // The last one.
-    std::uint64_t earlier = 0;  // Since it worked last.
+    Instant at;                 // When the last one happened.
+    std::uint64_t earlier = 0;  // Refusals before it, since the watch last worked.
   };
 
-  // It is not tried now.
+  // True while the refused watch is not to be tried again.
   [[nodiscard]] bool is_denied(const Scope& watch) const;
   Fed& add(const Scope& scope);
   void remove(const std::shared_ptr<Informer>& informer);
-  // Whether a watch that is there has all that the informer is about: then it is fed by that.
+  // If an existing watch covers all objects of the informer, makes that watch feed it.
+  // False otherwise.
   [[nodiscard]] bool feed_from_present(Fed& fed);
-  // Finds a watch for who has none, and takes fewer or narrower ones where that is better.
+  // Finds a watch for informers that have none, and merges or narrows watches where that is better.
   void plan();
   void follow(const std::map<Scope, Scope>& plan);
   void lead(Fed& fed, const Scope& watch);
@@ -76,11 +78,11 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   const Cache::Options options_;
   const std::function<void()> on_unused_;
   std::map<Scope, Fed> informers_;
-  Audience<Informer> audience_;  // The same.
+  Audience<Informer> audience_;  // The same informers.
   std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
-  std::set<Scope> watches_;                // Those of reflectors_ that the last plan has.
-  std::map<Scope, Denial> denied_;         // Watches that the host may not have.
-  std::optional<Instant> narrower_since_;  // A plan with narrower watches has been there.
+  std::set<Scope> watches_;                // The keys of reflectors_ in the last plan.
+  std::map<Scope, Denial> denied_;         // Watches that the API server refused.
+  std::optional<Instant> narrower_since_;  // Since when a plan with narrower watches would do.
   io::Loop::Timer review_;
   bool is_stopped_ = false;
 

@@ -29,12 +29,12 @@ namespace hangar::kube {
 
 namespace {
 
-// As the watch itself waits.
+// The same as for the watch itself.
 constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
                                           .max = std::chrono::seconds(30)};
 
-// Longer than an API server needs to read its roles; what is looked at stands still so long where
-// a right was really taken away.
+// Longer than an API server needs to read its roles. Where a right was really taken away, informers
+// stay unchanged for this long.
 constexpr std::chrono::seconds kRefusalMayPass{30};
 
 MetricLabels labels_of(const Scope& scope) {
@@ -147,7 +147,7 @@ void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_
   for (const MemberPtr& member : members()) {
     if (is_stopped()) return;
     if (!is_member(member)) continue;
-    if (member->joined_at == list_count_) {  // It came after the list had begun.
+    if (member->joined_at == list_count_) {  // It joined after the list had begun.
       if (member->phase == Member::Phase::AwaitsList && !complete_from_another(member)) {
         start_listing(member);
       }
@@ -169,7 +169,7 @@ void Reflector::on_change(Change change) {
   if (!change.object->resource_version().empty()) {
     resource_version_ = change.object->resource_version();
   }
-  // Also those whose labels it has not, or not any more.
+  // Includes members whose labels the object lacks, or no longer has.
   const std::vector<MemberPtr> concerned = audience_.concerned_by(change.object->key());
   if (concerned.empty()) return;
   change.object = to_hold(std::move(change.object), concerned);
@@ -234,7 +234,7 @@ void Reflector::on_health(std::optional<Error> error) {
   } else if (error_->kind() == ErrorKind::Denied && !refused_since_) {
     refused_since_ = io::Loop::now();
   }
-  // Those who are to be fed by a narrower watch need not hear of this one.
+  // Informers that a narrower watch will feed need not learn of this error.
   if (is_refused()) owner_.on_use(*this, /*is_usable=*/false);
   for (const MemberPtr& member : members()) {
     if (is_stopped()) return;
@@ -305,7 +305,7 @@ void Reflector::complete(const MemberPtr& member, std::vector<ObjectPtr> objects
                          std::string resource_version) {
   Informer& informer = *member->informer;
   if (informer.is_complete() && !is_known_at(informer.resource_version(), resource_version)) {
-    // It is fed by a watch that is ahead of this one.
+    // The informer is fed by a watch that is ahead of this one.
     return start_listing(member);
   }
   settle(member);
@@ -329,7 +329,7 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
   const Scope scope = member->informer->scope();
   for (std::uint64_t failures = 0; !stop.stop_requested(); ++failures) {
     const std::string known_before = member->informer->resource_version();
-    member->meanwhile.clear();  // The list will be at least as new.
+    member->meanwhile.clear();  // The list will include these changes.
     Result<List> listed =
         co_await self->platform_->client.list(scope.resource,
                                               {.namespace_ = scope.namespace_,
@@ -350,8 +350,9 @@ void Reflector::on_listed(const MemberPtr& member, List list, const std::string&
   Informer& informer = *member->informer;
   for (ObjectPtr& object : list.items)
     object = owner_.shared(std::move(object), informer.scope().detail);
-  // Another watch may have told it more while the list was under way. A list that lacks what was
-  // known before it was asked for is of a server that was set back: that counts.
+  // Another watch may have told the informer more while the list was in progress. But if the list
+  // lacks what the informer knew before the list was requested, the server was reset to older
+  // state, and the list counts.
   const bool is_ahead = informer.is_complete() &&
                         !is_known_at(informer.resource_version(), list.resource_version) &&
                         is_known_at(known_before, list.resource_version);

@@ -1,9 +1,10 @@
 // One watch, and the informers that it feeds. The name and the role are client-go's.
 //
-// The scope may be wider than each informer's: a change goes to those whom it concerns, and what
-// concerns nobody is not kept. An informer that comes later is completed by a list of its own, or
-// from one that has all of its objects; one that was fed by another reflector moves over once this
-// one knows at least as much, so that its history has no gap. Loop thread only.
+// The watch may be wider than each informer's scope: the reflector passes a change on to the
+// informers that it concerns, and keeps no object that concerns none. An informer that joins later
+// gets its objects by a list of its own, or from an informer that has all of them. An informer that
+// another reflector fed moves over once this one knows at least as much, so that its history has no
+// gap. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -43,18 +44,18 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     ServerTraits traits = {};
   };
   struct Owner {
-    // The same object, with at least that detail, where it is known already.
+    // Returns the object that is already known with at least that detail, or `object` itself.
     std::function<ObjectPtr(ObjectPtr object, Detail detail)> shared;
-    // From now on this one feeds the informer, and no other does.
+    // From now on this reflector feeds the informer, and no other does.
     std::function<void(Reflector& reflector, Informer& informer)> on_settled;
-    // Whether it can be a watch for several: the server refuses it, or it works. A refusal of what
-    // has worked counts once it lasts: an API server that begins refuses what its authorizer has
-    // not read the roles for yet.
+    // Whether the watch can serve several informers: it works, or the server refuses it. A refusal
+    // after it has worked counts only when it lasts: an API server that is starting refuses
+    // requests until its authorizer has read the roles.
     std::function<void(Reflector& reflector, bool is_usable)> on_use;
   };
   Reflector(std::shared_ptr<Platform> platform, Scope scope, Owner owner);
 
-  // Once; whoever has joined before is completed by the first list.
+  // To be called once; the first list completes the informers that have joined before.
   void start();
   [[nodiscard]] bool is_started() const { return is_started_; }
   void stop();
@@ -63,8 +64,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
 
   [[nodiscard]] const Scope& scope() const { return scope_; }
 
-  // Feeds the informer as soon as it can, and tells it nothing within this call. Its scope is
-  // covered by this one's.
+  // Feeds the informer as soon as it can; does not call it before this returns. The watch's scope
+  // must cover the informer's.
   void join(const std::shared_ptr<Informer>& informer);
   void leave(const Informer& informer);
   [[nodiscard]] bool is_unused() const { return members_.empty(); }
@@ -73,14 +74,14 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   // An informer that is fed, or will be.
   struct Member {
     enum class Phase : std::uint8_t {
-      AwaitsList,  // The next whole list of this watch has what it needs.
-      Listing,     // Its own list is under way; what happens meanwhile is remembered.
+      AwaitsList,  // The next whole list of this watch will complete it.
+      Listing,     // Its own list is in progress; changes are queued meanwhile.
       Fed,
     };
     std::shared_ptr<Informer> informer;
     Phase phase = Phase::AwaitsList;
     std::uint64_t joined_at = 0;  // How many lists had begun.
-    // It knew more than this watch when it was settled: changes may be such as it knows.
+    // It knew more than this watch when it was settled, so it may know some of the changes already.
     bool may_be_ahead = false;
     std::vector<Change> meanwhile = {};
     std::stop_source listing{std::nostopstate};
@@ -103,21 +104,21 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   void welcome(const MemberPtr& member);
   void start_listing(const MemberPtr& member);
   void on_listed(const MemberPtr& member, List list, const std::string& known_before);
-  // Gives it what it lacks, if a member that is fed has that.
+  // Completes the member from another member that has all of its objects; false if there is none.
   [[nodiscard]] bool complete_from_another(const MemberPtr& member);
-  // Hands over a whole list, which is as of `resource_version`.
+  // Passes on a whole list, which is as of `resource_version`.
   void complete(const MemberPtr& member, std::vector<ObjectPtr> objects,
                 std::string resource_version);
   void settle(const MemberPtr& member);
   void feed(Member& member, const Change& change);
-  // The last error is a refusal, and not one that may pass.
+  // True when the last error is a refusal that has lasted.
   [[nodiscard]] bool is_refused() const;
-  // The member's scope is that of the watch.
+  // True when the member's scope is that of the watch.
   [[nodiscard]] bool has_all(const Member& member) const;
   [[nodiscard]] bool selects(const Member& member, const Object& object) const;
   [[nodiscard]] std::vector<MemberPtr> members() const;
-  // As the members are to have it: the metadata alone where nobody wants more, and the same object
-  // for all who have it.
+  // The form in which the members keep the object: only its metadata where none wants more, and the
+  // same object for all of them.
   [[nodiscard]] ObjectPtr to_hold(ObjectPtr object, const std::vector<MemberPtr>& concerned) const;
   [[nodiscard]] bool is_member(const MemberPtr& member) const;
 
@@ -126,13 +127,13 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   const Owner owner_;
   Watcher watcher_;
   std::map<const Informer*, MemberPtr> members_;
-  Audience<Member> audience_;     // The same.
-  std::string resource_version_;  // Up to where changes have come.
+  Audience<Member> audience_;     // The same members.
+  std::string resource_version_;  // Changes have arrived up to this version.
   std::uint64_t list_count_ = 0;  // Whole lists that have begun.
   bool is_started_ = false;
-  bool is_streaming_ = false;  // A whole list is there, and changes to it come.
+  bool is_streaming_ = false;  // A whole list is there, and changes follow it.
   bool has_worked_ = false;
-  std::optional<Instant> refused_since_;  // Without a break.
+  std::optional<Instant> refused_since_;  // Refused without a break since then.
   std::optional<Error> error_;
   std::stop_source stop_;
 

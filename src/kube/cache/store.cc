@@ -16,7 +16,7 @@ namespace hangar::kube {
 
 namespace {
 
-// A red-black tree's node: colour, three links, the pointer and its control block.
+// The size of a red-black tree's node: colour, three links, the pointer and its control block.
 constexpr std::size_t kNodeBytes = 6 * sizeof(void*);
 
 void add_to(auto& index, std::string_view value, const Object* object) {
@@ -44,7 +44,7 @@ void for_each_label(const auto& indexes, const Object& object, const auto& visit
 void Store::replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta) {
   std::ranges::sort(objects, ByKey());
 
-  // Deletions first: whoever counts sees less than there is for a moment, not more.
+  // Deletions first: a subscriber that counts objects sees too few for a moment, never too many.
   for (auto position = objects_.begin(); position != objects_.end();) {
     const auto current = position++;
     const auto kept = std::ranges::lower_bound(objects, *current, ByKey());
@@ -62,7 +62,7 @@ void Store::apply(const Change& change, const OnDelta& on_delta) {
   }
   const auto position = objects_.find(change.object);
   if (position == objects_.end()) return;
-  // The event has the state at deletion, which is newer than what we hold.
+  // The event has the state at deletion, which is newer than ours.
   const ObjectPtr previous = *position;
   unindex(previous);
   size_bytes_ -= previous->size_bytes() + kNodeBytes;
@@ -124,7 +124,7 @@ void Store::put(ObjectPtr object, const OnDelta& on_delta) {
   if (previous) {
     unindex(previous);
     size_bytes_ -= previous->size_bytes() + kNodeBytes;
-    // The key is the same, so the node can stay where it is.
+    // The key is the same, so the node keeps its place.
     auto node = objects_.extract(position);
     node.value() = object;
     objects_.insert(std::move(node));

@@ -1,8 +1,8 @@
-// The objects of one scope, by key, and what is asked of them often.
+// The objects of one scope, by key, with the queries that are frequent.
 //
-// No I/O and no subscribers: it turns whole lists and changes into the deltas between what was
-// known and what is. One writer. What it costs beyond the objects is one tree node each (some 60
-// bytes); the indexes by owner and by label are made when they are first asked for, then kept.
+// No I/O and no subscribers: it turns whole lists and changes into the deltas between the old state
+// and the new. One writer. Its own cost is one tree node an object (some 60 bytes). The indexes by
+// owner and by label are built at their first use, then kept.
 #pragma once
 
 #include "base/slots.h"
@@ -25,31 +25,32 @@ struct Delta {
   Type type = Type::Added;
   ObjectPtr object;    // For Deleted: the last state known.
   ObjectPtr previous;  // The state before. Null for Added.
-  // Found by comparing a whole list with what was known: when it happened, and what else happened
-  // between the two, nobody knows.
+  // Found by comparing a whole list with the known state: when it happened, and what else happened
+  // in between, is unknown.
   bool is_from_list = false;
 };
 
 class Store {
  public:
-  // Called for each delta after it took effect, in order. Must not change the store.
+  // Called in order, after each delta has taken effect. Must not change the store.
   using OnDelta = std::function<void(const Delta&)>;
 
-  // Makes `objects` the whole content. What is the same, version for version, is no delta and stays
-  // the same object; another object under the same key (its uid differs) is Deleted, then Added.
+  // Replaces the whole content by `objects`. An object with an unchanged version yields no delta
+  // and stays the same object; another object under the same key (its uid differs) yields Deleted,
+  // then Added.
   void replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta);
-  // A change that says what is known already is no delta; one that does not fit (Modified of an
-  // unknown object) is read as what it amounts to.
+  // A change that is known already yields no delta. A change that does not fit (Modified of an
+  // unknown object) is turned into the one that does.
   void apply(const Change& change, const OnDelta& on_delta);
 
   [[nodiscard]] ObjectPtr get(const ObjectKey& key) const;
-  // All, or of one namespace, by key.
+  // All objects, or those of one namespace, in the order of their keys.
   [[nodiscard]] std::vector<ObjectPtr> list(std::string_view namespace_) const;
   [[nodiscard]] std::vector<ObjectPtr> owned_by(std::string_view uid);
   [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key, std::string_view value);
 
   [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
-  // Bytes of memory of objects and nodes; the indexes are left out.
+  // The memory of objects and nodes in bytes, without the indexes.
   [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
 
  private:
@@ -68,7 +69,7 @@ class Store {
     bool operator()(const auto& left, const auto& right) const { return view(left) < view(right); }
   };
   using Objects = std::set<ObjectPtr, ByKey, slots::Allocator<ObjectPtr>>;
-  // Value (uid, label value) to objects in objects_.
+  // From a value (uid, label value) to objects of objects_.
   using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
 
   void put(ObjectPtr object, const OnDelta& on_delta);

@@ -20,7 +20,7 @@ Scope all_of(const Scope& scope, std::string namespace_) {
   return {.resource = scope.resource, .namespace_ = std::move(namespace_), .detail = scope.detail};
 }
 
-// Those that could cover the scope, the widest first.
+// The scopes that cover `scope`, the widest first.
 std::vector<Scope> wider_than(const Scope& scope) {
   std::vector<Scope> out;
   for (Scope wide : {all_of(scope, {}), all_of(scope, scope.namespace_), scope}) {
@@ -36,7 +36,7 @@ class Planner {
  public:
   explicit Planner(const std::set<Scope>& denied) : denied_(denied) {}
 
-  // Feeds `scopes`, of which none covers another, with `count_max` watches where that may be.
+  // Plans watches for `scopes`, none of which covers another: `count_max` of them where possible.
   void feed(const Scopes& scopes, std::size_t count_max) {
     if (scopes.size() <= count_max) return feed_each(scopes);
     std::map<std::string, Scopes> by_namespace;
@@ -58,7 +58,7 @@ class Planner {
       set(scope, scope);
   }
 
-  // A watch that is planned and covers the scope.
+  // A planned watch that covers the scope.
   [[nodiscard]] std::optional<Scope> covering(const Scope& scope) const {
     for (const Scope& watch : watches_)
       if (!denied_.contains(watch) && covers(watch, scope)) return watch;
@@ -82,7 +82,7 @@ class Planner {
 
   const std::set<Scope>& denied_;
   std::map<Scope, Scope> plan_;
-  std::set<Scope> watches_;  // Those of plan_.
+  std::set<Scope> watches_;  // The watches of plan_.
 };
 
 }  // namespace
@@ -100,7 +100,7 @@ std::map<Scope, Scope> plan_watches(const std::vector<Scope>& wanted,
                                     const std::set<Scope>& denied) {
   const std::set<Scope> known(wanted.begin(), wanted.end());
   Planner planner(denied);
-  std::map<Scope, Scope> covered;  // By which of the others.
+  std::map<Scope, Scope> covered;  // From a scope to the wanted one that covers it.
   Scopes whole;
   Scopes metadata;
   for (const Scope& scope : known) {
@@ -119,14 +119,14 @@ std::map<Scope, Scope> plan_watches(const std::vector<Scope>& wanted,
   }
   const bool both = !whole.empty() && !metadata.empty();
   planner.feed(whole, both ? kWatchesMax - 1 : kWatchesMax);
-  // What the watches of whole objects tell as well.
+  // The watches of whole objects cover these as well.
   std::erase_if(metadata, [&](const Scope& scope) {
     const auto watch = planner.covering(scope);
     if (watch) planner.set(scope, *watch);
     return watch.has_value();
   });
   planner.feed(metadata, both ? kWatchesMax - 1 : kWatchesMax);
-  // The widest of those that cover a scope is covered by none.
+  // The widest of the scopes that cover a scope is covered by none.
   for (const auto& [scope, by] : covered)
     planner.set(scope, Scope(planner.plan().at(by)));
   return planner.take();

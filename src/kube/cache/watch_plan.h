@@ -1,8 +1,8 @@
-// Which watches of one resource feed all that is wanted of it.
+// Plans which watches of one resource feed all wanted scopes.
 //
-// A watch costs the API server and the connection about the same whatever it covers, so the plan is
-// at most kWatchesMax of them: scopes that another one covers take part in its watch, and where
-// there are more, they take part in a wider one, whose other objects are not kept. A pure function.
+// A watch costs the API server and the connection about the same whatever it covers, so a plan has
+// at most kWatchesMax watches. Scopes that another scope covers share its watch; where there are
+// more, they share a wider watch, and its other objects are not kept. A pure function.
 #pragma once
 
 #include "kube/scope.h"
@@ -16,13 +16,14 @@ namespace hangar::kube {
 
 inline constexpr std::size_t kWatchesMax = 2;
 
-// Whether the watch of `wide` tells everything that `narrow` is about. The selectors of `narrow`
-// are such as can be evaluated here; only a watch without selectors covers others.
+// True when the watch of `wide` reports every change to the objects of `narrow`. The selectors of
+// `narrow` must be of the kind that we can evaluate; only a watch without selectors covers others.
 [[nodiscard]] bool covers(const Scope& wide, const Scope& narrow);
 
-// The scope of the watch for each of `wanted`, all of one resource: itself, another one of them, or
-// a wider one (a namespace, or all). `denied`: what the host may not watch; those that are wanted
-// are for themselves alone, and what they would have covered is as narrow as need be.
+// Returns, for each scope of `wanted` (all of one resource), the scope of its watch: itself,
+// another wanted one, or a wider one (a namespace, or all). `denied` are scopes that the host may
+// not watch: a wanted one among them keeps a watch of its own, and the scopes that it would have
+// covered get watches as narrow as necessary.
 [[nodiscard]] std::map<Scope, Scope> plan_watches(const std::vector<Scope>& wanted,
                                                   const std::set<Scope>& denied);
 

@@ -49,7 +49,7 @@ ErrorKind kind_of(int http_status) {
   }
 }
 
-// The beginning of it, cut at a character.
+// The beginning of `text`, cut between characters.
 std::string_view shortened(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
@@ -64,8 +64,8 @@ Error error_from_status(int http_status, std::string_view body) {
   const auto status = json::parse(body);
   const std::string_view message =
       status ? json::string_at(*status, {"message"}) : std::string_view();
-  // Server-side apply of an object with a field of the wrong type is a 500 without a reason, for
-  // no fault of the server's: no repetition will make it right.
+  // The API server answers server-side apply of an object with a field of the wrong type with 500
+  // and no reason. The object is at fault, and retrying cannot help.
   const bool is_wrong_type =
       http_status == 500 && message.starts_with("failed to create typed patch object");
   const ErrorKind kind = is_wrong_type ? ErrorKind::InvalidInput : kind_of(http_status);
@@ -74,7 +74,7 @@ Error error_from_status(int http_status, std::string_view body) {
     return Error(kind, std::string(shortened(message, limits::kServerMessageBytesMax)))
         .with_reason(std::string(shortened(json::string_at(*status, {"reason"}), kReasonBytesMax)));
   }
-  // Not the API server's own words but, say, a proxy's page: a glance at it is enough.
+  // The text is not from the API server but, for instance, a proxy's page: its beginning suffices.
   constexpr std::size_t kGlanceBytes = 200;
   std::string glance(shortened(body, kGlanceBytes));
   std::ranges::replace_if(
@@ -125,7 +125,7 @@ std::optional<std::chrono::seconds> retry_after(const http::Response& response) 
     std::uint32_t seconds = 0;
     const char* const end = header->data() + header->size();
     const auto [at, code] = std::from_chars(header->data(), end, seconds);
-    // The other form of the header, a date, is of no use without a common clock.
+    // The other form of the header, a date, is useless without a common clock.
     if (code == std::errc() && at == end) return std::chrono::seconds(seconds);
     return std::chrono::seconds(1);
   }
@@ -140,7 +140,7 @@ std::vector<std::string> warnings(const http::Headers& headers) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : headers) {
     if (!equals_ignoring_case(name, "warning")) continue;
-    // code agent "text", possibly more of them, with backslashes before quotes in the text.
+    // code agent "text", possibly several, with backslashes before quotes in the text.
     std::string text;
     bool in_text = false;
     for (std::size_t index = 0; index < value.size(); ++index) {

@@ -1,4 +1,4 @@
-// What the API server's answers say besides their documents.
+// Parts of the API server's responses: pages of lists, times to retry after, warnings.
 #pragma once
 
 #include "base/result.h"
@@ -22,8 +22,8 @@ struct ListPage {
 };
 [[nodiscard]] Result<ListPage> parse_list_page(std::string_view body, const Resource& resource);
 
-// How long the server asks us to wait before we ask again: its Retry-After header in seconds, or
-// the same in the Status' details. Nothing when it does not ask.
+// How long the server asks us to wait before we retry: its Retry-After header in seconds, or the
+// same in the details of the Status. std::nullopt when it does not ask.
 [[nodiscard]] std::optional<std::chrono::seconds> retry_after(const http::Response& response);
 
 // The texts of the Warning headers (RFC 7234: 299 - "text").

@@ -29,7 +29,7 @@ const json::Array& elements(const json::Value& value, json::Path path) {
 std::vector<Resource> aggregated_resources(const json::Value& version, const std::string& group) {
   std::vector<Resource> out;
   for (const json::Value& resource : elements(version, {"resources"})) {
-    // Without a kind of its own it is there for its subresources only.
+    // An entry without a kind exists for its subresources only.
     std::string kind = text_at(resource, {"responseKind", "kind"});
     if (kind.empty()) continue;
     out.push_back({.group = group,
@@ -83,7 +83,7 @@ std::vector<Resource> parse_resources(const json::Value& document, std::string_v
   for (const json::Value& resource : elements(document, {"resources"})) {
     std::string plural = text_at(resource, {"name"});
     std::string kind = text_at(resource, {"kind"});
-    // "pods/status" is no resource but part of one.
+    // "pods/status" is a subresource, not a resource.
     if (plural.empty() || kind.empty() || plural.contains('/')) continue;
     out.push_back({.group = std::string(group),
                    .version = std::string(version),

@@ -1,5 +1,5 @@
-// The documents in which the API server says what it serves: aggregated discovery
-// (apidiscovery.k8s.io/v2) and, from servers without it, one document a group and version.
+// The documents in which the API server lists what it serves: aggregated discovery
+// (apidiscovery.k8s.io/v2) and, for servers without it, one document per group and version.
 #pragma once
 
 #include "base/result.h"
@@ -23,16 +23,16 @@ using ServedGroup = std::vector<ServedVersion>;
 inline constexpr std::string_view kAggregatedDiscovery =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-// By group. Groups with a version that the server itself could not get (stale) are left out: they
-// must be asked for by themselves. InvalidInput when it is no APIGroupDiscoveryList, which is how a
-// server without it answers.
+// By group. Groups with a version that the server itself could not fetch (stale) are left out and
+// must be asked for one by one. InvalidInput when the document is not an APIGroupDiscoveryList,
+// which is how a server without it answers.
 [[nodiscard]] Result<std::map<std::string, ServedGroup>> parse_aggregated(
     const json::Value& document);
 
-// Versions out of an APIGroup (of /apis/<group>) or APIVersions (of /api), the preferred one first.
+// The versions in an APIGroup (of /apis/<group>) or APIVersions (of /api), the preferred one first.
 [[nodiscard]] std::vector<std::string> parse_versions(const json::Value& document);
 
-// Resources out of an APIResourceList (of /apis/<group>/<version>).
+// The resources in an APIResourceList (of /apis/<group>/<version>).
 [[nodiscard]] std::vector<Resource> parse_resources(const json::Value& document,
                                                     std::string_view group,
                                                     std::string_view version);

@@ -50,9 +50,9 @@ bool is_low_surrogate(int code) {
   return code >= 0xDC00 && code <= 0xDFFF;
 }
 
-// How many of the eight bytes, from the first, may stand in a string as they are: ASCII, no control
-// character, no quote, no backslash. Bit tricks instead of comparisons: nearly all of a list's
-// bytes come here.
+// How many of the eight bytes, from the first, may appear in a string unescaped: ASCII, no control
+// character, no quote, no backslash. Bit tricks instead of comparisons: nearly all bytes of a list
+// are read here.
 int plain_count(std::uint64_t bytes) {
   static_assert(std::endian::native == std::endian::little, "the first byte is the lowest");
   constexpr std::uint64_t kOnes = 0x0101010101010101;
@@ -157,7 +157,7 @@ bool Skim::skip_null() {
 }
 
 Result<> Skim::finish() {
-  // The newline that Go's encoder ends with is no reason to call the text not compact.
+  // The newline that Go's encoder appends does not make the text less compact.
   const bool saw_blanks = saw_blanks_;
   skip_blanks();
   saw_blanks_ = saw_blanks;
@@ -217,7 +217,7 @@ bool Skim::pass_value() {
 // NOLINTNEXTLINE(misc-no-recursion): bounded by the depth.
 bool Skim::pass_container(char close) {
   ++at_;
-  // One level less than the parser allows: objects are also parsed as part of something.
+  // One level less than the parser allows: objects are also parsed as part of a larger document.
   if (++depth_ >= limits::kDocumentDepthMax) refuse("nested too deep");
   if (!take(close)) {
     do {
@@ -303,7 +303,7 @@ bool Skim::pass_utf8() {
   const auto is_tail = [&byte](std::ptrdiff_t offset) { return (byte(offset) & 0xC0U) == 0x80U; };
   const unsigned first = byte(0);
   const unsigned second = byte(1);
-  // Overlong forms, surrogates and codes past U+10FFFF are told by the first two bytes.
+  // Overlong forms, surrogates and code points past U+10FFFF show in the first two bytes.
   if (first >= 0xC2 && first <= 0xDF && is_tail(1)) {
     at_ += 2;
     return true;
@@ -340,7 +340,7 @@ bool Skim::pass_number() {
   if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
     ++at_;
     if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
-    // No number that a computer holds has a longer exponent, and parsers differ about such.
+    // No number that a computer stores has a longer exponent, and parsers disagree about such.
     const std::ptrdiff_t exponent = digits();
     good = exponent > 0 && exponent <= 3 && good;
   }

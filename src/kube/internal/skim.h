@@ -1,8 +1,9 @@
-// Reads through JSON text without building a document: finds the few members that are asked for
-// and checks the rest.
+// Reads JSON text without building a document: finds the few members that a caller asks for and
+// checks the rest.
 //
-// Lists of tens of thousands of objects are read at start; their items are kept as bytes. What this
-// accepts, json::parse accepts too, so that bytes once checked can be parsed without doubt later.
+// Lists of tens of thousands of objects are read at start, and their items are kept as bytes.
+// json::parse accepts all that this accepts, so that bytes checked here can be parsed later
+// without fail.
 #pragma once
 
 #include "base/result.h"
@@ -14,8 +15,8 @@
 
 namespace hangar::kube::internal {
 
-// A cursor over one document. The first mistake in the text ends it: every call from then on says
-// that there is nothing, and `status()` says what was wrong. Views are into the text.
+// A cursor over one document. The first mistake in the text ends it: every later call reports that
+// nothing follows, and `status()` describes the mistake. Views are into the text.
 //
 //   Skim skim(text);
 //   for (auto members = skim.object(); auto key = skim.next_key(members);)
@@ -23,42 +24,43 @@ namespace hangar::kube::internal {
 //   HANGAR_TRY(skim.finish());
 class Skim {
  public:
-  // `depth`: how many levels the text is already nested in.
+  // `depth`: how many levels deep the text is nested already.
   explicit Skim(std::string_view text, std::uint32_t depth = 0);
 
-  // Where a caller stands within an object or array.
+  // The caller's position in an object or array.
   struct Members {
     bool first = true;
   };
-  // The next value must be an object (or array), which is entered. `next_key` or `next_element`
-  // must be called until it says that there is no more; each key or element must be followed by
-  // reading one value.
+  // The next value must be an object (or array), which is entered. Call `next_key` or
+  // `next_element` until it reports that there is no more, and read one value after each key
+  // or element.
   [[nodiscard]] Members object();
   [[nodiscard]] Members array();
-  // The key as it is written, without quotes: keys that need escapes are never asked for.
+  // The key as written, without quotes: no caller asks for keys that need escapes.
   [[nodiscard]] std::optional<std::string_view> next_key(Members& members);
   [[nodiscard]] bool next_element(Members& members);
 
-  // Checks and passes over any value; its text.
+  // Checks and skips any value; returns its text.
   std::string_view value();
-  // A string as it is written, without quotes; a null is an empty string.
+  // A string as written, without quotes; null gives an empty string.
   [[nodiscard]] std::string_view raw_string();
   // A string with its escapes resolved.
   [[nodiscard]] std::string string();
-  // What the next value begins with: '{', '[', '"', 't', 'f', 'n', '-' or a digit; 0 at the end.
+  // The first character of the next value: '{', '[', '"', 't', 'f', 'n', '-' or a digit; 0 at
+  // the end.
   [[nodiscard]] char peek();
-  // True when the next value is null, which is passed over.
+  // True when the next value is null, which is skipped.
   [[nodiscard]] bool skip_null();
 
   // The document must end here. InvalidInput with the byte offset of the first mistake.
   [[nodiscard]] Result<> finish();
   [[nodiscard]] Result<> status() const;
   [[nodiscard]] bool is_failed() const { return mistake_ != nullptr; }
-  // Ends the reading with a mistake of the caller's finding: a literal.
+  // Ends the reading with a mistake that the caller found: a literal.
   void refuse(const char* mistake);
 
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
-  // Whether blanks were passed over between tokens so far: text without any is compact.
+  // True when blanks were skipped between tokens so far; text without any is compact.
   [[nodiscard]] bool saw_blanks() const { return saw_blanks_; }
 
  private:
@@ -80,10 +82,10 @@ class Skim {
   bool saw_blanks_ = false;
 };
 
-// The text that a JSON string (without its quotes) that was checked stands for.
+// Resolves the escapes of a checked JSON string (without its quotes).
 [[nodiscard]] std::string unescape(std::string_view raw);
 
-// Checked JSON text without blanks between its tokens.
+// Checked JSON text with the blanks between its tokens removed.
 [[nodiscard]] std::string compact(std::string_view text);
 
 }  // namespace hangar::kube::internal

@@ -24,10 +24,10 @@ std::optional<Change::Type> change_type(std::string_view word) {
   return std::nullopt;
 }
 
-// The type and the object's bytes of a line as the API server writes it,
-// {"type":"ADDED","object":{...}}, so that the object is read once and no document is built. That
-// the bytes are one JSON value is for their reader to find out: if not, the line is written
-// differently.
+// The type and the object's bytes in a line as the API server writes it,
+// {"type":"ADDED","object":{...}}, so that the object is read once and no document is
+// built. The reader of the bytes checks that they are one JSON value; if not, the line was
+// written differently.
 struct Envelope {
   std::string_view type;
   std::string_view object;
@@ -71,7 +71,8 @@ Result<WatchEvent> read_event(const json::Value& event) {
 Result<WatchEvent> parse_watch_event(std::string_view line) {
   while (line.ends_with('\n') || line.ends_with('\r'))
     line.remove_suffix(1);
-  // What surrounds the object is short; managedFields, which we drop, are part of the limit too.
+  // The text around the object is short; managedFields, which we drop, count towards the
+  // limit, too.
   if (line.size() > limits::kWatchLineBytesMax) {
     return fail(ErrorKind::LimitExceeded, "watch event is larger than any stored object");
   }

@@ -1,4 +1,4 @@
-// One line of a watch's body, read.
+// Parses one line of a watch's body.
 #pragma once
 
 #include "base/result.h"
@@ -11,28 +11,28 @@
 
 namespace hangar::kube {
 
-// An object as it is after the change; for Deleted as it was before.
+// The object as it is after the change; for Deleted, as it was before.
 struct Change {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   ObjectPtr object;
 };
 
-// Nothing of ours changed up to here.
+// None of the watched objects changed up to this version.
 struct Bookmark {
   std::string resource_version;
-  // Every object that existed when a WatchList began has been sent.
+  // The server has sent every object that existed when the WatchList began.
   bool ends_initial_events = false;
 };
 
-// The server ends the stream, and why.
+// The server ends the stream for this reason.
 struct StreamError {
   Error error;
 };
 
 using WatchEvent = std::variant<Change, Bookmark, StreamError>;
 
-// InvalidInput for what is no event, LimitExceeded for an object that cannot have been stored.
+// InvalidInput for a line that is not an event, LimitExceeded for an object too large to be stored.
 [[nodiscard]] Result<WatchEvent> parse_watch_event(std::string_view line);
 
 }  // namespace hangar::kube

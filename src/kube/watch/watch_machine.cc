@@ -28,46 +28,47 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// client-go's reflector: 800 ms doubled up to 30 s, forgotten after two minutes without a failure.
+// As client-go's reflector: 800 ms doubled up to 30 s, reset after two minutes without a failure.
 constexpr ExponentialBackoff kBackoff{.min = milliseconds(800), .max = seconds(30), .jitter = 1};
 constexpr minutes kHealthyAfter{2};
 
-// A server that restarts ends all streams at once: they come back spread over this.
+// A server that restarts ends all streams at once; they reconnect spread over this time.
 constexpr milliseconds kReconnectSpread{200};
 
-// Permissions and CRDs change by hand, so minutes are too slow and every second is a burden.
+// People change permissions and CRDs, so retrying after minutes is too slow and every second is
+// a burden.
 constexpr seconds kDeniedRetry{15};
 constexpr seconds kGoneRetry{30};
 
-// One 404 may be an API server that has not read its CRDs yet. Telling everyone that all objects
-// are deleted is too grave for one answer: a second one, that much later, has to agree.
+// One 404 may come from an API server that has not read its CRDs yet. Reporting all objects as
+// deleted is too grave for one answer: a second one, this much later, must agree.
 constexpr seconds kGoneConfirm{2};
 
 // A CRD is announced, and even established, before the API server serves its resource.
 constexpr seconds kServedMax{30};
 
-// client-go asks for streams of 5 to 10 minutes, so that load spreads over API servers again.
+// client-go requests streams of 5 to 10 minutes, so that the load spreads over API servers again.
 constexpr minutes kStreamMin{5};
 constexpr minutes kStreamMax{10};
 constexpr seconds kStreamGrace{30};
 
-// A stream that ends sooner did not work, whatever it sent: without a pause such streams would
+// A stream that ends sooner did not work, whatever it sent. Without a pause such streams would
 // follow each other as fast as the network allows.
 constexpr seconds kStreamTooShort{1};
 
-// Initial events come as fast as they can be sent. A server in front of an etcd without progress
+// The server sends initial events as fast as it can. A server whose etcd lacks progress
 // notifications never sends the bookmark that ends them.
 constexpr seconds kInitialEventsSilenceMax{30};
 
-// A server that sends bookmarks sends one a minute; after three missed ones nobody is there.
+// A server that sends bookmarks sends one a minute; after three missing ones it is gone.
 constexpr minutes kBookmarkSilenceMax{3};
 
 constexpr bool is_about_our_place(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Expired:        // The server forgot it.
+    case ErrorKind::Expired:        // The server forgot our place.
     case ErrorKind::InvalidInput:   // It never knew it, or sent what we cannot read.
     case ErrorKind::Corrupt:        // The same.
-    case ErrorKind::LimitExceeded:  // An event that we could not take.
+    case ErrorKind::LimitExceeded:  // An event too large for us.
       return true;
     default:
       return false;
@@ -103,7 +104,7 @@ WatchMachine::Next WatchMachine::on_list_failed(Error error, Instant now) {
 WatchMachine::Effect WatchMachine::on_event(Result<WatchEvent> event, Instant now) {
   HANGAR_ASSERT(phase_ == Phase::InitialEvents || phase_ == Phase::Streaming,
                 "events come from an open stream");
-  if (closed_by_) return Close{};  // The rest of a piece of the body that was read already.
+  if (closed_by_) return Close{};  // The rest of a piece of the body that was already read.
   last_line_at_ = now;
   if (!event) {
     closed_by_ = std::move(event).error();
@@ -120,7 +121,7 @@ WatchMachine::Next WatchMachine::on_ended(std::optional<Error> error, Instant no
                 "only an open stream ends");
   const bool was_initial = phase_ == Phase::InitialEvents;
   const bool was_stalled = is_stalled(now);
-  initial_.clear();  // Half a list is no list.
+  initial_.clear();  // Half a list is useless.
   if (closed_by_) error = std::exchange(closed_by_, std::nullopt);
 
   if (was_initial && (was_stalled || (error && error->kind() == ErrorKind::InvalidInput))) {
@@ -154,7 +155,7 @@ bool WatchMachine::is_stalled(Instant now) const {
 WatchMachine::Next WatchMachine::request(Instant now) {
   const bool wants_all = resume_at_.empty();
   if (wants_all) {
-    // A plain list after a refused WatchList is still the same attempt.
+    // A plain list after a refused WatchList counts as the same attempt.
     const bool is_same_attempt = phase_ == Phase::InitialEvents;
     if (has_listed_ && !is_same_attempt) ++relist_count_;
     has_listed_ = true;
@@ -172,7 +173,7 @@ WatchMachine::Next WatchMachine::request(Instant now) {
       seconds(kStreamMin).count(), seconds(kStreamMax).count())(random_);
   std::string query = fmt::format("allowWatchBookmarks=true&timeoutSeconds={}", lifetime);
   if (wants_all) {
-    // Without a resourceVersion: at least as new as anything written before this request.
+    // Without a resourceVersion the list is at least as new as any write before this request.
     query += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
   } else {
     query += "&resourceVersion=" + resume_at_;
@@ -207,7 +208,7 @@ WatchMachine::Next WatchMachine::fail_with(Error error, Instant now) {
       break;
   }
   if (is_about_our_place(error.kind())) resume_at_.clear();
-  // An expired place is no fault of the server's, unless it happens again at once.
+  // An expired place is not the server's fault, unless it happens again at once.
   const bool is_first = failure_count_ == 0 || now - last_failure_at_ >= kHealthyAfter;
   Duration delay = next_backoff(now);
   if (error.kind() == ErrorKind::Expired && is_first) delay = spread(Duration::zero(), 1.0);
@@ -233,7 +234,7 @@ WatchMachine::Effect WatchMachine::on_change(Change change) {
     return Nothing{};
   }
   note_progress();
-  // A change without a version is unheard of, but it must not make us list again.
+  // A change without a version is unheard of, but must not cause a new list.
   if (!change.object->resource_version().empty()) resume_at_ = change.object->resource_version();
   return change;
 }
@@ -245,7 +246,8 @@ WatchMachine::Effect WatchMachine::on_bookmark(Bookmark bookmark) {
     if (!bookmark.resource_version.empty()) resume_at_ = std::move(bookmark.resource_version);
     return Nothing{};
   }
-  // Others may come before the list is whole; only the one that ends it has a place to resume.
+  // Others may come before the list is complete; only the bookmark that ends it gives a place to
+  // resume from.
   if (!bookmark.ends_initial_events) return Nothing{};
   if (bookmark.resource_version.empty()) {
     closed_by_ = Error(ErrorKind::InvalidInput, "list has no resourceVersion");
@@ -262,8 +264,8 @@ WatchMachine::Effect WatchMachine::on_bookmark(Bookmark bookmark) {
   return replace;
 }
 
-// Called for what only a working stream does. A list is not enough: if each were followed by a
-// failure, the lists would go on at the shortest delay.
+// Called for events that only a working stream delivers. A list is not enough: if each list were
+// followed by a failure, the lists would continue at the shortest delay.
 void WatchMachine::note_progress() {
   failure_count_ = 0;
   not_found_count_ = 0;
@@ -275,7 +277,8 @@ Duration WatchMachine::next_backoff(Instant now) {
   return kBackoff.delay(failure_count_++, fraction());
 }
 
-// `base` to `base` and `share` of it more; for no base a part of the reconnect spread.
+// Returns `base` lengthened by up to `share` of itself; for a base of zero, a part of the
+// reconnect spread.
 Duration WatchMachine::spread(Duration base, double share) {
   if (base > Duration::zero()) return with_jitter(base, share, fraction());
   return with_jitter(kReconnectSpread, share, fraction()) - kReconnectSpread;

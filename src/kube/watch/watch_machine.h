@@ -1,12 +1,13 @@
 // The list-then-watch protocol of one collection, without any I/O.
 //
-// The shell (watcher.h) tells it what happened and does what it answers. Exactly one request or
-// wait is open at any time. Keeping sockets and timers out lets tests and a fuzzer walk every path:
-// the server forgets our place, ends streams, answers nonsense, loses the whole resource.
+// The shell (watcher.h) reports what happened and does what the machine answers. Exactly one
+// request or wait is open at any time. Keeping sockets and timers out lets tests and a fuzzer
+// walk every path: the server forgets our place, ends streams, answers nonsense, loses the
+// whole resource.
 //
-// What it promises: objects are handed over either as a whole list (Replace, on_listed) or as
-// changes to the last whole list (Apply), in the server's order and without a gap; whenever a gap
-// is possible, the next thing handed over is a whole list.
+// What the machine promises: it delivers objects either as a whole list (Replace, on_listed) or as
+// changes to the last whole list (Apply), in the server's order and without a gap. Whenever a gap
+// is possible, the next delivery is a whole list.
 #pragma once
 
 #include "base/result.h"
@@ -26,7 +27,7 @@
 
 namespace hangar::kube {
 
-// What the watches of one server learn about it from each other.
+// What the watches of one server tell each other about it.
 struct ServerTraits {
   // It sends the initial list as events of the watch (WatchList). Assumed until it refuses.
   bool has_watch_list = true;
@@ -34,30 +35,30 @@ struct ServerTraits {
 
 class WatchMachine {
  public:
-  // Whether an object is to be in a whole list.
+  // Whether a whole list is to contain an object.
   using Keeps = std::function<bool(const Object&)>;
 
-  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only what `keeps`
-  // wants is remembered, however many there are; none: all.
+  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only objects that
+  // `keeps` accepts are remembered, however many arrive; if it is empty, all.
   WatchMachine(ServerTraits& traits, std::uint64_t seed, Keeps keeps = {});
 
-  // What to do next; then tell how it went.
+  // What the shell does next; it then reports how that went.
   struct List {};  // The whole collection, in pages: on_listed() or on_failed().
   struct Watch {   // on_event() for each line, then on_ended().
     std::string query;
-    // After that long the shell ends the stream itself: the server was asked to end it before.
+    // After this time the shell ends the stream itself: it had asked the server to end it earlier.
     Duration lifetime_max{};
   };
-  struct Wait {  // on_due() after `delay`, or earlier if there is a reason to hope.
+  struct Wait {  // Call on_due() after `delay`, or earlier if there is reason to hope.
     Duration delay{};
-    // Why; none for the pause between two streams of a healthy watch.
+    // The reason; std::nullopt for the pause between two streams of a healthy watch.
     std::optional<Error> cause = {};
-    // The resource itself is gone, so all of its objects are.
+    // The server no longer serves the resource, so none of its objects exists.
     bool is_gone = false;
   };
   using Next = std::variant<List, Watch, Wait>;
 
-  // What to do with an event, at once.
+  // What the shell does with an event, at once.
   struct Nothing {};
   struct Replace {  // These are all objects that exist, in no particular order.
     std::vector<ObjectPtr> objects;
@@ -67,32 +68,33 @@ class WatchMachine {
 
   [[nodiscard]] Next start(Instant now);
 
-  // `resource_version` is the list's, not that of any object in it. The shell hands the objects
-  // over.
+  // `resource_version` is that of the list, not of an object in it. The shell delivers the objects.
   [[nodiscard]] Next on_listed(std::string resource_version, Instant now);
   [[nodiscard]] Next on_list_failed(Error error, Instant now);
 
   [[nodiscard]] Effect on_event(Result<WatchEvent> event, Instant now);
-  // The stream ended: by itself, by Close, by the shell (is_stalled(), lifetime_max) or by `error`.
+  // The stream ended: by itself, by Close, by the shell (is_stalled(), lifetime_max) or
+  // with `error`.
   [[nodiscard]] Next on_ended(std::optional<Error> error, Instant now);
 
   [[nodiscard]] Next on_due(Instant now);
 
-  // Instead of any of these: the shell has failed, and does not know how much it has handed over.
+  // Called instead of any of these when the shell has failed and does not know how much it
+  // has delivered.
   [[nodiscard]] Next on_broken(Error error, Instant now);
 
-  // Somebody knows that the resource is there, or will be soon: a 404 in the next half minute is
-  // asked about again soon, not when it suits.
+  // The caller knows that the resource is served, or will be soon: for the next half minute a 404
+  // is retried soon instead of at the usual interval.
   void expect_resource(Instant now);
 
-  // The open stream is silent in a way that no healthy one is: the shell ends it. Asked now and
-  // then.
+  // True when the open stream has been silent for longer than a healthy one can be: the shell then
+  // ends it. Called periodically.
   [[nodiscard]] bool is_stalled(Instant now) const;
 
-  // Everything up to this version has been handed over; empty while a whole list is needed.
+  // Everything up to this version has been delivered; empty while a whole list is needed.
   [[nodiscard]] const std::string& resource_version() const { return resume_at_; }
 
-  // How often the whole collection was asked for again, after the first time.
+  // How often the whole collection was requested again, after the first time.
   [[nodiscard]] std::uint64_t relist_count() const { return relist_count_; }
 
  private:
@@ -116,15 +118,15 @@ class WatchMachine {
   std::string resume_at_;
   bool has_listed_ = false;  // At least one request for the whole collection was made.
   std::uint64_t relist_count_ = 0;
-  // This server or this collection refused WatchList; told to the others once the plain list works,
-  // since what it refused may have been the selector.
+  // This server or this collection refused WatchList. The other watches learn of it only once the
+  // plain list works, since the reason for the refusal may have been the selector.
   bool use_plain_list_ = false;
 
   // Of the open stream.
   Instant opened_at_;
   Instant last_line_at_;
   bool has_bookmarks_ = false;
-  std::optional<Error> closed_by_;  // Why we answered Close.
+  std::optional<Error> closed_by_;  // Why the machine answered Close.
   std::map<ObjectKey, ObjectPtr> initial_;
 
   std::uint32_t failure_count_ = 0;  // In a row.

@@ -26,7 +26,7 @@ namespace hangar::kube {
 
 namespace {
 
-// How often an open stream is looked at. One that has been open for so long works.
+// How often an open stream is checked. A stream that has been open for this long works.
 constexpr std::chrono::seconds kStreamCare{5};
 
 void add_selector(std::string& query, std::string_view name, std::string_view selector) {
@@ -119,7 +119,7 @@ io::Task<WatchMachine::Next> Watcher::wait(WatchMachine::Wait wait, std::stop_to
   waiting_ = std::stop_source();
   const std::stop_callback on_stop(stop, [this] { waiting_.request_stop(); });
   const Result<> elapsed = co_await loop_.sleep(wait.delay, waiting_.get_token());
-  (void)elapsed;  // Not elapsed: kicked, or stopping, which run() sees.
+  (void)elapsed;  // If it has not elapsed, the wait was kicked, or run() sees that it must stop.
   waiting_ = std::stop_source(std::nostopstate);
   co_return machine_.on_due(io::Loop::now());
 }

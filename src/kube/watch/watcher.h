@@ -1,7 +1,7 @@
-// Keeps one collection in sight: drives the WatchMachine with requests and timers.
+// Watches one collection: drives the WatchMachine with requests and timers.
 //
-// It decides nothing; everything that could go wrong between a list and its changes is the
-// machine's to know. Loop thread only.
+// The watcher decides nothing; the machine handles everything that can go wrong between a list and
+// its changes. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -25,34 +25,34 @@ namespace hangar::kube {
 
 class Watcher {
  public:
-  // Who is told. May request the stop from within.
+  // Receives the objects and changes. Any callback may request the stop.
   class Sink {
    public:
     virtual ~Sink() = default;
-    // A whole list is asked for, for the first time or anew.
+    // A whole list is requested, for the first time or again.
     virtual void on_list_begin() {}
-    // Whether that list is to have the object. Not asked of changes.
+    // Whether that list is to contain the object. Not called for changes.
     [[nodiscard]] virtual bool wants(const Object& object) const = 0;
-    // All objects that exist as of the list's version, as far as they are wanted.
+    // All wanted objects that exist as of the list's version.
     virtual void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) = 0;
-    // A change to what the last on_replace() gave.
+    // A change to what the last on_replace() delivered.
     virtual void on_change(Change change) = 0;
     // Nothing else has changed up to this version.
     virtual void on_bookmark(std::string resource_version) = 0;
-    // The server does not serve the resource any more: no object of it exists.
+    // The server no longer serves the resource: no object of it exists.
     virtual void on_gone() = 0;
-    // The last request failed and will be repeated; none: it works again.
+    // The last request failed and will be repeated; std::nullopt: it works again.
     virtual void on_health(std::optional<Error> error) = 0;
   };
 
   // `client`, `traits` and `sink` outlive run().
   Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits& traits, Sink& sink);
 
-  // Until `stop`. Call it once.
+  // Watches until `stop`. Call it once.
   [[nodiscard]] io::Task<void> run(std::stop_token stop);
 
-  // There is a reason to think that what failed works now (a CRD appeared): try at once, and soon
-  // again while the server does not know the resource yet.
+  // There is reason to believe that the failed request works now (a CRD appeared): retries at once,
+  // and soon again while the server does not know the resource yet.
   void kick();
 
   [[nodiscard]] std::uint64_t relist_count() const { return machine_.relist_count(); }
@@ -71,7 +71,7 @@ class Watcher {
   Sink& sink_;
   WatchMachine machine_;
   std::stop_source waiting_{std::nostopstate};  // Of the current wait.
-  io::Loop::Timer care_;                        // Of the open stream.
+  io::Loop::Timer care_;                        // Checks the open stream.
 };
 
 }  // namespace hangar::kube
