@@ -17,7 +17,7 @@ Result<> AllowList::check(const Reference& reference) const {
   const bool is_allowed = std::ranges::any_of(globs_, [&text](const std::string& glob) {
     return ::fnmatch(glob.c_str(), text.c_str(), FNM_PATHNAME) == 0;
   });
-  // fnmatch() sees nothing behind a null byte.
+  // fnmatch() stops at a null byte.
   if (is_allowed && !text.contains('\0')) return {};
   return fail(ErrorKind::InvalidInput,
               fmt::format("module \"{}\" not allowed", reference.display()));

@@ -1,4 +1,4 @@
-// Which modules an administrator lets others name.
+// The modules that an administrator lets others name.
 #pragma once
 
 #include "base/result.h"
@@ -14,12 +14,12 @@ class AllowList {
  public:
   // Allows everything.
   AllowList() = default;
-  // Globs as Go's path.Match reads them (`*` stops at a slash); none: everything is allowed.
+  // Globs as Go's path.Match reads them (`*` stops at a slash). Without any, everything is allowed.
   explicit AllowList(std::vector<std::string> globs) : globs_(std::move(globs)) {}
 
-  // InvalidInput when none of the globs is about this reference. What is compared is what it was
-  // understood as (Reference::meaning()), so that no spelling makes a glob about one host fit
-  // another's.
+  // InvalidInput when no glob matches the reference. The globs are compared with what the reference
+  // was understood as (Reference::meaning()), so that no spelling makes a glob for one host match
+  // another host.
   [[nodiscard]] Result<> check(const Reference& reference) const;
 
  private:

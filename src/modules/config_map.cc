@@ -25,7 +25,7 @@ namespace hangar::modules {
 
 namespace {
 
-// A ConfigMap has at most 1 MiB; a message that lists thousands of keys helps nobody.
+// A ConfigMap has at most 1 MiB; no one can use a message that lists thousands of keys.
 constexpr std::size_t kKeysNamedMax = 8;
 
 std::vector<std::string> keys_of(const ConfigMapContent& content) {
@@ -47,7 +47,7 @@ std::string listed(std::vector<std::string> keys) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
-// The keys of numbered parts in their order; nothing when they are not that.
+// The keys of numbered parts in order; std::nullopt when the keys are not that.
 std::optional<std::vector<std::string>> in_part_order(const std::vector<std::string>& keys) {
   std::map<std::uint32_t, std::string> by_number;
   std::string_view common;
@@ -74,8 +74,7 @@ std::optional<std::vector<std::string>> in_part_order(const std::vector<std::str
   return ordered;
 }
 
-// What `name` stands for: the key itself, packed, or in numbered parts. Empty when there is
-// nothing.
+// The keys that `name` stands for: itself, its gzip, or numbered parts. Empty when there are none.
 std::vector<std::string> keys_named(std::string_view name, const std::vector<std::string>& keys) {
   const std::string packed = fmt::format("{}.gz", name);
   for (const std::string_view whole : {name, std::string_view(packed)}) {
@@ -94,7 +93,7 @@ std::vector<std::string> keys_named(std::string_view name, const std::vector<std
   return {};
 }
 
-// A plugin is not what is meant when there is something else.
+// The keys without those of a plugin, which is not meant when there is another key.
 std::vector<std::string> without_plugin(const std::vector<std::string>& keys) {
   std::vector<std::string> others;
   std::ranges::copy_if(keys, std::back_inserter(others),
@@ -102,7 +101,7 @@ std::vector<std::string> without_plugin(const std::vector<std::string>& keys) {
   return others.empty() ? keys : others;
 }
 
-// The only key that is named like what is wanted; nothing when there are several, or none.
+// The only key that is named like a module or script; std::nullopt when there are several, or none.
 std::optional<std::string> only_by_name(const std::vector<std::string>& keys) {
   std::optional<std::string> found;
   for (const std::string& key : keys) {
@@ -115,7 +114,7 @@ std::optional<std::string> only_by_name(const std::vector<std::string>& keys) {
   return found;
 }
 
-// What `text` of data is: bytes as base64, or itself.
+// The bytes of a `text` in base64, or else the text itself.
 std::string script_or_bytes(std::string text) {
   std::optional<std::string> bytes = base64_decode(text);
   const bool is_module =
@@ -180,7 +179,7 @@ Result<std::string> module_bytes(const ConfigMapContent& content, std::string_vi
 }
 
 Result<ConfigMapContent> in_config_map(std::string_view name, std::string_view bytes) {
-  constexpr std::uint64_t kBytesMax = limits::kSecretBytesMax;  // The same for both.
+  constexpr std::uint64_t kBytesMax = limits::kSecretBytesMax;  // The same bound for both kinds.
   const std::string packed = gzip(bytes);
   if (packed.size() > kBytesMax) {
     return fail(

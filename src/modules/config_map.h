@@ -1,5 +1,5 @@
-// Modules in ConfigMaps: small ones, and clusters without a registry. This folder does not know
-// Kubernetes; who does implements ConfigMapReader.
+// Modules in ConfigMaps: for small modules, and for clusters without a registry. This folder does
+// not know Kubernetes; a folder that does implements ConfigMapReader.
 #pragma once
 
 #include "base/result.h"
@@ -14,7 +14,7 @@
 
 namespace hangar::modules {
 
-// As in the API object.
+// The content as in the API object.
 struct ConfigMapContent {
   std::map<std::string, std::string> data;         // Text.
   std::map<std::string, std::string> binary_data;  // Base64, as the API server sends it.
@@ -31,25 +31,25 @@ class ConfigMapReader {
                                                                 std::stop_token stop) = 0;
 };
 
-// What a source may have.
+// What a source may contain.
 enum class Content : std::uint8_t { Module, ModuleOrScript };
 
-// The key that has the plugin of a machine's module (wasm/plugin.h), beside it or alone.
+// The key with the plugin of a machine's module (wasm/plugin.h), beside the module or alone.
 inline constexpr std::string_view kPluginKey = "plugin.wasm";
 
-// The module in `content`: the value of `key`, or, when `key` is empty, of the only key there is,
-// or of all keys one after the other if they are numbered parts ("flight.0", "flight.1", ...: the
-// same text and a number, counted from 0 or 1 without a gap). `key` may also stand for `key`.gz, or
-// for numbered parts of either. A value in binaryData is the bytes; one in data is base64 of them.
-// Where scripts are wanted too, one in data may also be the script itself, and of several keys
-// those of a plugin are left out, and the only one that is named like a module or script (.wasm,
-// .js, .mjs, with or without .gz) is taken. Errors: NotFound for a missing key, InvalidInput.
+// The module in `content`: the value of `key`; if `key` is empty, that of the only key, or of all
+// keys concatenated if they are numbered parts ("flight.0", "flight.1", ...: the same text and a
+// number, counted from 0 or 1 without a gap). `key` may also stand for `key`.gz, or for numbered
+// parts of either. A value in binaryData is the bytes; one in data is base64 of them. With
+// ModuleOrScript a value in data may also be the script itself; of several keys those of a plugin
+// are ignored, and the only key that is named like a module or script (.wasm, .js, .mjs, with or
+// without .gz) is taken. Errors: NotFound for a missing key, InvalidInput.
 [[nodiscard]] Result<std::string> module_bytes(const ConfigMapContent& content,
                                                std::string_view key,
                                                Content wanted = Content::Module);
 
-// The other way: `bytes` gzipped, as the one key `name`.gz. Blocking. LimitExceeded when it is more
-// than the API server takes in one ConfigMap, however many its keys are.
+// The reverse: `bytes` gzipped, as the one key `name`.gz. Blocking. LimitExceeded when that is more
+// than the API server accepts in one ConfigMap, however many keys it has.
 [[nodiscard]] Result<ConfigMapContent> in_config_map(std::string_view name, std::string_view bytes);
 
 }  // namespace hangar::modules

@@ -43,7 +43,7 @@ HostAndPath split_entry_name(std::string_view name) {
   std::string_view path = slash == std::string_view::npos ? "" : name.substr(slash + 1);
   while (path.ends_with('/'))
     path.remove_suffix(1);
-  // The API's own path, which docker and older tools write.
+  // The path of the API itself, which docker and older tools write.
   if (path == "v1" || path == "v2") path = {};
   return {.host = canonical_host(name.substr(0, slash)), .path = std::string(path)};
 }
@@ -89,7 +89,7 @@ Result<DockerConfig> DockerConfig::parse(std::string_view text) {
       auto [host, path] = split_entry_name(name);
       Result<Credential> credential = read_credential(entry, name);
       if (!credential) return std::unexpected(std::move(credential).error().in("docker config"));
-      // `docker login` with a credential store leaves an empty entry behind.
+      // `docker login` with a credential store leaves an empty entry.
       if (credential->is_anonymous()) continue;
       config.entries_.push_back(
           {.host = std::move(host), .path = std::move(path), .credential = *std::move(credential)});
@@ -106,7 +106,7 @@ Result<DockerConfig> DockerConfig::parse(std::string_view text) {
 }
 
 Result<DockerConfig> DockerConfig::load() {
-  // Read at start-up, before any thread could change the environment.
+  // Read at start-up, before another thread could change the environment.
   const char* const directory = std::getenv("DOCKER_CONFIG");  // NOLINT(concurrency-mt-unsafe)
   const char* const home = std::getenv("HOME");                // NOLINT(concurrency-mt-unsafe)
   std::filesystem::path path;
@@ -142,7 +142,7 @@ Result<Credential> DockerConfig::find(std::string_view registry,
                             "does not run: put them into \"auths\"",
                             registry, helper));
   }
-  // A default store may have nothing for this registry: anonymous access decides.
+  // The default store may have no entry for this registry: then anonymous access may do.
   return Credential();
 }
 

@@ -1,8 +1,8 @@
 // Credentials for registries, as `docker login` and Kubernetes' image pull secrets write them.
 //
 // Credential helpers (credsStore, credHelpers) are not run: a helper is a program of the user's
-// desktop, and the host starts no programs that a Secret names. An entry that only a helper could
-// answer gives an error that says so.
+// desktop, and the host starts no program that a Secret names. An entry that needs a helper gives
+// an error that says so.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +15,7 @@
 
 namespace hangar::modules {
 
-// Secret through and through: never logged, never part of a message. All empty: anonymous.
+// A secret: never logged, never part of a message. All members empty: anonymous.
 struct Credential {
   std::string username;
   std::string password;
@@ -33,17 +33,17 @@ class DockerConfig {
   DockerConfig() = default;
 
   // The text of ~/.docker/config.json or of a Secret's .dockerconfigjson. InvalidInput; the message
-  // names an entry at most, and tells nothing of what is in it.
+  // names at most an entry, and repeats nothing of its contents.
   [[nodiscard]] static Result<DockerConfig> parse(std::string_view text);
 
-  // $DOCKER_CONFIG/config.json, else ~/.docker/config.json; without such a file no credentials.
-  // Blocking: for start-up. Reads the environment.
+  // Loads $DOCKER_CONFIG/config.json, else ~/.docker/config.json; without such a file there are no
+  // credentials. Blocking: for start-up. Reads the environment.
   [[nodiscard]] static Result<DockerConfig> load();
 
-  // For a repository ("team/backend") of a registry ("registry.example:5000"). An entry matches
-  // when its host is the same (docker.io has its aliases) and its path, if it has one, is the
-  // beginning of the repository; the longest path wins. Anonymous when nothing matches.
-  // Errors: Denied when only a credential helper could tell.
+  // The credential for a repository ("team/backend") of a registry ("registry.example:5000"). An
+  // entry matches when its host is the same (docker.io has its aliases) and its path, if it has
+  // one, is the beginning of the repository; the longest path wins. Anonymous when nothing matches.
+  // Denied when only a credential helper has the answer.
   [[nodiscard]] Result<Credential> find(std::string_view registry,
                                         std::string_view repository) const;
 

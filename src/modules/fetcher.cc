@@ -48,11 +48,11 @@ namespace hangar::modules {
 
 namespace {
 
-// Fetches at the same time.
+// Concurrent fetches of all tenants.
 constexpr std::size_t kFetchesMax = 8;
 
-// How often a fetch may find that it needs more memory than it waited for, before its source is no
-// longer believed.
+// How often a fetch may need more memory than it waited for before its source is
+// considered dishonest.
 constexpr int kSurprisesMax = 4;
 
 // Browsers follow 20; a module behind more than a few is misconfigured.
@@ -67,15 +67,15 @@ std::shared_ptr<const http::Transport> make_transport(const std::string& ca_pem,
   return transport;
 }
 
-// What a server says of a version of a module, to be said to it again. Empty where it says none, or
-// none that is worth remembering.
+// The validator that a server gave for a version of a module, to be sent with the next request.
+// Empty when it gave none, or none that is worth storing.
 std::string validator(const http::Headers& headers, std::string_view name) {
   const std::string_view value = http::find_header(headers, name).value_or(std::string_view());
   if (value.size() > limits::kKiB || valid_utf8_prefix(value) != value.size()) return {};
   return std::string(value);
 }
 
-// What came over an unverified connection is no answer to who wants it verified.
+// A result from an unverified connection must not answer a requester that wants verification.
 std::string name_of(const Reference& reference, const FetchOptions& options) {
   return (options.insecure ? "insecure:" : "") + reference.key();
 }
@@ -106,7 +106,7 @@ struct FileRead {
   std::string stamp;
 };
 
-// Blocking. A file with the same stamp is the same file: inode, size and time of change.
+// Blocking. A file with the same stamp (inode, size and time of change) is the same file.
 Result<FileRead> read_if_changed(const std::string& path, const std::string& known_stamp) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
@@ -114,7 +114,7 @@ Result<FileRead> read_if_changed(const std::string& path, const std::string& kno
     return fail(code == ENOENT || code == ENOTDIR ? ErrorKind::NotFound : ErrorKind::Denied,
                 std::generic_category().message(code));
   }
-  // Reading a FIFO would hold the worker for ever.
+  // Reading a FIFO would block the worker for ever.
   if (!S_ISREG(status.st_mode)) return fail(ErrorKind::InvalidInput, "is not a regular file");
   FileRead read;
   read.stamp = fmt::format("{}:{}:{}:{}.{:09}", status.st_dev, status.st_ino, status.st_size,
@@ -124,7 +124,7 @@ Result<FileRead> read_if_changed(const std::string& path, const std::string& kno
   return read;
 }
 
-// Blocking. In the store each gzip says how much comes out of it.
+// Blocking. Each gzip in the store states the size of its content.
 Result<> keep(ModuleStore& store, const Unpacked& module) {
   if (store.has(module.sha256)) return {};
   const std::string& gzipped = module.gzipped;
@@ -136,7 +136,7 @@ Result<> keep(ModuleStore& store, const Unpacked& module) {
 struct Accepted {
   std::string wasm;
   std::string sha256;
-  Result<> stored;  // A full disk costs the next download, not this module.
+  Result<> stored;  // If the disk is full, the next fetch downloads again; this one succeeds.
 };
 
 }  // namespace
@@ -242,8 +242,8 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
   co_return fetched;
 }
 
-// What another requester downloads meanwhile is there when it is this one's turn, and its source
-// only has to say so.
+// If another requester has downloaded the module meanwhile, it is there when this one's turn comes,
+// and the source only has to confirm it.
 io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference reference,
                                                  FetchOptions options, FetchMemory& memory,
                                                  std::stop_token stop) {
@@ -263,15 +263,15 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   const std::optional<std::string> expected = expected_sha256(reference, options.expected_sha256);
   const auto is_useless = [&](const std::optional<Resolution>& resolution) {
     if (!resolution) return false;
-    // A source that says "unchanged" about other bytes than those promised is no help.
+    // "Unchanged" is useless from a source that means other bytes than those promised.
     if (expected && resolution->sha256 != *expected) return true;
     return resolution->sha256 != options.have_sha256 && !store_.has(resolution->sha256);
   };
   if (is_useless(known.own)) known.own.reset();
   if (is_useless(known.latest)) known.latest.reset();
 
-  // Bytes that cannot become others, and that this requester was given before. That they are here,
-  // and that it knows their digest, is not enough.
+  // The bytes can never change, and this requester was given them before. It is not enough that
+  // they are here and that the requester knows their digest.
   if (known.own && (expected || reference.is_pinned())) {
     Result<Fetched> fetched = co_await from_store(*known.own, options);
     if (fetched) co_return fetched;
@@ -337,13 +337,13 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
                                           FetchOptions options, std::string key,
                                           FetchMemory& memory) {
   Resolution resolution = std::move(download.resolution);
-  // What comes out of it, or what the store makes of it, which is less.
+  // The content, or what the store makes of it, which is less.
   const std::uint64_t packed_bytes = download.bytes.size();
   const std::uint64_t unpacked_bytes =
       is_gzip(download.bytes) ? claimed_size(download.bytes, packed_bytes, limits::kModuleBytesMax)
                               : packed_bytes;
   HANGAR_CO_TRY(memory.grow_to(packed_bytes + unpacked_bytes));
-  // Where nothing is counted nobody has to be believed.
+  // Without accounting the claimed size need not be trusted.
   const std::uint64_t bytes_max =
       memory_ == nullptr ? limits::kModuleBytesMax
                          : std::min(memory.held_bytes() - packed_bytes, limits::kModuleBytesMax);
@@ -368,7 +368,7 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   };
   Result<Accepted> worked = co_await workers_.run(std::move(work));
   if (!worked) {
-    // It holds more than it says: packed twice, or in pieces.
+    // It contains more than it claims: it is compressed twice, or in several members.
     if (worked.error().kind() == ErrorKind::LimitExceeded && bytes_max < limits::kModuleBytesMax) {
       HANGAR_CO_TRY(memory.refuse(packed_bytes + limits::kModuleBytesMax));
     }

@@ -1,11 +1,12 @@
-// Modules by reference: fetched, inflated, checked, kept; and looked at again without being fetched
-// again.
+// Fetches modules by reference, decompresses, checks and stores them; later checks whether they
+// have changed without another download.
 //
-// A reference is always asked for anew, because tags and URLs are mutable, unless it promises a
-// digest of a module that its source gave the same requester before. Sources say "still the same"
-// cheaply (ETag, manifest digest, resourceVersion); then the bytes come from the store, or are not
-// needed at all. To know a digest, or that the bytes are here for another requester, gives nobody a
-// module: its own source has to, at least once.
+// The fetcher asks the source each time, because tags and URLs are mutable, unless the reference
+// promises the digest of a module that its source gave the same requester before. Sources can
+// confirm cheaply that nothing has changed (ETag, manifest digest, resourceVersion); then the bytes
+// come from the store, or are not needed at all. A requester gets a module only if its own source
+// has given it at least once: knowing the digest is not enough, nor that the bytes are here for
+// another requester.
 #pragma once
 
 #include "base/log.h"
@@ -39,39 +40,40 @@ namespace hangar::modules {
 class FetchMemory;
 
 struct FetchOptions {
-  // Of the uncompressed module, as the spec's checksum field has it; empty: what the reference
-  // itself promises, if anything.
+  // The digest of the uncompressed module, from the spec's checksum field; empty: what the
+  // reference itself promises, if anything.
   std::string expected_sha256;
-  // The module that the caller has at hand. If it is still that one, Fetched has no bytes.
+  // The module that the caller has. If it is still the right one, Fetched has no bytes.
   std::string have_sha256;
-  // https without verification; oci also over plain http.
+  // Does not verify https; for oci, plain http is allowed, too.
   bool insecure = false;
   Content content = Content::Module;
-  // Fetched has no bytes where the store has them: who needs them later reads them then.
+  // Fetched has no bytes if the store has them: the caller reads them when it needs them.
   bool leave_in_store = false;
-  // When the source cannot be reached, what it gave this requester last is an answer.
+  // If the source cannot be reached, the module that it last gave this requester is the answer.
   bool may_be_stale = true;
-  // What is done now, for people: "fetching, 3.1 of 16.0 MiB".
+  // Called with the current activity, for people: "fetching, 3.1 of 16.0 MiB".
   std::function<void(std::string doing)> on_progress = {};
 };
 
 struct Fetched {
-  std::string wasm;  // Uncompressed; the text of a script; empty when `is_unchanged`, or left.
+  std::string wasm;  // The uncompressed module or the text of a script; empty when `is_unchanged`
+                     // or left in the store.
   std::string sha256;
   std::uint64_t size_bytes = 0;
-  std::string resolved;       // "oci://registry/repository@sha256:...": what exactly was fetched.
-  bool is_unchanged = false;  // It is FetchOptions::have_sha256.
-  std::string stale_because;  // Why the source could not be asked; empty when it was.
+  std::string resolved;       // The exact source: "oci://registry/repository@sha256:...".
+  bool is_unchanged = false;  // The module is FetchOptions::have_sha256.
+  std::string stale_because;  // Why the source did not answer; empty when it did.
 };
 
-// Fetches of one tenant at the same time. A slow server holds its slot for as long as a download
-// may take, so a tenant has few of them.
+// Concurrent fetches of one tenant. A slow server holds its slot for as long as a download may
+// take, so a tenant has few slots.
 inline constexpr std::size_t kFetchesPerTenantMax = 3;
 
-// Loop thread; inflating, hashing and the disk are the workers' business.
+// Loop thread; decompression, hashing and disk access run on workers.
 class Fetcher {
  public:
-  // All outlive the Fetcher.
+  // All of these outlive the Fetcher.
   struct Parts {
     io::Loop& loop;
     io::Workers& workers;
@@ -79,14 +81,14 @@ class Fetcher {
     ModuleStore& store;
     // Null: configmap:// is refused.
     ConfigMapReader* config_maps = nullptr;
-    // Where a fetch reserves what it holds in memory, for its requester; null: nowhere.
+    // Reserves for the requester what a fetch holds in memory; null: no accounting.
     budget::ReservationQueue* memory = nullptr;
-    // Whether references may name files of this machine: for the command line, where the user names
-    // them, rather than for a host that reads references from a cluster.
+    // Whether references may name files of this machine: on the command line, where the user writes
+    // them, but not in a host that reads references from a cluster.
     bool may_read_files = false;
-    // The CAs to trust, in place of the system's; empty: those.
+    // The CAs to trust instead of the system's; empty: the system's.
     std::string ca_pem;
-    // What URLs may lead to that a tenant named.
+    // The addresses that URLs named by a tenant may reach.
     http::AddressPolicy tenant_addresses = http::AddressPolicy::public_only();
     Log log;
   };
@@ -95,10 +97,10 @@ class Fetcher {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  // For registries, from the next fetch on. Start with none.
+  // For registries, from the next fetch on. There are none at first.
   void use_credentials(DockerConfig config) { credentials_ = std::move(config); }
 
-  // How many fetches of a namespace go on at a time, where that is less than of others.
+  // How many concurrent fetches a namespace may have, where that is fewer than usual.
   void limit_tenants(std::function<std::size_t(const budget::Tenant&)> most) {
     fetches_.limit_tenants(std::move(most));
   }
@@ -110,48 +112,48 @@ class Fetcher {
     return {.under_way = fetches_.held_count(tenant), .waiting = fetches_.waiting_count(tenant)};
   }
 
-  // Guarantees: the bytes have the promised digest. The same reference is fetched by one task at a
-  // time, so what many want is downloaded once; for each further requester its source is asked.
+  // Guarantees: the bytes have the promised digest. One task at a time fetches a reference, so a
+  // module that many want is downloaded once; for each further requester the source is only asked.
   // Errors, each naming the reference:
   //   InvalidInput   not a module, not the promised digest, cut off, a manifest without a module
   //   NotFound       no such file, tag, key
   //   Denied         credentials missing or wrong, the kind of source or its address is not allowed
   //                  here, a ConfigMap that the requester may not name
   //   Unavailable    the source cannot be reached and nothing is stored for it
-  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not, or than the memory
-  //   that
-  //                  the requester may have
+  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not, or than the memory of
+  //                  the requester
   //   Cancelled
-  // Of a source that did not answer a tenant reads only that: the reason is in the log. It could
-  // look around with it in networks that it cannot reach itself.
+  // The log has the reason; a tenant learns only that a source did not answer, because the reason
+  // would help it to explore networks that it cannot reach itself.
   [[nodiscard]] io::Task<Result<Fetched>> fetch(Requester requester, Reference reference,
                                                 FetchOptions options, std::stop_token stop);
 
-  // What the source gave this requester last, if that is what the options expect, and it is here.
+  // What the source last gave this requester, if it fits the options and the store has it.
   [[nodiscard]] std::optional<Resolution> known(const Requester& requester,
                                                 const Reference& reference,
                                                 const FetchOptions& options) const;
-  // What a fetch is likely to end with; empty: no idea. It is a guess, and no right to the module.
+  // The digest that a fetch will probably return; empty: unknown. A guess, not a right to
+  // the module.
   [[nodiscard]] std::string likely_sha256(const Requester& requester, const Reference& reference,
                                           const FetchOptions& options) const;
 
  private:
-  // What a source gave: bytes as they came, or the news that nothing changed.
+  // What a source returned: the bytes as they came, or that nothing has changed.
   struct Download {
     bool is_unchanged = false;
     std::string bytes;
-    std::string blob_digest;  // What `bytes` have to hash to; empty: nobody said.
+    std::string blob_digest;  // The digest that `bytes` must have; empty: none was given.
     Resolution resolution;    // Without sha256 and size.
   };
 
-  // What the reference names, for that requester: nothing is looked up or said of it before.
+  // Denied for a reference that the requester may not use: checked before anything is looked up.
   [[nodiscard]] static Result<> check_access(const Requester& requester,
                                              const Reference& reference);
-  // What the reference was when it was last looked at.
+  // What the reference meant when its source was last asked.
   struct Known {
     std::string key;
-    std::optional<Resolution> own;     // For this requester, whose proof it is.
-    std::optional<Resolution> latest;  // For anybody: what the source may call unchanged.
+    std::optional<Resolution> own;     // For this requester: the proof that it may have the module.
+    std::optional<Resolution> latest;  // For any requester: what the source may call unchanged.
   };
   io::Task<Result<Fetched>> fetch_in_turn(Requester requester, Reference reference,
                                           FetchOptions options, FetchMemory& memory,
@@ -185,7 +187,7 @@ class Fetcher {
   };
   [[nodiscard]] const std::shared_ptr<const http::Transport>& transport(const Requester& requester,
                                                                         bool insecure) const;
-  // What the requester is told of an error.
+  // The error as the requester may see it.
   [[nodiscard]] Error told(const Requester& requester, const std::string& module,
                            Error error) const;
 
@@ -198,11 +200,11 @@ class Fetcher {
   const Log log_;
   const Transports admin_transports_;
   const Transports tenant_transports_;
-  const Transports public_transports_;  // Of tenants that may reach nothing else.
+  const Transports public_transports_;  // For tenants that may reach only public addresses.
   DockerConfig credentials_;
   budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.
-  io::Turns<std::string> names_;  // By reference, whoever asks.
+  io::Turns<std::string> names_;  // By reference, for all requesters.
 };
 
 }  // namespace hangar::modules

@@ -8,22 +8,22 @@
 
 namespace hangar::limits {
 
-// The API server's bound on the data of one Secret: a revision of a release's history.
+// The API server's bound on the data of one Secret, which holds a revision of a release's history.
 inline constexpr std::uint64_t kSecretBytesMax = kMiB;
 
-// Fetching one module: 82 MB over a slow line of 3 Mbit/s. A source that is silent for the second
-// time is as good as gone.
+// The time to fetch one module: 82 MB over a slow line of 3 Mbit/s. A source that sends nothing for
+// the second time-out is as good as gone.
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};
 inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
 
-// Manifests, token answers and docker configs. The distribution specification asks registries to
-// take manifests of up to 4 MiB.
+// Manifests, token responses and docker configs. The distribution specification asks registries to
+// accept manifests of up to 4 MiB.
 inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;
 
 // Fetched modules on disk, gzipped: some 250 Go flights of 4 MB.
 inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
 
-// References whose last known digest is remembered; a line of some 400 bytes each.
+// References whose last known digest is remembered; an entry has some 400 bytes.
 inline constexpr std::uint32_t kModuleReferencesMax = 4096;
 
 }  // namespace hangar::limits

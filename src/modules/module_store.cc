@@ -38,11 +38,11 @@ namespace {
 
 constexpr std::string_view kSuffix = ".wasm.gz";
 constexpr std::string_view kIndexName = "index.json";
-// 2: an entry is of one requester.
+// Since version 2 an entry belongs to one requester.
 constexpr std::int64_t kIndexVersion = 2;
-// Between the two parts of a key, in neither of which it occurs.
+// Separates the two parts of a key; occurs in neither.
 constexpr char kKeySeparator = ' ';
-// kModuleReferencesMax lines, even if every URL in them is as long as URLs get.
+// kModuleReferencesMax entries, even if every URL in them has the maximal length.
 constexpr std::uint64_t kIndexBytesMax = 64 * limits::kMiB;
 
 // "<sha256>.wasm.gz"
@@ -50,7 +50,7 @@ bool is_module_name(std::string_view name) {
   return name.ends_with(kSuffix) && is_sha256_hex(name.substr(0, name.size() - kSuffix.size()));
 }
 
-// What io::write_file leaves behind when the process is killed in it: the name and ".XXXXXX".
+// The name that io::write_file leaves when the process is killed in it: the name and ".XXXXXX".
 bool is_unfinished_name(std::string_view name) {
   constexpr std::size_t kRandomBytes = 7;
   if (name.size() <= kRandomBytes || name[name.size() - kRandomBytes] != '.') return false;
@@ -58,13 +58,13 @@ bool is_unfinished_name(std::string_view name) {
   return final_name == kIndexName || is_module_name(final_name);
 }
 
-// Now, by the file system's clock.
+// Sets the time of last use to now, by the file system's clock.
 void mark_used(const std::filesystem::path& path) {
   // If it fails, the module only looks older than it is.
   static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr, 0));
 }
 
-// An entry, but for its key, which is in front.
+// The fields of an entry, except its key, which comes first.
 template <class Archive, class Meaning>
 void visit(Archive& archive, Meaning& resolution) {
   archive(resolution.sha256, resolution.size_bytes, resolution.resolved, resolution.etag,
@@ -98,7 +98,7 @@ bool is_utf8(std::string_view text) {
   return valid_utf8_prefix(text) == text.size();
 }
 
-// Entry by entry: as one document, thousands of them would be megabytes for each that is new.
+// Entry by entry: as one document, thousands of entries would take megabytes for each new one.
 std::string encoded_index(const std::vector<PackedBytes>& entries) {
   std::string text = fmt::format(R"({{"version":{},"references":[)", kIndexVersion);
   std::string_view separator;
@@ -157,7 +157,7 @@ Result<ModuleStore::Stored> ModuleStore::read_checked(const std::string& sha256)
   Stored stored{.gzipped = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax)), .wasm = {}};
   Result<std::string> wasm = gunzip(stored.gzipped, limits::kModuleBytesMax);
   if (!wasm || sha256_hex(*wasm) != sha256) {
-    std::error_code ignored;  // A file that stays is found corrupt again.
+    std::error_code ignored;  // A file that remains is found corrupt again.
     std::filesystem::remove(path, ignored);
     return fail(ErrorKind::Corrupt, fmt::format("stored module {} is damaged", sha256));
   }
@@ -191,7 +191,7 @@ bool ModuleStore::has(const std::string& sha256) const {
 }
 
 Result<> ModuleStore::remember(const std::string& key, const Resolution& resolution) {
-  // The index is JSON, and one that cannot be read is lost as a whole.
+  // The index is JSON, and an index that cannot be parsed is lost as a whole.
   if (!is_utf8(key) || !is_utf8(resolution.resolved) || !is_utf8(resolution.etag) ||
       !is_utf8(resolution.last_modified) || !is_utf8(resolution.revision)) {
     return fail(ErrorKind::InvalidInput, "what is known of a module is no UTF-8");
@@ -302,7 +302,7 @@ void ModuleStore::trim(const std::string& keep_sha256) {
   const std::filesystem::path keep = path_of(keep_sha256);
   std::vector<Stored> modules;
   std::uint64_t total = 0;
-  std::error_code ignored;  // What vanishes meanwhile counts as zero bytes, and is gone.
+  std::error_code ignored;  // A file that vanishes meanwhile counts as zero bytes.
   for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
     if (!is_module_name(entry.path().filename().string())) continue;
     std::error_code error;

@@ -1,10 +1,11 @@
-// Modules that were fetched before, on disk: a host that restarts while a registry is away goes on
-// with what it had. Also remembers what each reference meant when it was last looked at, and for
-// whom: the bytes are shared by all requesters, the right to them is not.
+// Modules that were fetched before, on disk: a host that restarts while a registry is down
+// continues with what it had. The store also remembers what each reference meant when its
+// source was last asked, and for which requester: all requesters share the bytes, but not the
+// right to them.
 //
-// A private directory: <sha256>.wasm.gz, each checked whenever it is read, and index.json. Several
-// processes may share it: files appear whole, and an index that another process has overwritten
-// only costs a download.
+// A private directory with index.json and files <sha256>.wasm.gz, each of which is checked whenever
+// it is read. Several processes may share it: files appear whole, and an index that another process
+// has overwritten costs only a download.
 #pragma once
 
 #include "base/log.h"
@@ -25,11 +26,11 @@
 
 namespace hangar::modules {
 
-// A reference as one requester names it. An entry under such a key is the proof that its source
-// gave that requester the module.
+// The key for a reference that one requester names. An entry under such a key proves that the
+// source gave that requester the module.
 [[nodiscard]] std::string proof_key(std::string_view requester, std::string_view reference);
 
-// What a reference led to, and what its source needs in order to say "still the same".
+// What a reference led to, and the values with which its source can confirm that nothing changed.
 struct Resolution {
   std::string sha256;  // Of the uncompressed module.
   std::uint64_t size_bytes = 0;
@@ -41,7 +42,7 @@ struct Resolution {
   bool operator==(const Resolution&) const = default;
 };
 
-// Any thread. All but resolution() and has() block on the disk: call those on workers.
+// Any thread. All calls but resolution() and has() block on the disk: make those on workers.
 class ModuleStore {
  public:
   struct Bounds {
@@ -60,45 +61,45 @@ class ModuleStore {
   ModuleStore(const ModuleStore&) = delete;
   ModuleStore& operator=(const ModuleStore&) = delete;
 
-  // Keeps a module and removes those not used for longest beyond the bound. `gzipped` may be any
-  // gzip of the module with that digest.
+  // Stores a module, and removes the least recently used ones beyond the bound. `gzipped` may be
+  // any gzip of the module with that digest.
   [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped);
 
-  // The same for a module that no source has: one that was put together here.
+  // The same for a module that no source has: one that this host put together.
   [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module);
 
-  // The same for bytes of which somebody says that they are that module, gzipped or not. Corrupt
-  // when they are not; nothing is touched then.
+  // The same for bytes that are said to be that module, gzipped or not. Corrupt when they are not;
+  // the store then stays unchanged.
   [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes);
 
-  // The module, uncompressed. NotFound; Corrupt when it is not what was written: it is removed
-  // then.
+  // The module, uncompressed. NotFound; Corrupt when the file has changed since it was written: it
+  // is then removed.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);
 
-  // What read() takes of memory, as far as the file says; zero when it is not there.
+  // How much memory read() takes, according to the file; zero when the module is not there.
   [[nodiscard]] std::uint64_t unpacked_bytes(const std::string& sha256) const;
 
-  // The same as a gzip, checked like that.
+  // The module as a gzip, checked in the same way.
   [[nodiscard]] Result<std::string> read_packed(const std::string& sha256);
 
   [[nodiscard]] bool has(const std::string& sha256) const;
 
   // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
-  // is no UTF-8.
+  // is not UTF-8.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
-  // What the same reference meant for anybody, which its source can confirm cheaply. It is no proof
-  // until the source has.
+  // What the same reference meant for any requester, which its source can confirm cheaply. It
+  // proves nothing until the source has.
   [[nodiscard]] std::optional<Resolution> hint(std::string_view reference);
 
-  // Lets the requester have that module from now on, whatever its references come to mean.
+  // Gives the requester the right to that module from now on, whatever its references come to mean.
   [[nodiscard]] Result<> grant(std::string_view requester, const std::string& sha256);
-  // Whether a source gave this requester that module, or grant() was called.
+  // True when a source gave this requester that module, or grant() was called.
   [[nodiscard]] bool is_proven(std::string_view requester, std::string_view sha256);
 
  private:
-  // A key and what it means, in one piece: there may be thousands.
+  // A key and its meaning, packed: there may be thousands.
   using Entries = std::list<PackedBytes, slots::Allocator<PackedBytes>>;
 
   ModuleStore(std::filesystem::path directory, Bounds bounds)
@@ -111,16 +112,16 @@ class ModuleStore {
   [[nodiscard]] Result<Stored> read_checked(const std::string& sha256);
   [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
   void load_index(const Log& log);
-  // Looks at one after the other: to ask a source, or the disk, takes much longer.
+  // A linear search: asking a source, or the disk, takes much longer.
   [[nodiscard]] Entries::iterator find(std::string_view key);
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
 
   const std::filesystem::path directory_;
   const Bounds bounds_;
-  mutable std::mutex mutex_;  // For all below.
-  Entries entries_;           // The most recently used first.
-  std::mutex disk_mutex_;     // Index and trimming: one at a time. Taken before mutex_.
+  mutable std::mutex mutex_;  // Guards all members below.
+  Entries entries_;           // Most recently used first.
+  std::mutex disk_mutex_;     // Serialises writes of the index and trimming. Taken before mutex_.
 };
 
 }  // namespace hangar::modules

@@ -30,7 +30,7 @@ constexpr std::string_view kDockerManifest = "application/vnd.docker.distributio
 constexpr std::string_view kDockerList =
     "application/vnd.docker.distribution.manifest.list.v2+json";
 
-// Layers that can only be a module, whatever else the artifact has.
+// Media types of layers that can only be a module, whatever else the artifact has.
 constexpr std::array<std::string_view, 5> kModuleTypes = {
     "application/vnd.yoke.wasm.gzip",
     "application/vnd.yoke.wasm",
@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 5> kModuleTypes = {
     "application/vnd.module.wasm.content.layer.v1+wasm",
 };
 
-// An artifact with more parts than this is something else; the message lists them all.
+// An artifact with more layers is something else; the message lists them all.
 constexpr std::size_t kLayersMax = 64;
 constexpr std::size_t kMediaTypeBytesMax = 255;  // RFC 6838: 127 + "/" + 127.
 
@@ -47,7 +47,7 @@ std::unexpected<Error> invalid(std::string why) {
   return fail(ErrorKind::InvalidInput, "oci manifest: " + std::move(why));
 }
 
-// Text of a stranger, on its way into a status.
+// Text of a stranger, made safe for a status.
 std::string printable(std::string_view text) {
   std::string safe(text.substr(0, kMediaTypeBytesMax));
   std::ranges::replace_if(safe, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
@@ -73,7 +73,7 @@ bool is_module_type(std::string_view media_type) {
   return std::ranges::find(kModuleTypes, media_type) != kModuleTypes.end();
 }
 
-// The file system of a container, not a module.
+// True for the file system of a container, which is not a module.
 bool is_file_system(std::string_view media_type) {
   return media_type.contains(".tar");
 }
@@ -85,7 +85,7 @@ bool is_wasm_platform(const json::Value& entry) {
          os == "wasip1";
 }
 
-// Signatures and provenance that build tools put beside the images.
+// True for signatures and provenance that build tools add beside the images.
 bool is_attestation(const json::Value& entry) {
   return json::string_at(entry, {"platform", "architecture"}) == "unknown";
 }
@@ -126,7 +126,7 @@ Result<ModuleLayer> choose_layer(const json::Array& layers) {
     types.push_back(printable(type));
     if (is_module_type(type)) candidates.push_back(&layer);
   }
-  // oras lets people push a file as anything; what it is, its first bytes will tell.
+  // oras lets people push a file under any type; its first bytes will tell what it is.
   if (candidates.empty() && layers.size() == 1 && !is_file_system(types.front())) {
     candidates.push_back(&layers.front());
   }
@@ -166,7 +166,7 @@ Result<std::variant<ModuleLayer, ModuleManifest>> read_manifest(std::string_view
   }
   const json::Array* const layers = json::array_at(*parsed, {"layers"});
   const json::Array* const manifests = json::array_at(*parsed, {"manifests"});
-  // Bytes that one reader takes for an image and another for an index must not pass as either.
+  // Bytes that one reader takes for an image and another for an index must be refused.
   if ((layers != nullptr) == (manifests != nullptr)) {
     return invalid("has to have either layers or manifests");
   }

@@ -1,6 +1,6 @@
-// Which blob of an OCI artifact is the module. No I/O: bytes in, a choice out.
+// Chooses the blob of an OCI artifact that is the module. No I/O: bytes in, a choice out.
 //
-// Understands what `yoke stow` pushes, Wasm OCI artifacts, `oras push` with any media type for a
+// Understands artifacts of `yoke stow`, Wasm OCI artifacts, `oras push` with any media type for a
 // single layer, docker's manifests, and an index over those.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace hangar::modules {
 
-// What to ask for, as an Accept header.
+// The value of the Accept header.
 [[nodiscard]] std::string_view manifest_media_types();
 
 struct Descriptor {
@@ -26,11 +26,12 @@ struct ModuleLayer {
   Descriptor blob;
 };
 struct ModuleManifest {
-  Descriptor manifest;  // Of the index that was read: read this one next.
+  Descriptor manifest;  // An entry of the index that was read: read this one next.
 };
 
-// Errors: InvalidInput when it is no manifest or leaves open what the module is (the message names
-// the media types); LimitExceeded when the module is larger than limits::kModuleBytesMax.
+// Errors: InvalidInput when it is not a manifest or leaves open which layer is the
+// module (the message names the media types); LimitExceeded when the module is larger
+// than limits::kModuleBytesMax.
 [[nodiscard]] Result<std::variant<ModuleLayer, ModuleManifest>> read_manifest(
     std::string_view bytes);
 

@@ -21,7 +21,7 @@ namespace hangar::modules {
 
 namespace {
 
-// As golang.org/x/mod/semver has it, but with or without the leading v: 1, v1.2, 1.2.3-rc.1+build.
+// As in golang.org/x/mod/semver, but with or without the leading v: 1, v1.2, 1.2.3-rc.1+build.
 bool is_semver(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   const std::size_t build = text.find('+');
@@ -39,7 +39,7 @@ bool is_semver(std::string_view text) {
     }
   };
   if (std::ranges::count(version, '.') > 2 || !words_are_valid(version, true)) return false;
-  // The short forms take no suffix.
+  // The short forms have no suffix.
   const bool has_suffix = version.size() != text.size();
   if (has_suffix && std::ranges::count(version, '.') != 2) return false;
   if (prerelease != std::string_view::npos) {
@@ -59,7 +59,7 @@ std::string look_of(const std::string& listener) {
 
 Upgrade upgrade_of(const Reference& reference, std::string_view sha256) {
   if (reference.is_pinned() || expected_sha256(reference, sha256)) return Upgrade::Never;
-  // http has no convention for what changes, so it is taken at its word.
+  // http has no convention for mutable content, so a URL is expected to keep its content.
   if (std::holds_alternative<HttpSource>(reference.source())) return Upgrade::Deliberate;
   const auto* const oci = std::get_if<OciSource>(&reference.source());
   return oci != nullptr && is_semver(oci->tag) ? Upgrade::Deliberate : Upgrade::Followed;
@@ -81,7 +81,7 @@ Pin next_pin(const std::optional<Pin>& before, const Source& source, const Suppl
 std::optional<Supplied> PinnedAsking::ask(Supply& supply, Wish wish, const std::optional<Pin>& pin,
                                           std::string_view definition, Supply::Listener listener) {
   const Result<Reference> reference = Reference::parse(wish.module.reference);
-  // One that cannot be read is the supply's to complain about.
+  // The supply reports a reference that cannot be parsed.
   const Upgrade upgrade =
       reference ? upgrade_of(*reference, wish.module.sha256) : Upgrade::Followed;
   is_pinned_ = pin && upgrade != Upgrade::Followed && pin->definition == definition_of(wish.module);
@@ -101,7 +101,7 @@ std::optional<Supplied> PinnedAsking::ask(Supply& supply, Wish wish, const std::
   std::optional<Supplied> supplied = asking_.ask(supply, wish, definition, std::move(listener));
   if (supplied && is_pinned_ && supplied->resolved.empty()) supplied->resolved = pin->resolved;
   if (supplied && !is_pinned_ && upgrade == Upgrade::Deliberate) {
-    // It is about to be pinned, and the source has just said that it serves it.
+    // The module is about to be pinned, and the source has just served it.
     is_looking_ = true;
     look_.put_off(supply, definition);
   }

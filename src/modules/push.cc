@@ -38,12 +38,12 @@ namespace hangar::modules {
 namespace {
 
 constexpr std::string_view kManifestType = "application/vnd.oci.image.manifest.v1+json";
-// As `yoke stow` calls them.
+// The media types that `yoke stow` uses.
 constexpr std::string_view kConfigType = "application/vnd.yoke.config.v1+json";
 constexpr std::string_view kLayerType = "application/vnd.yoke.wasm.gzip";
 constexpr std::string_view kConfig = "{}";
 
-// A file that is read from any place in it.
+// A file that can be read from any offset.
 class Source {
  public:
   [[nodiscard]] static Result<std::shared_ptr<const Source>> open(

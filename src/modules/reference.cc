@@ -20,9 +20,9 @@ namespace hangar::modules {
 
 namespace {
 
-// Longer than any URL that servers accept; what is longer is no reference but somebody's file.
+// Longer than any URL that servers accept; a longer text is not a reference but someone's file.
 constexpr std::size_t kReferenceBytesMax = 8192;
-// The distribution specification's bounds.
+// The bounds of the distribution specification.
 constexpr std::size_t kTagBytesMax = 128;
 constexpr std::size_t kRepositoryBytesMax = 255;
 
@@ -90,7 +90,7 @@ bool is_host_and_port(std::string_view text) {
          std::ranges::all_of(port, [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
-// One part between slashes: runs of [a-z0-9] joined by ".", "_", "__" or dashes.
+// One component between slashes: runs of [a-z0-9] joined by ".", "_", "__" or dashes.
 bool is_repository_component(std::string_view text) {
   if (text.empty() || !is_lower_or_digit(text.front()) || !is_lower_or_digit(text.back())) {
     return false;
@@ -102,7 +102,7 @@ bool is_repository_component(std::string_view text) {
     }
     std::size_t end = at;
     while (!is_lower_or_digit(text[end]))
-      ++end;  // The last one is, as checked above.
+      ++end;  // The last character is, as checked above.
     const std::string_view separator = text.substr(at, end - at);
     const bool is_known = separator == "." || separator == "_" || separator == "__" ||
                           separator.find_first_not_of('-') == std::string_view::npos;
@@ -169,7 +169,7 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
     source.user = *user;
     source.password = *password;
   }
-  // The host ends where a path begins, for everybody who reads it.
+  // So that every reader of the URL sees the host end where the path begins.
   const std::string_view slash = path_and_query.starts_with('/') ? "" : "/";
   source.url = fmt::format("{}://{}{}{}", scheme, host, slash, path_and_query);
   return Parsed{std::move(source), display};
@@ -198,7 +198,7 @@ Result<Parsed> parse_oci(std::string_view rest) {
   }
   if (source.tag.empty() && source.digest.empty()) source.tag = "latest";
 
-  // As docker has it: without a host, or what looks like one, it is Docker Hub.
+  // As docker reads it: without a host, or what looks like one, it means Docker Hub.
   const std::size_t slash = rest.find('/');
   const std::string_view first = rest.substr(0, slash);
   const bool names_host =
@@ -262,7 +262,7 @@ Result<Parsed> parse_source(std::string_view text) {
                  "unknown scheme: use http, https, oci, configmap or file");
 }
 
-// "name.wasm.gz" -> "name": up to the first dot, as yoke cuts it.
+// "name.wasm.gz" -> "name": cut at the first dot, as yoke does.
 std::string_view stem_of(std::string_view path) {
   path = path.substr(0, path.find('?'));
   path = path.substr(path.rfind('/') + 1);
@@ -275,7 +275,7 @@ std::optional<std::string> promised_by(std::string_view name) {
   const std::size_t at = name.rfind(kMark);
   if (at == std::string_view::npos || (at > 0 && name[at - 1] != '_')) return std::nullopt;
   const std::string_view digits = name.substr(at + kMark.size());
-  // A file called tool_sha256_sum.wasm promises nothing.
+  // A file called tool_sha256_sum.wasm promises no digest.
   if (!is_hex(digits)) return std::nullopt;
   return to_lower(digits);
 }
@@ -293,7 +293,8 @@ Result<Reference> Reference::parse(std::string_view text) {
     const auto byte = static_cast<unsigned char>(letter);
     return byte > ' ' && byte != kDelete;
   });
-  // Paths may have spaces; a control character belongs nowhere, least of all into a request line.
+  // Paths may contain spaces; control characters are refused everywhere: they would end a
+  // request line.
   const bool is_path = !text.contains("://");
   if (!is_plain && (!is_path || std::ranges::any_of(text, [](char letter) {
         return static_cast<unsigned char>(letter) < ' ';

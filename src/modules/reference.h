@@ -1,4 +1,4 @@
-// Where a module is: the text of an Airway's wasmUrls.flight, read once and checked.
+// The location of a module: the text of an Airway's wasmUrls.flight, parsed once and checked.
 //
 //   https://host/path/flight.wasm.gz        http://... too
 //   oci://registry/repository:tag@sha256:…  tag, digest or both; neither means the tag "latest"
@@ -43,27 +43,27 @@ class Reference {
  public:
   using Source = std::variant<HttpSource, OciSource, ConfigMapSource, FileSource>;
 
-  // InvalidInput with what is wrong and, where one is likely meant, the right form.
+  // InvalidInput says what is wrong and, if the intended form is likely known, the right form.
   [[nodiscard]] static Result<Reference> parse(std::string_view text);
 
   [[nodiscard]] const Source& source() const { return source_; }
 
   // For messages and logs: the reference without user, password and query, because signed URLs
-  // carry their secret there.
+  // carry their secret in the query.
   [[nodiscard]] const std::string& display() const { return display_; }
 
-  // What was understood, with its query and without user, password and fragment; for comparing with
-  // what an administrator wrote. Not for messages.
+  // What the reference was understood as, with its query but without user, password and fragment;
+  // for comparison with an administrator's allow list. Not for messages.
   [[nodiscard]] std::string meaning() const;
 
-  // Equal for equal references, for no others; tells nothing of the secrets in them.
+  // Equal for equal references and for no others; contains nothing of their secrets.
   [[nodiscard]] const std::string& key() const { return key_; }
 
   [[nodiscard]] bool is_config_map() const {
     return std::holds_alternative<ConfigMapSource>(source_);
   }
 
-  // True when this text can never come to mean other bytes: an OCI digest.
+  // True when this text can never mean other bytes: an OCI digest.
   [[nodiscard]] bool is_pinned() const;
 
  private:
@@ -76,12 +76,12 @@ class Reference {
 };
 
 // The sha256 (of the uncompressed module) that this reference promises: `explicit_sha256` when it
-// is not empty, else a tag "sha256_<hex>", else a file name "sha256_<hex>.wasm" or
+// is not empty, else that of a tag "sha256_<hex>", else of a file name "sha256_<hex>.wasm" or
 // "name_sha256_<hex>.wasm.gz". Lower case.
 [[nodiscard]] std::optional<std::string> expected_sha256(const Reference& reference,
                                                          std::string_view explicit_sha256);
 
-// InvalidInput in yoke's words, and what was found instead.
+// InvalidInput in yoke's words, with the digest that was found.
 [[nodiscard]] Result<> verify_sha256(std::string_view expected, std::string_view actual);
 
 }  // namespace hangar::modules

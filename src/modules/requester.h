@@ -1,8 +1,9 @@
-// On whose behalf a module is fetched, and which ConfigMaps that lets the host read.
+// On whose behalf a module is fetched, and which ConfigMaps the host may read for it.
 //
-// The host reads ConfigMaps with rights of its own, which reach further than those of its tenants.
-// So a read takes a ConfigMapAccess, which only a Requester can give, and only for namespaces that
-// it may name: text that was parsed wrongly somewhere cannot lead to another namespace's ConfigMap.
+// The host reads ConfigMaps with rights of its own, which reach further than those of its
+// tenants. So a read needs a ConfigMapAccess, which only a Requester can issue, and only for
+// namespaces that it may name: text that was parsed wrongly elsewhere cannot lead to a ConfigMap
+// of another namespace.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +16,7 @@
 
 namespace hangar::modules {
 
-// The right to read ConfigMaps of one namespace.
+// The right to read the ConfigMaps of one namespace.
 class ConfigMapAccess {
  public:
   [[nodiscard]] const std::string& namespace_name() const { return namespace_; }
@@ -35,27 +36,27 @@ class Requester {
     return Requester(std::move(namespace_name));
   }
   // A cluster-scoped object, which only an administrator can create, or a person at the command
-  // line: any namespace.
+  // line: ConfigMaps of any namespace.
   [[nodiscard]] static Requester cluster_wide() { return Requester(std::nullopt); }
 
-  // The same, whose URLs lead to public addresses only, because `who` says so: "TenantPolicy a".
+  // The same requester, restricted to public addresses because `who` requires it: "TenantPolicy a".
   [[nodiscard]] Requester at_public_addresses(std::string who) const {
     Requester narrowed = *this;
     narrowed.public_because_ = std::move(who);
     return narrowed;
   }
-  // Who says so; empty: its URLs lead to wherever its kind's may.
+  // Who requires that; empty: its URLs may reach what is usual for its kind.
   [[nodiscard]] const std::string& public_because() const { return public_because_; }
 
-  // Under what its proofs of access are remembered: requesters with one id may run what each of
-  // them was given. A namespace, or "*", which no namespace is called.
+  // The key for its proofs of access: requesters with the same id may run what each of them was
+  // given. A namespace, or "*", which cannot be the name of a namespace.
   [[nodiscard]] std::string id() const { return namespace_.value_or("*"); }
 
-  // The namespace of the first kind, whose authors are strangers to the administrator; empty: the
-  // second.
+  // The namespace of a requester that is in one, whose author is a stranger to the administrator;
+  // empty for a cluster-wide requester.
   [[nodiscard]] std::string tenant() const { return namespace_.value_or(std::string()); }
 
-  // For fair shares: the namespace, or the cluster. `name`: which of its consumers.
+  // For fair shares: the namespace, or the cluster. `name` tells its consumers apart.
   [[nodiscard]] budget::Consumer consumer(std::string name) const {
     return {.tenant = budget::Tenant::of_namespace(tenant()), .name = std::move(name)};
   }
@@ -67,7 +68,7 @@ class Requester {
   explicit Requester(std::optional<std::string> namespace_name)
       : namespace_(std::move(namespace_name)) {}
 
-  std::optional<std::string> namespace_;  // Without: cluster-wide.
+  std::optional<std::string> namespace_;  // std::nullopt: cluster-wide.
   std::string public_because_;
 };
 

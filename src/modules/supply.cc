@@ -37,36 +37,36 @@ namespace hangar::modules {
 
 namespace {
 
-// A source that failed is left alone for so long, and twice as long after each further failure: at
-// first about as long as a deployment of its server takes, at last as long as between two looks.
+// How long a failing source is left alone, doubled after each further failure: at first about as
+// long as a deployment of its server takes, at last as long as between two rechecks.
 constexpr ExponentialBackoff kRetry{.min = std::chrono::seconds(1), .max = kRecheck};
 
-// How often a listener hears that more bytes have come: each time costs a write of a status.
+// How often a listener is told of progress: each time costs a status write.
 constexpr std::chrono::seconds kToldEvery{5};
 
-// An answer, and what was made, is kept for as long as a busy host may take to come for it. Who
-// comes later costs another look.
+// An answer and its product are kept for as long as a busy host may take to fetch them. A later
+// consumer costs another look.
 constexpr std::chrono::seconds kAnswerKept{30};
 
-// Of a module's bytes, those included that are read: packed while they are unpacked, or changed so
-// that its instances can sleep.
+// How many copies of a module's bytes exist at a time, the original included: a compressed one
+// during decompression, or a rewritten one whose instances can sleep.
 constexpr std::uint64_t kCopiesMade = 2;
 
-// The reason of an error: a module that the store had is not there any more.
+// The reason of an error: a module that the store had is no longer there.
 constexpr std::string_view kLostInStore = "LostInStore";
 
 std::string key_of(const Wish& wish) {
   const auto text_of = [](const Source& source) {
     return fmt::format("{}\n{}\n{}", source.reference, source.sha256, source.insecure);
   };
-  // A digest, because references may have passwords in them.
+  // A digest, because references may contain passwords.
   return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", wish.requester.id(),
                                 wish.requester.public_because(), text_of(wish.module),
                                 wish.plugin ? text_of(*wish.plugin) : "", wish.pinned_sha256,
                                 static_cast<int>(wish.content), wish.is_look));
 }
 
-// Of a definition; never zero, which stands for none.
+// The hash of a definition; never zero, which stands for none.
 std::size_t hash_of(std::string_view definition) {
   return std::max<std::size_t>(std::hash<std::string_view>()(definition), 1);
 }
@@ -98,17 +98,17 @@ struct Supply::Entry {
   Instant asked;
   std::map<std::string, std::function<void()>> listeners;
 
-  // The look that is under way.
+  // The look in progress.
   bool is_working = false;
   std::string doing;
   Instant told;
   std::stop_source stop;
   io::Loop::Timer patience;
-  bool is_overdue = false;  // What was supplied last is an answer although it goes on.
+  bool is_overdue = false;  // What was last supplied is an answer although the look continues.
 
   // The last look.
   std::optional<Instant> looked;
-  std::uint64_t keys = 0;  // Verifier::generation() when it began.
+  std::uint64_t keys = 0;  // Verifier::generation() when the look began.
   std::optional<Supplied> supplied;
   std::optional<Error> error;
   std::uint32_t failures = 0;
@@ -168,12 +168,12 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
   return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
 }
 
-// A workflow asks at each of its steps, and the store looks through all that it knows.
+// Caches proofs: a workflow asks at each of its steps, and the store searches all its entries.
 bool Supply::is_proven(const std::string& requester, const std::string& sha256) {
   const std::pair<std::string, std::string> proof{requester, sha256};
   if (proven_.contains(proof)) return true;
   if (!sources_.store.is_proven(requester, sha256)) return false;
-  if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // Costs looking again.
+  if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // They are looked up again.
   proven_.insert(proof);
   return true;
 }
@@ -240,7 +240,7 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
   entry->looked = entry->told = io::Loop::now();
   entry->stop = std::stop_source();
   if (sources_.verifier != nullptr) entry->keys = sources_.verifier->generation();
-  // No answer either while the source leaves us waiting.
+  // An unverified result is no answer, even while the source keeps us waiting.
   if (entry->supplied && !entry->wish.is_look && !is_verified(entry->supplied->sha256)) {
     entry->supplied.reset();
   }
@@ -269,7 +269,7 @@ io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
       !wish.pinned_sha256.empty()) {
     co_return;
   }
-  // The source may answer meanwhile, and be asked once more.
+  // The source may answer in the meantime, and be asked once more.
   const auto is_still_overdue = [&entry, look = entry->looked] {
     return entry->is_working && entry->looked == look && !entry->stop.stop_requested();
   };
@@ -304,7 +304,7 @@ void Supply::settle(Entry& entry, Result<Supplied> result) {
     entry.error.reset();
     entry.failures = 0;
   } else if (result.error().kind() == ErrorKind::Cancelled) {
-    entry.looked.reset();  // As if it had never begun: who asks now begins anew.
+    entry.looked.reset();  // As if it had never begun: the next consumer that asks starts it again.
   } else {
     entry.supplied.reset();
     entry.retry_at = io::Loop::now() + kRetry.delay(entry.failures++);
@@ -347,7 +347,7 @@ io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
     Result<std::string> copy =
         co_await maker_.recall(wish.requester, sha256, entry->stop.get_token());
     if (copy) {
-      // Whatever it says that it is, it is stored as nothing else than what it is.
+      // The copy is stored under the digest that its bytes really have.
       const Result<> kept =
           co_await sources_.workers.run([&store = sources_.store, requester = wish.requester.id(),
                                          sha256, copy = *std::move(copy)]() mutable -> Result<> {
@@ -371,7 +371,7 @@ io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
 
 io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
   Result<Supplied> loaded = co_await load_once(entry);
-  // Damaged in the store, or removed to make room: the source has it still.
+  // The stored bytes were damaged, or removed to make room: the source still has them.
   const bool is_lost = !loaded && loaded.error().reason() == kLostInStore;
   co_return is_lost ? co_await load_once(std::move(entry)) : std::move(loaded);
 }
@@ -383,7 +383,7 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
   const std::string doing = fmt::format("module {}", reference.display());
   Source source = wish.module;
   if (is_pinned) source.sha256.clear();
-  // Of what is pinned, other bytes are of no use.
+  // For a pinned module other bytes are useless.
   Bytes bytes = HANGAR_CO_TRY(co_await fetch(entry, std::move(source), wish.content, !is_pinned));
   const std::string resolved = bytes.resolved;
   if (wish.is_look) {
@@ -432,22 +432,22 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
       .leave_in_store = true,
       .may_be_stale = may_be_stale,
       .on_progress = [this, entry](std::string doing) { say(*entry, std::move(doing)); }};
-  // Held until we know whether it is the one.
+  // Holds the product until we know whether it is the right one.
   Product present;
   const std::string likely =
       sources_.fetcher.likely_sha256(entry->wish.requester, reference, options);
   if (!likely.empty()) present = maker_.find(likely);
-  // Bytes that are to be verified come from the source where the store has lost them.
+  // Bytes that are to be verified come from the source if the store has lost them.
   if (present && is_verified(likely)) options.have_sha256 = likely;
   Result<Fetched> fetched = co_await sources_.fetcher.fetch(
       entry->wish.requester, reference, std::move(options), entry->stop.get_token());
-  // What is left is ours to do, and what was there before is no better than what is new.
+  // The source has answered; the rest is our own work, and an older answer is no better.
   entry->patience.cancel();
   if (!fetched) co_return std::unexpected(std::move(fetched).error());
   Bytes bytes{.sha256 = std::move(fetched->sha256),
               .bytes = nullptr,
               .resolved = std::move(fetched->resolved)};
-  // The store has them, unless its disk is full.
+  // The store has the bytes, unless its disk is full.
   if (!fetched->wasm.empty()) {
     bytes.bytes = std::make_shared<const std::string>(std::move(fetched->wasm));
   }
@@ -469,12 +469,12 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
                                      plugin_bytes = fetched.bytes]() -> Result<Bytes> {
         std::string text = HANGAR_TRY(maker.join(*bytes, *plugin_bytes));
         Bytes made{.sha256 = sha256_hex(text), .bytes = nullptr, .resolved = {}};
-        // A full disk costs doing this again, not the module.
+        // If the disk is full, the module is joined again next time.
         (void)store.add(made.sha256, text);
         made.bytes = std::make_shared<const std::string>(std::move(text));
         return made;
       }));
-  if (joined_.size() >= limits::kModuleReferencesMax) joined_.clear();  // Costs joining again.
+  if (joined_.size() >= limits::kModuleReferencesMax) joined_.clear();  // They are joined again.
   joined_[both] = joined.sha256;
   co_return joined;
 }
@@ -482,7 +482,7 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
 io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
                                        std::shared_ptr<const std::string> bytes) {
   const bool is_looked_at = sources_.verifier == nullptr || sources_.verifier->verdict(sha256);
-  // Once for both.
+  // Read once for both.
   if (!is_looked_at && !bytes) {
     bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
   }
@@ -498,10 +498,10 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
                                  entry->wish.requester.consumer("module"), entry->stop.get_token());
 }
 
-// NotFound also for bytes that were damaged: they are gone now, as if they had never been here.
+// NotFound also for damaged bytes: they have been removed.
 //
-// Reserved as the host's, for as long as anybody holds them: what is made of them is for everybody
-// who may have the module, and nobody who reads waits for something that another reader holds.
+// The bytes are reserved for the host as long as anyone holds them: everyone who may have the
+// module shares the product, and no reader waits for memory that another reader holds.
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256,
                                                                   std::stop_token stop) {
   struct Held {
@@ -556,7 +556,7 @@ std::optional<Supplied> Asking::ask(Supply& supply, const Wish& wish, std::strin
   is_known_ = is_known_ || is_final_;
   again_at_ = now + (answer.error ? answer.retry_in : supply.recheck());
   if (is_known_) answer.waits_for.clear();
-  // What was wrong is wrong until another attempt has ended.
+  // The last error stands until another attempt has ended.
   if (!answer.error && !is_final_ && open_) answer.error = std::move(open_->error);
   open_.reset();
   if (answer.error || !answer.waits_for.empty()) {

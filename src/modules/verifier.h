@@ -1,5 +1,5 @@
-// Whether a module may run, by who has signed it. Declared here for the supply; who knows keys and
-// how bytes of strangers are looked at implements it.
+// Decides by its signature whether a module may run. Declared here for the supply; a folder that
+// knows keys, and how to inspect untrusted bytes safely, implements it.
 #pragma once
 
 #include "base/result.h"
@@ -22,13 +22,13 @@ class Verifier {
   Verifier& operator=(const Verifier&) = delete;
   virtual ~Verifier() = default;
 
-  // Another number once the keys are others: what was said before does not count any more.
+  // Changes when the keys change: earlier verdicts then no longer count.
   [[nodiscard]] virtual std::uint64_t generation() const = 0;
-  // What the keys of now say of the module with that digest; nothing: its bytes have to be looked
-  // at, or there are no keys yet.
+  // The verdict of the present keys on the module with that digest; std::nullopt: its bytes have to
+  // be inspected, or there are no keys yet.
   [[nodiscard]] virtual std::optional<Result<>> verdict(const std::string& sha256) const = 0;
-  // Looks at the bytes, which have that digest. InvalidInput says why the module may not run, and
-  // is a verdict; any other error is none.
+  // Inspects the bytes, which have that digest. InvalidInput is a verdict, and says why the module
+  // may not run; any other error is not a verdict.
   [[nodiscard]] virtual io::Task<Result<>> verify(std::string sha256,
                                                   std::shared_ptr<const std::string> bytes,
                                                   budget::Consumer consumer,

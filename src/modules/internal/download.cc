@@ -28,11 +28,11 @@ namespace {
 
 constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
 
-// What is held for a module whose server does not say how large it is.
+// Reserved for a module whose server does not state its size.
 constexpr std::uint64_t kBodyBytesMin = limits::kMiB;
 
-// A server that trickles is given up: it would hold a place of its tenant for as long as
-// a download may take. The usual module, of 4 MB, comes within that time at this rate.
+// A server that sends more slowly is dropped: it would hold a slot of its tenant for as long as a
+// download may take. The usual module of 4 MB arrives within that time at this rate.
 constexpr std::chrono::seconds kPaceWindow{20};
 constexpr std::uint64_t kPaceBytesMin = 20 * 16 * limits::kKiB;
 
@@ -41,7 +41,7 @@ std::unexpected<Error> fail_too_large(std::string_view bytes, std::uint64_t byte
               fmt::format("{} bytes are more than the {} that are allowed", bytes, bytes_max));
 }
 
-// Collects a body; told its size in advance, or finding out.
+// Collects a body, whose size may be known in advance.
 class Body {
  public:
   Body(std::uint64_t bytes_max, OnBytes on_bytes, MayHold may_hold)
@@ -55,7 +55,7 @@ class Body {
     std::uint64_t length = 0;
     if (!text) return {};
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), length);
-    // Twenty digits overflow, and are too many as well.
+    // A number that overflows is too large as well.
     if (error == std::errc::result_out_of_range || length > bytes_max_) {
       return fail_too_large(*text, bytes_max_);
     }

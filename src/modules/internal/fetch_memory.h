@@ -1,4 +1,4 @@
-// What one fetch may hold of memory.
+// The memory that one fetch may hold.
 #pragma once
 
 #include "base/result.h"
@@ -17,18 +17,18 @@
 
 namespace hangar::modules {
 
-// How large a module is, is known when its bytes arrive: too late to wait, because what has arrived
-// is memory already. So a fetch that cannot have what it turns out to need gives up everything,
-// waits for that much, and begins again. Nobody waits who holds memory or a place in a line.
+// The size of a module is known only when its bytes arrive: too late to wait, because they are
+// in memory already. So a fetch that is refused the memory it needs releases everything, waits
+// for that much, and starts over. Nothing that holds memory or a place in a queue ever waits.
 // Loop thread.
 class FetchMemory {
  public:
-  // `queue` may be null: nothing is counted then. Otherwise it outlives this.
+  // `queue` may be null: then nothing is counted. Otherwise it outlives this.
   FetchMemory(budget::ReservationQueue* queue, budget::Consumer consumer)
       : queue_(queue), consumer_(std::move(consumer)) {}
 
-  // Waits for what was refused, if anything was; `on_wait` is told why. Errors as
-  // ReservationQueue::reserve().
+  // Waits for the memory that was refused, if any was; `on_wait` receives the reason. Errors as
+  // for ReservationQueue::reserve().
   [[nodiscard]] io::Task<Result<>> wait(std::stop_token stop,
                                         std::function<void(const budget::Shortage&)> on_wait) {
     if (!is_short()) co_return Result<>();
@@ -38,25 +38,25 @@ class FetchMemory {
     co_return Result<>();
   }
 
-  // From here on so many bytes in all. LimitExceeded where they cannot be had at once.
+  // Reserves up to `bytes` in all. LimitExceeded when they are not available at once.
   [[nodiscard]] Result<> grow_to(std::uint64_t bytes) {
     if (queue_ == nullptr || bytes <= held_bytes()) return {};
     wanted_bytes_ = std::max(wanted_bytes_, bytes);
-    if (!held_) held_ = queue_->accounts().reserve(consumer_, 0).value();  // Nothing always fits.
+    if (!held_) held_ = queue_->accounts().reserve(consumer_, 0).value();  // Zero bytes always fit.
     if (const auto grown = held_->resize(bytes); !grown) {
       return fail(ErrorKind::LimitExceeded, to_text(grown.error()));
     }
     return {};
   }
 
-  // As grow_to() of what will not be had before it is waited for.
+  // Like grow_to() for bytes that will not be granted without waiting.
   [[nodiscard]] Result<> refuse(std::uint64_t bytes) {
     wanted_bytes_ = std::max(wanted_bytes_, bytes);
     return is_short() ? Result<>(fail(ErrorKind::LimitExceeded, "needs more memory than it has"))
                       : Result<>();
   }
 
-  // Something was refused, and has not been waited for.
+  // True when something was refused and has not been waited for.
   [[nodiscard]] bool is_short() const { return wanted_bytes_ > held_bytes(); }
 
   [[nodiscard]] std::uint64_t held_bytes() const { return held_ ? held_->bytes() : 0; }

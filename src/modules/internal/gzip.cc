@@ -26,17 +26,17 @@ namespace hangar::modules {
 
 namespace {
 
-// Large enough that zlib's calls cost nothing, small enough to stay in the cache.
+// Large enough that calls of zlib cost nothing, small enough to stay in the CPU's cache.
 constexpr std::size_t kStepBytes = 256 * limits::kKiB;
-// 15 bits of window, and a gzip header and trailer instead of zlib's.
+// A window of 15 bits, with a gzip header and trailer instead of zlib's.
 constexpr int kGzipWindow = 15 + 16;
 
-// zlib counts input in unsigned ints; more than that is fed piece by piece.
+// zlib counts input in unsigned ints; longer input is fed in pieces.
 uInt next_piece(std::size_t left) {
   return static_cast<uInt>(std::min<std::size_t>(left, std::numeric_limits<uInt>::max()));
 }
 
-// zlib's interface lacks const for what it only reads.
+// zlib's interface lacks const for input.
 Bytef* readable(std::string_view bytes) {
   return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
 }
@@ -64,7 +64,7 @@ bool is_gzip(std::string_view bytes) {
 
 std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
                            std::uint64_t bytes_max) {
-  constexpr std::uint64_t kRatioMax = 1032;  // Deflate shrinks no more.
+  constexpr std::uint64_t kRatioMax = 1032;  // Deflate's best ratio.
   if (end.size() < kTrailerBytes) return 0;
   end.remove_prefix(end.size() - kTrailerBytes);
   std::uint64_t size = 0;
@@ -80,7 +80,7 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
   Inflater inflater;
   z_stream& stream = inflater.stream();
   stream.next_in = readable(bytes);
-  std::size_t left = bytes.size();  // Beyond what the stream was given.
+  std::size_t left = bytes.size();  // Not given to the stream yet.
   while (true) {
     if (stream.avail_in == 0 && left > 0) {
       stream.avail_in = next_piece(left);
@@ -150,7 +150,7 @@ Result<> gzip_file(const std::filesystem::path& from, const std::filesystem::pat
   };
   const std::unique_ptr<std::FILE, Close> input(std::fopen(from.c_str(), "rbe"));
   if (!input) return failed(from);
-  // zlib's header has neither a time nor a name.
+  // The header that zlib writes has neither a time nor a name.
   std::unique_ptr<std::remove_pointer_t<gzFile>, Close> output(gzopen(to.c_str(), "wbe6"));
   if (!output) return failed(to);
   std::vector<char> step(kStepBytes);

@@ -1,4 +1,4 @@
-// gzip in memory, bounded: what is inflated comes from strangers.
+// gzip in memory, with bounds: the input comes from strangers.
 #pragma once
 
 #include "base/result.h"
@@ -13,23 +13,23 @@ namespace hangar::modules {
 
 [[nodiscard]] bool is_gzip(std::string_view bytes);
 
-// What a gzip of `packed_bytes` inflates to by its own account, which is a stranger's: at most
-// `bytes_max`, and no more than gzip can hold. Of several members it is the last one's. `end` has
-// at least its last kTrailerBytes.
+// The size that a gzip of `packed_bytes` claims for its content. The claim is a stranger's, so it
+// is capped at `bytes_max` and at gzip's best ratio. With several members it is that of the last
+// one. `end` contains at least the last kTrailerBytes.
 inline constexpr std::size_t kTrailerBytes = 4;
 [[nodiscard]] std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
                                          std::uint64_t bytes_max);
 
-// All members, one after the other. Blocking (82 MB take some 300 ms): for worker threads.
-// Errors: LimitExceeded as soon as more than `bytes_max` come out, so a bomb costs no more than
-// that; InvalidInput when the end is missing or a checksum is wrong.
+// Decompresses all members in order. Blocking (82 MB take some 300 ms): for worker threads. Errors:
+// LimitExceeded as soon as more than `bytes_max` come out, so a bomb costs no more than that;
+// InvalidInput when the end is missing or a checksum is wrong.
 [[nodiscard]] Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max);
 
-// Fast rather than small. Blocking.
+// Optimised for speed, not size. Blocking.
 [[nodiscard]] std::string gzip(std::string_view bytes);
 
-// Compresses a file into another one, piece by piece. Equal input gives equal output. Blocking.
-// Errors: NotFound; Unavailable for any other refusal of the file system.
+// Compresses a file into another one in pieces. Equal input gives equal output. Blocking. Errors:
+// NotFound; Unavailable for any other refusal of the file system.
 [[nodiscard]] Result<> gzip_file(const std::filesystem::path& from,
                                  const std::filesystem::path& to);
 

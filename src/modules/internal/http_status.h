@@ -1,4 +1,4 @@
-// What an HTTP status means for whoever wants a module.
+// The meaning of HTTP statuses for the fetch of a module.
 #pragma once
 
 #include "base/result.h"

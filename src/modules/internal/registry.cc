@@ -25,7 +25,7 @@ namespace hangar::modules {
 
 namespace {
 
-// Registries send blobs' readers to their object store, sometimes by way of a second one.
+// Registries redirect downloads of blobs to their object store, sometimes via a second one.
 constexpr int kBlobRedirectsMax = 5;
 
 bool is_loopback(std::string_view registry) {
@@ -108,7 +108,7 @@ io::Task<Result<>> Registry::push_blob(std::string digest, http::BodySource byte
   if (begun->status != http::kAccepted) co_return failed(refusal(*begun));
   Result<std::string> place = upload_url(*begun);
   if (!place) co_return failed(std::move(place).error());
-  // The colon of a digest is one that a query may have as it is.
+  // The colon of a digest may stand unescaped in a query.
   Put put{.method = "PUT",
           .url = fmt::format("{}{}digest={}", *place, place->contains('?') ? '&' : '?', digest),
           .media_type = "application/octet-stream",
@@ -166,7 +166,7 @@ io::Task<Result<http::Response>> Registry::write_once(Put what, std::stop_token 
 Result<std::string> Registry::upload_url(const http::Response& response) const {
   const std::string_view location = http::find_header(response.headers, "Location").value_or("");
   if (location.starts_with('/') && !location.starts_with("//")) return std::string(location);
-  // Nothing goes elsewhere: a blob may be a secret, and the credentials are this registry's.
+  // Uploads go to no other server: a blob may be secret, and the credentials are for this registry.
   const std::string own = address() + "/";
   if (location.starts_with(own)) return std::string(location.substr(own.size() - 1));
   return fail(
@@ -221,7 +221,7 @@ io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token
     authorization_ = "Bearer " + credential_.registry_token;
     co_return Result<>();
   }
-  // A registry that is trusted over plain HTTP may have its token server there as well.
+  // A registry that is trusted over plain HTTP may also have its token server there.
   const PlainText plain = is_https_ && !trust_.plain_http ? PlainText::Refused : PlainText::Allowed;
   http::Request request =
       HANGAR_CO_TRY(token_request(*challenge, credential_, source_.repository, plain));
@@ -238,7 +238,7 @@ std::string Registry::address() const {
 }
 
 std::string Registry::host() const {
-  // Docker Hub's name is not where its registry is.
+  // Docker Hub's registry has another host name.
   return source_.registry == "docker.io" ? "registry-1.docker.io" : source_.registry;
 }
 

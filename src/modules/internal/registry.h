@@ -1,5 +1,5 @@
-// A conversation with one OCI registry about one repository: authentication as the registry asks
-// for it, manifests and blobs, read and written, each checked against its digest.
+// Requests to one OCI registry about one repository: authenticates as the registry asks for it,
+// reads and writes manifests and blobs, and checks manifests against their digests.
 #pragma once
 
 #include "base/result.h"
@@ -19,12 +19,12 @@
 
 namespace hangar::modules {
 
-// Loop thread. Used by one task, which outlives no call.
+// Loop thread. Used by one task at a time; no call may outlive this object.
 class Registry {
  public:
   struct Trust {
     std::shared_ptr<const http::Transport> transport;
-    // Plain HTTP may be used when HTTPS does not answer.
+    // Plain HTTP may be used if HTTPS does not answer.
     bool plain_http = false;
     std::string requester = {};  // http::Request::requester.
   };
@@ -40,16 +40,16 @@ class Registry {
   // Cancelled; InvalidInput when the bytes are not those of the digest.
   [[nodiscard]] io::Task<Result<Manifest>> manifest(std::string reference, std::stop_token stop);
 
-  // The bytes of a blob, not yet compared with its digest: that takes a worker.
+  // The bytes of a blob. They are not yet compared with its digest: a worker must do that.
   [[nodiscard]] io::Task<Result<std::string>> blob(Descriptor descriptor, OnBytes on_bytes,
                                                    std::stop_token stop);
 
-  // As the distribution specification has a push: the blob in one piece unless the registry has it
-  // already. `digest` is that of the bytes. Errors: Denied, Unavailable, LimitExceeded, Cancelled;
-  // InvalidInput when the registry refuses it.
+  // Pushes as the distribution specification describes it: the blob in one piece, unless the
+  // registry has it already. `digest` is that of the bytes. Errors: Denied, Unavailable,
+  // LimitExceeded, Cancelled; InvalidInput when the registry refuses it.
   [[nodiscard]] io::Task<Result<>> push_blob(std::string digest, http::BodySource bytes,
                                              std::stop_token stop);
-  // After what it names. Errors as push_blob().
+  // To be called after the blobs that the manifest names are pushed. Errors as for push_blob().
   [[nodiscard]] io::Task<Result<>> push_manifest(std::string tag, std::string_view media_type,
                                                  std::string bytes, std::stop_token stop);
 
@@ -61,7 +61,7 @@ class Registry {
     int redirects_max = 0;
     OnBytes on_bytes = {};
   };
-  // The body of a 200.
+  // The body of a 200 response.
   io::Task<Result<std::string>> get(Get what, std::stop_token stop);
   io::Task<Result<http::Response>> send(Get what, std::stop_token stop);
   struct Put {
@@ -71,14 +71,14 @@ class Registry {
     std::string body = {};
     std::optional<http::BodySource> source = {};
   };
-  // The answer, whatever its status; authenticated once more when the registry says so: a token for
-  // reading does not write.
+  // The response, whatever its status. Authenticates once more when the registry asks for it: a
+  // token for reading does not permit writing.
   io::Task<Result<http::Response>> write(Put what, std::stop_token stop);
   io::Task<Result<http::Response>> write_once(Put what, std::stop_token stop);
-  // Where the registry wants a blob: the path and query of its own address.
+  // The path and query to which the registry wants a blob uploaded, at its own address.
   [[nodiscard]] Result<std::string> upload_url(const http::Response& response) const;
   [[nodiscard]] Error refusal(const http::Response& response) const;
-  // From https to http, once and where that is allowed.
+  // Switches from https to http, once and only if that is allowed; true if it did.
   bool fall_back_to_plain_http();
   io::Task<Result<>> authenticate(http::Headers headers, std::stop_token stop);
   [[nodiscard]] std::string host() const;
@@ -89,8 +89,8 @@ class Registry {
   const Credential credential_;
   const Trust trust_;
   bool is_https_ = true;
-  bool was_reached_ = false;   // No change of the scheme after the first answer.
-  std::string authorization_;  // Secret. Empty before the registry asks for it.
+  bool was_reached_ = false;   // The scheme is fixed after the first response.
+  std::string authorization_;  // Secret. Empty until the registry asks for it.
 };
 
 }  // namespace hangar::modules

@@ -24,16 +24,16 @@ namespace hangar::modules {
 
 namespace {
 
-// Reads "Bearer realm="...",service="...", Basic realm=..." from left to right.
+// Parses "Bearer realm="...",service="...", Basic realm=..." from left to right.
 class ChallengeReader {
  public:
   explicit ChallengeReader(std::string_view text) : rest_(text) {}
 
   std::vector<Challenge> read() {
     std::vector<Challenge> found;
-    std::optional<Challenge> current;  // Nothing while inside a scheme that we do not know.
+    std::optional<Challenge> current;  // std::nullopt inside an unknown scheme.
     while (true) {
-      // Also what is left of other schemes' tokens: "Negotiate abc==".
+      // Also skips remains of other schemes' tokens: "Negotiate abc==".
       skip(" \t,=\"");
       const std::string_view word = take_word();
       if (word.empty()) break;
@@ -104,12 +104,12 @@ std::string url_encode(std::string_view text) {
   return encoded;
 }
 
-// Safe in a header and in a status: printable ASCII.
+// True for text that is safe in a header and in a status: printable ASCII.
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char letter) { return letter >= ' ' && letter <= '~'; });
 }
 
-// The registry's own words: errors[0].code and message, if they are there.
+// The registry's own message: errors[0].code and message, if present.
 std::string words_of(std::string_view body) {
   constexpr std::size_t kWordsBytesMax = 300;
   const Result<json::Value> parsed = json::parse(body);

@@ -1,5 +1,5 @@
-// How a registry wants to be asked: its WWW-Authenticate header read, and the request to the token
-// server that it names. No I/O.
+// How a registry wants requests to be authenticated: parses its WWW-Authenticate header, and builds
+// the request to the token server that it names. No I/O.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,7 @@ struct Challenge {
   std::string scope;
 };
 
-// The best that we understand of all WWW-Authenticate headers: Bearer before Basic.
+// The best challenge that we understand in all WWW-Authenticate headers: Bearer before Basic.
 [[nodiscard]] std::optional<Challenge> find_challenge(const http::Headers& headers);
 
 // "Basic ..." of user and password.
@@ -29,16 +29,16 @@ struct Challenge {
 
 enum class PlainText : std::uint8_t { Refused, Allowed };
 
-// What to send to the token server for pulling from `repository`. Errors: Denied when the realm is
-// no URL, or would get credentials over plain HTTP although that is refused.
+// The request to the token server for pulling from `repository`. Denied when the realm is not a
+// URL, or would receive credentials over plain HTTP although that is refused.
 [[nodiscard]] Result<http::Request> token_request(const Challenge& challenge,
                                                   const Credential& credential,
                                                   std::string_view repository, PlainText plain);
 
-// The token in the answer. Denied (401, 403), Unavailable (429, 5xx, no token).
+// The token in the response. Denied (401, 403), Unavailable (429, 5xx, no token).
 [[nodiscard]] Result<std::string> read_token(const http::Response& response);
 
-// The error for a status of 300 and more, with what the registry says about it.
+// The error for a status of 300 or more, with the registry's message.
 [[nodiscard]] Error registry_error(int status, std::string_view body);
 
 }  // namespace hangar::modules

@@ -40,7 +40,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
 }  // namespace
 
 Result<Unpacked> unpack(std::string bytes, std::uint64_t bytes_max, Content content) {
-  // Twice, because servers compress files that are compressed already (Content-Encoding of a .gz).
+  // Twice, because servers compress files that are already compressed (Content-Encoding of a .gz).
   constexpr int kLayersMax = 2;
   std::string gzipped;
   for (int layer = 0; layer < kLayersMax && is_gzip(bytes); ++layer) {
@@ -66,7 +66,7 @@ std::string_view describe(std::string_view bytes) {
   if (bytes.empty()) return "nothing";
   if (bytes.starts_with(kMagic)) {
     constexpr std::size_t kVersionEnd = 8;
-    // The upper half of the version tells a component ("layer 1") from a module.
+    // The upper half of the version distinguishes a component ("layer 1") from a module.
     if (bytes.size() >= kVersionEnd && bytes[6] == 1) return "a WebAssembly component";
     if (bytes.size() >= kVersionEnd) return "WebAssembly of an unknown version";
     return "the first bytes of a module";
