@@ -1,4 +1,4 @@
-// One run of a flight or a converter as what it is given and what comes of it, wherever it runs.
+// One run of a flight or a converter: its input and its result, independent of where it runs.
 #pragma once
 
 #include "abi/flight/lookups.h"
@@ -22,11 +22,11 @@ enum class Role : std::uint8_t { Flight, Converter };
 
 struct Command {
   Role role = Role::Flight;
-  // Without null bytes, since guests read them as C strings.
+  // Must not contain null bytes, since guests read these as C strings.
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::string stdin_bytes;
-  std::optional<Duration> timeout = limits::kGuestCallMax;  // Nothing: for ever.
+  std::optional<Duration> timeout = limits::kGuestCallMax;  // std::nullopt: no limit.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   budget::Consumer consumer = budget::unnamed_consumer();
 };
@@ -39,7 +39,7 @@ struct Output {
   std::uint64_t memory_bytes = 0;
 };
 
-// Runs commands somewhere else than in this process. Loop thread.
+// Runs commands outside this process. Loop thread.
 class CommandRunner {
  public:
   CommandRunner() = default;
@@ -47,8 +47,8 @@ class CommandRunner {
   CommandRunner& operator=(const CommandRunner&) = delete;
   virtual ~CommandRunner() = default;
 
-  // Results and errors as of evaluate(), and Unavailable where there is no place for it now.
-  // `lookups` is null for converters; else it lives until the task ends, and every lookup that was
+  // Results and errors as of evaluate(), and Unavailable when there is no place for the run now.
+  // `lookups` is null for converters; otherwise it outlives the task, and every lookup that was
   // begun has ended by then.
   [[nodiscard]] virtual io::Task<Result<Output>> run(std::shared_ptr<const wasm::Module> module,
                                                      Command command, Lookups* lookups,

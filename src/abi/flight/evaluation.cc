@@ -44,8 +44,8 @@ using wasm::HostTask;
 constexpr std::string_view kHostModule = "host";
 constexpr std::string_view kEntry = "_start";
 
-// Of a name, namespace, kind or API version. Kubernetes' own bounds are at most 253 characters
-// each.
+// For a name, namespace, kind or API version. Kubernetes' own bounds are at most 253
+// characters each.
 constexpr std::uint32_t kNameBytesMax = 4096;
 
 class State final : public wasm::wasi::Command {
@@ -54,7 +54,7 @@ class State final : public wasm::wasi::Command {
   Lookups& lookups;
 };
 
-// A buffer of the contract: address << 32 | size.
+// Reads a buffer of the contract: address << 32 | size.
 Result<std::string> read_buffer(const wasm::GuestMemory& memory, std::uint64_t buffer) {
   const auto size = static_cast<std::uint32_t>(buffer);
   if (size > kNameBytesMax) {
@@ -64,8 +64,8 @@ Result<std::string> read_buffer(const wasm::GuestMemory& memory, std::uint64_t b
   return memory.read_string(static_cast<std::uint32_t>(buffer >> 32U), size);
 }
 
-// Hands `answer` to the guest: in memory from its own allocator, which is the guest's from then on.
-// The state is written only when it is not Ok: guests set it to zero before.
+// Passes `answer` to the guest, in memory from the guest's own allocator; the guest owns that
+// memory. The state is written only when it is not Ok: guests set it to zero before.
 HostTask<std::uint64_t> hand_over(HostCall call, std::uint32_t state_at, LookupAnswer answer) {
   if (answer.state != LookupState::Ok) {
     const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
@@ -74,7 +74,7 @@ HostTask<std::uint64_t> hand_over(HostCall call, std::uint32_t state_at, LookupA
   if (answer.body.empty()) co_return std::uint64_t{0};
   const auto size = static_cast<std::uint32_t>(answer.body.size());
   const std::uint64_t buffer = HANGAR_CO_TRY(co_await call.call_guest("malloc", size));
-  // After the call: the guest may have grown its memory.
+  // Obtained after the call: the guest may have grown its memory.
   const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
   const auto address = static_cast<std::uint32_t>(buffer >> 32U);
   if (Result<> written = memory.write(address, answer.body); !written) {
@@ -90,7 +90,7 @@ HostTask<std::uint64_t> k8s_lookup(HostCall call, std::uint32_t state_at, std::u
   {
     const wasm::GuestMemory memory = HANGAR_CO_TRY(call.memory());
     std::ignore = HANGAR_CO_TRY(
-        memory.read_u32(state_at));  // A bad address shows before the cluster is asked.
+        memory.read_u32(state_at));  // A bad address fails before the cluster is asked.
     request.name = HANGAR_CO_TRY(read_buffer(memory, name));
     request.namespace_ = HANGAR_CO_TRY(read_buffer(memory, namespace_));
     request.kind = HANGAR_CO_TRY(read_buffer(memory, kind));
@@ -128,7 +128,7 @@ std::optional<Duration> timeout_of(std::chrono::nanoseconds asked) {
   return asked == std::chrono::nanoseconds::zero() ? Duration(limits::kGuestCallMax) : asked;
 }
 
-// Guests read these as C strings.
+// Guests read these as C strings, which end at a null byte.
 Result<> check_strings(const Command& command) {
   const auto has_null = [](const std::string& text) {
     return text.find('\0') != std::string::npos;
@@ -161,7 +161,7 @@ io::Task<Result<Output>> run_command(wasm::Engine& engine,
                          std::move(run_limits), std::move(stop));
   if (!report.ended) {
     Error error = std::move(report.ended).error();
-    // The words that the contract's tools and tests look for.
+    // The text that tools and tests of the contract look for.
     if (report.has_timed_out) {
       error = std::move(error).in("module closed with context deadline exceeded");
     }

@@ -1,13 +1,13 @@
-// The flight contract: a program that reads a custom resource and prints the resources it stands
-// for. docs/abi/flight.md has it in full.
+// The flight contract: a program reads a custom resource and prints the resources that the custom
+// resource stands for. docs/abi/flight.md describes it in full.
 //
-// A flight is a WASI command. Its arguments are the release's name and what follows; its
-// environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE, YOKE_VERSION and HANGAR_VERSION; it
-// reads its input from stdin, prints resources to stdout, and exits with zero when they are good.
-// What the output means is decided elsewhere.
+// A flight is a WASI command. Its arguments are the release's name and further ones. Its
+// environment has YOKE_RELEASE, YOKE_NAMESPACE, NAMESPACE, YOKE_VERSION and HANGAR_VERSION. It
+// reads its input from stdin, prints resources to stdout, and exits with zero on success. Other
+// code interprets the output.
 //
 // A converter belongs to the same contract: it translates instances between the versions of their
-// kind. Its only argument is "converter" and it has no environment; it reads a ConversionReview
+// kind. Its only argument is "converter" and it has no environment. It reads a ConversionReview
 // (apiextensions.k8s.io/v1) from stdin and prints the same with a response.
 #pragma once
 
@@ -43,36 +43,36 @@ struct Evaluation {
   std::string namespace_;
   std::vector<std::string> args;  // After the release's name.
   std::string stdin_bytes;
-  std::string host_version;  // HANGAR_VERSION: what the host calls itself.
-  // Zero: the contract's default of 10 s. Negative: none.
+  std::string host_version;  // HANGAR_VERSION: the version of the host itself.
+  // Zero: the contract's default of 10 s. Negative: no limit.
   std::chrono::nanoseconds timeout{0};
-  // Of linear memory; rounded down to whole pages by what can be grown.
+  // The bound of linear memory; growth is in whole pages, so it is rounded down to these.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
-  // For whom: whose share of the workers it uses.
+  // On whose behalf it runs: it uses this consumer's share of the workers.
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct Conversion {
   std::string stdin_bytes;
-  std::chrono::nanoseconds timeout{0};  // As of Evaluation; as are the others.
+  std::chrono::nanoseconds timeout{0};  // As in Evaluation; so are the others.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
-// What flights get from the host, made once per engine. Outlives its evaluations; gone before the
-// engine.
+// The host functions of flights, made once per engine. Outlives its evaluations; destroyed before
+// the engine.
 class Runtime {
  public:
-  // `elsewhere`: where they run in place of this process; null: here. Outlives this.
-  // `add_functions`: what flights may import beside the contract.
+  // `elsewhere`: runs the commands outside this process; null: they run here. Outlives this object.
+  // `add_functions`: adds imports besides those of the contract.
   using AddFunctions = std::function<void(wasm::HostFunctions&)>;
   explicit Runtime(wasm::Engine& engine, CommandRunner* elsewhere = nullptr,
                    const AddFunctions& add_functions = {});
 
-  // InvalidInput, naming what is wrong, when `module` cannot be a flight: it imports what flights
-  // do not get, or exports no _start. Any thread.
+  // InvalidInput, with the reason, when `module` cannot be a flight: it imports functions that
+  // flights do not get, or exports no _start. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
-  // The same for a converter, which gets WASI and nothing else.
+  // The same for a converter, which may import WASI only.
   [[nodiscard]] Result<> check_converter(const wasm::Module& module) const;
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
@@ -89,24 +89,23 @@ class Runtime {
   wasm::HostFunctions converter_functions_;
 };
 
-// Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as
-// Runtime::check; GuestFault when it trapped, with a backtrace; LimitExceeded when its time was
-// over
+// Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as for
+// Runtime::check; GuestFault when it trapped, with a backtrace; LimitExceeded when its time was up
 // ("module closed with context deadline exceeded: execution timeout (30ms) exceeded") or it printed
-// too much; Cancelled. `runtime` and `lookups` live until the task ends. Loop thread.
+// too much; Cancelled. `runtime` and `lookups` outlive the task. Loop thread.
 [[nodiscard]] io::Task<Result<Output>> evaluate(const Runtime& runtime,
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Evaluation evaluation, Lookups& lookups,
                                                 std::stop_token stop);
 
-// Runs `command` in this process, wherever evaluate() would. For who has been given it by another
-// process; `ask_memory` as wasm::RunLimits has it.
+// Runs `command` in this process, even where evaluate() would not: for a process to which another
+// one has delegated the run. `ask_memory` is that of wasm::RunLimits.
 [[nodiscard]] io::Task<Result<Output>> run_here(const Runtime& runtime,
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Command command, Lookups* lookups,
                                                 wasm::AskMemory ask_memory, std::stop_token stop);
 
-// Runs a converter once. Results and errors as of evaluate().
+// Runs a converter once. Results and errors as for evaluate().
 [[nodiscard]] io::Task<Result<Output>> convert(const Runtime& runtime,
                                                std::shared_ptr<const wasm::Module> module,
                                                Conversion conversion, std::stop_token stop);

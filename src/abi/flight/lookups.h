@@ -1,6 +1,6 @@
-// What a flight may ask of the cluster while it runs.
+// The lookups that a flight may make in the cluster while it runs.
 //
-// The contract's host functions end here; who may see what is decided by whoever implements this.
+// The contract's host functions end here; the implementation decides who may see what.
 #pragma once
 
 #include "io/task.h"
@@ -10,7 +10,7 @@
 
 namespace hangar::abi::flight {
 
-// How a lookup ended, with the numbers that flights know.
+// The outcome of a lookup, with the numbers that flights know.
 enum class LookupState : std::uint32_t {
   Ok = 0,
   FeatureNotGranted = 1,  // The flight was not given access to the cluster.
@@ -20,7 +20,7 @@ enum class LookupState : std::uint32_t {
   Forbidden = 5,
 };
 
-// As the flight said it: not checked, and the namespace may be empty.
+// As the flight gave it: not checked, and the namespace may be empty.
 struct LookupRequest {
   std::string name;
   std::string namespace_;
@@ -33,8 +33,8 @@ struct LookupAnswer {
   std::string body;  // JSON when Ok, else a message for the flight.
 };
 
-// Called on the loop thread, one call at a time per evaluation. A call ends by itself: evaluate()
-// waits for it even when the flight's time is over.
+// Called on the loop thread, one call at a time per evaluation. A call must end by itself:
+// evaluate() waits for it even after the flight's time is up.
 class Lookups {
  public:
   Lookups() = default;
@@ -42,10 +42,10 @@ class Lookups {
   Lookups& operator=(const Lookups&) = delete;
   virtual ~Lookups() = default;
 
-  // One object as JSON.
+  // Returns one object as JSON.
   [[nodiscard]] virtual io::Task<LookupAnswer> lookup(LookupRequest request) = 0;
 
-  // JSON {Group, Version, Kind, Resource, Namespaced} of a kind.
+  // Returns {Group, Version, Kind, Resource, Namespaced} of a kind as JSON.
   [[nodiscard]] virtual io::Task<LookupAnswer> rest_mapping(std::string group_or_api_version,
                                                             std::string kind) = 0;
 };

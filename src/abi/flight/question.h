@@ -1,5 +1,5 @@
-// What a flight says of itself when it is run with other arguments than a release's, for yoke's
-// command `schematics get`.
+// Asks a flight about itself: runs it with arguments other than a release's, for yoke's command
+// `schematics get`.
 #pragma once
 
 #include "abi/flight/command.h"
@@ -21,12 +21,12 @@ namespace hangar::abi::flight {
 
 struct Question {
   std::vector<std::string> args;        // After "schematics".
-  std::chrono::nanoseconds timeout{0};  // As of Evaluation; as are the others.
+  std::chrono::nanoseconds timeout{0};  // As in Evaluation; so are the others.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
 };
 
-// Runs a flight once without an environment or input. Results, errors and lifetimes as of
-// evaluate().
+// Runs a flight once without an environment or input. Results, errors and lifetimes as
+// for evaluate().
 [[nodiscard]] io::Task<Result<Output>> ask(const Runtime& runtime,
                                            std::shared_ptr<const wasm::Module> module,
                                            Question question, Lookups& lookups,

@@ -60,7 +60,7 @@ constexpr std::string_view kWakeup = "wakeup";
 constexpr std::string_view kRunUntilIdle = "run_until_idle";
 constexpr std::string_view kMemory = "memory";
 
-// Of a guest's timer. One that is shorter is as long, so that it does not take all turns there are.
+// The shortest timer of a guest: a shorter one would take up all turns.
 constexpr std::chrono::milliseconds kTimerResolution{1};
 
 class State final : public wasm::wasi::Process {
@@ -77,7 +77,7 @@ class State final : public wasm::wasi::Process {
 
   PendingCalls& pending;
   OutputLines output;
-  std::optional<Instant> idle_until;  // Of the last poll of the turn that would have blocked.
+  std::optional<Instant> idle_until;  // When the turn's last blocking poll would have returned.
 };
 
 Result<std::uint64_t> request(HostCall call, std::uint32_t address, std::uint32_t size,
@@ -136,7 +136,7 @@ bool can_be_woken(const wasm::Module& module) {
   return module.find_export(kWakeup) != nullptr;
 }
 
-// Calls functions without arguments, one after the other.
+// Calls functions without arguments in order.
 class StartTurn final : public wasm::Turn {
  public:
   explicit StartTurn(std::vector<std::string_view> functions) : functions_(std::move(functions)) {}
@@ -152,8 +152,8 @@ class StartTurn final : public wasm::Turn {
   std::size_t at_ = 0;
 };
 
-// Delivers answers: for each with bytes the guest is asked for memory first. One that runs until it
-// is idle does so once, when it has all of them.
+// Delivers answers. For each one with bytes the guest first allocates memory. A guest that runs
+// until it is idle does so once, after the last answer.
 class WakeTurn final : public wasm::Turn {
  public:
   WakeTurn(std::vector<Wakeup> wakeups, bool runs_until_idle)
@@ -175,7 +175,7 @@ class WakeTurn final : public wasm::Turn {
   }
 
  private:
-  // The address of the bytes, from here on the guest's to free.
+  // Copies the bytes and returns their address; from here on the guest must free them.
   Result<std::uint32_t> hand_over(GuestMemory memory, std::uint32_t address) {
     const std::string& bytes = wakeups_[at_].bytes;
     if (address == 0 && !bytes.empty()) {
@@ -189,7 +189,7 @@ class WakeTurn final : public wasm::Turn {
   }
 
   Result<std::optional<Invocation>> wake(std::uint32_t address) {
-    // Its bytes are the guest's now, and ours are not needed any more.
+    // The guest has a copy of the bytes, so ours are released.
     const Wakeup wakeup = std::move(wakeups_[at_++]);
     const std::uint64_t size = wakeup.is_null ? 0 : wakeup.bytes.size();
     return Invocation{.function = std::string(kWakeup),
@@ -202,7 +202,7 @@ class WakeTurn final : public wasm::Turn {
   bool is_to_run_;
 };
 
-// Guests read these as C strings.
+// Guests read these as C strings, which end at a null byte.
 Result<> check_strings(const GuestOptions& options) {
   const auto has_null = [](const std::string& text) {
     return text.find('\0') != std::string::npos;
@@ -218,7 +218,7 @@ Result<> check_strings(const GuestOptions& options) {
 
 Result<wasm::wasi::ProcessState> process_of(GuestOptions options) {
   HANGAR_TRY(check_strings(options));
-  // Most have none, and share that.
+  // Most guests have no files, and share this tree.
   static const auto no_files = std::make_shared<const wasm::wasi::FileTree>();
   std::shared_ptr<const wasm::wasi::FileTree> files = no_files;
   if (!options.files.empty()) {
@@ -307,15 +307,15 @@ struct Guest::New {
   std::optional<budget::Reservation> memory = std::nullopt;
 };
 
-// What it needs while it is in memory.
+// The state of a guest that is in memory.
 struct Guest::Awake {
-  // Its first turn.
+  // For its first turn.
   Awake(Guest& guest, std::shared_ptr<const wasm::SleepableModule> module,
         wasm::wasi::ProcessState process, std::uint64_t memory_bytes_max)
       : state(std::move(process), guest.pending_, guest.output_bytes_max_),
         instance(guest.runtime_.engine(), std::move(module), guest.runtime_.functions(), state,
                  memory_bytes_max) {}
-  // A later one.
+  // For a later turn.
   Awake(Guest& guest, Asleep asleep)
       : state(std::move(asleep.process), guest.pending_, guest.output_bytes_max_),
         instance(guest.runtime_.engine(), std::move(asleep.instance), guest.runtime_.functions(),
@@ -323,7 +323,7 @@ struct Guest::Awake {
 
   State state;
   wasm::Instance instance;
-  // Its module says how. Whoever cannot be woken has only one turn.
+  // As its module says. A guest that cannot be woken has only one turn.
   bool is_woken = true;
 };
 
@@ -494,7 +494,7 @@ io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop,
 Result<> Guest::set_timer(std::optional<Instant> due) {
   if (!runs_until_idle_) return {};
   if (due == Instant::max()) due.reset();
-  // It has asked for the same again, less the time since.
+  // The guest has asked for the same time again; only the clock has moved on.
   if (timer_ && due && std::chrono::abs(*due - timer_->due) < kTimerResolution) return {};
   if (timer_) pending_.cancel(timer_->id);
   timer_.reset();

@@ -7,11 +7,11 @@
 
 namespace hangar::limits {
 
-// What one guest may send in a request: an object as the API server takes it, and its headers.
+// The bytes of one request of a guest: an object as the API server takes it, and its headers.
 inline constexpr std::uint64_t kGuestRequestBytesMax = 4 * kMiB;
 
-// Delays of one guest that have not ended. A controller that looks at an object a second, and again
-// after an hour, has 3600: its timers cannot be taken back.
+// Unfinished delays of one guest. A controller that reconciles an object a second, and again after
+// an hour, has 3600: its timers cannot be cancelled.
 inline constexpr std::uint32_t kGuestDelaysMax = 16'384;
 
 }  // namespace hangar::limits

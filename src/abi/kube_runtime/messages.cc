@@ -23,10 +23,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// What the guests' own HTTP library can hold.
+// The bound of the guests' own HTTP library.
 constexpr std::size_t kUriBytesMax = 65534;
 
-// HTTP/2's account of one header beyond its name and value: bounds how many empty ones there are.
+// The overhead of a header as HTTP/2 counts it: it bounds the number of empty headers.
 constexpr std::uint64_t kHeaderOverheadBytes = 32;
 
 constexpr int kStatusMin = 100;
@@ -37,7 +37,7 @@ std::unexpected<Error> no_request(std::string_view what) {
   return fail(ErrorKind::GuestFault, fmt::format("the bytes are no request: {}", what));
 }
 
-// bincode from its beginning to its end.
+// Reads bincode from beginning to end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -50,7 +50,7 @@ class Reader {
     return value;
   }
 
-  // Of things that take `bytes_each` at least.
+  // The number of elements that take at least `bytes_each` bytes.
   Result<std::uint64_t> count(std::string_view what, std::uint64_t bytes_each) {
     const std::uint64_t value = HANGAR_TRY(number(what));
     if (value > rest_.size() / bytes_each) {
@@ -121,7 +121,7 @@ bool is_uri(std::string_view text) {
          });
 }
 
-// http-serde's form of a header map: for each name the list of its values.
+// A header map in the form of http-serde: for each name the list of its values.
 Result<Headers> read_headers(Reader& reader) {
   Headers headers;
   std::uint64_t total = 0;
@@ -133,7 +133,7 @@ Result<Headers> read_headers(Reader& reader) {
     for (std::uint64_t each = 0; each < values; ++each) {
       const std::string_view value = HANGAR_TRY(reader.text("the value of a header"));
       if (!is_header_value(value)) return no_request("a header has control characters");
-      // Before anything is copied: each value takes its name once more.
+      // Checked before anything is copied: each value is stored with its own copy of the name.
       total += name.size() + value.size() + kHeaderOverheadBytes;
       if (total > limits::kHeaderBytesMax) {
         return no_request(
@@ -162,7 +162,7 @@ Result<HttpRequest> decode_request(std::string_view bytes) {
 }
 
 std::string encode_response_meta(int status, const Headers& headers) {
-  // Guests keep the last list of a name that comes twice, so each comes once.
+  // Guests keep only the last list of a name that occurs twice, so each name occurs once.
   std::map<std::string, std::vector<std::string_view>> values_by_name;
   for (const auto& [name, value] : headers) {
     if (is_token(name) && is_header_value(value)) values_by_name[to_lower(name)].push_back(value);

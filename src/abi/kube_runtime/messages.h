@@ -1,5 +1,5 @@
-// What guests and the host say to each other, and its bytes: bincode 1.3 with its default options
-// (little-endian, 64-bit lengths). The published kube-rs fork defines the structures.
+// The messages between guests and the host, and their encoding: bincode 1.3 with its default
+// options (little-endian, 64-bit lengths). The published kube-rs fork defines the structures.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +13,8 @@
 
 namespace hangar::abi::kube_runtime {
 
-using Headers = std::vector<std::pair<std::string, std::string>>;  // Several of one name may be.
+using Headers = std::vector<std::pair<std::string, std::string>>;  // A name may occur several
+                                                                   // times.
 
 struct HttpRequest {
   std::string method;
@@ -26,7 +27,7 @@ struct HttpRequest {
 
 struct HttpCall {
   std::uint64_t id = 0;
-  bool is_stream = false;  // One wakeup per piece of the body instead of one for all of it.
+  bool is_stream = false;  // One wakeup per piece of the body instead of one for the whole body.
   HttpRequest request;
 };
 
@@ -35,22 +36,23 @@ struct Delay {
   std::chrono::milliseconds duration{};
 };
 
-// One call of the guest's wakeup.
+// One call of the guest's export wakeup.
 struct Wakeup {
   std::uint64_t id = 0;
   bool finished = false;
-  bool is_null = false;  // Without bytes: the end of a stream or of a delay.
+  bool is_null = false;  // Has no bytes: the end of a stream or of a delay.
   std::string bytes;
 };
 
-// GuestFault for what is no request; every length is checked before anything is allocated. Method,
-// URI and headers are checked for what could end a line of HTTP: they are safe to send. Names of
-// headers come out in lower case. Bytes after the request are ignored, as the published host does.
+// GuestFault for bytes that are not a request. Every length is checked before anything is
+// allocated. Method, URI and headers contain nothing that could end a line of HTTP: they are safe
+// to send. Header names become lower case. Bytes after the request are ignored, as the published
+// host does.
 [[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
 
-// bincode of HttpResponseMeta {status_code, headers}. Guests trap on headers that are none (names
-// that are no tokens, control characters) and on a status that is not of three digits: the former
-// are left out, the latter becomes 502.
+// bincode of HttpResponseMeta {status_code, headers}. Guests trap on invalid headers (names that
+// are not tokens, control characters) and on a status without three digits: invalid headers are
+// left out, and such a status becomes 502.
 [[nodiscard]] std::string encode_response_meta(int status, const Headers& headers);
 
 }  // namespace hangar::abi::kube_runtime

@@ -1,4 +1,4 @@
-// What one guest prints in one turn, as lines in the order that they were ended.
+// The output of one guest in one turn, as lines in the order in which they ended.
 #pragma once
 
 #include "wasm/wasi/preview1.h"
@@ -13,7 +13,7 @@ namespace hangar::abi::kube_runtime {
 
 using OutputStream = wasm::wasi::OutputStream;
 
-// Without its newline. The guest's bytes as they are: not necessarily text.
+// Without its newline. The bytes are the guest's, so they need not be text.
 struct OutputLine {
   OutputStream stream = OutputStream::Stdout;
   std::string text;
@@ -28,13 +28,13 @@ class OutputLines {
     std::uint64_t dropped_bytes = 0;
   };
 
-  // `bytes_max`: of a turn, newlines counted.
+  // `bytes_max` is for one turn, newlines included.
   explicit OutputLines(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Lines are cut at kOperatorLineBytesMax; what is beyond the turn's bound is counted only.
+  // Cuts lines at kOperatorLineBytesMax; output beyond the bound of the turn is only counted.
   void print(OutputStream stream, std::string_view bytes);
 
-  // At the end of a turn: all of it, lines without an end too.
+  // Called at the end of a turn: returns everything, an unfinished line included.
   [[nodiscard]] Taken take();
 
  private:
@@ -42,7 +42,7 @@ class OutputLines {
 
   const std::uint64_t bytes_max_;
   std::uint64_t kept_bytes_ = 0;
-  std::array<std::string, 2> open_;  // The line that has no end yet, by stream.
+  std::array<std::string, 2> open_;  // The unfinished line of each stream.
   Taken taken_;
 };
 

@@ -20,10 +20,10 @@ namespace hangar::abi::kube_runtime {
 
 namespace {
 
-// For ever, and no overflow of any unit.
+// As good as for ever, and far from an overflow in any unit.
 constexpr std::chrono::milliseconds kDelayMax = std::chrono::hours(24 * 365);
 
-// As it is sent.
+// The size of the request as sent.
 std::uint64_t bytes_of(const HttpRequest& request) {
   std::uint64_t total = request.method.size() + request.uri.size() + request.body.size();
   for (const auto& [name, value] : request.headers)
@@ -77,7 +77,7 @@ void PendingCalls::cancel(std::uint64_t id) {
     const auto waiting = std::ranges::find_if(untaken_->requests, has_id);
     untaken_->requests_bytes -= bytes_of(waiting->request);
     untaken_->requests.erase(waiting);
-    // Counted as one under way, so that it finishes as those do.
+    // Counted as in flight, so that it finishes like the others.
     calls_[index].kind = Kind::Request;
     ++requests_;
     is_taken = false;
@@ -127,7 +127,7 @@ void PendingCalls::finish(std::uint64_t id) {
   const std::size_t index = index_of(id);
   if (index == calls_.size()) return;
   Kind& kind = calls_[index].kind;
-  // What has not begun cannot finish.
+  // A call that has not started cannot finish.
   if (kind == Kind::Waiting || kind == Kind::Finished) return;
   --(kind == Kind::Request ? requests_ : delays_);
   kind = Kind::Finished;
@@ -143,7 +143,7 @@ std::size_t PendingCalls::open_count() const {
   return requests_ + delays_ + (untaken_ == nullptr ? 0 : untaken_->requests.size());
 }
 
-// calls_.size() when it is not there.
+// Returns calls_.size() when there is no such call.
 std::size_t PendingCalls::index_of(std::uint64_t id) const {
   const auto at = std::ranges::lower_bound(calls_, id, {}, &Call::id);
   if (at == calls_.end() || at->id != id) return calls_.size();

@@ -1,5 +1,5 @@
-// What one guest has asked for and not been answered yet. A plain machine: the guest's host
-// functions put calls in on a worker, the loop takes them out between turns.
+// The calls of one guest that have no answer yet. A plain machine: the guest's host functions add
+// calls on a worker, the loop takes them between turns.
 #pragma once
 
 #include "abi/kube_runtime/messages.h"
@@ -16,26 +16,26 @@ namespace hangar::abi::kube_runtime {
 
 class PendingCalls {
  public:
-  // The id under which the guest is answered: never given twice. LimitExceeded when the guest asks
-  // for more than base/limits.h lets it.
+  // Returns the id under which the guest is answered; ids are never reused. LimitExceeded when the
+  // guest makes more calls than base/limits.h allows.
   [[nodiscard]] Result<std::uint64_t> add_request(HttpRequest request, bool is_stream);
   [[nodiscard]] Result<std::uint64_t> add_delay(std::uint64_t milliseconds);
-  // The guest waits for it no more. What it does not wait for is left alone.
+  // The guest no longer waits for the call. Ids that it does not wait for are ignored.
   void cancel(std::uint64_t id);
 
-  // What may begin now, in the order that it was asked for. Requests beyond kGuestRequestsMax wait
-  // until one under way has finished.
+  // The calls that may start now, in the order in which they were made. Requests beyond
+  // kGuestRequestsMax wait until one in flight has finished.
   [[nodiscard]] std::vector<HttpCall> take_calls();
   [[nodiscard]] std::vector<Delay> take_delays();
-  // Of those that were taken before, and have been cancelled since.
+  // Ids of calls that were taken and cancelled afterwards.
   [[nodiscard]] std::vector<std::uint64_t> take_cancelled();
 
-  // Whether the guest waits for `id`: it was asked for, and has not finished.
+  // True when the guest waits for `id`: it made the call, and the call has not finished.
   [[nodiscard]] bool has(std::uint64_t id) const;
   [[nodiscard]] bool is_empty() const { return open_count() == 0; }
   void finish(std::uint64_t id);
 
-  // To the memory that it needs, for a while in which nothing is asked for.
+  // Releases unused memory, before a time in which the guest makes no calls.
   void shrink();
 
  private:
@@ -45,7 +45,7 @@ class PendingCalls {
     Kind kind = Kind::Waiting;
   };
   using Calls = std::vector<Call, slots::Allocator<Call>>;
-  // What has not been taken yet.
+  // Calls that have not been taken yet.
   struct Untaken {
     std::list<HttpCall> requests;
     std::uint64_t requests_bytes = 0;
@@ -59,14 +59,15 @@ class PendingCalls {
   void forget_finished();
   void forget_untaken();
 
-  // Thousands of these sleep in one host: little, and nothing for what is mostly not there.
+  // Thousands of these sleep in one host: the members are small, and usually absent parts
+  // take nothing.
   std::uint64_t next_id_ = 0;
-  // By id, which is the order in which they are added. Those that have finished stay until they
-  // are the most, so that each is moved a few times and not once for every other.
+  // Sorted by id, which is the order of adding. Finished calls stay until they are the majority, so
+  // that erasing moves each call a few times and not once for every other call.
   Calls calls_;
-  std::uint32_t requests_ = 0;  // Under way.
+  std::uint32_t requests_ = 0;  // In flight.
   std::uint32_t delays_ = 0;
-  std::unique_ptr<Untaken> untaken_;  // Null: none.
+  std::unique_ptr<Untaken> untaken_;  // Null: there are none.
 };
 
 }  // namespace hangar::abi::kube_runtime

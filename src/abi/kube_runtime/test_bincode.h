@@ -47,7 +47,7 @@ struct ResponseMeta {
   Headers headers;
 };
 
-// Nothing unless `bytes` are such a structure to their last byte.
+// std::nullopt unless all of `bytes` is such a structure.
 inline std::optional<ResponseMeta> decode_response_meta(std::string_view bytes) {
   const auto number = [&bytes](std::size_t size) -> std::optional<std::uint64_t> {
     if (bytes.size() < size) return std::nullopt;

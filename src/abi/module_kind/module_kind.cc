@@ -42,12 +42,13 @@ bool looks_up(Imports imports) {
   });
 }
 
-// Javy's names of the module with its engine: javy_quickjs_provider_v3, javy-default-plugin-v4.
+// The names of Javy's module that contains its engine:
+// javy_quickjs_provider_v3, javy-default-plugin-v4.
 bool is_of_javy(Imports imports) {
   return imports_from_prefix(imports, "javy_") || imports_from_prefix(imports, "javy-");
 }
 
-// Preview 1's own functions need a socket that somebody else has opened, and say nothing about a
+// The functions of preview 1 need a socket that the host has opened, and say nothing about a
 // module: Go's linker keeps some of them in programs that never call them.
 bool opens_sockets(Imports imports) {
   constexpr std::array<std::string_view, 4> kOfPreview1 = {"sock_accept", "sock_recv", "sock_send",
@@ -73,7 +74,7 @@ bool needs_javascript(Imports imports) {
 }  // namespace
 
 ModuleKind kind_of(Imports imports, Exports exports) {
-  // What only one contract has comes first; what many modules have comes last.
+  // Imports and exports that only one contract has are tested first, common ones last.
   if (looks_up(imports)) return ModuleKind::Flight;
   if (imports_from(imports, "http-proxy-abi") || imports_from(imports, "delay-abi") ||
       (has_function(exports, "wakeup") && has_function(exports, "allocate"))) {

@@ -22,14 +22,14 @@ namespace hangar::abi::statemachine {
 
 namespace {
 
-// Of a text that a machine gave, in an error. It ends up in a condition.
+// The bound of a machine's text in an error, which ends up in a condition.
 constexpr std::size_t kErrorBytesMax = 2048;
 
 std::string bounded(std::string_view text) {
   if (text.size() <= kErrorBytesMax) return std::string(text);
   std::size_t end = kErrorBytesMax;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
-    --end;  // Not within a character.
+    --end;  // Does not cut within a character.
   return std::string(text.substr(0, end)) + "...";
 }
 
@@ -56,7 +56,7 @@ bool is_true(const json::Value* value) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-// They are shown, and part of ids.
+// Ids are shown to people, and are part of other ids.
 bool is_actor_id(std::string_view id) {
   constexpr std::size_t kBytesMax = 1024;
   constexpr std::string_view kLetters =
@@ -65,7 +65,7 @@ bool is_actor_id(std::string_view id) {
          id.find_first_not_of(kLetters) == std::string_view::npos;
 }
 
-// The actor that `value` names, if it is there.
+// The actor that `value` names, if there is a value.
 Result<std::string> actor_id(const json::Value* value) {
   if (value == nullptr || value->is_null()) return std::string();
   if (value->is_string() && is_actor_id(value->get_string())) {
@@ -75,16 +75,16 @@ Result<std::string> actor_id(const json::Value* value) {
                                bounded(json::dump(*value))));
 }
 
-// A State of XState 4 as JSON, rather than a snapshot of 5 or something else.
+// True for a State of XState 4 as JSON; false for a snapshot of version 5 or anything else.
 bool is_state4(const json::Object& state) {
   return state.contains("value") && state.contains("_event");
 }
 
-// Whoever steps the machine has to run its actors.
+// An answer with child machines is refused: whoever steps the machine would have to run its actors.
 constexpr std::string_view kNoActors =
     "child machines run in a bundle that exports its machine, and no handle_event";
 
-// Puts together what a list of actions asks for.
+// Turns a list of actions into the parts of a Step.
 class Reader {
  public:
   explicit Reader(Step& step) : step_(step) {}
@@ -100,7 +100,7 @@ class Reader {
     return add_asked(std::string(name), member(*action, "params"), member(*action, "actor"));
   }
 
-  // `id` is empty: the event's type.
+  // If `id` is empty, the event's type is the id.
   Result<> start_timer(std::string id, const json::Value* delay, const json::Value* event,
                        bool replaces) {
     const json::Object* const object = event != nullptr ? event->if_object() : nullptr;
@@ -150,7 +150,7 @@ class Reader {
     return {};
   }
 
-  // Version 4 has what they say in the action, version 5 in its params.
+  // Version 4 has the details in the action, version 5 in its params.
   Result<> add_builtin(std::string_view type, const json::Object& action) {
     const json::Value* const params = member(action, "params");
     const json::Object& said =
@@ -162,7 +162,7 @@ class Reader {
     if (type == "xstate.send" || type == "xstate.sendTo" || type == "xstate.raise") {
       const json::Value* const delay = member(said, "delay");
       const bool has_delay = delay != nullptr && !delay->is_null();
-      if (type == "xstate.raise" && !has_delay) return {};  // Was taken in the same step.
+      if (type == "xstate.raise" && !has_delay) return {};  // Handled in the same step.
       const json::Value* const to = member(said, "to");
       if (to != nullptr && !to->is_null() && *to != "#_internal") {
         return no_answer(
@@ -173,8 +173,8 @@ class Reader {
       const json::Value now = 0;
       const json::Value* const event = member(said, "event");
       const std::string id = text_member(said, "id");
-      // Version 4 calls a delayed event that was given no id by its type, version 5 by nothing:
-      // each of them arrives.
+      // For a delayed event without an id, version 4 uses the type as its id and version 5 uses
+      // none: such events do not replace each other.
       const bool is_named =
           !id.empty() && (event == nullptr || id != json::string_at(*event, {"type"}));
       return start_timer(id, has_delay ? delay : &now, event, is_named);
@@ -188,13 +188,13 @@ class Reader {
       return no_answer(fmt::format("the machine invokes {}: {}",
                                    what.empty() ? "an actor" : bounded(what), kNoActors));
     }
-    return {};  // Logs, emitted events, stops: nobody is listening.
+    return {};  // Logs, emitted events, stops: they have no receiver.
   }
 
   Step& step_;
 };
 
-// An action as two equal ones are equal.
+// Two equal actions have the same identity.
 std::string identity_of(const json::Value& action) {
   if (action.is_string()) return fmt::format("{} {{}}", action.get_string().c_str());
   const json::Object* const object = action.if_object();
@@ -204,9 +204,9 @@ std::string identity_of(const json::Value& action) {
                      params == nullptr || params->is_null() ? "{}" : json::dump(*params));
 }
 
-// The article's entry point asks for the actions of all active states after every event. Of those
-// the ones of states that were active before are taken away, as far as the state's metadata (its
-// actions by node, where they are no functions) says.
+// The article's entry point returns the actions of all active states after every event. This
+// removes the actions of states that were active before, as far as the state's metadata (its
+// actions by node, unless they are functions) tells.
 void drop_repeated(json::Array& actions, const json::Object& state, const json::Object& before) {
   const json::Value* const meta = member(state, "meta");
   const json::Value* const meta_before = member(before, "meta");
@@ -217,7 +217,7 @@ void drop_repeated(json::Array& actions, const json::Object& state, const json::
         !meta_before->get_object().contains(id)) {
       return false;
     }
-    // Its delays began anew: it was left and entered.
+    // The state's delays started again, so it was left and entered.
     const std::string suffix = fmt::format(")#{}", id);
     if (executed == nullptr || !executed->is_array()) return true;
     return std::ranges::none_of(executed->get_array(), [&suffix](const json::Value& action) {
@@ -255,7 +255,7 @@ void drop_repeated(json::Array& actions, const json::Object& state, const json::
   actions = std::move(kept);
 }
 
-// What a State of XState 4 says beside its actions when nobody said it for it.
+// Reads what a State of XState 4 itself says besides its actions, where the answer does not say it.
 Result<bool> read_state4(const json::Object& state, json::Array& actions,
                          const std::optional<json::Value>& before, Reader& reader) {
   const json::Value* const executed = member(state, "actions");
@@ -263,7 +263,7 @@ Result<bool> read_state4(const json::Object& state, json::Array& actions,
   const bool has_executed =
       executed != nullptr && executed->is_array() && !executed->get_array().empty();
   const bool has_meta = meta != nullptr && meta->is_object() && !meta->get_object().empty();
-  // An event that nothing handles leaves a state without a configuration, and so without metadata.
+  // An unhandled event leaves a state without a configuration, and therefore without metadata.
   const bool is_handled =
       !before || is_true(member(state, "changed")) || has_executed || has_meta || !actions.empty();
   if (!is_handled) return false;
@@ -335,7 +335,7 @@ std::optional<ErrorKind> fault_kind(std::string_view name) {
   return std::nullopt;
 }
 
-// The answer as an object; its error when it is one.
+// The answer as an object; if it contains an error, that error.
 Result<json::Value> parse_answer(std::string_view text) {
   if (text.size() > limits::kMachineAnswerBytesMax) {
     return fail(ErrorKind::LimitExceeded,
@@ -397,7 +397,7 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
     step.is_handled = handled == nullptr || is_true(handled);
   }
   if (object != nullptr && is_state4(*object)) {
-    // What a step needs of a State is less than what it has: the state before, the actions.
+    // A step needs less than a whole State: not the state before it, nor the actions.
     object->erase("history");
     (*object)["actions"] = json::Array();
   }

@@ -1,5 +1,5 @@
-// A JavaScript bundle: evaluated once in the state machine runtime, with an image kept of the
-// memory after that. Every call begins from the image.
+// A JavaScript bundle: evaluated once in the state machine runtime. An image of the memory after
+// that is kept, and every call starts from the image.
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/runtime_native.h"
 #include "abi/statemachine/limits.h"
@@ -23,7 +23,7 @@ namespace hangar::abi::statemachine {
 
 namespace {
 
-// As the prelude numbers them.
+// The numbers that the prelude uses.
 enum class Request : std::uint8_t { Start, Step, Definition, Actors };
 
 class ScriptTurn final : public CallTurn {
@@ -130,7 +130,7 @@ io::Task<Result<std::shared_ptr<Machine>>> load_bundle(Runtime::Native& runtime,
   const wasm::TurnReport report =
       co_await instance.run(turn, {.cpu_time_max = limits.cpu_time_max}, std::move(stop));
   if (!report.ended) co_return std::unexpected(report.ended.error());
-  // An empty object, or the fault that the bundle ended with.
+  // An empty object, or the error with which evaluating the bundle failed.
   const Result<std::string> loaded = read_definition(turn.text());
   if (!loaded) co_return std::unexpected(loaded.error());
   co_return std::make_shared<BundleMachine>(runtime, HANGAR_CO_TRY(co_await instance.checkpoint()),

@@ -1,4 +1,5 @@
-// A WASI command: {"state", "event"} on stdin, the answer on stdout. As Javy builds them.
+// A WASI command, as Javy builds them: reads {"state", "event"} from stdin, prints the answer
+// to stdout.
 #include "abi/module_kind/module_kind.h"
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/runtime_native.h"
@@ -25,11 +26,11 @@ namespace hangar::abi::statemachine {
 namespace {
 
 constexpr std::string_view kStart = "_start";
-// What Javy makes of an exported function handleEvent: without arguments, input and output the
-// same.
+// The export that Javy makes for an exported function handleEvent: it has no arguments, and input
+// and output are the same.
 constexpr std::string_view kNamed = "handle-event";
 
-// A run is bounded by the clock, and may have to wait for its turn on the processor.
+// The clock bounds a run, which may have to wait for its turn on the processor.
 constexpr int kWallTimeFactor = 5;
 
 bool is_entry(const Described& module, std::string_view name) {
@@ -38,7 +39,7 @@ bool is_entry(const Described& module, std::string_view name) {
          found->signature == "() -> ()";
 }
 
-// A program that gives up says why on stderr, and then traps: Javy's do when a script throws.
+// A program that fails says why on stderr and then traps: Javy's do so when a script throws.
 std::unexpected<Error> with_last_words(const Error& error, std::string_view words) {
   while (words.ends_with('\n'))
     words.remove_suffix(1);

@@ -34,7 +34,7 @@ void add_delays(const json::Value& node, std::vector<Delay>& delays) {
   }
 }
 
-// Of the states below `node`, which is active.
+// Collects the delays of `node`, which is active, and of the active states below it.
 void walk(const json::Value& node, const json::Value& value, std::vector<Delay>& delays) {
   add_delays(node, delays);
   const json::Object* const states = json::object_at(node, {"states"});

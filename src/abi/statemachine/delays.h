@@ -1,5 +1,5 @@
-// The delays (XState's `after`) of the states that a machine is in: from the definition that
-// Machine::definition() gives.
+// The delays (XState's `after`) of the states in which a machine is: from the definition that
+// Machine::definition() returns.
 #pragma once
 
 #include "base/result.h"
@@ -12,21 +12,21 @@
 
 namespace hangar::abi::statemachine {
 
-// What the types of all their events begin with, in both majors.
+// The beginning of the type of every delay's event, in both major versions.
 inline constexpr std::string_view kDelayPrefix = "xstate.after";
 
 struct Delay {
-  std::string event;  // The type of what the machine gets once it is over, and its timer's id.
-  // Nothing when the machine works it out (it has a name).
+  std::string event;  // The type of the event that the machine receives afterwards, and the timer's
+                      // id.
+  // std::nullopt when the machine computes it (a named delay).
   std::optional<Duration> duration;
-  // Of which of the machine's actors. Empty: of the machine itself.
+  // The actor of the machine that it belongs to. Empty: the machine itself.
   std::string actor = {};
 
   bool operator==(const Delay&) const = default;
 };
 
-// `value`: a state's as Step::value has it. InvalidInput when one of the two is not what it should
-// be.
+// `value`: the value of a state, as in Step::value. InvalidInput when either is not valid.
 [[nodiscard]] Result<std::vector<Delay>> delays_of(std::string_view definition,
                                                    std::string_view value);
 

@@ -18,10 +18,10 @@ namespace hangar::abi::statemachine {
 
 namespace {
 
-// Of one name.
+// The bound of one name.
 constexpr std::size_t kNameBytesMax = 80;
 
-// Without what ends a line, moves a cursor, or means something in Mermaid.
+// Removes characters that end a line, move a cursor, or have a meaning in Mermaid.
 std::string plain(std::string_view text) {
   std::string result;
   text = text.substr(0, valid_utf8_prefix(text.substr(0, kNameBytesMax)));
@@ -31,7 +31,7 @@ std::string plain(std::string_view text) {
     const bool is_special = byte < ' ' || byte == 0x7F || letter == '"' || letter == ';' ||
                             letter == '#' || letter == '{' || letter == '}' || letter == '<' ||
                             letter == '>';
-    // The control characters beyond ASCII.
+    // Control characters beyond ASCII.
     if (byte == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0) {
       ++at;
       continue;
@@ -41,7 +41,7 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-// In Mermaid a colon ends what a label is for.
+// In Mermaid a colon separates a label from what it belongs to.
 std::string label(std::string_view text) {
   std::string result = plain(text);
   for (char& letter : result)
@@ -51,7 +51,7 @@ std::string label(std::string_view text) {
 
 struct Transition {
   std::string event;   // For people: "after 60000 ms", "always".
-  std::string target;  // A node's id, without '#'; empty when it stays.
+  std::string target;  // The id of a node, without '#'; empty when the transition stays.
   std::string guard;
 };
 
@@ -61,10 +61,10 @@ struct Node {
   std::string type;
   std::string initial;
   std::string history;
-  std::string parent;  // Its id.
+  std::string parent;  // The id of the parent.
   bool is_active = false;
   std::vector<std::string> actions;
-  std::vector<std::string> invoked;  // Ids of machines.
+  std::vector<std::string> invoked;  // Ids of invoked machines.
   std::vector<Transition> transitions;
   std::vector<Node> children;
 };
@@ -88,10 +88,10 @@ void read_transitions(const json::Value& list, const std::string& event, Node& n
   }
 }
 
-// Part of the value that belongs to the child `key`; null when it is not active.
+// The part of the value that belongs to the child `key`, if the child is active.
 struct ActiveChild {
   bool is_active = false;
-  const json::Value* value = nullptr;  // Null: nothing below it.
+  const json::Value* value = nullptr;  // Null: no value below it.
 };
 ActiveChild active_child(const json::Value* value, std::string_view key) {
   if (value == nullptr) return {};
@@ -166,7 +166,7 @@ class Mermaid {
   }
 
  private:
-  // Short names that cannot clash, by id.
+  // Gives each node, by id, a short name that clashes with no other.
   void name(const Node& node) {
     std::string short_name = node.key;
     for (char& letter : short_name) {
@@ -174,7 +174,7 @@ class Mermaid {
                            (letter >= '0' && letter <= '9') || letter == '_';
       if (!is_fine) letter = '_';
     }
-    // Of states with the same key, and of words of the notation.
+    // Clashes with states of the same key, and with words of the notation.
     while (!taken_.emplace(short_name, true).second || short_name == "state" ||
            short_name == "end" || short_name == "class" || short_name == "note")
       short_name += '_';
@@ -220,7 +220,7 @@ class Mermaid {
     if (node.is_active) active_.push_back(id);
   }
 
-  // Those that stay within one level; Mermaid wants them there.
+  // Draws the transitions within one level, where Mermaid expects them.
   void arrows(const Node& node, std::size_t depth, const std::string& level) {
     for (const Transition& transition : node.transitions) {
       const auto target = names_.find(transition.target);
@@ -231,12 +231,12 @@ class Mermaid {
     if (node.type == "final") line(depth, fmt::format("{} --> [*]", names_[node.id].short_name));
   }
 
-  // All others, of the whole machine.
+  // Draws the transitions between levels, for the whole machine.
   void arrows_between(const Node& node) {
     for (const Transition& transition : node.transitions) {
       const auto target = names_.find(transition.target);
       if (target == names_.end() || target->second.parent == node.parent) continue;
-      if (node.parent.empty()) continue;  // Of the machine itself: from everywhere.
+      if (node.parent.empty()) continue;  // A transition of the machine itself: from every state.
       arrow(1, names_[node.id].short_name, target->second.short_name, transition);
     }
     for (const Node& child : node.children)
@@ -274,7 +274,7 @@ void draw_node(const Node& node, std::size_t depth, std::string_view note, std::
                       about.empty() ? "" : fmt::format("  ({})", about));
   const std::string prefix = node.id.substr(0, node.id.find('.') + 1);
   for (const Transition& transition : node.transitions) {
-    // Ids begin with the machine's own.
+    // Ids begin with the id of the machine.
     std::string_view target = transition.target;
     if (!prefix.empty() && target.starts_with(prefix)) target.remove_prefix(prefix.size());
     text += fmt::format("{}      {} -> {}{}\n", indent, transition.event,

@@ -1,4 +1,4 @@
-// A machine drawn, with where it is: from the definition that Machine::definition() gives.
+// Draws a machine and its current state, from the definition that Machine::definition() returns.
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +8,9 @@
 
 namespace hangar::abi::statemachine {
 
-// Both: `value` is a state's value as Step::value has it; empty: nowhere. InvalidInput when one of
-// the two is not what it should be. What machines are called comes from strangers: control
-// characters and what the notation means otherwise are taken out of names.
+// For both functions: `value` is the value of a state, as in Step::value; empty: no current state.
+// InvalidInput when either is not valid. Names in a machine come from strangers: control
+// characters, and characters with a meaning in the notation, are removed.
 
 // A stateDiagram-v2; active states have the class `active`.
 [[nodiscard]] Result<std::string> draw_mermaid(std::string_view definition, std::string_view value);

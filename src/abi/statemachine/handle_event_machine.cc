@@ -35,7 +35,7 @@ constexpr std::string_view kEntry = "handle_event";
 constexpr std::string_view kInitialState = "initial_state";
 constexpr std::string_view kInitialize = "_initialize";
 constexpr std::string_view kAllocate = "(i32) -> (i32)";
-// The article's host asks for malloc.
+// The host of the article uses malloc.
 constexpr std::array<std::string_view, 3> kAllocators = {"malloc", "allocate", "alloc"};
 
 using Exports = std::span<const wasm::Export>;
@@ -46,9 +46,9 @@ bool has_function(Exports exports, std::string_view name, std::string_view signa
          found->signature == signature;
 }
 
-// A text that ends with a null byte, or one behind its size (four bytes, little-endian). Which of
-// the two follows from its first four bytes: no size that is allowed needs the fourth one, so one
-// of them is null; and no text that is an answer is shorter than four bytes.
+// Reads a text that either ends with a null byte or follows its size (four bytes, little-endian).
+// Its first four bytes tell which: an allowed size fits three bytes, so the fourth is null; a text
+// has no null byte among its first four, because no answer is shorter than that.
 Result<std::string> read_text(wasm::GuestMemory memory, std::uint32_t address) {
   static_assert(limits::kMachineAnswerBytesMax < (1U << 24U));
   const std::span<std::byte> head = HANGAR_TRY(memory.range(address, 4));
@@ -99,7 +99,7 @@ struct Entry {
   std::string allocator;
   Returns returns = Returns::Address;
   bool has_initialize = false;
-  std::optional<Returns> initial_state;  // What it returns, when it is there.
+  std::optional<Returns> initial_state;  // Its return type, if the function exists.
 };
 
 Result<Entry> find_entry(Exports exports) {
@@ -209,7 +209,7 @@ class HandleEventMachine final : public Machine {
 
   Runtime::Native& runtime_;
   const std::shared_ptr<const wasm::SleepableModule> module_;
-  // After _initialize. Null: of a module that cannot have one, or needs none.
+  // The state after _initialize. Null for a module that cannot be stored or needs no such call.
   const std::shared_ptr<const wasm::Checkpoint> beginning_;
   const Entry entry_;
   const MachineLimits limits_;

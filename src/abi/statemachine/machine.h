@@ -1,11 +1,11 @@
-// The state machine contract: a machine decides, the host executes. A machine is given its state
-// and an event, and says what its state is now and which actions that asks for.
-// docs/abi/statemachine.md has it in full.
+// The state machine contract: a machine decides, the host executes. The host passes a state and an
+// event to the machine, and the machine answers with its new state and the actions to carry out.
+// docs/abi/statemachine.md describes it in full.
 //
-// A machine comes in three shapes: a module with the published entry point (`handle_event`), a WASI
-// command that reads one JSON document and prints one (as Javy builds them), or a JavaScript bundle
-// that runs in the host's own QuickJS module. What is known about XState (both majors) is known
-// here and in that module; above, a state is a document that nobody looks into.
+// A machine has one of three shapes: a module with the published entry point (`handle_event`), a
+// WASI command that reads one JSON document and prints one (as Javy builds them), or a JavaScript
+// bundle that runs in the host's own QuickJS module. All knowledge of XState (both major versions)
+// is here and in that module; for the code above, a state is an opaque document.
 #pragma once
 
 #include "abi/statemachine/limits.h"
@@ -26,79 +26,80 @@ namespace hangar::abi::statemachine {
 
 enum class Shape : std::uint8_t { HandleEvent, Command, Bundle };
 
-// The member of an event that names the actor it is for. Without it, it is for the machine itself.
+// The member of an event that names its actor. Without it, the event is for the machine itself.
 inline constexpr std::string_view kActorMember = "hangar.actor";
 
 struct Action {
   std::string type;
-  std::string params;  // A JSON object, compact; "{}" when it gave none.
-  // Which of the machine's actors asks for it, and gets the event that it ends in. Empty: the
-  // machine itself.
+  std::string params;  // A JSON object, compact; "{}" when the machine gave none.
+  // The actor of the machine that asks for the action and receives its result as an event. Empty:
+  // the machine itself.
   std::string actor = {};
 };
 
-// XState's `after` and delayed raise/sendTo(self): an event that the machine wants to get later.
-// The host keeps it (deadline in the status), since XState loses it when a state is restored.
+// XState's `after` and delayed raise/sendTo(self): an event that the machine wants to receive
+// later. The host keeps the timer (its deadline is in the status), because XState loses it when a
+// state is restored.
 struct Timer {
-  std::string id;  // What cancels it.
+  std::string id;  // The machine cancels it by this id.
   Duration delay{};
   std::string event;     // A JSON object with a `type`.
-  bool replaces = true;  // Those of the same id that run already.
+  bool replaces = true;  // Replaces running timers with the same id.
 };
 
-// A machine that a machine has invoked or spawned.
+// A machine that another machine has invoked or spawned.
 struct Actor {
-  // The path of ids from the machine down and the number of its session: "worker#1",
-  // "worker/disk#4". An id may be used again, a session is not. Safe to print.
+  // The path of ids from the machine down, with the number of its session: "worker#1",
+  // "worker/disk#4". An id may be reused, a session may not. Safe to print.
   std::string id;
-  std::string value;       // As Step::value has it.
-  std::string status;      // "done", "error", ... Empty: it runs.
-  std::string definition;  // As Machine::definition(). Empty: not asked for, or not known.
+  std::string value;       // As in Step::value.
+  std::string status;      // "done", "error", ... Empty: it is running.
+  std::string definition;  // As of Machine::definition(). Empty: not asked for, or unknown.
 
   bool operator==(const Actor&) const = default;
 };
 
-// What one event did.
+// The effect of one event.
 struct Step {
-  // The whole state, compact JSON, as the machine wants it back. XState: v4 State#toJSON(), v5
-  // getPersistedSnapshot().
+  // The whole state, compact JSON, as the machine wants it back. For XState: State#toJSON() in v4,
+  // getPersistedSnapshot() in v5.
   std::string state;
-  // False when the state does not know the event: then nothing changed (`state` is what was given),
-  // and nothing is asked for.
+  // False when the state does not know the event: then nothing changed (`state` is the old one),
+  // and there are no actions or timers.
   bool is_handled = true;
-  // Of the states that were entered and of the transitions taken, in the order of execution. Not of
-  // states that were active before and stay so.
+  // The actions of the states entered and the transitions taken, in order of execution. Not those
+  // of states that were active before and remain so.
   std::vector<Action> actions;
-  // A timer that is in both was set anew: first the cancelled ones go, then the started ones run.
+  // A timer in both lists was set again: the host first cancels, then starts timers.
   std::vector<Timer> timers_started;
   std::vector<std::string> timers_cancelled;
-  // The machine's actors now, parents before their children. Also when nothing changed.
+  // The present actors of the machine, parents before children; also when nothing changed.
   std::vector<Actor> actors;
-  // Those that have ended. What they wait for and their timers ("<actor>:<id>") are given up.
+  // Actors that have ended. The host drops their waiting actions and their timers ("<actor>:<id>").
   std::vector<std::string> actors_stopped;
   // For people: XState's state value ("idle" or {"parallel": ...}), compact JSON.
   std::string value;
   bool is_final = false;
-  std::optional<std::string> output;  // Compact JSON; of a final state that has one.
-  std::string log;                    // What it printed (console.log, stderr), bounded; for people.
+  std::optional<std::string> output;  // Compact JSON; only for a final state with an output.
+  std::string log;                    // Its output (console.log, stderr), bounded; for people.
 };
 
-// What one call of a machine took, whatever came of it.
+// The cost of one call of a machine, whatever its result.
 struct Cost {
-  Duration cpu{};                  // On the workers.
-  std::uint64_t memory_bytes = 0;  // Of its memory, at the end.
+  Duration cpu{};                  // Processor time on the workers.
+  std::uint64_t memory_bytes = 0;  // The size of its memory at the end.
 };
 
 struct MachineLimits {
-  Duration cpu_time_max = limits::kMachineStepMax;  // Of one step.
+  Duration cpu_time_max = limits::kMachineStepMax;  // For one step.
   std::uint64_t memory_bytes_max = limits::kMachineMemoryBytesMax;
 };
 
-// One module, ready to decide for any number of workflows: it remembers nothing between calls. Loop
-// thread; calls may overlap, and end before it does. Errors of all calls: InvalidInput when its
-// answer is no answer (not JSON, no newState, an `error` of its own), GuestFault when it threw or
-// trapped (the text it gave, bounded), LimitExceeded for time, memory and too large an answer or
-// state, Cancelled.
+// One module, ready to decide for any number of workflows: it keeps no state between calls. Loop
+// thread; calls may overlap, and must end before it is destroyed. Errors of all calls: InvalidInput
+// when the answer is not valid (not JSON, no newState, an `error` of its own), GuestFault when the
+// machine threw or trapped (with its message, bounded), LimitExceeded for time, memory, and an
+// answer or state that is too large, Cancelled.
 class Machine {
  public:
   Machine() = default;
@@ -108,16 +109,17 @@ class Machine {
 
   [[nodiscard]] virtual Shape shape() const = 0;
 
-  // The initial state with `input` (a JSON object) as the machine's context or input, and what
-  // entering it asks for. No event was sent yet. `cost`, unless it is null, outlives the task.
+  // The initial state with `input` (a JSON object) as the machine's context or input, and the
+  // actions for entering it. No event has been sent yet. `cost`, unless it is null, outlives
+  // the task.
   [[nodiscard]] virtual io::Task<Result<Step>> start(std::string input, std::stop_token stop,
                                                      Cost* cost) = 0;
   [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) {
     return start(std::move(input), std::move(stop), nullptr);
   }
 
-  // `state` as an earlier step gave it, possibly of an older version of the machine: InvalidInput
-  // when this one does not know it.
+  // `state` comes from an earlier step, possibly of an older version of the machine: InvalidInput
+  // when this version does not know it.
   [[nodiscard]] virtual io::Task<Result<Step>> step(std::string state, std::string event,
                                                     std::stop_token stop, Cost* cost) = 0;
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
@@ -127,10 +129,10 @@ class Machine {
 
   // The machine as JSON for drawing: {"id", "initial", "states": {name: {"type", "on": {event:
   // [{"target"}]}, "after", "states", ...}}} as XState writes a definition; delayed transitions
-  // have their "event", too (delays.h). NotFound for shapes that cannot tell.
+  // also have their "event" (delays.h). NotFound for shapes that have no definition.
   [[nodiscard]] virtual io::Task<Result<std::string>> definition(std::stop_token stop) = 0;
 
-  // The actors in `state`, with their definitions. None for shapes that cannot tell.
+  // The actors in `state`, with their definitions. Empty for shapes that cannot list them.
   [[nodiscard]] virtual io::Task<Result<std::vector<Actor>>> actors(std::string /*state*/,
                                                                     std::stop_token /*stop*/) {
     co_return std::vector<Actor>();

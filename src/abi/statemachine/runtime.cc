@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-// cmake/QuickJs.cmake.
+// Defined by cmake/QuickJs.cmake.
 extern "C" {
 extern const char hangar_machine_runtime_begin[];  // NOLINT(*-avoid-c-arrays)
 extern const char hangar_machine_runtime_end[];    // NOLINT(*-avoid-c-arrays)
@@ -46,7 +46,7 @@ namespace {
 
 constexpr std::string_view kWasmMagic("\0asm", 4);
 
-// The runtime itself, whose only result is a number.
+// Starts the runtime itself, whose only result is a number.
 class StartTurn final : public CallTurn {
  public:
   StartTurn() : CallTurn("alloc", {{.function = "_initialize"}, {.function = "start_runtime"}}) {}
@@ -57,7 +57,7 @@ class StartTurn final : public CallTurn {
   }
 };
 
-// "cabi_realloc, invoke, memory": what a module imports from there.
+// "cabi_realloc, invoke, memory": the names that a module imports from `module`.
 std::string names_from(std::span<const wasm::Import> imports, std::string_view module) {
   constexpr std::size_t kNamedMax = 5;
   std::string names;
@@ -88,7 +88,7 @@ Result<> check_imports(const wasm::ModuleHeader& header) {
                 ModuleKind::Machine, header.imports, header.exports);
 }
 
-// The module itself gets all from its plugin, which hangar-compile sees to.
+// hangar-compile makes sure that the module itself gets all imports from its plugin.
 Result<> check_carried(const wasm::ModuleHeader& header, std::span<const std::byte> plugin) {
   Result<wasm::ModuleHeader> plugin_header = wasm::read_module_header(plugin);
   Result<> checked = plugin_header ? check_imports(*plugin_header)
@@ -184,7 +184,7 @@ Result<std::optional<wasm::Invocation>> CallTurn::next(wasm::GuestMemory memory,
   }
   if (texts_at_ < call.texts.size()) {
     phase_ = Phase::Allocating;
-    // Some allocators have no block of no bytes.
+    // Some allocators refuse to allocate zero bytes.
     return wasm::Invocation{
         .function = allocator_,
         .arguments = {std::max<std::uint64_t>(1, call.texts[texts_at_].size())}};

@@ -1,4 +1,4 @@
-// The inside of Runtime, for the three shapes.
+// The internals of Runtime, for the three shapes of machines.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -32,21 +32,21 @@ struct Runtime::Native {
   Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in);
 
   [[nodiscard]] wasm::Engine& engine() const { return cache.engine(); }
-  // The state machine runtime with its prelude evaluated: where every bundle begins.
+  // The state machine runtime after its prelude was evaluated: every bundle starts from there.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> script_beginning(
       std::stop_token stop);
 
   wasm::CodeCache& cache;
   const std::filesystem::path image_directory;
   wasm::HostFunctions functions;
-  wasm::WarmInstances instances;  // Of all machines.
+  wasm::WarmInstances instances;  // Shared by all machines.
 
  private:
   io::Semaphore starting_;
   std::shared_ptr<const wasm::Checkpoint> script_beginning_;
 };
 
-// What one call of a machine is given and leaves behind. All that it prints is its log.
+// The state of one call of a machine. All its output goes to the log.
 class CallState final : public wasm::wasi::Process {
  public:
   CallState() : Process(wasm::wasi::ProcessState{}) {}
@@ -55,11 +55,11 @@ class CallState final : public wasm::wasi::Process {
   std::string log;
 };
 
-// Calls of exports, one after the other, and what the last one returned.
+// Calls exports in order; keeps the result of the last one.
 class CallTurn : public wasm::Turn {
  public:
-  // A text that goes into memory from the guest's own allocator before the call; its address and
-  // size are the call's first arguments then, for each text in turn.
+  // Each text is copied into memory from the guest's own allocator before the call. Its address and
+  // size become the first arguments of the call, for each text in order.
   struct Call {
     std::string function;
     std::vector<std::string> texts;
@@ -73,19 +73,19 @@ class CallTurn : public wasm::Turn {
   // Of the last call.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::uint64_t result() const { return result_; }
-  // As it was when its last call began, or ended.
+  // The size of memory when the last call began, or ended.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
 
  protected:
-  // The text that the last call's result stands for. On the worker.
+  // The text that the result of the last call refers to. Runs on the worker.
   [[nodiscard]] virtual Result<std::string> read_result(wasm::GuestMemory memory,
                                                         std::uint64_t result) = 0;
 
  private:
   const std::string allocator_;
   std::vector<Call> calls_;
-  std::size_t at_ = 0;        // The call that is prepared or under way.
-  std::size_t texts_at_ = 0;  // Of its texts: the one that memory was asked for.
+  std::size_t at_ = 0;        // The call that is being prepared or made.
+  std::size_t texts_at_ = 0;  // Which of its texts memory is being allocated for.
   std::vector<std::uint64_t> arguments_;
   enum class Phase : std::uint8_t { Preparing, Allocating, Calling } phase_ = Phase::Preparing;
   std::string text_;
@@ -93,16 +93,16 @@ class CallTurn : public wasm::Turn {
   std::uint64_t memory_bytes_ = 0;
 };
 
-// The text at address << 32 | size; bounded.
+// Reads the text whose address << 32 | size is `result`; bounded.
 [[nodiscard]] Result<std::string> read_packed(wasm::GuestMemory memory, std::uint64_t result);
 
-// What a module is, before it is compiled.
+// A module before it is compiled.
 struct Described {
   wasm::Digest digest;
   wasm::ModuleHeader header;
 };
 
-// One per shape.
+// One function per shape.
 [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_bundle(
     Runtime::Native& runtime, std::shared_ptr<const std::string> text, MachineLimits limits,
     std::stop_token stop);
@@ -113,7 +113,7 @@ struct Described {
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
     MachineLimits limits, std::stop_token stop);
 
-// The first event of a module that makes its initial state itself.
+// The first event for a module that creates its initial state itself.
 [[nodiscard]] std::string initial_event(std::string_view input);
 
 }  // namespace hangar::abi::statemachine
