@@ -1,5 +1,5 @@
-// The hangar side of the client benchmark: the process's cache of two kinds, as the host uses it,
-// and nothing else of the host. See peer/main.go for the commands.
+// The hangar side of the client benchmark: the host's cache, with two kinds, and no other part of
+// the host. See peer/main.go for the commands.
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", result.error().message());
     return 1;
   }
-  // The watches are still open: the process's end is theirs.
+  // The watches are still open: the end of the process closes them.
   std::cout.flush();
   std::quick_exit(0);
 }

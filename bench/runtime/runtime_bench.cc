@@ -119,7 +119,7 @@ std::string read(const std::string& path) {
   return *std::move(bytes);
 }
 
-// A module that does the same under another digest: one more custom section.
+// A module with the same behaviour and another digest: one more custom section.
 std::string variant(std::string bytes, int number) {
   const std::string text = "variant " + std::to_string(number);
   bytes += '\0';
@@ -175,7 +175,7 @@ void one_at_a_time(benchmark::State& state, Rig& rig, const std::string& path,
   report_memory(state);
 }
 
-// The first evaluation of a namespace: its process is forked for it.
+// The first evaluation of a namespace: the host forks a process for it.
 void first_of_a_namespace(benchmark::State& state, Rig& rig, const std::string& path) {
   const auto module = rig.load(read(path));
   int number = 0;
@@ -186,7 +186,7 @@ void first_of_a_namespace(benchmark::State& state, Rig& rig, const std::string& 
   }
 }
 
-// Many at once, over modules that are all distinct: what a busy host does.
+// Many at once, over modules that are all distinct, as on a busy host.
 void many_at_once(benchmark::State& state, Rig& rig, const std::string& path,
                   Rig::Place place = Rig::Place::Here) {
   std::vector<std::shared_ptr<const wasm::Module>> modules;

@@ -1,6 +1,5 @@
-// What it costs to wake a sleeping guest for one call and to put it to sleep again, without
-// Kubernetes: `sleep_bench`. Real time per wake, as the loop sees it: two hops to a worker and
-// back.
+// The cost of waking a sleeping guest for one call and suspending it again, without Kubernetes:
+// `sleep_bench`. Real time per wake, as the loop sees it: two hops to a worker and back.
 #include "base/limits.h"
 #include "base/result.h"
 #include "io/file.h"
@@ -110,7 +109,7 @@ std::uint64_t anonymous_kib() {
   return 0;
 }
 
-// A guest that has written to so many KiB before, and writes to one page in each turn.
+// A guest that has written to that many KiB before, and writes to one page in each turn.
 void wake_and_sleep(benchmark::State& state, Rig& rig) {
   const auto instance = rig.make();
   rig.call(*instance, {.function = "grow", .arguments = {60}});
@@ -135,7 +134,7 @@ void wake_and_sleep(benchmark::State& state, Rig& rig) {
   state.counters["disk_bytes"] = static_cast<double>(instance->disk_bytes());
 }
 
-// The same guest that stays.
+// The same guest, kept in memory.
 void call_resident(benchmark::State& state, Rig& rig) {
   const auto instance = rig.make();
   std::uint64_t value = 0;
@@ -143,7 +142,7 @@ void call_resident(benchmark::State& state, Rig& rig) {
     rig.call(*instance, {.function = "store", .arguments = {12'288, ++value}});
 }
 
-// What a sleeping guest holds.
+// The memory of a sleeping guest.
 void asleep(benchmark::State& state, Rig& rig) {
   const auto count = static_cast<std::size_t>(state.range(0));
   for (auto _ : state) {
@@ -151,7 +150,7 @@ void asleep(benchmark::State& state, Rig& rig) {
     instances.reserve(count);
     std::uint64_t before = 0;
     for (std::size_t index = 0; index < count; ++index) {
-      // The first ones bring what is there once, such as compressors.
+      // The first ones add memory that is allocated only once, such as compressors.
       if (index == count / 10) before = anonymous_kib();
       instances.push_back(rig.make());
       rig.call(*instances.back(), {.function = "work", .arguments = {20}});

@@ -1,6 +1,6 @@
-// The hangar side of the step benchmark: machines that decide, and nothing of Kubernetes. See
-// peer/main.go for the commands; `first` adds what a host does when it meets a module again that
-// was compiled before: load it and take a machine's first step.
+// The hangar side of the step benchmark: machines that decide, without Kubernetes. See peer/main.go
+// for the commands; `first` adds what a host does with a module that was compiled before: load it
+// and take a machine's first step.
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "base/limits.h"
@@ -125,7 +125,7 @@ class Bench {
     return {};
   }
 
-  // Whole lives, one after the other. The first state is as much a step as the others.
+  // Whole lives, one after the other. The first state counts as a step like the others.
   io::Task<void> keep_living(Instant until, std::size_t& running, std::optional<Error>& failure) {
     while (io::Loop::now() < until && !failure) {
       Result<> lived = co_await live();
@@ -135,7 +135,7 @@ class Bench {
   }
 
   io::Task<Result<>> live() {
-    // Made once, as the peer has it from a file: its module cannot make it.
+    // Made once, like the peer's, which comes from a file: its module cannot make it.
     if (first_state_.empty()) {
       Step first = HANGAR_CO_TRY(co_await machine_->start("{}", stop_.get_token()));
       first_state_ = std::move(first.state);

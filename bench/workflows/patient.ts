@@ -1,5 +1,5 @@
-// The machine of the workflows benchmark: it waits, and every signal takes it to its other state. It asks the
-// host for nothing, so that a transition costs what the host itself does for one.
+// The machine of the workflows benchmark: it waits, and every signal takes it to its other state. It requests
+// no action, so that a transition costs only the host's own work.
 import { assign, createMachine } from 'xstate';
 
 export const machine = createMachine({

@@ -1,9 +1,9 @@
-// A state machine without JavaScript: somebody has to approve before a ConfigMap is published.
+// A state machine without JavaScript: a person has to approve before a ConfigMap is published.
 //
 //   idle -PROVISION-> waiting -APPROVE-> publishing -K8S_RESOURCE_CREATED-> published
 //                             -REJECT-> rejected       -FAILURE-> waiting
 //
-// It keeps the published contract: `malloc`, and `handle_event`, which is given a state and an
+// It keeps the published contract: `malloc`, and `handle_event`, which receives a state and an
 // event as JSON and returns {"newState", "actions"} as NUL-terminated JSON. Any language that can
 // export two functions can do that; docs/abi/statemachine.md has the contract in full.
 #include <nlohmann/json.hpp>
@@ -40,7 +40,7 @@ json publish(const json& context) {
 }
 
 json decide(const json& state, const json& event) {
-  // Not begun yet: the event brings spec.input.
+  // The machine has not begun yet: the event brings spec.input.
   if (!state.is_object()) {
     return {{"newState", {{"value", "idle"}, {"context", event.value("input", json::object())}}}};
   }

@@ -1,5 +1,5 @@
-// An ordinary operator of controller-runtime: each Website owns a Deployment, and says how many of its replicas
-// are ready. Two lines are hangar's; compiled for a container it is the same program.
+// An ordinary operator of controller-runtime: each Website owns a Deployment, and reports how many of its
+// replicas are ready. Two lines belong to hangar; compiled for a container it is the same program.
 package main
 
 import (

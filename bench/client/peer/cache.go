@@ -29,7 +29,7 @@ type cache struct {
 	changes         atomic.Int64 // since the last watch command
 }
 
-// usage is what every command answers with.
+// usage is the answer to every command.
 type usage struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpu_seconds"`
@@ -64,7 +64,7 @@ func (cache *cache) sync(ctx context.Context) (usage, error) {
 		registrations = append(registrations, registration.HasSynced)
 		go informer.Run(ctx.Done())
 	}
-	// Until the handlers have seen everything, which is what a controller waits for.
+	// Until the handlers have seen everything: a controller waits for the same.
 	for _, synced := range registrations {
 		for !synced() {
 			time.Sleep(time.Millisecond)
@@ -119,7 +119,7 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// watch waits until so many changes have arrived since the last time.
+// watch waits until `wanted` changes have arrived since the last time.
 func (cache *cache) watch(wanted int64) usage {
 	began, cpu := time.Now(), cpuTime()
 	for cache.changes.Load() < wanted {

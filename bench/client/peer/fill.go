@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Requests at a time. They share one HTTP/2 connection.
+// Number of requests at a time. They share one HTTP/2 connection.
 const fillers = 16
 
-// fill creates what is missing of `count` objects.
+// fill creates the missing ones of `count` objects.
 func fill(ctx context.Context, config *rest.Config, namespace string, count int) error {
 	client, err := kubernetes.NewForConfig(forWriting(config))
 	if err != nil {
@@ -42,7 +42,7 @@ func fill(ctx context.Context, config *rest.Config, namespace string, count int)
 	})
 }
 
-// crowd creates what is missing of namespaces with so many Pods and Secrets in each.
+// crowd creates the missing ones of the namespaces, and of that many Pods and Secrets in each.
 func crowd(ctx context.Context, config *rest.Config, namespaces, pods, secrets int) error {
 	client, err := kubernetes.NewForConfig(forWriting(config))
 	if err != nil {
@@ -65,7 +65,7 @@ func crowd(ctx context.Context, config *rest.Config, namespaces, pods, secrets i
 	})
 }
 
-// watched gives one of a hundred objects the label that somebody looks at.
+// watched gives one of a hundred objects the label that the benchmark selects.
 func watched[T metav1.Object](object T, index int) T {
 	if index%100 == 0 {
 		labels := object.GetLabels()
@@ -81,7 +81,8 @@ func makeNamespace(ctx context.Context, client kubernetes.Interface, name string
 	if err := unlessThere(err); err != nil {
 		return err
 	}
-	// Nobody else makes it where there is no controller manager, and pods are refused without it.
+	// Without a controller manager the account does not exist, and the API server refuses pods
+	// without it.
 	_, err = client.CoreV1().ServiceAccounts(name).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	return unlessThere(err)
@@ -136,7 +137,7 @@ func each(count int, work func(number int) error) error {
 	return first
 }
 
-// configMap is a configuration file of 0.7 to 2.7 KB, different in each.
+// configMap is a configuration file of 0.7 to 2.7 KB, with another content in each.
 func configMap(number int) *corev1.ConfigMap {
 	random := rand.New(rand.NewPCG(uint64(number), 1))
 	var properties strings.Builder
@@ -154,7 +155,7 @@ func configMap(number int) *corev1.ConfigMap {
 	}
 }
 
-// pod is what a chart of two containers with probes and resources makes, 2 to 3 KB once the API server has
+// pod is as a chart with two containers, probes and resources makes it: 2 to 3 KB once the API server has
 // filled in its defaults.
 func pod(number int) *corev1.Pod {
 	random := rand.New(rand.NewPCG(uint64(number), 2))

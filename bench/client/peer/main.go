@@ -1,5 +1,5 @@
-// The peer of the benchmarks of the cache: informers of client-go. It also fills the cluster, because nothing
-// else here does that as fast.
+// The peer of the cache benchmarks: informers of client-go. It also fills the cluster, because no other
+// program here does that as fast.
 //
 //	peer fill -count N            N objects in the namespace, ConfigMaps and Pods in turn
 //	peer crowd -namespaces N -pods N -secrets N

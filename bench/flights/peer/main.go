@@ -3,8 +3,8 @@
 //
 // That way is: a runtime and a compiled module for each flight, with wazero's compilation cache on disk; for
 // each evaluation a new instance, ended by a context with a deadline, that is closed afterwards. The host
-// functions answer with bytes from a file. Compiled modules are kept by strong references, or by weak
-// ones with the module's bytes gzipped on disk, so that the garbage collector decides what stays loaded.
+// functions answer with bytes from a file. Compiled modules are kept by strong references, or by weak ones
+// with the module's bytes gzipped on disk, so that the garbage collector decides which ones stay loaded.
 //
 // It obeys one command a line on stdin and answers each with one line of JSON:
 //
@@ -78,7 +78,7 @@ func run() error {
 	return commands.Err()
 }
 
-// fleet is the flights and what each evaluation of them is given.
+// fleet is the flights and the input of each evaluation.
 type fleet struct {
 	flights       []*source
 	workers       int
@@ -106,7 +106,7 @@ func (fleet *fleet) obey(words []string) (any, error) {
 		}
 		return fleet.run(time.Duration(seconds * float64(time.Second)))
 	case "settle":
-		// Twice: what has a finalizer is freed by the second.
+		// Twice, because the second one frees objects with a finalizer.
 		runtime.GC()
 		time.Sleep(100 * time.Millisecond)
 		debug.FreeOSMemory()

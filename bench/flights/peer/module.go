@@ -21,7 +21,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// timeout is what a flight gets when its Airway says nothing.
+// timeout is the default for an Airway that sets none.
 const timeout = 10 * time.Second
 
 // module is a compiled flight and the runtime that it belongs to.
@@ -40,7 +40,7 @@ func compile(wasm []byte, cache string, answer []byte) (*module, error) {
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithCompilationCache(compilationCache)
 	runtime := wazero.NewRuntimeWithConfig(ctx, config)
 
-	// Both functions are in one module and leave the state at zero, which says that all is well.
+	// Both functions are in one module and leave the state at zero, which means success.
 	reply := func(ctx context.Context, guest api.Module, document []byte) uint64 {
 		results, err := guest.ExportedFunction("malloc").Call(ctx, uint64(len(document)))
 		if err != nil {
@@ -69,7 +69,7 @@ func compile(wasm []byte, cache string, answer []byte) (*module, error) {
 	return &module{runtime: runtime, compiled: compiled}, nil
 }
 
-// program is what a module is told of itself.
+// program is what a module learns about itself.
 type program struct {
 	name        string
 	environment map[string]string
@@ -82,7 +82,7 @@ var (
 	converterProgram = program{name: "converter"}
 )
 
-// evaluate runs the module once in an instance of its own and returns what it printed.
+// evaluate runs the module once in an instance of its own and returns its output.
 func (module *module) evaluate(program program, input []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (module *module) evaluate(program program, input []byte) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// source is where one flight comes from, and what is left of its last load.
+// source is the origin of one flight, and what its last load has left.
 type source struct {
 	path  string
 	cache string
@@ -152,7 +152,7 @@ func (source *source) module(answer []byte) (*module, error) {
 }
 
 // read returns the module's bytes. With weak references they come from the gzipped copy, and the copy is
-// written again after each load: that is what the original does.
+// written again after each load, as the original does it.
 func (source *source) read() ([]byte, error) {
 	if !source.weak {
 		return os.ReadFile(source.path)

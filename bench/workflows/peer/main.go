@@ -1,9 +1,10 @@
-// The peer of the workflows benchmark: a state machine's step in the way that was published, without a cluster.
+// The peer of the workflows benchmark: a state machine's step as the published operator takes it, without
+// a cluster.
 //
-// That way is: the module (a JavaScript engine with the bundle, handle_event and malloc) is run by wazero; for
-// each event an instance is made, the state and the event are written into its memory, handle_event is
+// The published way: wazero runs the module (a JavaScript engine with the bundle, handle_event and malloc). For
+// each event an instance is created, the state and the event are written into its memory, handle_event is
 // called, and the result is read up to its NUL and parsed. The module is compiled once: the published code
-// says itself that compiling it for each event is not meant.
+// itself says that it is not meant to be compiled for each event.
 //
 // It obeys one command a line on stdin and answers each with one line of JSON:
 //
@@ -112,7 +113,7 @@ func (machine *machine) load() error {
 	return err
 }
 
-// step makes an instance, asks it once, and gives it up.
+// step creates an instance, asks it once, and closes it.
 func (machine *machine) step(state, event []byte) ([]byte, error) {
 	ctx := context.Background()
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")

@@ -1,5 +1,5 @@
-// The flight of an App: a database first, then, once somebody has written its connection secret, the
-// Deployment that reads it. No pod ever starts without its database.
+// The flight of an App: a database first, then, once the provider has written its connection secret,
+// the Deployment that reads it. No pod ever starts without its database.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(input io.Reader, output io.Writer) error {
 	})
 	if err != nil {
 		if k8s.IsErrNotFound(err) {
-			// The host remembers that the flight asked: the secret's creation evaluates it again.
+			// The host remembers the lookup: the secret's creation evaluates the flight again.
 			app.Status.Msg = "Waiting for connection secret to be created"
 			return json.NewEncoder(output).Encode(resources)
 		}

@@ -19,7 +19,7 @@ type App struct {
 	} `json:"status,omitzero"`
 }
 
-// Database is what the application asks of its database.
+// Database is what the application needs from its database.
 type Database struct {
 	Version string `json:"version,omitempty" description:"Database engine and version. Default: POSTGRES_17."`
 	Region  string `json:"region,omitempty" description:"Region of the database. Default: us-central1."`

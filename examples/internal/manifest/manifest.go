@@ -12,8 +12,8 @@ import (
 	"hangar.dev/sdk/go/apis/v1alpha1"
 )
 
-// Main is the whole of a program that prints an Airway. Where its module is served from differs between
-// clusters, so that is what the command line says.
+// Main is the whole of a program that prints an Airway. The server of its module differs between
+// clusters, so the command line names it.
 func Main(airway v1alpha1.Airway) {
 	spec := &airway.Spec
 	flag.StringVar(&spec.WasmURLs.Flight, "flight", spec.WasmURLs.Flight, "where the module is: a path, an http(s) or an oci URL")

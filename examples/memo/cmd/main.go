@@ -1,5 +1,5 @@
-// The main of an operator as kubebuilder lays one out. Nothing in it is hangar's: `go build` makes a program for
-// a container of it, `hangar build go` a module.
+// The main of an operator as kubebuilder lays it out. Nothing in it is specific to hangar: `go build` makes a
+// program for a container of it, `hangar build go` a module.
 package main
 
 import (

@@ -33,7 +33,7 @@ func run(input io.Reader, output io.Writer) error {
 		return fmt.Errorf("failed to decode stdin into pipeline: %w", err)
 	}
 
-	// The pipeline is part of its own answer: that is how a flight sets the status of its instance.
+	// The pipeline is part of the flight's own answer: so a flight sets the status of its instance.
 	resources := flight.Resources{&pipeline}
 
 	for _, job := range []*batchv1.Job{

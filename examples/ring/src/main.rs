@@ -1,5 +1,5 @@
-//! Copies the nonce of every TestResource in one namespace to the object of the same name in another, where
-//! it is not smaller already. N of these, each with the next one's namespace, are a ring.
+//! Copies the nonce of every TestResource in one namespace to the object of the same name in another,
+//! unless it is larger there already. N of these, each with the next one's namespace, form a ring.
 //!
 //!     IN_NAMESPACE    where to watch; "default" if not set
 //!     OUT_NAMESPACE   where to copy to; "default" if not set
@@ -39,10 +39,10 @@ impl Resource for TestResource {
 
 struct Ring {
     next: Api<TestResource>,
-    /// The nonce, by name, that the next namespace is known to have had: a change to anything else needs no
-    /// request.
+    /// The nonce, by name, that the next namespace is known to have had: a change to any other field needs
+    /// no request.
     copied: RefCell<BTreeMap<String, i64>>,
-    /// What a larger controller would need, for measurements of what that costs.
+    /// Memory that a larger controller would need, to measure what that costs.
     _ballast: Vec<u8>,
 }
 
@@ -98,7 +98,7 @@ impl Ring {
 
 fn ballast() -> Vec<u8> {
     let size_bytes = env::var("HEAP_MEM_SIZE").ok().and_then(|size| size.parse().ok());
-    // Different bytes, so that nobody shares or compresses the pages away.
+    // Different bytes, so that the pages can be neither shared nor compressed away.
     (0..size_bytes.unwrap_or(0))
         .map(|index: usize| (index * 31 + (index >> 8) * 17) as u8)
         .collect()

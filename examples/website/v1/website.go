@@ -26,13 +26,13 @@ type Website struct {
 	Status WebsiteStatus `json:"status,omitempty"`
 }
 
-// WebsiteSpec is what its author wants.
+// WebsiteSpec is the desired state.
 type WebsiteSpec struct {
 	Image    string `json:"image"`
 	Replicas int32  `json:"replicas"`
 }
 
-// WebsiteStatus is what there is.
+// WebsiteStatus is the observed state.
 type WebsiteStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	ReadyReplicas      int32              `json:"readyReplicas"`
@@ -47,7 +47,7 @@ type WebsiteList struct {
 	Items []Website `json:"items"`
 }
 
-// DeepCopyObject is a copy that shares nothing.
+// DeepCopyObject returns a copy that shares no memory with the original.
 func (w *Website) DeepCopyObject() runtime.Object { return w.deepCopy() }
 
 func (w *Website) deepCopy() *Website {
@@ -57,7 +57,7 @@ func (w *Website) deepCopy() *Website {
 	return &out
 }
 
-// DeepCopyObject is a copy that shares nothing.
+// DeepCopyObject returns a copy that shares no memory with the original.
 func (l *WebsiteList) DeepCopyObject() runtime.Object {
 	out := *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)

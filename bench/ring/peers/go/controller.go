@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// resync is the published controller's.
+// resync is the value of the published controller.
 const resync = 30 * time.Second
 
 type controller struct {

@@ -1,13 +1,14 @@
-// A peer of the ring benchmark: the controllers of examples/ring with client-go, as the published Go
-// controller has them: an informer with a resync every 30 s, a rate-limited queue, one worker. One
-// difference: objects are created with the nonce that is copied, not with 0, which would cost the first
+// A peer of the ring benchmark: the controllers of examples/ring with client-go, built as the
+// published Go controller is: an informer with a resync every 30 s, a rate-limited queue, one worker.
+// One difference: objects are created with the copied nonce, not with 0, which would cost the first
 // round a resync.
 //
 //	ring_go -in NAMESPACE -out NAMESPACE        one controller
 //	ring_go -count N [-prefix ring]             N controllers in this process: from namespace <prefix>0 to
 //	                                            <prefix>1, and so on, the last one to <prefix>0
 //
-// Prints "ready" to standard output when every controller has its first list, and runs until it is ended.
+// Prints "ready" to standard output when every controller has its first list, and runs until it
+// is killed.
 package main
 
 import (
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-// hop is one controller's task: what changes in one namespace goes to the other.
+// hop is the task of one controller: it copies changes from one namespace to the other.
 type hop struct{ in, out string }
 
 func run(ctx context.Context) error {
@@ -84,7 +85,7 @@ func newClient(kubeconfig string) (rest.Interface, error) {
 	config.GroupVersion = &groupVersion
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	// The default of 5 requests a second is per process, and would be what is measured.
+	// The default of 5 requests a second counts per process, and would dominate the measurement.
 	config.QPS = -1
 	return rest.RESTClientFor(config)
 }

@@ -27,14 +27,14 @@ type TestResourceSpec struct {
 	UpdatedAt metav1.MicroTime `json:"updated_at"`
 }
 
-// DeepCopyObject is what a runtime.Object needs.
+// DeepCopyObject makes it a runtime.Object.
 func (in *TestResource) DeepCopyObject() runtime.Object {
 	out := &TestResource{TypeMeta: in.TypeMeta, Spec: in.Spec}
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return out
 }
 
-// TestResourceList is what a list answers.
+// TestResourceList is the answer to a list request.
 type TestResourceList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -42,7 +42,7 @@ type TestResourceList struct {
 	Items []TestResource `json:"items"`
 }
 
-// DeepCopyObject is what a runtime.Object needs.
+// DeepCopyObject makes it a runtime.Object.
 func (in *TestResourceList) DeepCopyObject() runtime.Object {
 	out := &TestResourceList{TypeMeta: in.TypeMeta, Items: make([]TestResource, len(in.Items))}
 	in.ListMeta.DeepCopyInto(&out.ListMeta)

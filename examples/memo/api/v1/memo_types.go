@@ -26,19 +26,19 @@ type Memo struct {
 	Status MemoStatus `json:"status,omitempty"`
 }
 
-// MemoSpec is what its author wants.
+// MemoSpec is the desired state.
 type MemoSpec struct {
 	Text string `json:"text"`
-	// Seconds after which the memo is looked at again, as if it had changed.
+	// Seconds after which the controller looks at the memo again, as if it had changed.
 	RevisitSeconds int64 `json:"revisitSeconds,omitempty"`
 }
 
-// MemoStatus is what there is.
+// MemoStatus is the observed state.
 type MemoStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Words of the text.
 	Words int64 `json:"words"`
-	// How often the memo was looked at because its time had come.
+	// How often the controller looked at the memo because its time had come.
 	Visits int64 `json:"visits,omitempty"`
 }
 
@@ -50,7 +50,7 @@ type MemoList struct {
 	Items []Memo `json:"items"`
 }
 
-// DeepCopyObject is a copy that shares nothing.
+// DeepCopyObject returns a copy that shares no memory with the original.
 func (m *Memo) DeepCopyObject() runtime.Object { return m.deepCopy() }
 
 func (m *Memo) deepCopy() *Memo {
@@ -59,7 +59,7 @@ func (m *Memo) deepCopy() *Memo {
 	return &out
 }
 
-// DeepCopyObject is a copy that shares nothing.
+// DeepCopyObject returns a copy that shares no memory with the original.
 func (l *MemoList) DeepCopyObject() runtime.Object {
 	out := *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)

@@ -27,7 +27,7 @@ type MemoReconciler struct {
 	Recorder record.EventRecorder
 }
 
-// Reconcile makes the ConfigMap of one Memo what the Memo says.
+// Reconcile makes the ConfigMap of one Memo match the Memo.
 func (r *MemoReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	log := logf.FromContext(ctx)
 	memo := &examplesv1.Memo{}
@@ -58,7 +58,7 @@ func (r *MemoReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		r.Recorder.Event(memo, corev1.EventTypeNormal, "Kept", "the text is in a ConfigMap")
 	}
 
-	// Of the second and each later look at one generation nothing but time is the reason.
+	// From the second look at one generation on, only the passing of time can be the reason.
 	if memo.Spec.RevisitSeconds > 0 && memo.Status.ObservedGeneration == memo.Generation &&
 		outcome == controllerutil.OperationResultNone {
 		memo.Status.Visits++
