@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   HANGAR_ASSERT(request->method.size() + request->uri.size() + request->body.size() <= size,
                 "nothing is made up");
 
-  // Values of one name come together in the guest's form, so that the order is settled after once.
+  // The guest's form groups values of one name, so the order is stable after one round.
   const auto again = kube_runtime::decode_request(kube_runtime::encode_request(*request));
   HANGAR_ASSERT(again && again->method == request->method && again->uri == request->uri &&
                     again->body == request->body &&

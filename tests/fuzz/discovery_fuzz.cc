@@ -1,4 +1,4 @@
-// What an API server (or an aggregated one behind it) says that it serves: whatever its resources
+// The discovery answer of an API server (or an aggregated one behind it): whatever its resources
 // are called, a request for them stays below their path.
 #include "base/assert.h"
 #include "json/value.h"

@@ -1,5 +1,5 @@
-// A docker config.json from anywhere: it is read or refused, an error says nothing of what is in
-// it, and nobody gets credentials that are not for them.
+// A docker config.json from anywhere: it is read or refused, an error does not reveal its content,
+// and no registry gets credentials that are not for it.
 #include "base/assert.h"
 #include "base/result.h"
 #include "modules/docker_config.h"
@@ -20,11 +20,11 @@ bool contains_ignoring_case(std::string_view text, std::string_view word) {
   return !std::ranges::search(text, word, {}, lower, lower).empty();
 }
 
-// The input says where it stands.
+// The input contains the place where it stands.
 constexpr std::string_view kSecret = "correct horse battery staple";
 
 bool tells_the_secret(std::string message) {
-  // The name of an entry is told.
+  // The error names the entry.
   const std::size_t begin = message.find("auths[\"");
   const std::size_t end = message.rfind("\"].auth");
   if (begin < end && end != std::string::npos) message.erase(begin, end - begin);
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         HANGAR_ASSERT(found.error().kind() == hangar::ErrorKind::Denied, "the only error");
         continue;
       }
-      // A name may be written with escapes, and Docker Hub has several.
+      // A name may be written with escapes, and Docker Hub has several names.
       const bool is_named = bytes.contains('\\') || std::string_view(registry) == "docker.io" ||
                             contains_ignoring_case(bytes, registry);
       HANGAR_ASSERT(is_named || found->is_anonymous(), "somebody else's credentials");

@@ -1,4 +1,4 @@
-// What a flight may print: whatever it is, either an error or resources that can be released.
+// A flight's output: any bytes lead either to an error or to resources that can be released.
 
 #include "airways/identity.h"
 #include "airways/output.h"
@@ -32,7 +32,7 @@ void check_resource(const json::Value& resource) {
                 "a name is safe in a path");
 }
 
-// Pretends that discovery knows every kind.
+// Pretends that discovery has every kind.
 void check_release(airways::Stages stages) {
   const airways::Release release = airways::release_of(instance());
   airways::Scopes scopes = airways::scopes_defined_in(stages);

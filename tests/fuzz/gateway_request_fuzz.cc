@@ -1,5 +1,5 @@
-// Methods, targets, selectors and Accept headers from anywhere: what is understood is written so
-// that it is understood the same again, and cannot leave its path.
+// Methods, targets, selectors and Accept headers from anywhere: an understood request is written in
+// a form that is understood the same way again, and that cannot leave its path.
 #include "base/assert.h"
 #include "gateway/documents.h"
 #include "gateway/read_scope.h"
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                       !written.contains("/../") && !written.contains("/./"),
                   "a path that can be read in two ways");
     const auto again = hangar::gateway::parse_target(method, written);
-    // Encoding may make it longer than is taken; nothing else may be wrong with it.
+    // Encoding may make it longer than allowed; nothing else may be wrong with it.
     if (!again) continue;
     HANGAR_ASSERT(again->verb == target->verb &&
                       again->options.field_selector == target->options.field_selector,

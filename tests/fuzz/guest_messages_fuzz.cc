@@ -1,4 +1,4 @@
-// What a guest process sends that an attacker has taken over.
+// Messages of a guest process that an attacker has taken over.
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/time.h"
@@ -17,7 +17,7 @@
 
 namespace protocol = hangar::guest_protocol;
 
-// The first byte is in how large pieces the rest arrives.
+// The first byte is the size of the pieces in which the rest arrives.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::size_t piece_bytes = std::size_t{data[0]} + 1;

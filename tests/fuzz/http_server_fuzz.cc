@@ -1,4 +1,4 @@
-// Bytes of any client: each whole request is answered once, and the next client is served.
+// Bytes of any client: each whole request is answered once, and the next client is served too.
 #include "base/assert.h"
 #include "http/server.h"
 #include "io/loop.h"
@@ -37,14 +37,14 @@ struct Served {
   Served() { HANGAR_ASSERT(server.start().has_value(), "listens on loopback"); }
 };
 
-// All that the server answers to these bytes, after which the client says no more.
+// The server's answers to these bytes, after which the client sends no more.
 std::string talk(Served& served, std::string_view bytes) {
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(served.server.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const linger at_once{.l_onoff = 1, .l_linger = 0};  // Leaves no port behind in TIME_WAIT.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};  // So that no port stays in TIME_WAIT.
   ::setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   HANGAR_ASSERT(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
                 "the server accepts");
@@ -52,7 +52,7 @@ std::string talk(Served& served, std::string_view bytes) {
   bool is_over = false;
   std::size_t sent = 0;
   served.loop.run_until([&] {
-    // In between two steps of the server: it takes what it wants to, and says what it wants to.
+    // Between two steps of the server: it reads and writes what it wants to.
     while (sent < bytes.size()) {
       const ssize_t count =
           ::send(client, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);

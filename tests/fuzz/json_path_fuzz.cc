@@ -1,5 +1,5 @@
-// A JSONPath (the first line) and a document, both of a workflow's machine: what it leads to is in
-// the document, once, and is the same when it is asked again.
+// A JSONPath (the first line) and a document, both from a workflow's machine: each match is a part
+// of the document, occurs once, and is found again by the same question.
 #include "base/assert.h"
 #include "json/value.h"
 #include "workflows/json_path.h"

@@ -1,4 +1,4 @@
-// What a state machine answers.
+// A state machine's answer.
 
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/diagram.h"
@@ -15,7 +15,7 @@
 
 namespace statemachine = hangar::abi::statemachine;
 
-// A state before, a null byte, the answer.
+// The state before, a null byte, the answer.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const std::size_t end = std::min(bytes.find('\0'), size);

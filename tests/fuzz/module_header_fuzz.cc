@@ -1,5 +1,4 @@
-// Bytes that claim to be a WebAssembly module: the first thing in host and compiler that reads
-// them.
+// Bytes that claim to be a WebAssembly module: the first code in host and compiler that reads them.
 
 #include "base/assert.h"
 #include "wasm/limits.h"

@@ -1,5 +1,5 @@
-// Any text as a node's configuration: what others wrote is kept byte by byte, means what it meant,
-// and comes back when our part goes; also when others write behind our part meanwhile.
+// Any text as a node's configuration: others' text is kept byte by byte, keeps its meaning, and is
+// restored when our part goes; also when others write after our part meanwhile.
 #include "node_install/config_edit.h"
 #include "node_install/toml.h"
 
@@ -40,7 +40,7 @@ void edit(std::string_view text, Dialect dialect) {
   }
   require(put_part(*put, "", render_handlers(kPlugin, kFirst, false), dialect).value() == *put);
 
-  // Another version of our part, and then undone.
+  // Another version of our part, which is then removed.
   const auto other = put_part(*put, "", render_handlers(kPlugin, kSecond, true), dialect);
   if (other && !has_marker(text)) {
     require(take_part(*other, dialect).value() == std::optional(std::string(text)));
@@ -54,7 +54,7 @@ void edit(std::string_view text, Dialect dialect) {
       require(after->leaves().contains(path) && after->leaves().at(path) == value);
   }
 
-  // Others write behind our part: theirs stays, ours goes.
+  // Others write after our part: theirs stays, ours goes.
   const std::string more = *put + "[theirs-alone]\nkey = 1\n";
   const auto left = take_part(more, dialect);
   if (left && !has_marker(text))
@@ -67,8 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   edit(text, Dialect::Toml);
   edit(text, Dialect::GoTemplate);
-  // A file that is as we left it, and then changed in any way, is an error or undone; never a
-  // crash.
+  // A file as we left it, then changed in any way: an error or a removal, but never a crash.
   if (const auto left = take_part(text, Dialect::Toml); left && *left) {
     if (const auto again = take_part(**left, Dialect::Toml)) require(*again == *left);
   }

@@ -1,4 +1,4 @@
-// What a registry may answer: a manifest, and a WWW-Authenticate header.
+// A registry's possible answers: a manifest, and a WWW-Authenticate header.
 
 #include "base/assert.h"
 #include "base/limits.h"

@@ -1,5 +1,5 @@
-// Two files that claim to be a module and its plugin, on their way to become one module. The first
-// two bytes say how large the module is.
+// Two files that claim to be a module and its plugin, about to be linked to one module. The first
+// two bytes are the size of the module.
 
 #include "base/assert.h"
 #include "wasm/module_header.h"

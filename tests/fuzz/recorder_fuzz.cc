@@ -1,4 +1,4 @@
-// A file of the recorder that is damaged, or that somebody else has made.
+// A file of the recorder that is damaged, or was made by another program.
 #include "base/assert.h"
 #include "recorder/format.h"
 
@@ -12,7 +12,7 @@ namespace recorder = hangar::recorder;
 
 namespace {
 
-// What was read can be written, and is read as the same.
+// A record that was read can be written, and is read again as the same.
 void check_again(const recorder::Place& place, const recorder::Record& record) {
   const auto written = [&place](const recorder::Record& one) {
     recorder::Block block;
@@ -31,7 +31,7 @@ void check_again(const recorder::Place& place, const recorder::Record& record) {
 
 }  // namespace
 
-// Checksums keep a fuzzer out: it says what is in the blocks, not what they are wrapped in.
+// Checksums would stop a fuzzer: its input is the content of the blocks, not their frames.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const auto nothing = [](const recorder::Place&, const recorder::Record&) { return true; };

@@ -1,4 +1,4 @@
-// A module reference from anywhere: what is understood cannot leave its place in a URL or a path,
+// A module reference from anywhere: an understood one cannot leave its place in a URL or a path,
 // means the same when it is read again, and shows no secret.
 #include "base/assert.h"
 #include "base/dns_name.h"
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 "a digest that is none");
 
   HANGAR_ASSERT(Reference::parse(text)->key() == reference->key(), "another key");
-  // What is shown of an artifact or a ConfigMap is the reference itself.
+  // An artifact or a ConfigMap is shown as the reference itself.
   if (!std::holds_alternative<OciSource>(reference->source()) && !reference->is_config_map()) {
     return 0;
   }

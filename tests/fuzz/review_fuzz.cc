@@ -1,5 +1,5 @@
-// What is sent to the webhooks, and what a converter prints: whatever it is, an answer is well
-// formed and is about the same request.
+// Requests to the webhooks, and a converter's output: whatever they are, the answer is well formed
+// and belongs to the same request.
 #include "admission/conversion_review.h"
 #include "admission/review.h"
 #include "airways/conversion.h"
@@ -22,14 +22,14 @@ void check_answer(const std::string& answer, std::string_view uid) {
   HANGAR_ASSERT(string_at(*document, {"response", "uid"}) == uid, "an answer to another request");
 }
 
-// Text for messages must be what JSON can hold.
+// Text for messages must be valid in JSON.
 bool is_sendable(std::string_view text) {
   return hangar::json::parse(hangar::json::dump(hangar::json::Value(text))).has_value();
 }
 
 }  // namespace
 
-// The review, a zero byte, and what the converter printed.
+// The review, a zero byte, and the converter's output.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t end = input.find('\0');

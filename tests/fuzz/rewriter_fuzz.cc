@@ -1,5 +1,5 @@
-// Bytes that claim to be a WebAssembly module, on their way to become one whose instances can
-// sleep.
+// Bytes that claim to be a WebAssembly module, about to be rewritten so that its instances
+// can sleep.
 
 #include "base/assert.h"
 #include "wasm/module_header.h"

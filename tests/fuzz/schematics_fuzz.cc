@@ -1,4 +1,4 @@
-// A file that claims to be a module, on its way to be signed and verified.
+// A file that claims to be a module, about to be signed and verified.
 
 #include "base/assert.h"
 #include "base/result.h"

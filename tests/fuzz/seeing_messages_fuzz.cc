@@ -1,4 +1,4 @@
-// What a stranger asks a host about its records, and what a host that is not ours answers.
+// Any client's questions to a host about its records, and any server's answers to them.
 #include "base/assert.h"
 #include "json/value.h"
 #include "seeing/messages.h"
@@ -12,7 +12,7 @@ namespace seeing = hangar::seeing;
 
 namespace {
 
-// What was read is written so that it is read as the same.
+// A message that was read is written so that it is read again as the same.
 void check(const auto& parse, std::string_view text) {
   const auto read = parse(text);
   if (!read) return;

@@ -1,5 +1,5 @@
-// A snapshot as it may come back from a disk. The checksum is put right, so that what lies behind
-// it is reached: zstd and the lists have to hold by themselves.
+// A snapshot as it may come back from a disk. The fuzzer corrects the checksum, so that the input
+// reaches the code behind it: zstd and the lists have to be safe by themselves.
 
 #include "base/assert.h"
 #include "wasm/digest.h"
@@ -17,7 +17,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hangar::wasm;           // NOLINT(google-build-using-namespace): one function.
-  constexpr std::size_t kHeadBytes = 48;  // Magic, version, size and module: put right, too.
+  constexpr std::size_t kHeadBytes = 48;  // Magic, version, size and module: corrected, too.
   constexpr std::size_t kDigestBytes = 32;
   constexpr std::uint64_t kMemoryBytesMax = 1 << 24;
   static const Digest module = Digest::of("module");
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Digest checksum = Digest::of(bytes);
   bytes.insert(bytes.end(), checksum.bytes().begin(), checksum.bytes().end());
 
-  // The image's number and how many globals there are come from the input.
+  // The image's number and the number of globals come from the input.
   SnapshotExpectation expected{.module = module, .memory_bytes_max = kMemoryBytesMax};
   if (size >= 20) {
     std::uint32_t globals = 0;

@@ -1,4 +1,4 @@
-// Lines of a watch from anywhere: what the machine and the store make of them fits together.
+// Lines of a watch from anywhere: the results of the machine and of the store fit together.
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -26,7 +26,7 @@ using hangar::kube::Delta;
 using hangar::kube::ObjectKey;
 using hangar::kube::WatchMachine;
 
-// Does what the machine says until a stream is open.
+// Does what the machine asks for until a stream is open.
 WatchMachine::Next reopen(WatchMachine& machine, WatchMachine::Next next, hangar::Instant& now) {
   while (!std::holds_alternative<WatchMachine::Watch>(next)) {
     if (const auto* wait = std::get_if<WatchMachine::Wait>(&next)) {
@@ -39,7 +39,7 @@ WatchMachine::Next reopen(WatchMachine& machine, WatchMachine::Next next, hangar
   return next;
 }
 
-// What is read of labels without a document is what a document has.
+// The labels read without parsing the document are the document's labels.
 void check_labels(const hangar::kube::Object& object) {
   const hangar::kube::Labels labels(object);
   const hangar::json::Value document = object.to_value();

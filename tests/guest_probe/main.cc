@@ -1,6 +1,6 @@
-// hangar-guest as an attacker has it who has escaped from WebAssembly: what its guests import as
-// "probe" makes any system call, and says where their memory lies. For tests of the walls: a build
-// that has none does nothing.
+// hangar-guest under an attacker who has escaped from WebAssembly: the functions that its guests
+// import as "probe" make any system call, and return where their memory lies. For tests of the
+// sandbox: a build without one does nothing.
 #include "abi/flight/evaluation.h"
 #include "base/result.h"
 #include "guest/guest_process.h"

@@ -1,5 +1,5 @@
 // hangar-guest as the chart's pod runs it: as a user without any right, whoever starts it. For
-// tests of what the kernel refuses to such a one: after SIGUSR1 it may start no process, after
+// tests of what the kernel refuses to such a user: after SIGUSR1 it may start no process, after
 // SIGUSR2 it may again.
 #include "guest/guest_process.h"
 #include "guest/zygote.h"
@@ -20,7 +20,7 @@ constexpr uid_t kUser = 65532;
 bool become_unprivileged() {
   if (::geteuid() != 0) return true;
   return ::setgroups(0, nullptr) == 0 && ::setgid(kUser) == 0 && ::setuid(kUser) == 0 &&
-         // A change of the user hides /proc of the process from itself.
+         // A change of the user makes the process's own /proc inaccessible to it.
          ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
 }
 

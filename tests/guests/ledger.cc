@@ -1,5 +1,5 @@
-// A C++ program that lives from call to call: what it keeps is spread over the heap of its
-// allocator, grows and shrinks, and is looked through as a whole in every call.
+// A C++ program that lives from call to call: its state is spread over the heap of its allocator,
+// grows and shrinks, and every call reads all of it.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -14,7 +14,7 @@ struct Account {
   std::vector<std::uint64_t> entries;
 };
 
-// Made by constructors that run in _initialize.
+// Created by constructors that run in _initialize.
 std::map<std::string, std::unique_ptr<Account>> accounts;
 std::deque<std::uint64_t> recent = {1, 2, 3};
 
@@ -26,8 +26,8 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 extern "C" {
 
-// Books `count` amounts, forgets a third of the accounts now and then, and returns a hash of all
-// there is.
+// Books `count` amounts, drops a third of the accounts now and then, and returns a hash of the
+// whole state.
 __attribute__((export_name("book"))) std::uint64_t book(std::uint32_t seed, std::uint32_t count) {
   for (std::uint32_t index = 0; index < count; ++index) {
     seed = seed * 1664525 + 1013904223;

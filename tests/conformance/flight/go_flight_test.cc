@@ -1,5 +1,5 @@
 // The flight contract with real programs: tests/guests/flights/behave, an ordinary Go program,
-// under the host's WASI. No cluster is needed for it: what flights look up is answered here.
+// under the host's WASI. It needs no cluster: the test answers the flights' lookups.
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
@@ -47,7 +47,7 @@ class Cluster : public Lookups {
 
 class GoFlight : public testing::Test {
  public:
-  // `spec` is what the instance says, without braces.
+  // `spec`: the instance's, without braces.
   Result<Output> behave(const std::string& spec, Evaluation evaluation = {}) {
     evaluation.stdin_bytes = R"({"metadata":{"name":"it","namespace":"ns"},"spec":{)" + spec + "}}";
     return rig_.await(evaluate(runtime_, module(), std::move(evaluation), cluster_, {}));

@@ -1,5 +1,5 @@
-// The gateway before a real API server: what a guest sees through it is what it would see directly,
-// and never more. Where that can be said as "the same answer", both are asked and compared.
+// The gateway in front of a real API server: through it a guest sees what it would see directly,
+// and never more. Where that means "the same answer", the test asks both and compares.
 
 #include "../kube/objects.h"
 #include "base/limits.h"
@@ -138,7 +138,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     discovery_ = std::make_unique<kube::Discovery>(*client_);
     make_gateway();
   }
-  // The same, but that what the cache is told comes by way of the proxy.
+  // The same, but the cache's watches go through the proxy.
   void connect_cache_by_proxy() {
     connect(own_->kubeconfig());
     gateway_.reset();
@@ -230,7 +230,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     EXPECT_TRUE(list.has_value());
     return list ? list->resource_version : "0";
   }
-  // Names and versions, as the server has them.
+  // Names and versions from the server.
   std::map<std::string, std::string> truth(const std::string& namespace_) {
     Session direct(own_->kubeconfig());
     const auto list = direct.run(direct.client.list(kRings, {.namespace_ = namespace_}, {}));
@@ -242,7 +242,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     return content;
   }
 
-  // Open watches of Rings by the server's own count.
+  // Open watches of Rings, as the server counts them.
   double watches_at_server() {
     const auto response =
         session_->run(session_->client.send({.target = "/metrics", .accept = "text/plain"}, {}));
@@ -272,7 +272,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
 
 using Lines = std::vector<Line>;
 
-// What a guest that believes every event thinks there is.
+// The objects that a guest would know if it believed every event.
 std::map<std::string, std::string> believe(const Lines& lines,
                                            std::map<std::string, std::string> content = {}) {
   for (const Line& line : lines) {
@@ -286,7 +286,7 @@ std::map<std::string, std::string> believe(const Lines& lines,
 }
 
 TEST_F(GatewayTest, HundredWatchersAreOneWatchANamespaceAndSeeTheirOwnOnly) {
-  // Test programs before us may have left a watch that the server is about to end.
+  // Earlier test programs may have left a watch that the server is about to end.
   ASSERT_TRUE(wait([this] { return watches_at_server() == 0; }));
   put(mine_, "old");
   put(other_, "foreign");
@@ -345,7 +345,7 @@ TEST_F(GatewayTest, AGuestMakesTheHostHoldItsOwnNamespaceOnly) {
   Guest& guest = watch(guest_of(mine_), rings(mine_));
   ASSERT_TRUE(wait([&] { return guest.pieces.size() == 1; }));
   EXPECT_EQ(cache_->statistics().objects, 1U);
-  // A selector that only the server evaluates is a watch of the guest's own, and nothing here.
+  // A selector that only the server evaluates needs a watch of the guest's own at the server.
   std::vector<Guest*> selecting;
   for (int index = 0; index < 20; ++index) {
     selecting.push_back(&watch(guest_of(mine_), "/api/v1/namespaces/" + mine_ + "/secrets",
@@ -375,7 +375,7 @@ TEST_F(GatewayTest, OfWhatASelectorLeavesOutNothingIsHeld) {
   ASSERT_TRUE(wait([&] { return guest.pieces.size() == 1; }));
   EXPECT_EQ(cache_->statistics().objects, 1U);
 
-  // What enters is Added, what leaves is Deleted and as it was.
+  // An object that enters the selection is Added, one that leaves it is Deleted, in its old state.
   const std::string entered = put(mine_, "unseen-1", "x");
   const std::string left = put(mine_, "seen", "y");
   ASSERT_TRUE(wait([&] { return guest.pieces.size() == 3; }));
@@ -385,7 +385,7 @@ TEST_F(GatewayTest, OfWhatASelectorLeavesOutNothingIsHeld) {
   EXPECT_TRUE(guest.pieces.back().contains(R"("l":"x")")) << guest.pieces.back();
   EXPECT_EQ(cache_->statistics().objects, 1U);
 
-  // The same selector is the same feed; another guest's name is looked at alone.
+  // The same selector shares a feed; a selector of one name has its own.
   const auto feeds_before = gateway_->use_of(mine_).feeds;
   watch(guest_of(mine_), rings(mine_), "&labelSelector=l%3Dx");
   EXPECT_EQ(gateway_->use_of(mine_).feeds, feeds_before);
@@ -421,7 +421,7 @@ TEST_F(GatewayTest, WatchesThatFailAreBoundedForANamespace) {
   }
   for (const Guest* one : failing)
     EXPECT_EQ(one->status, 404);
-  // What failed goes on in the cache for half a minute.
+  // Failed watches stay in the cache for half a minute.
   EXPECT_LE(cache_->statistics().watches, kFailedFeedsPerTenantMax);
   // Another namespace has room of its own.
   put(other_, "a");
@@ -445,7 +445,7 @@ TEST_F(GatewayTest, WatchesOfItsOwnAreBoundedForANamespace) {
   };
   EXPECT_EQ(with(200), limits::kGuestRequestsMax);
   EXPECT_EQ(with(429), 3);
-  // One that ends makes room.
+  // A watch that ends makes room.
   guests.front()->leave();
   ASSERT_TRUE(wait([&] {
     Guest& next = begin(guest_of(mine_), secrets + "?watch=true&fieldSelector=type%3Db");
@@ -473,7 +473,7 @@ TEST_F(GatewayTest, ANamespaceWithBoundsOfItsOwnHasNoMoreWatches) {
       refused.body().contains("1 watches that only the API server can answer, which is the "
                               "most (TenantPolicy a)"))
       << refused.body();
-  // Another namespace has what all have.
+  // Another namespace has the same limit of its own.
   Guest& other = begin(guest_of(other_), config_maps(other_) + "?watch=true");
   EXPECT_TRUE(wait([&] { return other.status == 200; }));
 }
@@ -493,13 +493,13 @@ TEST_F(GatewayTest, RequestsAtTheServerAreBoundedForANamespace) {
 
   ASSERT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 1; }));
   EXPECT_EQ(gateway_->use_of(other_).upstream_requests, 2U);
-  // hangar run, whose operators are all ourselves.
+  // hangar run: all its operators act as the user who started it.
   for (std::size_t index = 0; index < kUpstreamRequestsPerTenantMax + 5; ++index)
     guests.push_back(&begin(Identity(), config_maps(mine_)));
   const Gateway::Use mine = gateway_->use_of(mine_);
   EXPECT_EQ(mine.upstream_requests, kUpstreamRequestsPerTenantMax);
   EXPECT_EQ(mine.upstream_requests_waiting, 5U);
-  // One that is given up while it waits lets the others go on.
+  // A waiting request that is cancelled lets the others go on.
   last_of_other->leave();
   std::erase(guests, last_of_other);
   EXPECT_TRUE(wait([&] { return gateway_->use_of(other_).upstream_requests_waiting == 0; }));
@@ -532,7 +532,7 @@ TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {
     session_->loop.spawn(follow(session_->client, mine_, "resourceVersion=" + start + selector,
                                 direct, is_over, stop.get_token()));
 
-    // The guest is cut off again and again, and goes on from the last version that it saw.
+    // The guest is cut off again and again, and continues from the last version that it saw.
     std::mt19937 random(7);
     Lines seen;
     std::string place = start;
@@ -577,7 +577,7 @@ TEST_F(GatewayTest, AWatchWithoutAVersionBeginsWithWhatThereIs) {
     ASSERT_TRUE(wait([&] { return !guest.pieces.empty(); }));
     EXPECT_EQ(guest.lines(), (Lines{{"ADDED", "a", a}}));
   }
-  // As new as the server has it, though the cache may not have heard of it.
+  // As new as on the server, though the cache may not have received it.
   const std::string c = put(mine_, "c");
   Guest& initial =
       watch(guest_of(mine_), rings(mine_),
@@ -602,7 +602,7 @@ TEST_F(GatewayTest, AWatchFromBeforeTheHistoryIsToldWhatChangedSince) {
   remove(mine_, "goes");
   const std::string changed = put(mine_, "changes", "x", 2);
   const std::string made = put(mine_, "made");
-  // Nobody has watched so far: there is no history of this.
+  // There was no watch so far, so the cache has no history of this.
   Guest& guest = watch(guest_of(mine_), rings(mine_), "&resourceVersion=" + then);
   ASSERT_TRUE(wait([&] { return guest.pieces.size() >= 3; }));
   EXPECT_EQ(guest.status, 200);
@@ -614,7 +614,7 @@ TEST_F(GatewayTest, AWatchFromBeforeTheHistoryIsToldWhatChangedSince) {
 TEST_F(GatewayTest, AVersionThatTheServerForgotIsGone) {
   put(mine_, "a");
   const std::string then = version_now(mine_);
-  // Compaction goes by time; something has to be written for it.
+  // Compaction depends on time, and needs a write.
   const Instant until = io::Loop::now() + seconds(60);
   std::uint64_t nonce = 0;
   Guest* guest = nullptr;
@@ -650,11 +650,11 @@ TEST_F(GatewayTest, AWatchFromTheFutureWaits) {
 }
 
 TEST_F(GatewayTest, AWatchEndsInOrderAfterItsTimeWithABookmark) {
-  watch({}, "/apis/gateway.example.com/v1/rings");  // What is elsewhere counts then, too.
+  watch({}, "/apis/gateway.example.com/v1/rings");  // So that changes elsewhere count too.
   const std::string start = version_now(mine_);
   Guest& guest = watch(guest_of(mine_), rings(mine_),
                        "&timeoutSeconds=10&allowWatchBookmarks=true&resourceVersion=" + start);
-  put(other_, "elsewhere");  // Its event comes within that time, on a busy machine, too.
+  put(other_, "elsewhere");  // Its event comes within that time, also on a busy machine.
   ASSERT_TRUE(wait([&] { return guest.has_ended; }));
   EXPECT_TRUE(guest.pieces.empty());
   ASSERT_FALSE(guest.bookmarks.empty());
@@ -700,7 +700,7 @@ TEST_F(GatewayTest, ReadsComeFromTheCacheOnlyWhenTheyMay) {
     EXPECT_EQ(fresh.status, 200) << target;
     EXPECT_EQ(from_cache(), 4) << target;
   }
-  // A Table is the server's to make.
+  // Only the server can render a Table.
   const Guest& table = ask(
       guest_of(mine_), rings(mine_) + "?resourceVersion=0", std::string("GET"), std::string(),
       http::Headers{{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}});
@@ -747,7 +747,7 @@ TEST_F(GatewayTest, AGuestReadsItsOwnWritesFromACacheThatIsFiveSecondsBehind) {
   }
   EXPECT_EQ(stale, 0);
 
-  // What is deleted is gone, and what comes after is there.
+  // The deleted object is gone, and the later one is there.
   EXPECT_EQ(ask(me, rings(mine_) + "/two", std::string("DELETE")).status, 200);
   EXPECT_EQ(ask(me, rings(mine_) + "/two" + any).status, 404);
   EXPECT_FALSE(ask(me, rings(mine_) + any).body().contains(R"("two")"));
@@ -756,7 +756,7 @@ TEST_F(GatewayTest, AGuestReadsItsOwnWritesFromACacheThatIsFiveSecondsBehind) {
       201);
   EXPECT_EQ(ask(me, rings(mine_) + "/two" + any).status, 200);
 
-  // Nobody else's reads are held up by it, and the watch tells all of it in time.
+  // It does not delay reads of other guests, and the watch delivers all of it in time.
   const Guest& other = ask(Identity(), one + any);
   EXPECT_LT(nonce_of(json::parse(other.body()).value()), count);
   ASSERT_TRUE(own_->heal().has_value());
@@ -782,7 +782,7 @@ TEST_F(GatewayTest, ALargeListIsMadeWhileOthersHaveTheirTurn) {
   Guest& watcher = watch(guest_of(mine_), config_maps(mine_));
   ASSERT_TRUE(wait([&] { return watcher.pieces.size() >= kCount; }));
 
-  // What needs the loop again and again, as the Lease does.
+  // Work that needs the loop again and again, as the Lease does.
   std::uint64_t rounds = 0;
   bool is_over = false;
   std::function<void()> tick = [&] {
@@ -790,7 +790,7 @@ TEST_F(GatewayTest, ALargeListIsMadeWhileOthersHaveTheirTurn) {
     if (!is_over) session_->loop.post([&] { tick(); });
   };
   session_->loop.post([&] { tick(); });
-  // When its pieces came.
+  // Records when the pieces came.
   class Listener final : public Answer {
    public:
     explicit Listener(const std::uint64_t& rounds) : rounds_(rounds) {}
@@ -846,7 +846,7 @@ TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
                                                       other_))
                                   .value(),
                               {}, {}));
-  // Everything that is asked for below is in the cache: the host may see it.
+  // The cache has all objects that are requested below: the host may read them.
   for (const char* all : {"/apis/gateway.example.com/v1/rings", "/api/v1/secrets",
                           "/api/v1/configmaps", "/api/v1/namespaces", "/api/v1/serviceaccounts"}) {
     Guest& warm = watch({}, all);
@@ -899,7 +899,7 @@ TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
     const Guest& answer = ask(guest, target, method, body);
     EXPECT_EQ(answer.status, 403) << method;
   }
-  // Who it is is the host's to say.
+  // Only the host says who the guest is.
   const Guest& pretender =
       ask(guest, std::string("/api/v1/secrets"), std::string("GET"), std::string(),
           http::Headers{{"Impersonate-User", "admin"},
@@ -916,7 +916,7 @@ TEST_F(GatewayTest, ShowsAGuestNothingThatTheServerWouldNot) {
 }
 
 TEST_F(GatewayTest, RightsInANamespaceShowNothingOfTheCluster) {
-  // Whatever is asked within its namespace is allowed to this guest; what the cluster has is not.
+  // This guest may do everything within its namespace, and see nothing of the cluster.
   ASSERT_TRUE(own_->kubectl({"apply", "-f", "-"}, fmt::format(R"(
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -943,7 +943,7 @@ metadata: {{name: node-of-{0}}}
   for (const auto& [prefix, plural] : kinds)
     ASSERT_EQ(watch({}, prefix + "/" + plural).status, 200) << plural;
   const Identity guest = guest_of(mine_);
-  ASSERT_TRUE(wait([&] {  // The authorizer reads its rules from a watch of its own.
+  ASSERT_TRUE(wait([&] {  // The authorizer reads its rules from a watch.
     return ask_directly(guest, "/api/v1/namespaces/" + mine_ + "/services").status == 200;
   }));
   const std::vector<std::string> names = {"/" + other_, "/" + mine_, "/node-of-" + mine_,
@@ -986,7 +986,7 @@ subjects: [{{kind: ServiceAccount, name: guest, namespace: {1}}}]
                   .has_value());
   const std::string secrets = "/api/v1/namespaces/" + other_ + "/secrets";
   const Identity guest = guest_of(mine_);
-  ASSERT_TRUE(wait([&] {  // The authorizer reads its rules from a watch of its own.
+  ASSERT_TRUE(wait([&] {  // The authorizer reads its rules from a watch.
     return ask_directly(guest, secrets + "?fieldSelector=metadata.name%3Dmine").status == 200;
   }));
   EXPECT_EQ(watch(guest, secrets, "&fieldSelector=metadata.name%3Dmine").status, 200);
@@ -1077,12 +1077,12 @@ TEST_F(GatewayTest, NothingIsMissedWhileTheServerIsAway) {
   put(mine_, "changes");
   Guest& guest = watch(guest_of(mine_), rings(mine_));
   ASSERT_TRUE(wait([&] { return guest.pieces.size() == 3; }));
-  // Waits for what the host will hear of only by listing again.
+  // Waits for a change that the host can only learn by listing again.
   Guest& ahead = watch(guest_of(mine_), rings(mine_),
                        fmt::format("&resourceVersion={}", std::stoull(version_now(mine_)) + 1));
 
   ASSERT_TRUE(own_->cut().has_value());
-  // Longer than the server's history reaches back after it was killed.
+  // Further back than the server's history reaches after it was killed.
   ASSERT_TRUE(
       own_->kubectl({"delete", "rings.gateway.example.com", "goes", "-n", mine_}).has_value());
   ASSERT_TRUE(own_->kubectl({"label", "rings.gateway.example.com", "changes", "z=1", "-n", mine_})
@@ -1110,7 +1110,7 @@ TEST_F(GatewayTest, NothingIsMissedWhileTheServerIsAway) {
            std::ranges::find(heard, Line{"ADDED", "comes", expected.at("comes")}) != heard.end();
   })) << ahead.body();
 
-  // Whoever goes on from any of these versions hears of all that came after.
+  // A watch from any of these versions delivers all later changes.
   const Lines lines = guest.lines();
   for (std::size_t at = 2; at < lines.size(); ++at) {
     const Lines before(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(at) + 1);

@@ -1,4 +1,4 @@
-// A guest of the gateway with one request, and what it was answered.
+// A guest of the gateway with one request, and the answer to it.
 #pragma once
 
 #include "gateway/gateway.h"
@@ -18,7 +18,7 @@
 
 namespace hangar::gateway {
 
-// Of a watch.
+// One line of a watch.
 struct Line {
   std::string type;
   std::string name;

@@ -1,5 +1,5 @@
-// The cache against a real API server that goes away, hangs up, forgets, and loses a whole kind.
-// What it promises is checked by a subscriber that believes nothing but deltas.
+// The cache against a real API server that goes away, closes connections, forgets its history, and
+// loses a whole kind. A subscriber that believes nothing but deltas checks the cache's promises.
 #include "kube/cache/cache.h"
 
 #include "base/log.h"
@@ -72,7 +72,7 @@ double metric(const Metrics& metrics, const std::string& name) {
   return sum;
 }
 
-// Believes deltas, and that they fit together.
+// Applies deltas, and checks that they fit together.
 struct Mirror {
   Cache::Handlers handlers() {
     return {.on_delta =
@@ -159,7 +159,7 @@ class CacheTest : public testing::OwnControlPlane<CacheTest> {
     ASSERT_TRUE(started.has_value()) << started.error().message();
   }
 
-  // What the server has, asked of the server.
+  // The objects, read from the server.
   Content truth() {
     Session direct(own_->kubeconfig());
     const auto list = direct.run(direct.client.list(kConfigMaps, {.namespace_ = namespace_}, {}));
@@ -205,7 +205,7 @@ TEST_F(CacheTest, ListsByEventsOfTheWatchAndNotInPages) {
   Mirror mirror;
   const auto subscription = cache_->subscribe(here(), mirror.handlers());
   ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
-  // The log is written when the server is done with a request: end it.
+  // The server writes its log when a request is done: end the request.
   disconnect();
 
   const std::string collection = "/api/v1/namespaces/" + namespace_ + "/configmaps?";
@@ -363,7 +363,7 @@ TEST_F(CacheTest, WatchesTwiceAtMostWhateverIsLookedAt) {
     const std::string name = fmt::format("n{}", index);
     if (index % 2 == 0) make(name);
     look_at(named(name));
-    if (index == 5) {  // The others come to watches that work already.
+    if (index == 5) {  // The others join watches that work already.
       ASSERT_TRUE(session_->run(subscriptions.back()->wait_synced({})).has_value());
     }
   }
@@ -372,7 +372,7 @@ TEST_F(CacheTest, WatchesTwiceAtMostWhateverIsLookedAt) {
   for (const auto& subscription : subscriptions)
     ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
   EXPECT_TRUE(wait([&] { return cache_->statistics().watches <= 2; }));
-  // Five of ten, and in a new namespace what Kubernetes puts there.
+  // Five of ten, and the objects that Kubernetes puts into a new namespace.
   const std::size_t wanted = 5 + mirrors.back()->content.size();
   EXPECT_TRUE(wait([&] { return cache_->statistics().objects == wanted; }))
       << cache_->statistics().objects << " objects are kept";
@@ -471,7 +471,7 @@ TEST_F(CacheTest, WatchesAsWidelyAsItMay) {
   EXPECT_EQ(cache.statistics().objects, subscriptions.size());
 }
 
-// As by an API server that has just started, and has not read its roles yet.
+// The refusal of an API server that has just started, and has not read its roles yet.
 TEST_F(CacheTest, ARefusalThatPassesLeavesTheWideWatch) {
   const std::string user = "wide-" + namespace_;
   ASSERT_TRUE(own_->kubectl({"create", "clusterrole", user, "--verb=get,list,watch",
@@ -526,7 +526,7 @@ TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
                            .detail = index < 3 ? Detail::Metadata : Detail::Whole},
                           {}));
   }
-  // Whole objects of the namespace are told, metadata too.
+  // The whole objects of the namespace, as metadata too.
   const auto labelled = cache_->subscribe(
       {.resource = kConfigMaps, .label_selector = "team=a", .detail = Detail::Metadata}, {});
   for (const auto& subscription : subscriptions)
@@ -554,7 +554,8 @@ TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
   }
 }
 
-// Whoever comes and goes, and whatever happens to the connection: each sees deltas that fit.
+// Whichever subscribers come and go, and whatever happens to the connection: each sees deltas that
+// fit together.
 TEST_F(CacheTest, TellsEachWhatHappensThoughWatchesAreWidenedAndNarrowedUnderIt) {
   connect(own_->proxied_kubeconfig(),
           {.linger = milliseconds(100), .narrow_after = milliseconds(200)});
@@ -563,7 +564,7 @@ TEST_F(CacheTest, TellsEachWhatHappensThoughWatchesAreWidenedAndNarrowedUnderIt)
   SCOPED_TRACE(seed);
   std::mt19937 dice(seed);
   const auto below = [&](std::uint32_t count) { return dice() % count; };
-  // Of this test alone: some look at all namespaces.
+  // Namespaces of this test alone: some subscribers look at all namespaces.
   const auto team = [&] { return fmt::format("{}-{}", namespace_, "abc"[below(3)]); };
   struct Look {
     std::string name;  // Or a team.
@@ -750,7 +751,8 @@ TEST_F(CacheTest, LosesAKindAndFindsItAgain) {
 
   ASSERT_TRUE(own_->kubectl({"delete", "crd", "things.cache.example.com"}).has_value());
   EXPECT_TRUE(wait([&] { return mirror.content.empty(); }));
-  // One answer is not believed: until the second, who comes late finds an empty list.
+  // The cache does not believe a single answer: until the second one, a late subscriber finds an
+  // empty list.
   std::unique_ptr<Cache::Subscription> late;
   Result<> synced;
   const Instant until = io::Loop::now() + seconds(30);

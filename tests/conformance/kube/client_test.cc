@@ -1,4 +1,4 @@
-// The client against a real API server: what is claimed here is claimed of Kubernetes.
+// The client against a real API server: its claims hold for the real Kubernetes.
 #include "kube/client.h"
 
 #include "base/log.h"
@@ -73,7 +73,7 @@ json::Value crd(std::string_view group, std::string_view plural, std::string_vie
       group, plural, kind));
 }
 
-// Tries again until it succeeds; some things become true a moment after they were asked for.
+// Retries until it succeeds; some effects appear a moment after the request.
 template <class F>
 auto eventually(Session& session, F attempt) {
   const Instant until = io::Loop::now() + seconds(30);
@@ -123,7 +123,7 @@ class ClientTest : public ::testing::Test {
     return session().must(client().create(kConfigMaps, config_map(namespace_, name, data), {}, {}));
   }
   ObjectKey key(std::string_view name) { return {namespace_, std::string(name)}; }
-  // A resource of its own for this test, served.
+  // A custom resource for this test alone, once it is served.
   Resource make_resource(std::string_view kind) {
     std::string plural(kind);
     for (char& character : plural)
@@ -208,7 +208,7 @@ TEST_F(ClientTest, NeverLeavesThePathThatANameIsIn) {
     ASSERT_FALSE(removed.has_value()) << name;
     EXPECT_EQ(removed.error().kind(), ErrorKind::InvalidInput) << name;
   }
-  // Those that encoding makes harmless reach the server, which knows no such name.
+  // Names that encoding makes harmless reach the server, which has no such objects.
   for (const std::string_view name : {"victim?x", "victim#x", "victim x", "victim\n"}) {
     const auto removed = session().run(client().remove(kConfigMaps, key(name), {}, {}));
 
@@ -330,7 +330,7 @@ TEST_F(ClientTest, PropagatesDeletionAsAsked) {
   for (const auto& [name, propagation, finalizer] :
        {std::tuple{"fore", Propagation::Foreground, "foregroundDeletion"},
         std::tuple{"orphan", Propagation::Orphan, "orphan"}}) {
-    // The finalizer of ours keeps the object for us to look at.
+    // Our finalizer keeps the object for the test to look at.
     json::Value object = config_map(namespace_, name);
     json::set_at(object, {"metadata", "finalizers"}, json::Array{"example.com/hold"});
     session().must(client().create(kConfigMaps, object, {}, {}));
@@ -364,7 +364,7 @@ TEST_F(ClientTest, ActsAsAServiceAccountUnderItsOwnRights) {
   const Client robot = client().as(service_account(namespace_, "robot"));
 
   const auto before = session().run(robot.get(kConfigMaps, key("a"), {}));
-  // To its group, which the server itself must have given it.
+  // Granted to its group, which only the server itself can have given it.
   session().must(
       client().create(kRoleBindings,
                       parse(fmt::format(
@@ -472,7 +472,7 @@ TEST_F(ClientTest, ReturnsFromAWatchThatTheServerEnds) {
 
 TEST_F(ClientTest, SendsManyRequestsOverOneConnection) {
   create_config_map("a");
-  // The first request of a burst would be on its way before the connection is there.
+  // Opens the connection: otherwise the first request of a burst would be sent before it exists.
   session().must(client().get_path("/version", {}));
   // Below the hundred streams that the server allows a connection.
   for (int round = 0; round < 5; ++round) {
@@ -519,7 +519,7 @@ TEST_F(ClientTest, HoldsManyWatchesOnFewConnections) {
       });
     });
   };
-  // The first request of a burst would be on its way before the connection is there.
+  // Opens the connection: otherwise the first request of a burst would be sent before it exists.
   create_config_map("first");
 
   // Below the hundred streams that the server allows a connection.
@@ -577,14 +577,14 @@ TEST_F(ClientTest, ReplacesATokenThatTheServerRefuses) {
         parse(R"({"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"})"), {});
   };
   auto stale = robot.run(review());
-  // The server may end the connection right behind its 401, and libcurl may see only that end.
+  // The server may close the connection right after its 401, and libcurl may see only the close.
   for (int again = 0; again < 3 && !stale && stale.error().kind() == ErrorKind::Unavailable;
        ++again)
     stale = robot.run(review());
   ASSERT_TRUE(io::write_file(token_file, json::string_at(answer, {"status", "token"})).has_value());
 
-  // Because of the 401: by its age alone the file would not be read again yet. A server that
-  // refuses everything is not asked with new credentials at once, hence the patience.
+  // The 401 causes it: by its age alone the file would not be read again yet. The client does not
+  // offer new credentials at once to a server that refuses everything, hence the wait.
   const auto after = eventually(robot, review);
 
   ASSERT_FALSE(stale.has_value());
@@ -686,7 +686,7 @@ TEST_F(ClientTest, LosesNothingToAnAggregatedApiThatIsDown) {
                       {"", "v1." + group}, {}, {}));
 
   ASSERT_FALSE(down.has_value());
-  // Not "no such kind": the answer is not known.
+  // Not "no such kind": nobody knows the answer.
   EXPECT_EQ(down.error().kind(), ErrorKind::Unavailable) << down.error().message();
   EXPECT_TRUE(up.has_value());
 }

@@ -1,5 +1,5 @@
-// The client while the API server is away, slow to keep up, or forgets: with a control plane of its
-// own, whose API server is killed and whose history is short.
+// The client while the API server is away, slow, or forgets its history: with a control plane of
+// its own, whose API server is killed and whose history is short.
 #include "base/result.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -61,7 +61,7 @@ TEST_F(FaultsTest, SaysThatAnOldPlaceIsGone) {
       .resource_version_match = "Exact"};
   ASSERT_TRUE(session.run(session.client.list(kConfigMaps, old, {})).has_value());
 
-  // Something must happen for the place to become an old one.
+  // A write is needed for the version to become an old one.
   Result<List> listed;
   const Instant until = io::Loop::now() + seconds(30);
   for (int index = 0; io::Loop::now() < until; ++index) {
@@ -126,7 +126,7 @@ TEST_F(FaultsTest, TellsTheTruthAboutWritesWhenTheServerIsKilled) {
     }
     co_return Result<>();
   };
-  // So many that some are under way at any time, however slow this process is.
+  // Enough that some are under way at any time, however slow this process is.
   for (int number = 0; number < 60; ++number)
     writers.push_back(write(session, namespace_, number, back, writing, made, failed));
 

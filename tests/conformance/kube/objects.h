@@ -1,4 +1,4 @@
-// Kinds and objects that tests of the client use, and what its metrics say of its requests.
+// Kinds and objects for tests of the client, and the counts of its requests in its metrics.
 #pragma once
 
 #include "base/metrics.h"
@@ -38,7 +38,7 @@ inline const Resource kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinit
   return object;
 }
 
-// How many requests with that method were answered with that code, as our metrics have it.
+// How many requests with that method were answered with that code, as our metrics count them.
 [[nodiscard]] inline double requests(const Metrics& metrics, std::string_view method,
                                      std::string_view code) {
   double sum = 0;

@@ -1,5 +1,5 @@
-// What the client does with answers that a healthy API server never gives, or not when asked to: a
-// server of ours on loopback gives them.
+// The client's reaction to answers that a healthy API server never gives, or not on demand: a test
+// server on loopback gives them.
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -48,8 +48,8 @@ class RetryTest : public ::testing::Test {
     });
   }
   void serve_by(std::function<http::Response(const http::ServerRequest&)> answer) {
-    reset();  // A second server in one test: what stands on the first loop goes before it.
-    // The session's loop is needed before its server's address is known.
+    reset();  // A second server in one test: parts of the first loop go before it.
+    // The server needs the session's loop before its own address is known.
     session_ = std::make_unique<Session>(Login{.cluster = {.server = "http://127.0.0.1:1"}});
     server_ = std::make_unique<http::Server>(
         session_->loop, http::ServerOptions{},
@@ -67,7 +67,7 @@ class RetryTest : public ::testing::Test {
     client_.emplace(session_->loop, session_->http, credentials_, session_->metrics, Log(),
                     ClientOptions{.fence = fence_});
   }
-  // From here on until `duration` has passed.
+  // Opens it from now on until `duration` has passed.
   void open_fence(Duration duration) {
     fence_->open_until(io::Loop::now() + duration, io::Loop::wall_now() + duration);
   }
@@ -75,7 +75,7 @@ class RetryTest : public ::testing::Test {
     client_.reset();
     credentials_.reset();
     server_.reset();
-    // Its connections end in later turns of the loop.
+    // The server's connections end in later turns of the loop.
     if (session_) session_->loop.run_until([this] { return session_->loop.spawned_count() == 0; });
   }
   void TearDown() override { reset(); }
@@ -153,7 +153,7 @@ TEST_F(RetryTest, RepeatsNoWriteOnceTheFenceIsShut) {
   EXPECT_EQ(seen_.size(), 1);
 }
 
-// It waits for its turn, and for credentials; meanwhile somebody else leads.
+// The request waits for its turn, and for credentials; meanwhile another process leads.
 TEST_F(RetryTest, AsksTheFenceWhenTheRequestIsSentNotWhenItIsMade) {
   fence_ = std::make_shared<Fence>();
   serve({kGood});
@@ -313,7 +313,7 @@ TEST_F(RetryTest, DiscoversGroupByGroupWhereTheServerHasNothingBetter) {
   EXPECT_EQ(other.value().version, "v2");
   EXPECT_EQ(asked, 4);
   EXPECT_EQ(missing.error().kind(), ErrorKind::NotFound);
-  // Asked for a moment ago: believed without asking again.
+  // Asked a moment ago: the answer is used again.
   EXPECT_EQ(seen_.size(), asked);
 }
 

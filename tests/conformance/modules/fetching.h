@@ -1,4 +1,4 @@
-// What the tests of this program share: modules to fetch, and somebody who fetches them.
+// Shared by the tests of this program: modules to fetch, and a host that fetches them.
 #pragma once
 
 #include "base/result.h"
@@ -19,7 +19,7 @@
 
 namespace hangar::testing {
 
-// An empty module with a custom section of that name: one for each name.
+// An empty module with a custom section of that name: each name gives another module.
 [[nodiscard]] std::string module_named(std::string_view name);
 
 [[nodiscard]] std::string sha256_of(std::string_view bytes);
@@ -37,10 +37,11 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// As one run of the host: a second one with the same directory is the host after its restart.
+// One run of the host: a second one with the same directory is the host after its restart.
 class FetchingHost {
  public:
-  // The servers of these tests are on loopback: `tenant_addresses` allows that unless it is given.
+  // The servers of these tests are on loopback, which is allowed unless `tenant_addresses`
+  // is given.
   explicit FetchingHost(const std::filesystem::path& directory,
                         modules::ConfigMapReader* config_maps = nullptr,
                         const http::AddressPolicy& tenant_addresses = http::AddressPolicy());
@@ -51,7 +52,7 @@ class FetchingHost {
   [[nodiscard]] Result<modules::Fetched> fetch_as(modules::Requester requester,
                                                   std::string_view reference,
                                                   modules::FetchOptions options = {});
-  // The same text `count` times at once.
+  // Fetches the same text `count` times at once.
   [[nodiscard]] std::vector<Result<modules::Fetched>> fetch_at_once(std::string_view reference,
                                                                     int count);
 

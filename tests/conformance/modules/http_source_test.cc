@@ -1,4 +1,4 @@
-// Modules over HTTP, from files and from ConfigMaps, against servers that behave and others.
+// Modules over HTTP, from files and from ConfigMaps, against servers that behave well and badly.
 
 #include "base/limits.h"
 #include "base/result.h"
@@ -35,7 +35,7 @@ using Request = RawServer::Request;
 
 class HttpSource : public ::testing::Test {
  protected:
-  // The error that fetching ends in.
+  // The error of a fetch that has to fail.
   Error failure(std::string_view reference, modules::FetchOptions options = {}) {
     Result<Fetched> fetched = host_.fetch(reference, std::move(options));
     if (fetched) return {ErrorKind::Cancelled, "no error"};
@@ -82,7 +82,7 @@ TEST_F(HttpSource, FollowsRedirectsWithoutCarryingThePasswordToAnotherHost) {
 
 class ModuleOfATenant : public ::testing::Test {
  protected:
-  // What a tenant reads after the module's name.
+  // The error that a tenant reads, after the module's name.
   static std::string told(FetchingHost& host, const std::string& reference,
                           modules::FetchOptions options = {}) {
     const Result<Fetched> fetched = host.fetch_as(tenant_, reference, std::move(options));
@@ -116,7 +116,7 @@ TEST_F(ModuleOfATenant, ComesFromNoAddressThatIsNotAllowed) {
   EXPECT_EQ(told(host, "oci://" + server.address() + "/team/f:v1", {.insecure = true}), kRefused);
   EXPECT_EQ(server.requests().size(), 0U);
 
-  // The administrator's is another matter; but nobody's leads to a cloud's credentials.
+  // An administrator's reference may go there, but no reference may reach a cloud's credentials.
   EXPECT_TRUE(host.fetch(server.url("/f.wasm")).has_value());
   EXPECT_EQ(host.fetch("http://169.254.169.254/latest/meta-data").error().kind(),
             ErrorKind::Denied);
@@ -142,7 +142,7 @@ TEST_F(ModuleOfATenant, ComesFromPublicAddressesOnlyWhereAPolicySaysSo) {
 TEST_F(ModuleOfATenant, IsNotRedirectedToAnAddressThatIsNotAllowed) {
   RawServer server([](const Request& request) {
     if (request.path == "/f.wasm") return answer(302, "", {{"Location", "http://127.0.0.2/"}});
-    // A registry, whose token server or object store is elsewhere.
+    // A registry whose token server or object store is on another host.
     if (request.path.contains("token")) {
       return answer(401, "", {{"WWW-Authenticate", "Bearer realm=\"http://127.0.0.2/token\""}});
     }
@@ -168,7 +168,7 @@ TEST_F(ModuleOfATenant, SaysTheSameOfEverySourceThatDoesNotAnswer) {
     EXPECT_EQ(told(host, server->url("/f.wasm")), kAway);
     EXPECT_EQ(told(host, "https://" + server->address() + "/f.wasm"), kAway);
   }
-  // The administrator reads why.
+  // The administrator can read the reason.
   const Error error = host.fetch(closed.url("/f.wasm")).error();
   EXPECT_NE(error.message().find("Failed to connect"), std::string::npos) << error.message();
 }
@@ -315,8 +315,8 @@ TEST_F(HttpSource, NeedsNoServerForAPromisedModuleThatItGave) {
   EXPECT_EQ(fetched->stale_because, "");
 }
 
-// A digest is no secret: it is in statuses, tags and manifests. Who knows it may still not have the
-// module, although it lies here for somebody else.
+// A digest is not secret: statuses, tags and manifests show it. A tenant that knows it may still
+// not get the module, although the store has it for another tenant.
 TEST_F(HttpSource, GivesNobodyAModuleForKnowingItsDigest) {
   const std::string module = module_named("private");
   const std::string sha256 = sha256_of(module);
@@ -340,7 +340,7 @@ TEST_F(HttpSource, GivesNobodyAModuleForKnowingItsDigest) {
   EXPECT_EQ(kind_of(host_, "oci://127.0.0.1:1/f:sha256_" + sha256), "Unavailable");
   FetchingHost restarted(directory_.path());
   EXPECT_EQ(kind_of(restarted, promised), "Denied");
-  // Even where it knows the very reference, the source has to answer once.
+  // Even if a tenant knows the very reference, the source has to answer it once.
   server.stop();
   EXPECT_EQ(kind_of(restarted, with_password), "Unavailable");
   EXPECT_TRUE(restarted.fetch_as(owner, with_password).has_value()) << "which had proven it before";
@@ -452,7 +452,7 @@ TEST_F(HttpSource, MapsEveryFaultToAKindAndWords) {
 }
 
 TEST_F(HttpSource, StopsABodyThatGoesOnForEver) {
-  // No Content-Length: only counting tells.
+  // Without a Content-Length only counting detects it.
   const std::string endless =
       "HTTP/1.1 200 OK\r\n\r\n" + std::string(limits::kModuleBytesMax + limits::kMiB, 'x');
   RawServer server([&](const Request&) { return endless; });
@@ -495,7 +495,7 @@ TEST_F(HttpSource, ReadsRegularFilesOnly) {
   EXPECT_EQ(failure("file:///no/such/file.wasm").kind(), ErrorKind::NotFound);
 }
 
-// A cluster's ConfigMaps, as far as this folder sees them.
+// A cluster's ConfigMaps, as far as this folder needs them.
 class OneConfigMap : public modules::ConfigMapReader {
  public:
   io::Task<Result<modules::ConfigMapContent>> read(modules::ConfigMapAccess access,
@@ -530,7 +530,7 @@ TEST(ConfigMapSource, GivesModulesUntilTheyChange) {
   EXPECT_EQ(host.fetch("configmap://ns/other").error().kind(), ErrorKind::NotFound);
 }
 
-// The server has it, the store has it, its checksum is known: none of that is a reason.
+// The server has it, the store has it, its checksum is known: none of that gives access.
 TEST(ConfigMapSource, GivesNothingToARequesterOfAnotherNamespace) {
   OneConfigMap reader;
   reader.content = {.binary_data = {{"f.wasm", "AGFzbQEAAAA="}}, .revision = "uid/1"};

@@ -99,7 +99,7 @@ std::vector<RawServer::Request> RawServer::requests() const {
 }
 
 void RawServer::stop() {
-  ::shutdown(listener_, SHUT_RDWR);  // Ends accept(), and refuses who comes later.
+  ::shutdown(listener_, SHUT_RDWR);  // Ends accept(), and refuses later clients.
   if (thread_.joinable()) thread_.join();
 }
 
@@ -117,7 +117,7 @@ void RawServer::answer(int connection) {
   std::size_t head_end = std::string::npos;
   while (head_end == std::string::npos) {
     if (!read_more(connection, text)) return;
-    // A TLS hello: this server speaks plain HTTP only, and says so as others do, by hanging up.
+    // A TLS hello: this server speaks plain HTTP only, and answers like others do, by closing.
     if (text.starts_with('\x16')) return;
     head_end = text.find("\r\n\r\n");
   }

@@ -1,5 +1,5 @@
 // An HTTP/1.1 server on loopback that answers with whatever bytes the test gives it, so that it can
-// misbehave as no real server would: lie about lengths, end early, redirect anywhere.
+// misbehave as no real server would: wrong lengths, early ends, any redirect.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class RawServer {
     // Empty when there is none.
     [[nodiscard]] std::string header(std::string_view name) const;
   };
-  // The whole answer, beginning with the status line; the connection is closed after it. Called on
-  // the server's thread, one request at a time.
+  // Returns the whole answer, beginning with the status line; the connection is closed after it.
+  // Called on the server's thread, one request at a time.
   using Handler = std::function<std::string(const Request& request)>;
 
   explicit RawServer(Handler handler);
@@ -55,7 +55,7 @@ class RawServer {
   std::jthread thread_;
 };
 
-// An answer with a right Content-Length.
+// An answer with a correct Content-Length.
 [[nodiscard]] std::string answer(
     int status, std::string_view body,
     const std::vector<std::pair<std::string, std::string>>& headers = {});

@@ -1,5 +1,5 @@
 // Modules from OCI registries: a real one (Docker's, with basic authentication), and servers that
-// play what the real one does not do: token servers, redirects, lies.
+// do what the real one does not: token servers, redirects, false answers.
 
 #include "base/result.h"
 #include "fetching.h"
@@ -54,7 +54,7 @@ std::string image_json(std::string_view layer) {
 
 class RealRegistry : public ::testing::Test {
  protected:
-  // Pushes a module with one of the real pushers; the digest of its manifest.
+  // Pushes a module with one of the real pushers; returns the digest of its manifest.
   std::string push(ControlPlane& cluster, const std::string& name_and_tag, std::string_view module,
                    ControlPlane::PushForm form) {
     const std::filesystem::path file = directory_.path() / "pushed.wasm";
@@ -64,7 +64,7 @@ class RealRegistry : public ::testing::Test {
     return digest.value_or("");
   }
 
-  // Puts bytes where the distribution specification has them.
+  // Puts bytes where the distribution specification expects them.
   void put_blob(ControlPlane& cluster, std::string_view repository, std::string_view bytes) {
     const http::Response begun =
         send(cluster, "POST", url(cluster, repository, "blobs/uploads/"), "", "");
@@ -276,11 +276,11 @@ TEST_F(RealRegistry, IsNotNeededForARestart) {
   ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
   EXPECT_EQ(fetched->wasm, module_named("kept"));
   EXPECT_FALSE(fetched->stale_because.empty());
-  ASSERT_FALSE(pinned.has_value());  // Another text was never fetched.
+  ASSERT_FALSE(pinned.has_value());  // This other text was never fetched.
   EXPECT_EQ(pinned.error().kind(), ErrorKind::Unavailable);
 }
 
-// A registry and what surrounds it, as far as one module needs them.
+// A registry and its surroundings, as far as one module needs them.
 class ScriptedRegistry : public ::testing::Test {
  protected:
   static std::string challenge(const std::string& realm) {

@@ -1,4 +1,4 @@
-// The shell of features against a real API server: what it promises of states, writes and ends.
+// The shell of features against a real API server: its promises about states, writes and deletion.
 #include "reconcile/custom_resource.h"
 
 #include "base/log.h"
@@ -60,7 +60,7 @@ kube::Resource things() {
           .namespaced = true};
 }
 
-// One feature without decisions: the test says what a run does.
+// One feature without decisions of its own: the test says what a run does.
 class CustomResourceTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -89,7 +89,7 @@ class CustomResourceTest : public ::testing::Test {
     if (!options.reconcile) {
       options.reconcile = [this](kube::ObjectPtr newest,
                                  std::stop_token) -> CustomResource::OutcomeTask {
-        // The cluster has what other tests left in their namespaces.
+        // The cluster still has objects of other tests in their namespaces.
         if (newest->key().namespace_ == namespace_) runs_.emplace_back(newest->resource_version());
         co_return Outcome{};
       };
@@ -119,7 +119,7 @@ class CustomResourceTest : public ::testing::Test {
     return host_->session.must(host_->session.client.patch(
         things(), key(name), kube::PatchType::Merge, std::move(patch), {}, {}));
   }
-  // By the client: kubectl would look for the kind in a discovery that may lack it yet.
+  // By the client, because kubectl's cached discovery may not have the kind yet.
   void remove(std::string_view name) {
     host_->session.must(host_->session.client.remove(things(), key(name), {}, {}));
   }
@@ -183,7 +183,7 @@ class CustomResourceTest : public ::testing::Test {
   std::string namespace_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<CustomResource> shell_;
-  std::vector<std::string> runs_;  // The version that each was given.
+  std::vector<std::string> runs_;  // The version that each run received.
   std::vector<std::string> forgotten_;
 };
 

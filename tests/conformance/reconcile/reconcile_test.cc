@@ -48,8 +48,8 @@ void finish(io::Loop& loop, io::Task<void> task) {
   EXPECT_TRUE(wait(loop, [&] { return is_done; }));
 }
 
-// One process that wants to lead, on a loop that it shares with the others of the test, so that
-// they can be asked at the same instant.
+// One process that wants to lead, on a loop that it shares with the test's other candidates, so
+// that they can be asked at the same instant.
 struct Candidate {
   Candidate(io::Loop& loop, const std::string& kubeconfig, const std::string& namespace_,
             const std::string& identity)
@@ -160,7 +160,7 @@ TEST(EventRecorder, ShowsInKubectlDescribe) {
     recorder.record(
         object,
         {.type = EventType::Warning, .reason = "FlightFailed", .message = "the flight trapped"});
-    // Each is written by itself, so that the count is brought up to date.
+    // Each Event is written by itself, so that the count is updated.
     ASSERT_TRUE(wait(session.loop, [&] { return session.loop.spawned_count() > 0; }));
     ASSERT_TRUE(wait(session.loop, [&] { return session.loop.spawned_count() == 0; }));
   }
@@ -191,7 +191,7 @@ TEST(Finalizer, IsAddedAndRemovedWithoutTouchingOthers) {
   EXPECT_TRUE(kube::has_finalizer(with, "example.com/ours"));
   EXPECT_TRUE(kube::has_finalizer(with, "example.com/theirs"));
 
-  // From a view that is older than the last write.
+  // From a state that is older than the last write.
   const auto stale = session.run(
       add_finalizer(session.client, kube::kConfigMaps, created, "example.com/more", "tests", {}));
   ASSERT_FALSE(stale.has_value());

@@ -1,5 +1,5 @@
-// What every other conformance test relies on: that the control plane of tests behaves as a real
-// one, that its faults are faults, and that nothing of it stays.
+// The basis of every other conformance test: that the control plane of tests behaves as a real one,
+// that its faults are faults, and that no part of it stays behind.
 #include "testing/control_plane.h"
 
 #include "testing/shared_control_plane.h"
@@ -166,8 +166,7 @@ TEST(ControlPlane, LeavesNothingBehind) {
 }
 
 TEST(ControlPlane, EndsWithAProgramThatIsKilled) {
-  ControlPlane& cluster =
-      HANGAR_SHARED_CONTROL_PLANE();  // Only to know that the programs are there.
+  ControlPlane& cluster = HANGAR_SHARED_CONTROL_PLANE();  // Only to know that the programs exist.
   (void)cluster;
   const std::string directory = ::testing::TempDir() + "orphan-" + std::to_string(::getpid());
   const std::string up = "sleep 1000 & bash " HANGAR_SOURCE_DIR

@@ -1,10 +1,9 @@
-// A machine whose actions come from spec.input, so that a test says what shall happen without a module of
-// its own. `input.rounds` is a list of lists of actions: the first is asked for on PROVISION, the next when each of
-// them has ended well.
-// Everything that arrives is kept in the context, in its order.
+// A machine whose actions come from spec.input, so that a test chooses them without a module of its own.
+// `input.rounds` is a list of lists of actions: PROVISION requests the first list; each next one follows when all
+// actions of the one before have succeeded. The context keeps every event that arrives, in order.
 import { assign, createMachine, enqueueActions } from 'xstate';
 
-// What the host was asked for has a number; what it tells of itself has none.
+// The result of a requested action has a number; the host's own events have none.
 const isEnd = ({ event }) => event.actionId !== undefined;
 
 function wordsOf(event): string {

@@ -1,4 +1,4 @@
-// XState 5: the same machine as in everything_v4.ts, as its users write it now.
+// XState 5: the same machine as in everything_v4.ts, as users of this version write it.
 import { assign, cancel, raise, setup } from 'xstate';
 
 export const machine = setup({

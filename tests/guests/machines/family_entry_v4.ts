@@ -1,4 +1,4 @@
-// The machines of family_v4.ts behind the published entry point, as it was published.
+// The machines of family_v4.ts behind the entry point as it was published.
 import { State } from 'xstate';
 
 import workflowMachine from './family_v4';

@@ -1,4 +1,5 @@
-// XState 4: a machine with children. The same machine as in family_v5.ts, as its users write it.
+// XState 4: a machine with children. The same machine as in family_v5.ts, as users of this version
+// write it.
 import { actions, assign, createMachine, spawn } from 'xstate';
 
 const { sendParent, sendTo, stop } = actions;

@@ -1,4 +1,4 @@
-// XState 5: a machine that comes back to where it was.
+// XState 5: a machine that returns to its earlier state.
 import { createMachine } from 'xstate';
 
 export const machine = createMachine({

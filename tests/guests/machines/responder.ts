@@ -1,5 +1,5 @@
 // A machine that answers: on ASK it applies ConfigMap `input.answer` with the question's number, and waits for the next
-// question. Questions that come meanwhile are not lost: the largest number is what it has to answer.
+// question. Questions that arrive meanwhile are not lost: it has to answer the largest number.
 import { assign, createMachine, enqueueActions } from 'xstate';
 
 const asked = assign({ number: ({ context, event }: any) => Math.max(context.number, event.number) });

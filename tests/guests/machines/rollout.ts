@@ -1,5 +1,5 @@
-// XState 5 with what a store of states makes hard: two regions at once, a pause that remembers where it was,
-// delays, and an output at the end. It asks the host for next to nothing, so that only the machine is tested.
+// XState 5 with features that are hard to store and restore: two regions at once, a pause that remembers its
+// place, delays, and an output at the end. It requests almost no action, so that only the machine is tested.
 import { assign, setup } from 'xstate';
 
 export const machine = setup({

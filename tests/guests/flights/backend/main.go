@@ -1,5 +1,5 @@
-// A Deployment and a Service from an image and a number of replicas. A ConfigMap of the instance's name
-// with a key "replicas", if there is one, overrules the spec: that is what the modes are tested with.
+// A Deployment and a Service from an image and a number of replicas. If there is a ConfigMap of the
+// instance's name with a key "replicas", it overrules the spec: this tests the modes.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// What the flight of a backend might become: a DaemonSet, and a rule of its own about replicas. Tests
-// put it in place of backend, to see one module's resources replaced by another's and to see a refusal.
+// A later version of the flight of a backend: a DaemonSet, and a rule of its own about replicas. Tests
+// replace backend by it, to see one module's resources replaced by another's and to see a refusal.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// One flight for many behaviours, each chosen by the instance's spec.behaviour. A test says in the
-// instance what its flight does, and needs neither a module nor an Airway of its own.
+// One flight for many behaviours, each chosen by the instance's spec.behaviour. A test's instance says
+// what its flight does, so the test needs neither a module nor an Airway of its own.
 //
 //	basic           ConfigMap <name> with spec.data
 //	children        ConfigMaps named by spec.names; of these, spec.lookups are looked up
@@ -14,7 +14,7 @@
 //	raw             spec.stdout, byte for byte
 //	repeat          spec.stdout, spec.count times
 //	dump            ConfigMap <name> with argv, env and stdin
-//	clocks          ConfigMap <name> with what clocks and the random source say
+//	clocks          ConfigMap <name> with the values of clocks and of the random source
 //	sleep           ConfigMap <name> after spec.milliseconds
 //	endless         never returns
 //	memory          allocates spec.mib MiB, touches each page, then ConfigMap <name>
@@ -35,7 +35,7 @@ import (
 	"slices"
 )
 
-// instance is the custom resource, as text and as far as behaviours look into it.
+// instance is the custom resource, as text and with the fields that behaviours read.
 type instance struct {
 	Metadata struct {
 		Name      string `json:"name"`

@@ -62,7 +62,7 @@ func sleep(cr *instance) error {
 	return basic(cr)
 }
 
-// spins is written so that the loop below is not one that a compiler may remove.
+// spins is a variable so that a compiler may not remove the loop below.
 var spins uint64
 
 func endless(*instance) error {
@@ -71,7 +71,7 @@ func endless(*instance) error {
 	}
 }
 
-// hoard keeps what memory allocates alive to the end.
+// hoard keeps the allocations of memory alive to the end.
 var hoard [][]byte
 
 func memory(cr *instance) error {
@@ -86,7 +86,7 @@ func memory(cr *instance) error {
 	return basic(cr)
 }
 
-// hugeStdout writes a well-formed ConfigMap, so that nothing but its size is wrong with it.
+// hugeStdout writes a well-formed ConfigMap, so that only its size is wrong.
 func hugeStdout(cr *instance) error {
 	output := bufio.NewWriter(os.Stdout)
 	fmt.Fprintf(output, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"huge":"`, cr.Metadata.Name)

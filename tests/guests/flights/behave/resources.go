@@ -14,7 +14,7 @@ func basic(cr *instance) error {
 	return emit(object.ConfigMap(cr.Metadata.Name, cr.Spec.Data))
 }
 
-// children emits several ConfigMaps and looks at some of them: in the mode subscription, only a change
+// children emits several ConfigMaps and looks some of them up: in the mode subscription, only a change
 // to those evaluates the flight again.
 func children(cr *instance) error {
 	var resources []any
@@ -49,7 +49,7 @@ func crossns(cr *instance) error {
 	return emit(resources...)
 }
 
-// lookupTarget is what to look up, and whether an error fails the flight or is only written down.
+// lookupTarget is the object to look up, and whether an error fails the flight or is only recorded.
 type lookupTarget struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -139,8 +139,8 @@ func withStatus(cr *instance) (object.Map, error) {
 	return self, nil
 }
 
-// stages emits what cannot be applied in one go: a CRD and an instance of it, a namespace and a
-// ConfigMap in it, and behind a Job a ConfigMap that must not exist before the Job is complete.
+// stages emits resources that cannot be applied all at once: a CRD and an instance of it, a namespace
+// and a ConfigMap in it, and after a Job a ConfigMap that must not exist before the Job is complete.
 func stages(cr *instance) error {
 	name := cr.Metadata.Name
 	namespace := object.New("v1", "Namespace", name+"-stage")

@@ -1,5 +1,5 @@
 // Command converter converts backends between v1 {image, replicas, labels} and v2 {img, replicas,
-// meta: {labels}}, as its author would write it: by way of types, which know nothing of a status.
+// meta: {labels}}, as its author would write it: through Go types, which have no status.
 //
 // A backend's label "converter" makes it misbehave, for the tests: see misbehave().
 package main

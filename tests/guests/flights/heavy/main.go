@@ -1,6 +1,6 @@
-// A flight of the size that flights have which use the types of k8s.io/api: what benchmarks run. Builds
-// of it with different values of main.variant (-ldflags "-X main.variant=...") are modules with
-// different digests and the same cost.
+// A flight for benchmarks, as large as flights that use the types of k8s.io/api. Builds of it with
+// different values of main.variant (-ldflags "-X main.variant=...") are modules with different digests
+// and the same cost.
 package main
 
 import (

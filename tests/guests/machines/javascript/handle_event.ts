@@ -1,5 +1,5 @@
-// The published provisioner for a module of its own. Its entry point cannot say how a machine begins; this one
-// can: it is asked with the state `null` and an event that has the input.
+// The published provisioner as a module of its own. Its own entry point cannot start a machine; this one can:
+// the host calls it with the state `null` and an event that has the input.
 import { workflowMachine } from '../../../../examples/database-provisioner/src/machine';
 import { handle_event as published } from '../../../../examples/database-provisioner/src/index';
 

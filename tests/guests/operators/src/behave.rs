@@ -1,5 +1,5 @@
-//! One operator for many behaviours, each chosen by its arguments. A test says there what its guest does, and
-//! needs no module of its own.
+//! One operator for many behaviours, each chosen by its arguments. A test says there what its guest does, and needs no
+//! module of its own.
 //!
 //! Each argument is a step, `name` or `name=value`; values with several parts have commas between them. The
 //! steps are taken in order, and after the last one the guest exits with 0. An argument `--` ends a list of
@@ -252,8 +252,8 @@ async fn answer_changes(namespace: &str, question: &str, answer: &str) -> Result
     }
 }
 
-/// The count is written by the same task that counts: while a write is under way events wait in line, and
-/// the next write has them all.
+/// The task that counts also writes the count: during a write events wait in line, and the next write includes
+/// them all.
 async fn count(namespace: &str, name: &str) -> Result<(), Error> {
     let api = Api::<ConfigMap>::namespaced(namespace);
     let mut watcher = Watcher::new(api.clone());
@@ -332,7 +332,7 @@ async fn ask(request: Request) -> Result<(), Error> {
 async fn header(name: &str, rest: &str) -> Result<(), Error> {
     let (value, path) = rest.split_once(',').expect("header=NAME,VALUE,PATH");
     let mut request = Request::new("GET", path);
-    // Once for each step: a leak of some bytes.
+    // Once for each step: it leaks some bytes.
     request.headers.push((Box::leak(name.into()), value.into()));
     ask(request).await
 }
@@ -379,7 +379,7 @@ async fn requests(count: usize, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes that compress badly and that are known.
+/// Known bytes that compress badly.
 fn hold(kib: usize) {
     HEAP.with_borrow_mut(|heap| {
         let block = heap.len();
@@ -423,7 +423,7 @@ fn log(count: usize) {
     let mut output = io::stdout().lock();
     let mut written = 0;
     while count == 0 || written < count {
-        // A host that takes no more is what this is about.
+        // This step is for hosts that accept no more output.
         let _ = output.write_all(&line);
         written += 1;
     }

@@ -1,5 +1,5 @@
 //! A containerd shim for the tests of node provisioning: runs a container whose entrypoint is a Wasm module
-//! (WASI preview 1) in the interpreter wasmi. Small enough to be built for a test; not meant for use.
+//! (WASI preview 1) in the interpreter wasmi. It is small, so that a test can build it; not meant for use.
 
 use anyhow::{Context, Result};
 use containerd_shim_wasm::{
