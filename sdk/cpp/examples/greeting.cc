@@ -16,7 +16,7 @@ int fail(const std::string& message) {
   return 1;
 }
 
-// The string under a pointer such as "/spec/text", or nothing at all.
+// The string at a pointer such as "/spec/text"; empty if there is none.
 std::string text_at(const json& document, const char* pointer) {
   const json::json_pointer path(pointer);
   if (!document.contains(path) || !document.at(path).is_string()) return "";
@@ -44,7 +44,7 @@ int main() {
                                 .kind = "ConfigMap",
                                 .api_version = "v1"});
     if (source.state == hangar::flight::State::NotFound) {
-      // The host remembers the question: the ConfigMap's creation evaluates the flight again.
+      // The host remembers the lookup: the ConfigMap's creation evaluates the flight again.
       greeting["status"] = {{"msg", "waiting for configmap " + from}};
       return write(json::array({greeting}));
     }

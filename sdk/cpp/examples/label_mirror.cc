@@ -1,6 +1,6 @@
 // An operator: every ConfigMap of a namespace that has the label mirror-to=<name> has a copy with
-// that name, and the copy has the same data. A copy that nobody asks for any more stays. What the
-// server refuses is tried again: a right may be given later, and a server come back.
+// that name, and the copy has the same data. A copy that is no longer requested stays. A request
+// that the server refuses is retried: the right may be granted later, and a server comes back.
 //
 //   NAMESPACE   where to look; "default" if not set
 
@@ -38,8 +38,8 @@ Json at(const Json& object, const char* key) {
   return found != object.end() && found->is_object() ? *found : Json::object();
 }
 
-// Applies the copy: the server compares, and a copy that is as it should be stays untouched.
-// Returns whether there is nothing left to do.
+// Applies the copy: the server compares, and a copy that is up to date stays untouched. Returns
+// whether nothing is left to do.
 Task<bool> mirror(const Json& source) {
   const Json metadata = at(source, "metadata");
   const std::string copy = hangar::op::text_of(at(metadata, "labels"), kLabel);
@@ -59,7 +59,7 @@ Task<bool> mirror(const Json& source) {
 }
 
 // Sources by name, each in its newest state, until their copies are made: one after the other, so
-// that the last state of an object is the one that stays.
+// that an object's last state is the one that stays.
 class Queue {
  public:
   void add(Json source) {
@@ -68,7 +68,7 @@ class Queue {
     if (!std::exchange(is_working_, true)) hangar::op::spawn(work());
   }
 
-  // A source that is gone needs no copy, whatever was to be tried again.
+  // A deleted source needs no copy, whatever was waiting for a retry.
   void remove(const Json& source) {
     if (is_working_) waiting_[hangar::op::text_of(at(source, "metadata"), "name")] = Json();
   }

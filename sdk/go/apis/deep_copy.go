@@ -1,4 +1,4 @@
-// Package apis has what types of custom resources need besides their fields.
+// Package apis has the functions that types of custom resources need besides their fields.
 package apis
 
 import (
@@ -12,10 +12,10 @@ import (
 //	func (app *App) DeepCopyObject() runtime.Object { return apis.DeepCopy(app) }
 //
 // A value that refers to itself never ends. Unexported fields are copied as they are. Channels and
-// functions panic: they have no JSON form, so they are not part of a resource.
+// functions panic: they have no JSON form, so they cannot be part of a resource.
 func DeepCopy[T any](in T) T {
-	// By way of a pointer: a T that is an interface would lose its type in reflect.ValueOf.
-	// One that is nil has none, and is copied as it is.
+	// Through a pointer, because a T that is an interface would lose its type in reflect.ValueOf. A
+	// nil interface has no type, and is copied as it is.
 	copied, _ := deepCopy(reflect.ValueOf(&in).Elem()).Interface().(T)
 	return copied
 }

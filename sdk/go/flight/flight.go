@@ -1,9 +1,9 @@
-// Package flight is what a flight sees of its host: the release it is evaluated for, and the shape of
-// what it answers.
+// Package flight is a flight's view of its host: the release it is evaluated for, and the form of
+// its answer.
 //
 // A flight is a program. It reads a custom resource from standard input and writes the resources that
-// should exist to standard output; nothing in this package is needed for that beyond the types that
-// make a wrong answer fail to compile.
+// should exist to standard output; for that it needs this package only for the types that make a wrong
+// answer fail to compile.
 package flight
 
 import (
@@ -14,8 +14,9 @@ import (
 	"path"
 	"reflect"
 
-	// What encoding/json writes, and lazily: that one prepares for all types that a field could lead to
-	// before it writes a first byte, which is half of what a flight with a Deployment costs.
+	// Writes the same as encoding/json, but lazily: encoding/json prepares for all types that a
+	// field could lead to before it writes a first byte, which is half of the cost of a flight with
+	// a Deployment.
 	json "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,9 +32,9 @@ type Resource interface {
 // Resources is a flight's usual answer: all objects are applied at once, Namespaces and
 // CustomResourceDefinitions ahead of the others.
 //
-// An empty answer is an answer: it asks the host to remove everything that the release owns. A nil
+// An empty answer is valid: it asks the host to remove everything that the release owns. A nil
 // Resources is therefore written as [], never as null. A nil resource is left out, so that a flight can
-// list what it makes in some cases only.
+// list resources that it makes in some cases only.
 type Resources []Resource
 
 // MarshalJSON writes the resources as a JSON array.
@@ -63,21 +64,20 @@ func (stages Stages) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]Resources(stages))
 }
 
-// Write encodes an answer as the one JSON document that a
-// flight may write to its output.
+// Write encodes an answer as the one JSON document that a flight may write to its output.
 func Write[T Resources | Stages](output io.Writer, answer T) error {
 	return json.NewEncoder(output).Encode(answer)
 }
 
-// JSONEncodeWithError writes a value, and returns the error that was there before, joined with that of
-// writing. A flight that fails can say so in the status of its instance with one statement:
+// JSONEncodeWithError writes a value, and returns the error that it was given, joined with that of
+// writing. A flight that fails can report that in the status of its instance with one statement:
 //
 //	return flight.JSONEncodeWithError(os.Stdout, instance, err)
 func JSONEncodeWithError(output io.Writer, value any, err error) error {
 	return errors.Join(err, json.NewEncoder(output).Encode(value))
 }
 
-// The annotations of an instance that give it another flight, or another mode, than its Airway has.
+// Annotations of an instance that choose another flight, or another mode, than its Airway has.
 const (
 	AnnotationOverrideFlight = "overrides.yoke.cd/flight"
 	AnnotationOverrideMode   = "overrides.yoke.cd/mode"
@@ -94,8 +94,8 @@ func Release() string {
 	return release
 }
 
-// Namespace returns the namespace of the release: where the host puts a namespaced resource that names
-// no namespace of its own.
+// Namespace returns the namespace of the release: where the host puts a namespaced resource that has no
+// namespace of its own.
 func Namespace() string {
 	return cmp.Or(os.Getenv("YOKE_NAMESPACE"), os.Getenv("NAMESPACE"))
 }

@@ -57,7 +57,7 @@ func TestWriteResources(t *testing.T) {
 	}
 }
 
-// Flights that leave this package for encoding/json, or come from there, keep their output.
+// Flights that move from this package to encoding/json, or the other way, keep their output.
 func TestWriteWritesWhatTheStandardLibraryWrites(t *testing.T) {
 	replicas := int32(0)
 	answer := flight.Resources{
@@ -189,7 +189,7 @@ func TestJSONEncodeWithErrorWritesAndKeepsTheError(t *testing.T) {
 	}
 }
 
-// brokenWriter takes everything, and fails with the error if it has one.
+// brokenWriter accepts every byte, and fails with the error if it has one.
 type brokenWriter struct {
 	written bytes.Buffer
 	err     error

@@ -7,8 +7,7 @@ import (
 	"hangar.dev/sdk/go/openapi"
 )
 
-// Status is what the host says about an Airway, and the least that a custom resource can say about
-// itself.
+// Status is the host's report about an Airway, and the minimal status of a custom resource.
 type Status struct {
 	Conditions Conditions `json:"conditions,omitempty"`
 }
@@ -17,7 +16,7 @@ type Status struct {
 // does; a flight may set any others.
 type Conditions []metav1.Condition
 
-// OpenAPISchema returns the schema of conditions: a list in which each type is there once, so that host
+// OpenAPISchema returns the schema of conditions: a list in which each type occurs once, so that host
 // and flight can each write their own.
 func (Conditions) OpenAPISchema() *apiextensionsv1.JSONSchemaProps {
 	schema := openapi.SchemaFor[[]metav1.Condition]()

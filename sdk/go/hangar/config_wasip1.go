@@ -16,7 +16,7 @@ func GetConfigOrDie() *rest.Config {
 	return &rest.Config{
 		Host:      "http://" + guest.APIServer,
 		Transport: guest.Transport{},
-		QPS:       -1, // The host limits requests, and says so in the Operator's spec.
+		QPS:       -1, // The host limits requests, as the Operator's spec says.
 		ContentConfig: rest.ContentConfig{
 			// The host answers from its cache with JSON.
 			ContentType:        "application/json",

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// This file is compiled in two places: here, for Options, and in package manager of the copy of
-// controller-runtime that `hangar build go` makes for programs whose main says nothing of hangar. So it uses
-// nothing else of this package, and only what controller-runtime 0.20 has too.
+// This file is compiled in two places: here, for Options, and in package manager of the copy of controller-runtime
+// that `hangar build go` makes for programs whose main does not mention hangar. So it uses nothing else of this
+// package, and only functions that controller-runtime 0.20 has too.
 
-// hangarOptions returns the options of a manager without what would keep it awake, or what the host does for
-// it, and logs what it changed.
+// hangarOptions returns the options of a manager without features that would keep it awake or that the host
+// provides, and logs its changes.
 func hangarOptions(options manager.Options) manager.Options {
 	changed := hangarTurnOff(&options)
 	if len(changed) > 0 {
@@ -25,8 +25,8 @@ func hangarOptions(options manager.Options) manager.Options {
 	return options
 }
 
-// hangarTurnOff turns off what keeps a program awake and returns what was on. Of webhooks it cannot know yet whether
-// there are any: the server says so, for each that is registered.
+// hangarTurnOff turns off features that keep a program awake and returns the ones that were on. It cannot know yet
+// whether there are webhooks: hangarWebhooks logs each one when it is registered.
 func hangarTurnOff(options *manager.Options) (changed []string) {
 	off := func(name string, isOn bool) {
 		if isOn {
@@ -54,7 +54,7 @@ func hangarTurnOff(options *manager.Options) (changed []string) {
 	return changed
 }
 
-// hangarWebhooks takes the webhooks of a program and serves none of them: it needs no certificate, and does not
+// hangarWebhooks accepts the webhooks of a program and serves none of them: it needs no certificate, and does not
 // keep a manager from starting.
 type hangarWebhooks struct{ webhook.Server }
 

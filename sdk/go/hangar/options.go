@@ -8,8 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Options returns options of a manager without what would keep it awake, or what the host does for it, and
-// logs what it changed. Outside of hangar it returns them as they are.
+// Options returns options of a manager without features that would keep it awake or that the host provides, and logs
+// its changes. Outside of hangar it returns them unchanged.
 //
 //   - Leader election: the host has it, for all of its operators. A Lease of one's own is a write every two seconds.
 //   - The endpoints of metrics, health and pprof: nobody could reach them.
@@ -22,8 +22,8 @@ func Options(options ctrl.Options) ctrl.Options {
 	return hangarOptions(options)
 }
 
-// NewQueue is for controller.Options.NewQueue: client-go's queue without its heartbeat, which would wake the
-// program every ten seconds. The heartbeat only mends what a clock does that stands still; hangar's does not.
+// NewQueue is for controller.Options.NewQueue: client-go's queue without its heartbeat, which would wake the program
+// every ten seconds. The heartbeat only corrects for a clock that stands still; hangar's does not.
 func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{
 		Name: name, Clock: clockWithoutTicks{},

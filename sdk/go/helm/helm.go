@@ -1,7 +1,7 @@
 // Package helm renders Helm charts inside a flight.
 //
-// It is a module of its own: Helm and what it needs make a flight of about 80 MB, and a flight that does not
-// import this package has none of that among its dependencies.
+// It is a Go module of its own: Helm and its dependencies make a flight of about 80 MB, and a flight that
+// does not import this package has none of them.
 package helm
 
 import (
@@ -40,7 +40,7 @@ func LoadChartFromZippedArchive(data []byte) (*Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the chart's archive: %w", err)
 	}
-	// What Helm itself takes, counted over all files.
+	// Helm's own limit, counted over all files.
 	left := loader.MaxDecompressedChartSize
 	var files []*loader.BufferedFile
 	for archive := tar.NewReader(zipped); ; {
@@ -139,7 +139,7 @@ func depthOf(directory string) int {
 	return 1 + strings.Count(directory, "/")
 }
 
-// ValuesFile returns the chart's values.yaml as it was written, and nothing if there is none.
+// ValuesFile returns the chart's values.yaml as written, and nil if there is none.
 func (chart Chart) ValuesFile() []byte {
 	for _, file := range chart.Raw {
 		if file.Name == "values.yaml" || file.Name == "values.yml" {
@@ -157,8 +157,8 @@ type renderOpts struct {
 	noHooks     bool
 }
 
-// RenderOption says in which circumstances a chart is rendered. Without any it is an upgrade, as each
-// evaluation of a flight but the first, for the Kubernetes that Helm's packages know by default.
+// RenderOption changes how a chart is rendered. Without any it is an upgrade, like each evaluation of a
+// flight but the first, for the Kubernetes version that Helm's packages assume by default.
 type RenderOption func(*renderOpts)
 
 // IsInstall renders the chart as its first installation, as helm template does.
@@ -168,29 +168,29 @@ var IsInstall RenderOption = func(options *renderOpts) { options.release.IsInsta
 // subcharts.
 var IncludeCRDs RenderOption = func(options *renderOpts) { options.includeCRDs = true }
 
-// NoHooks leaves out the resources that are hooks. To a host of flights a hook is a resource like any
+// NoHooks leaves out the resources that are hooks. For a host of flights a hook is a resource like any
 // other: it stays, and a Job that should run after each upgrade runs once.
 var NoHooks RenderOption = func(options *renderOpts) { options.noHooks = true }
 
-// Revision is what the chart sees as .Release.Revision.
+// Revision is the chart's .Release.Revision.
 func Revision(revision int) RenderOption {
 	return func(options *renderOpts) { options.release.Revision = revision }
 }
 
 // KubeVersion is the Kubernetes that the chart is rendered for, such as "v1.36.0". Rendering fails if the
-// chart says that it is for others.
+// chart requires another one.
 func KubeVersion(version string) RenderOption {
 	return func(options *renderOpts) { options.kubeVersion = version }
 }
 
-// APIVersions are added to what .Capabilities.APIVersions knows: "monitoring.coreos.com/v1", or with a
+// APIVersions are added to .Capabilities.APIVersions: "monitoring.coreos.com/v1", or with a
 // kind "monitoring.coreos.com/v1/ServiceMonitor".
 func APIVersions(versions ...string) RenderOption {
 	return func(options *renderOpts) { options.apiVersions = append(options.apiVersions, versions...) }
 }
 
-// Render returns the resources of the chart, in one order whatever the order of its files. Notes and
-// what is in directories named tests are left out. Hooks are resources like any other, see NoHooks.
+// Render returns the resources of the chart, in the same order whatever the order of its files. Notes and
+// the content of directories named tests are left out. Hooks are resources like any other, see NoHooks.
 //
 // values is a map, or something with a method ToMap() (map[string]any, error), or anything with a JSON
 // form. The chart itself is not changed: it can be rendered again.
@@ -268,7 +268,7 @@ func asMap(values any) (map[string]any, error) {
 	return object, err
 }
 
-// cloneChart copies what Helm changes of a chart when it takes out disabled dependencies.
+// cloneChart copies the parts of a chart that Helm changes when it removes disabled dependencies.
 func cloneChart(original *chart.Chart) *chart.Chart {
 	clone := *original
 	if original.Metadata != nil {

@@ -103,8 +103,8 @@ func field(t *testing.T, object map[string]any, path ...string) any {
 	return value
 }
 
-// usual are the resources of the chart as it is, in the order in which they are rendered. What .helmignore
-// says is for who packs a chart: embedded files are taken as they are.
+// usual are the resources of the unchanged chart, in the order in which they are rendered. .helmignore
+// only matters to the person who packs a chart: embedded files are used as they are.
 var usual = []string{
 	"Job/corner-migrate", "ConfigMap/corner-cache", "ConfigMap/corner-settings", "ConfigMap/ignored", "PodDisruptionBudget/corner", "Deployment/corner",
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ReadValues reads a document of values, YAML or JSON, into a type with JSON methods, such as one that
-// `hangar flight from-chart` makes. No document means no values.
+// `hangar flight from-chart` generates. No document means no values.
 func ReadValues(input io.Reader, into any) error {
 	document, err := io.ReadAll(input)
 	if err != nil {
@@ -28,9 +28,9 @@ func ReadValues(input io.Reader, into any) error {
 }
 
 // UnmarshalValues reads an object into a struct whose fields are pointers, maps, slices and interfaces,
-// so that what is not there is nil. What the struct cannot hold exactly as it is (members of other
-// names, null, a text where the struct has a number) goes into rest: a chart may accept it, and
-// whether it does is the chart's to say. It is what a type's UnmarshalJSON calls.
+// so that an absent value is nil. A member that the struct cannot hold exactly (one with another name,
+// null, a text for a number) goes into rest: the chart decides whether it accepts it. A type's
+// UnmarshalJSON calls this function.
 func UnmarshalValues(document []byte, into any, rest *map[string]any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(document, &members); err != nil {
@@ -54,8 +54,8 @@ func UnmarshalValues(document []byte, into any, rest *map[string]any) error {
 	return nil
 }
 
-// MarshalValues writes such a struct: its fields that are not nil, and of rest what they are not. It is
-// what a type's MarshalJSON calls.
+// MarshalValues writes such a struct: its fields that are not nil, and the members of rest that no
+// field holds. A type's MarshalJSON calls it.
 func MarshalValues(from any, rest map[string]any) ([]byte, error) {
 	members := map[string]any{}
 	for name, value := range rest {
@@ -80,7 +80,7 @@ func fieldsOf(object reflect.Value) map[string]reflect.Value {
 	return fields
 }
 
-// fill reads a member into a field, and reports whether the field holds it as it is. If not, the field
+// fill reads a member into a field, and reports whether the field holds it exactly. If not, the field
 // is nil.
 func fill(field reflect.Value, member json.RawMessage) bool {
 	read := reflect.New(field.Type())

@@ -53,8 +53,8 @@ func SchemaFrom(typ reflect.Type) *apiextensionsv1.JSONSchemaProps {
 }
 
 // freeStatus makes the status of a custom resource, and everything directly in it, optional. An
-// instance has no status when it is created, and the first to write one is the host, which knows of
-// conditions only: a required message of the flight's would refuse that write.
+// instance has no status when it is created, and the host writes it first, with conditions only: a
+// required field of the flight's status would refuse that write.
 func freeStatus(schema *apiextensionsv1.JSONSchemaProps) {
 	status, hasStatus := schema.Properties["status"]
 	if _, hasMetadata := schema.Properties["metadata"]; !hasStatus || !hasMetadata {
@@ -65,7 +65,7 @@ func freeStatus(schema *apiextensionsv1.JSONSchemaProps) {
 	schema.Properties["status"] = status
 }
 
-// builder walks a type. It holds the types between the root and the current one, since a structural
+// builder walks a type. It holds the types between the root and the current one, because a structural
 // schema is a tree and a type that contains itself has no finite one.
 type builder struct {
 	open []reflect.Type
@@ -181,11 +181,11 @@ func describedByItself(typ reflect.Type) (apiextensionsv1.JSONSchemaProps, bool)
 	return apiextensionsv1.JSONSchemaProps{}, false
 }
 
-// wellKnown returns the schemas of the types whose Go fields say nothing about their JSON form.
+// wellKnown returns the schemas of types whose Go fields do not show their JSON form.
 func wellKnown(typ reflect.Type) (apiextensionsv1.JSONSchemaProps, bool) {
 	switch typ {
 	case reflect.TypeFor[metav1.ObjectMeta]():
-		// The API server knows what metadata is, and permits a schema to say no more than this.
+		// The API server knows the schema of metadata, and permits no more than this.
 		return apiextensionsv1.JSONSchemaProps{Type: "object"}, true
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[time.Time]():
 		return apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}, true
@@ -214,7 +214,7 @@ func anything() apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: &preserve}
 }
 
-// encodes reports whether encoding/json would leave values of the type to a method of theirs.
+// encodes reports whether encoding/json would encode values of the type by a method of the type.
 func encodes[I any](typ reflect.Type) bool {
 	encoder := reflect.TypeFor[I]()
 	return typ.Kind() != reflect.Interface && reflect.PointerTo(typ).Implements(encoder)

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Satisfies returns an error if values that one schema describes may lack what another one demands: a
-// field that must be there, or one of another type. It compares types, properties, required fields and
+// Satisfies returns an error if values of one schema may lack something that another one demands: a
+// required field, or a field of another type. It compares types, properties, required fields and
 // items, and nothing else.
 func Satisfies(has, demanded apiextensionsv1.JSONSchemaProps) error {
 	if has.Type != demanded.Type {

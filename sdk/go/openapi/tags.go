@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// narrowings are the tags that make a field's schema say more than its type does. Each is named as the
-// field of JSONSchemaProps that it sets.
+// narrowings are the tags that restrict a field's schema further than its type does. Each is named as
+// the field of JSONSchemaProps that it sets.
 var narrowings = []struct {
 	tag string
 	set func(schema *apiextensionsv1.JSONSchemaProps, value string) error
@@ -50,7 +50,7 @@ func narrow(schema *apiextensionsv1.JSONSchemaProps, tags reflect.StructTag) err
 
 func setText(member func(*apiextensionsv1.JSONSchemaProps) *string) func(*apiextensionsv1.JSONSchemaProps, string) error {
 	return func(schema *apiextensionsv1.JSONSchemaProps, value string) error {
-		// An empty one is as none: it does not take away what the type says of itself.
+		// An empty value counts as none: it does not remove what the type says itself.
 		*member(schema) = cmp.Or(value, *member(schema))
 		return nil
 	}

@@ -1,6 +1,6 @@
-// What a flight in C++ needs of its host: the release it is evaluated for, its input, and lookups
-// in the cluster. One header without dependencies, exceptions or RTTI; JSON is left to the flight's
-// library.
+// The host's interface for a flight in C++: the release it is evaluated for, its input, and lookups
+// in the cluster. One header without dependencies, exceptions or RTTI; the flight chooses its own
+// JSON library.
 //
 // A flight is a program: it reads a custom resource from standard input and writes the resources
 // that should exist to standard output. The contract is described in docs/abi/flight.md.
@@ -30,7 +30,7 @@ enum class State : std::uint32_t {
   Forbidden = 5,          // neither owned by the release nor covered by the Airway's matchers
 };
 
-// What the host answered: a JSON document if the state is Ok, else a message for people.
+// The host's answer: a JSON document if the state is Ok, else a message for people.
 struct Answer {
   State state = State::Ok;
   std::string bytes;
@@ -46,7 +46,7 @@ struct ResourceIdentifier {
   std::string_view api_version;
 };
 
-// Fetches an object as it is in the cluster now. The host remembers the question, also when the
+// Fetches an object as it is in the cluster now. The host remembers the lookup, even if the
 // object does not exist: in the modes dynamic and subscription a later change to it evaluates the
 // flight again.
 Answer lookup(const ResourceIdentifier& identifier);
@@ -92,7 +92,7 @@ inline std::string_view release_namespace() {
   return detail::environment("YOKE_NAMESPACE");
 }
 
-// The release of yoke whose contract the host keeps, such as v0.20.12; empty where there is no host.
+// The release of yoke whose contract the host keeps, such as v0.20.12; empty without a host.
 inline std::string_view yoke_version() {
   return detail::environment("YOKE_VERSION");
 }
@@ -118,9 +118,10 @@ inline std::uint64_t buffer_of(std::string_view text) {
               static_cast<std::uint32_t>(text.size()));
 }
 
-// What the host has allocated and the flight has not taken: a list of blocks, each a header and the
-// bytes that the host fills. A plain pointer, because it has to be right also in a module whose
-// exports the linker wrapped in constructors and destructors (sdk/start.c says more about that).
+// Blocks that the host has allocated and the flight has not taken: a list, each with a header and
+// the bytes that the host fills. It is a plain pointer, because it has to be right also in a
+// module whose exports the linker wrapped in constructors and destructors (sdk/start.c says more
+// about that).
 struct Block {
   Block* next;
   std::uint32_t size_bytes;
@@ -129,8 +130,8 @@ struct Block {
 };
 inline constinit Block* pending = nullptr;
 
-// The export named malloc, which the host calls during an import to place its answer. Its symbol is
-// another one, as the C library's malloc keeps its own.
+// The export named malloc, which the host calls during an import to place its answer. It has a
+// symbol of another name, because the C library's malloc keeps its own.
 extern "C" __attribute__((export_name("malloc"), used)) inline std::uint64_t hangar_flight_malloc(
     std::uint32_t size_bytes) {
   if (size_bytes == 0) return 0;
@@ -141,8 +142,8 @@ extern "C" __attribute__((export_name("malloc"), used)) inline std::uint64_t han
   return buffer_of({pending->bytes(), size_bytes});
 }
 
-// Takes over the buffer that an import returned. Only memory that malloc made is ever read, so a
-// wrong answer of the host's is an error and no more.
+// Takes ownership of the buffer that an import returned. Only memory that malloc allocated is ever
+// read, so a wrong answer of the host is an error and nothing worse.
 inline Answer receive(std::uint32_t state, std::uint64_t buffer) {
   const auto address = static_cast<std::uint32_t>(buffer >> 32);
   const auto length = static_cast<std::uint32_t>(buffer);

@@ -1,9 +1,9 @@
 // Kubernetes controllers as WebAssembly modules. One header without dependencies, exceptions or
-// RTTI; JSON is left to the controller's library (watcher.hpp beside this one has taken a side).
+// RTTI; the controller chooses its own JSON library (watcher.hpp beside this one has chosen one).
 //
 // Such a module has no sockets and no threads: its HTTP requests and its delays are calls of the
-// host, and the host answers by waking it. Between two wakes it holds no stack, so a host may put
-// it to sleep on disk and nobody notices. Here those calls are things to co_await:
+// host, and the host answers by waking it. Between two wakes it holds no stack, so the host can
+// suspend it to disk without the module noticing. Here those calls are objects to co_await:
 //
 //   hangar::op::Task<> tick() {
 //     for (;;) {
@@ -45,7 +45,7 @@ namespace hangar::op {
 class Bytes {
  public:
   Bytes() = default;
-  // Takes over what allocate() returned.
+  // Takes ownership of memory from allocate().
   Bytes(char* data, std::size_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
   Bytes(Bytes&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -64,12 +64,12 @@ class Bytes {
   std::size_t size_bytes_ = 0;
 };
 
-// A coroutine. It runs at once, up to the first thing that it has to wait for; co_await gives what
-// it returns. Destroying it ends it where it waits.
+// A coroutine. It runs at once, up to the first wait; co_await returns its result. Destroying it
+// ends it where it waits.
 template <class T = void>
 class [[nodiscard]] Task;
 
-// Lets a task go on by itself.
+// Lets a task run by itself.
 void spawn(Task<> task);
 
 // A request to the API server. The host adds the server's address and the operator's credential.
@@ -80,8 +80,7 @@ struct Request {
   std::string body{};
 };
 
-// A request with a body. A patch has a content type of its own, such as
-// "application/merge-patch+json".
+// A request with a body. A patch has its own content type, such as "application/merge-patch+json".
 inline Request with_body(std::string method, std::string path, std::string body,
                          std::string content_type = "application/json") {
   return {.method = std::move(method),
@@ -90,9 +89,9 @@ inline Request with_body(std::string method, std::string path, std::string body,
           .body = std::move(body)};
 }
 
-// An answer. A status that means failure is an answer, too; its body is mostly a Status object.
+// An answer. A status that means failure is an answer too; its body is mostly a Status object.
 struct Response {
-  int status = 0;  // 0: the host's answer makes no sense.
+  int status = 0;  // 0: the host's answer is not valid.
   Bytes body{};
 
   explicit operator bool() const { return status >= 200 && status < 300; }
@@ -101,13 +100,13 @@ struct Response {
 // Sends a request and waits for the whole answer.
 Task<Response> send(Request request);
 
-// Waits for at least `duration`. The timer is the host's: the module may be asleep all that while.
+// Waits for at least `duration`. The timer is the host's: meanwhile the module may be suspended.
 Task<> sleep(std::chrono::milliseconds duration);
 
 namespace detail {
 
-// What the host was asked and has not answered to the end. Destroying it forgets it; the host knows
-// no way to end a call, so answers that still come are thrown away.
+// A call to the host that is not finished. Destroying it forgets the call; the host cannot cancel
+// one, so later answers are dropped.
 class Call {
  public:
   explicit Call(std::uint64_t id) : id_(id), next_(std::exchange(first, this)) {}
@@ -120,7 +119,7 @@ class Call {
     *link = next_;
   }
 
-  // co_await it for the next answer that has bytes; nothing when no more come.
+  // co_await it for the next answer that has bytes; none when no more come.
   auto next() {
     struct Awaiter {
       Call& call;
@@ -143,7 +142,7 @@ class Call {
     if (call == nullptr) return;
     if (bytes) call->answers_.push_back(*std::move(bytes));
     call->is_finished_ |= is_finished;
-    // The last that is done with the call: whoever waits for it may destroy it.
+    // The last use of the call: the coroutine that waits for it may destroy it.
     if (auto waiting = std::exchange(call->waiting_, nullptr)) waiting.resume();
   }
 
@@ -162,11 +161,11 @@ struct PromiseBase {
   bool is_spawned = false;
 
   std::suspend_never initial_suspend() noexcept { return {}; }
-  // Nothing throws.
+  // No code throws.
   [[noreturn]] void unhandled_exception() { std::abort(); }
 };
 
-// How a task ends: the one that waits for it goes on, and may well destroy it.
+// The end of a task: the coroutine that waits for it is resumed, and may destroy it.
 struct FinalAwaiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
@@ -248,7 +247,7 @@ __attribute__((import_module("http-proxy-abi"), import_name("request"))) std::ui
 __attribute__((import_module("delay-abi"), import_name("delay"))) std::uint64_t host_delay(
     std::uint64_t milliseconds);
 
-// Memory for one answer. It belongs to the module again when it comes back with wakeup().
+// Memory for one answer. The module owns it again once wakeup() returns it.
 extern "C" __attribute__((export_name("allocate"), used)) inline void* allocate(
     std::size_t size_bytes) {
   // Never null, which would mean an answer without bytes.
@@ -291,7 +290,7 @@ inline Call request(const Request& request, bool is_stream) {
   return Call(host_request(message.data(), message.size(), is_stream ? 1 : 0));
 }
 
-// The status is the first thing in an answer's head.
+// The status comes first in an answer's head.
 inline int status_of(const std::optional<Bytes>& head) {
   std::uint16_t status = 0;
   if (!head || head->view().size() < sizeof status) return 0;
@@ -315,15 +314,15 @@ inline Task<> sleep(std::chrono::milliseconds duration) {
   }
 }
 
-// An answer whose body is read line by line, as it comes.
+// An answer whose body is read line by line, as it arrives.
 class Stream {
  public:
   explicit Stream(const Request& request) : call_(detail::request(request, /*is_stream=*/true)) {}
 
-  // The answer's status. Once, before the first line.
+  // The answer's status. Call it once, before the first line.
   Task<int> status() { co_return detail::status_of(co_await call_.next()); }
 
-  // The next line without its end, wherever the host cut the body; nothing after the last one.
+  // The next line without its end, wherever the host cut the body; none after the last one.
   Task<std::optional<std::string>> line() {
     for (;;) {
       if (const std::size_t end = rest_.find('\n'); end != std::string::npos) {

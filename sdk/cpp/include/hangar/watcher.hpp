@@ -1,5 +1,5 @@
-// What happens to the objects of one kind, from a list on and without a gap. On nlohmann-json,
-// which has to be on the include path; operator.hpp alone needs no library.
+// Changes to the objects of one kind, from a list on and without a gap. Uses nlohmann-json, which
+// has to be on the include path; operator.hpp alone needs no library.
 
 #pragma once
 
@@ -19,25 +19,25 @@ namespace hangar::op {
 
 using Json = nlohmann::json;
 
-// The value under a key if it is a string, else nothing at all.
+// The value of a key if it is a string, else an empty text.
 inline std::string text_of(const Json& object, std::string_view key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// Lists the objects of a collection, then watches them: goes on from where it was when the server
-// ends the watch, and lists again when that is too far back. It keeps no objects, never ends, and
-// waits between attempts when there is trouble. No time limit is sent with a watch, because an end
-// would wake the module for nothing.
+// Lists the objects of a collection, then watches them: it continues from its last version when the
+// server ends the watch, and lists again when that version is too old. It keeps no objects, never
+// ends, and waits between attempts after an error. It sends no time limit with a watch, because
+// each end would wake the module for nothing.
 class Watcher {
  public:
   struct Event {
     enum class Type : std::uint8_t {
-      Listed,   // An object that is there.
-      Done,     // That were all; those not among them are gone. No object.
+      Listed,   // An object that exists.
+      Done,     // The list is complete; objects not in it are gone. No object.
       Changed,  // Created or changed.
       Deleted,  // Its last state.
-      Failed,   // Something went wrong; object is a Status. It is tried again.
+      Failed,   // An error; object is a Status. The watcher retries.
     };
     Type type = Type::Failed;
     Json object;
@@ -82,7 +82,7 @@ class Watcher {
   }
 
  private:
-  // All pages of the list; a Failed event if there is trouble.
+  // Reads all pages of the list; returns a Failed event after an error.
   Task<std::optional<Event>> list() {
     items_.clear();
     next_item_ = 0;
@@ -127,8 +127,8 @@ class Watcher {
     return std::nullopt;  // A bookmark.
   }
 
-  // Where to go on after trouble. Expired (410) is none, unless the expired place is that of the
-  // last list: the answer to it is another list.
+  // Prepares the retry after an error. Expired (410) causes another list and does not count as a
+  // failure, unless the expired version is that of the last list.
   Event trouble(int status, std::string message) {
     stream_.reset();
     if (status == 410) is_list_wanted_ = true;
@@ -146,12 +146,12 @@ class Watcher {
   std::string path_;
   bool is_list_wanted_ = true;
   bool is_done_due_ = false;
-  Json items_ = Json::array();  // Of the last list; those before next_item_ are handed out.
+  Json items_ = Json::array();  // Of the last list; those before next_item_ were returned.
   std::size_t next_item_ = 0;
   std::string resource_version_;
   std::optional<Stream> stream_;
   bool has_lines_ = false;  // Of this watch.
-  bool is_fresh_ = true;    // Nothing was heard since the last list.
+  bool is_fresh_ = true;    // No event since the last list.
   unsigned failures_ = 0;   // In a row.
 };
 

@@ -28,8 +28,8 @@ func served(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: Group, Version: Version, Resource: resource}
 }
 
-// Airway extends the Kubernetes API by a kind whose instances are carried out by a flight. It is
-// cluster scoped, and its name must be that of the CustomResourceDefinition it stands for: plural.group.
+// Airway extends the Kubernetes API by a kind whose instances a flight implements. It is cluster scoped,
+// and its name must be that of its CustomResourceDefinition: plural.group.
 type Airway struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -57,7 +57,7 @@ func (Airway) OpenAPISchema() *apiextensionsv1.JSONSchemaProps {
 	return schema
 }
 
-// CRD returns the CustomResourceDefinition that the host makes of the template: it has the name of the
+// CRD returns the CustomResourceDefinition that the host makes from the template: it has the name of the
 // Airway and belongs to it.
 func (airway Airway) CRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -84,7 +84,7 @@ func (airway Airway) CRGroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: airway.Spec.Template.Group, Resource: airway.Spec.Template.Names.Plural}
 }
 
-// AirwaySpec is what a kind looks like, which flight carries it out, and what that flight may do.
+// AirwaySpec describes the kind, the flight that implements it, and what that flight may do.
 type AirwaySpec struct {
 	// WasmURLs say where the modules are.
 	WasmURLs WasmURLs `json:"wasmUrls"`
@@ -151,12 +151,12 @@ type AirwayMode string
 const (
 	// AirwayModeStandard evaluates when the instance changes.
 	AirwayModeStandard AirwayMode = "standard"
-	// AirwayModeStatic is standard, and nobody else may change or delete what the flight emitted.
+	// AirwayModeStatic is standard, and nobody else may change or delete the emitted resources.
 	AirwayModeStatic AirwayMode = "static"
-	// AirwayModeDynamic evaluates also when a resource of the release changes, or anything that the
+	// AirwayModeDynamic evaluates also when a resource of the release changes, or any object that the
 	// flight looked up.
 	AirwayModeDynamic AirwayMode = "dynamic"
-	// AirwayModeSubscription evaluates also when something changes that the flight's last evaluation
+	// AirwayModeSubscription evaluates also when an object changes that the flight's last evaluation
 	// looked up.
 	AirwayModeSubscription AirwayMode = "subscription"
 )
@@ -184,8 +184,8 @@ func quoted(mode AirwayMode) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: []byte(`"` + mode + `"`)}
 }
 
-// PruneOptions say what may be deleted when a flight no longer emits it. Without them, such a resource
-// stays in the cluster and belongs to nobody.
+// PruneOptions say which resources may be deleted when a flight no longer emits them. Without them, such
+// a resource stays in the cluster and has no owner.
 type PruneOptions struct {
 	CRDs       bool `json:"crds,omitzero"`
 	Namespaces bool `json:"namespaces,omitzero"`

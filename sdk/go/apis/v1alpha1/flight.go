@@ -16,7 +16,7 @@ import (
 	"hangar.dev/sdk/go/openapi"
 )
 
-// The kinds of a flight that has an input of its own, in a namespace and in the cluster.
+// The kinds of a flight with its own input, in a namespace and in the cluster.
 const (
 	KindFlight        = "Flight"
 	KindClusterFlight = "ClusterFlight"
@@ -79,8 +79,8 @@ func (ClusterFlight) OpenAPISchema() *apiextensionsv1.JSONSchemaProps {
 	return schema
 }
 
-// FlightSpec is which flight is released, and with which input. Fields that an Airway has as well mean
-// what they mean there.
+// FlightSpec names the flight to release, and its input. Fields that an Airway has too have the same
+// meaning there.
 type FlightSpec struct {
 	// WasmURL says where the module is.
 	WasmURL string `json:"wasmUrl"`
@@ -88,13 +88,13 @@ type FlightSpec struct {
 	// Checksum is the SHA-256 of the uncompressed module in hexadecimal.
 	Checksum string `json:"checksum,omitzero"`
 
-	// Input is what the flight reads on its standard input, as it is.
+	// Input is the flight's standard input, byte for byte.
 	Input string `json:"input,omitzero"`
 
-	// InputObject is what the flight reads as JSON, where Input is empty.
+	// InputObject is the flight's standard input as JSON, if Input is empty.
 	InputObject map[string]any `json:"inputObject,omitzero"`
 
-	// Args are the arguments of the flight, behind the name of the release.
+	// Args are the arguments of the flight, after the name of the release.
 	Args []string `json:"args,omitempty"`
 
 	FixDriftInterval       metav1.Duration `json:"fixDriftInterval,omitzero"`
@@ -116,8 +116,8 @@ func (FlightSpec) OpenAPISchema() *apiextensionsv1.JSONSchemaProps {
 	return schema
 }
 
-// FlightInputStream returns what the flight reads on its standard input: Input, or else InputObject as
-// JSON, or else nothing.
+// FlightInputStream returns the flight's standard input: Input, or else InputObject as JSON, or
+// else nothing.
 func FlightInputStream(spec FlightSpec) io.Reader {
 	if spec.Input != "" || spec.InputObject == nil {
 		return strings.NewReader(spec.Input)
@@ -129,12 +129,12 @@ func FlightInputStream(spec FlightSpec) io.Reader {
 	return bytes.NewReader(document)
 }
 
-// failingReader ends in an error where there is nothing to read.
+// failingReader returns an error when it is read.
 type failingReader struct{ err error }
 
 func (reader failingReader) Read([]byte) (int, error) { return 0, reader.err }
 
-// FlightStatus is what the host says about a Flight.
+// FlightStatus is the host's report about a Flight.
 type FlightStatus struct {
 	flight.Status
 

@@ -48,7 +48,7 @@ func run() error {
 			ApiVersion: "v1",
 		})
 		if k8s.IsErrNotFound(err) {
-			// The host remembers the question: the ConfigMap's creation evaluates the flight again.
+			// The host remembers the lookup: the ConfigMap's creation evaluates the flight again.
 			greeting.Status.Msg = "waiting for configmap " + from
 			return flight.Write(os.Stdout, flight.Resources{&greeting})
 		}

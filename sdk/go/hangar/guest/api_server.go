@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// APIServer is the host's name in URLs of requests to the API server. It is never looked up.
+// APIServer is the host's name in URLs of requests to the API server. It is never resolved.
 const APIServer = "hangar"
 
-// isAPIServer says whether a request to `host`, as a URL has it, is one to the API server. `service` is its
-// address as pods have it in KUBERNETES_SERVICE_HOST.
+// isAPIServer says whether a request to `host`, as written in a URL, goes to the API server. `service` is
+// the API server's address, which pods have in KUBERNETES_SERVICE_HOST.
 func isAPIServer(host, service string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -21,7 +21,7 @@ func isAPIServer(host, service string) bool {
 		name == "kubernetes.default" || name == "kubernetes.default.svc" || strings.HasPrefix(name, "kubernetes.default.svc.")
 }
 
-// isOwn says whether a request stays within the program, whose listeners nobody else can reach.
+// isOwn says whether a request stays within the program: no other program can reach its listeners.
 func isOwn(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -30,11 +30,11 @@ func isOwn(host string) bool {
 	return host == "localhost" || (address != nil && address.IsLoopback())
 }
 
-// Types that the host's cache does not answer with.
+// Content types that the host's cache does not answer with.
 var binaryTypes = []string{"application/vnd.kubernetes.protobuf", "application/cbor"}
 
-// withJSON returns the headers with an Accept that offers JSON in place of what only the API server itself
-// could answer with. The headers are the caller's and are left as they are.
+// withJSON returns the headers with an Accept that offers JSON in place of types that only the API server
+// itself could answer with. The caller's headers are not changed.
 func withJSON(header http.Header) http.Header {
 	accepted := header.Values("Accept")
 	asked := strings.Join(accepted, ",")

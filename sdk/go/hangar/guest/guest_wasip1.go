@@ -16,15 +16,15 @@ func hostIdleDescriptor() uint32
 //go:wasmimport turn-abi cancel
 func hostCancel(id uint64)
 
-// Main is the program's main, which Go's runtime calls by itself in commands only. It is set before the host first calls
-// the module: by a file that `hangar build go` adds to package main, or by package hangar.
+// Main is the program's main, which Go's runtime calls by itself in commands only. It is set before the host first
+// calls the module: by a file that `hangar build go` adds to package main, or by package hangar.
 var Main func()
 
 var (
 	idle    syscall.RawConn
 	started bool
 
-	// Bytes that the host has asked for and not handed over yet, by address: the collector must not take them.
+	// Memory that the host has asked for and not passed back yet, by address: the collector must not free it.
 	allocated = map[uintptr][]byte{}
 
 	calls = struct {
@@ -35,7 +35,7 @@ var (
 
 func init() {
 	var err error
-	// The host says that it does not block, so that the runtime polls for it.
+	// The host reports it as non-blocking, so that the runtime polls for it.
 	if idle, err = os.NewFile(uintptr(hostIdleDescriptor()), "idle").SyscallConn(); err != nil {
 		panic("hangar: the idle descriptor cannot be polled: " + err.Error())
 	}
@@ -43,7 +43,7 @@ func init() {
 
 //go:wasmexport allocate
 func allocate(size uint32) uint32 {
-	// Of nothing there is an address too.
+	// A block of size zero has an address too.
 	block := make([]byte, size, max(size, 1))
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(block)))
 	allocated[at] = block

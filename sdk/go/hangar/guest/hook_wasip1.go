@@ -5,8 +5,9 @@ import (
 	_ "unsafe"
 )
 
-// hook is where net/http's transports end in a program that `hangar build go` has made: the file of the
-// standard library that it changes for that calls it with its own way on. In other programs it is a variable that nobody reads.
+// hook is where net/http's transports end in a program that `hangar build go` has made: that command changes a
+// file of the standard library, which calls hook with the unchanged continuation. In other programs no code reads
+// this variable.
 //
 //go:linkname hook net/http.hangarRoundTrip
 var hook func(request *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error)

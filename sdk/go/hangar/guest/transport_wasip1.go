@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// Transport is an http.RoundTripper whose requests are the host's.
+// Transport is an http.RoundTripper whose requests the host sends.
 type Transport struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -50,11 +50,11 @@ func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// As a command the program would run in one turn that never ends: its main was not called by runUntilIdle.
+// As a command the program would run in one turn that never ends: runUntilIdle did not call its main.
 var errNotStarted = errors.New("hangar: this module is not one that the host can wake: build it with `hangar build go`, " +
 	"or with -buildmode=c-shared")
 
-// takeBody reads and closes it, as a RoundTripper has to in any case.
+// takeBody reads and closes the body, as a RoundTripper has to in any case.
 func takeBody(request *http.Request) ([]byte, error) {
 	if request.Body == nil {
 		return nil, nil
@@ -77,7 +77,7 @@ func methodOf(request *http.Request) string {
 	return request.Method
 }
 
-// Whether the answer is to be handed over piece by piece.
+// Whether the answer should arrive piece by piece.
 func isStream(request *http.Request) bool {
 	query := request.URL.Query()
 	for _, name := range []string{"watch", "follow"} {
@@ -88,7 +88,7 @@ func isStream(request *http.Request) bool {
 	return false
 }
 
-// call is a request that is under way at the host.
+// call is a request that the host is working on.
 type call struct {
 	id uint64
 
@@ -98,7 +98,7 @@ type call struct {
 	hasMeta bool
 	pieces  [][]byte
 	isDone  bool
-	err     error // Why nobody waits for it any more.
+	err     error // Why no caller waits for it any more.
 }
 
 func begin(request []byte, isStream bool) *call {
@@ -129,7 +129,7 @@ func (c *call) deliver(block []byte, isLast bool) {
 	c.changed.Broadcast()
 }
 
-// cancel ends it at the host. Who waits for it is told err.
+// cancel ends it at the host. The waiting caller receives err.
 func (c *call) cancel(err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -147,7 +147,7 @@ func (c *call) cancel(err error) {
 	calls.Unlock()
 }
 
-// head waits for the beginning of the answer.
+// head waits for the start of the answer.
 func (c *call) head() ([]byte, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -15,8 +15,8 @@ func appendText(to []byte, text string) []byte {
 	return append(to, text...)
 }
 
-// encodeRequest returns the bytes of a request as the host reads them. Names of headers are in order, so that
-// equal requests have equal bytes.
+// encodeRequest returns a request in the host's encoding. Names of headers are sorted, so that equal requests
+// have equal bytes.
 func encodeRequest(method, uri string, header http.Header, body []byte) []byte {
 	names := make([]string, 0, len(header))
 	for name := range header {
@@ -40,7 +40,7 @@ func encodeRequest(method, uri string, header http.Header, body []byte) []byte {
 
 var errBrokenAnswer = errors.New("hangar: the host's answer is not one of this contract")
 
-// decodeMeta reads what begins an answer: its status and its headers.
+// decodeMeta reads the start of an answer: its status and its headers.
 func decodeMeta(bytes []byte) (status int, header http.Header, err error) {
 	if len(bytes) < 2 {
 		return 0, nil, errBrokenAnswer

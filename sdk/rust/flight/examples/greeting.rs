@@ -49,7 +49,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         match source {
             Ok(source) => text = source.data.get("text").cloned().unwrap_or_default(),
             Err(error) if error.is_not_found() => {
-                // The host remembers the question: the ConfigMap's creation evaluates the flight again.
+                // The host remembers the lookup: the ConfigMap's creation evaluates the flight again.
                 greeting["status"] = json!({"msg": format!("waiting for configmap {}", spec.from)});
                 return Ok(hangar_flight::write(&[greeting])?);
             }

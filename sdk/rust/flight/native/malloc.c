@@ -1,8 +1,8 @@
 // The export through which the host places an answer in the flight's memory.
 //
-// Its name is malloc and its type (i32) -> i64, while the symbol malloc of the C library below Rust's
-// standard library has another type. Clang can give a function an export name that is not its
-// symbol; rustc cannot, so this one function is C.
+// Its name is malloc and its type (i32) -> i64, while the symbol malloc of the C library below
+// Rust's standard library has another type. Clang can give a function an export name that differs
+// from its symbol; rustc cannot, so this one function is C.
 
 extern unsigned long long hangar_flight_allocate(unsigned size_bytes);
 

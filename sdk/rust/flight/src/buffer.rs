@@ -1,9 +1,9 @@
-//! Memory that a flight and its host hand to each other.
+//! Memory that a flight and its host pass to each other.
 //!
-//! A buffer crosses the border as one 64-bit number: its address in the upper half, its length in bytes in
-//! the lower. For an answer the host calls the exported `malloc` while an import is still running.
+//! A buffer is passed as one 64-bit number: its address in the upper half, its length in bytes in the
+//! lower. For an answer the host calls the exported `malloc` while an import is still running.
 
-// Natively there is no host to talk to; what remains is compiled for its tests.
+// Natively there is no host to talk to; this code is then compiled only for its tests.
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
 /// Packs a slice of this module's memory. The empty buffer is always zero.
@@ -32,12 +32,12 @@ mod wasm {
     use super::{of, unpack};
 
     thread_local! {
-        /// What the host has allocated and the flight has not taken. Only memory in this list is ever
-        /// turned back into a vector, so a wrong answer of the host's is an error and no more.
+        /// Blocks that the host has allocated and the flight has not taken. Only memory in this list is
+        /// ever turned back into a vector, so a wrong answer of the host is an error and nothing worse.
         static PENDING: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// What the exported malloc does: memory of exactly this size, kept until [`take`].
+    /// The exported malloc: memory of exactly this size, kept until [`take`].
     #[unsafe(no_mangle)]
     extern "C" fn hangar_flight_allocate(size_bytes: u32) -> u64 {
         if size_bytes == 0 {
@@ -49,7 +49,7 @@ mod wasm {
         buffer
     }
 
-    /// Takes over a buffer that an import returned; `None` if it is not one that malloc made.
+    /// Takes ownership of a buffer that an import returned; `None` if malloc did not allocate it.
     pub(crate) fn take(buffer: u64) -> Option<Vec<u8>> {
         let (address, length) = unpack(buffer);
         if length == 0 {

@@ -1,9 +1,9 @@
-//! Looking at the cluster through the host.
+//! Lookups in the cluster through the host.
 //!
-//! What was looked up is remembered by the host, also when it did not exist; in the modes `dynamic` and
+//! The host remembers the lookups, even if the object does not exist; in the modes `dynamic` and
 //! `subscription` a later change to it evaluates the flight again. A flight never waits.
 //!
-//! Outside of WebAssembly there is no host, and every call ends in [`Error::FeatureNotGranted`].
+//! Outside of WebAssembly there is no host, and every call returns [`Error::FeatureNotGranted`].
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ pub enum Error {
     Unauthenticated(String),
     /// The object is neither owned by the release nor covered by the Airway's matchers.
     Forbidden(String),
-    /// Anything else, including an answer that is not what was asked for.
+    /// Any other error, including an answer that does not fit the question.
     Other(String),
 }
 

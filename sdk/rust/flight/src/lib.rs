@@ -1,8 +1,8 @@
-//! What a flight needs of its host.
+//! The host's interface for a flight.
 //!
 //! A flight is a program: it reads a custom resource from standard input and writes the resources that
-//! should exist to standard output. [`read`] and [`write`] are those two acts, [`k8s`] is how a flight
-//! looks at the cluster, and the functions here say which release it is evaluated for.
+//! should exist to standard output. [`read`] and [`write`] do these two, [`k8s`] looks at the cluster,
+//! and the functions here return the release that the flight is evaluated for.
 //!
 //! The contract is described in `docs/abi/flight.md`.
 
@@ -23,11 +23,11 @@ pub fn read<T: DeserializeOwned>() -> Result<T, serde_json::Error> {
     serde_json::from_reader(io::stdin().lock())
 }
 
-/// Writes the flight's answer: an object, a list of objects, or a list of such lists (stages). To be
-/// called once; two documents are not an answer.
+/// Writes the flight's answer: an object, a list of objects, or a list of such lists (stages). Call it
+/// once; two documents are not an answer.
 ///
 /// # Errors
-/// If the answer has no JSON form, or standard output takes no more.
+/// If the answer has no JSON form, or writing to standard output fails.
 pub fn write<T: Serialize + ?Sized>(answer: &T) -> Result<(), serde_json::Error> {
     serde_json::to_writer(io::stdout().lock(), answer)
 }

@@ -1,4 +1,4 @@
-//! The border: two calls to the host, two from it.
+//! The interface to the host: two calls to it, two from it.
 
 #[cfg(target_family = "wasm")]
 pub(crate) use wasm::{delay, request};
@@ -25,18 +25,18 @@ mod wasm {
         }
     }
 
-    /// Starts an HTTP request; its answers come under the identifier that is returned.
+    /// Starts an HTTP request; its answers arrive under the returned identifier.
     pub(crate) fn request(message: &[u8], is_stream: bool) -> u64 {
         // SAFETY: the host reads the message during the call only.
         unsafe { import::request(message.as_ptr(), message.len(), u32::from(is_stream)) }
     }
 
-    /// Starts a delay; its end comes under the identifier that is returned.
+    /// Starts a delay; its end arrives under the returned identifier.
     pub(crate) fn delay(milliseconds: u64) -> u64 {
         import::delay(milliseconds)
     }
 
-    /// Memory for one answer. It belongs to the guest again when it comes back with `wakeup`.
+    /// Memory for one answer. The guest owns it again once `wakeup` passes it back.
     #[unsafe(no_mangle)]
     extern "C" fn allocate(size_bytes: usize) -> *mut u8 {
         let Ok(layout) = Layout::array::<u8>(size_bytes) else {
@@ -60,7 +60,8 @@ mod wasm {
     #[unsafe(no_mangle)]
     unsafe extern "C" fn wakeup(id: u64, is_finished: u32, address: *mut u8, length: usize) {
         let bytes = NonNull::new(address)
-            // SAFETY: allocate makes exactly what a vector of this length and capacity owns.
+            // SAFETY: allocate makes exactly the allocation of a vector of this length
+            // and capacity.
             .map(|address| unsafe { Vec::from_raw_parts(address.as_ptr(), length, length) });
         call::answered(id, bytes, is_finished != 0);
         executor::run_until_stalled();

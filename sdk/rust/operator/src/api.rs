@@ -11,23 +11,22 @@ use crate::error::Error;
 use crate::http::Request;
 use crate::metadata::ObjectMeta;
 
-/// A kind of object, as far as the controller is interested in it. Fields that the type does not have cost no
-/// memory; those that it does not have and writes with [`Api::replace`] are lost, so a type for that verb is
-/// complete (see [`ObjectMeta`] for what need not be there). `apiVersion` and `kind` are not among the fields:
-/// they are added.
+/// A kind of object, with the fields that the controller uses. Fields that the type does not have take no
+/// memory; but [`Api::replace`] would lose them, so a type for that verb is complete (see [`ObjectMeta`] for
+/// the fields that need not be there). `apiVersion` and `kind` are not among the fields: they are added.
 pub trait Resource: Serialize + DeserializeOwned + 'static {
     /// Group and version, such as `apps/v1`; `v1` for the core group.
     const API_VERSION: &'static str;
-    /// Such as `Deployment`.
+    /// Its name, such as `Deployment`.
     const KIND: &'static str;
-    /// As in the server's paths, such as `deployments`.
+    /// Its name in the server's paths, such as `deployments`.
     const PLURAL: &'static str;
 
     /// The object's metadata.
     fn metadata(&self) -> &ObjectMeta;
 }
 
-/// Some objects, and how to get at those that come after.
+/// Some objects, and how to fetch the ones after them.
 #[derive(Deserialize)]
 #[serde(bound = "K: Resource")]
 pub struct List<K> {
@@ -43,9 +42,9 @@ pub struct List<K> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListMeta {
-    /// Where a watch goes on from.
+    /// Where a watch starts.
     pub resource_version: String,
-    /// Not empty: where the list goes on.
+    /// Not empty: where the list continues.
     #[serde(rename = "continue")]
     pub continue_token: String,
 }
@@ -57,9 +56,9 @@ pub struct ListParams {
     pub label_selector: String,
     /// As kubectl's `--field-selector`; empty for all.
     pub field_selector: String,
-    /// How many at once at most; 0 for all.
+    /// The most objects at once; 0 for all.
     pub limit: u32,
-    /// [`ListMeta::continue_token`] of the list before.
+    /// [`ListMeta::continue_token`] of the previous list.
     pub continue_token: String,
 }
 
@@ -72,18 +71,18 @@ pub enum Patch<'a, T> {
     Strategic(&'a T),
     /// A list of operations.
     Json(&'a T),
-    /// The fields that the manager wants to have and nobody else's; `force` takes them away from others.
+    /// The fields that the manager wants to own, and no others; `force` takes them away from other managers.
     Apply {
-        /// Who owns the fields.
+        /// The owner of the fields.
         manager: &'a str,
-        /// Whether to take fields that others own.
+        /// Whether to take over fields that others own.
         force: bool,
         /// An object with `apiVersion` and `kind`.
         object: &'a T,
     },
 }
 
-// Derived, these would ask the same of T.
+// If derived, these would require the same of T.
 impl<T> Clone for Patch<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -114,7 +113,7 @@ impl<K: Resource> Api<K> {
         Self::at(&["namespaces/", namespace, "/"])
     }
 
-    /// Objects in all namespaces, or of a kind that is in none.
+    /// Objects in all namespaces, or of a cluster-scoped kind.
     #[must_use]
     pub fn all() -> Self {
         Self::at(&[])
@@ -135,7 +134,7 @@ impl<K: Resource> Api<K> {
         }
     }
 
-    /// Where the collection is at the API server.
+    /// The path of the collection at the API server.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -144,12 +143,12 @@ impl<K: Resource> Api<K> {
     /// The object, as it is now.
     ///
     /// # Errors
-    /// See [`Error`]; `is_not_found` if it is not there.
+    /// See [`Error`]; `is_not_found` if it does not exist.
     pub async fn get(&self, name: &str) -> Result<K, Error> {
         decode(&self.send(Request::new("GET", self.path_of(name))).await?)
     }
 
-    /// The objects that `params` says.
+    /// The objects that `params` selects.
     ///
     /// # Errors
     /// See [`Error`]; `is_expired` if the continue token is too old.
@@ -167,14 +166,14 @@ impl<K: Resource> Api<K> {
     /// Creates the object.
     ///
     /// # Errors
-    /// See [`Error`]; `is_conflict` if there is one of that name.
+    /// See [`Error`]; `is_conflict` if one of that name exists.
     pub async fn create(&self, object: &K) -> Result<K, Error> {
         let request = Request::new("POST", self.path.as_str()).with_body(JSON, encode(object)?);
         decode(&self.send(request).await?)
     }
 
-    /// Puts the object in place of the one of the same name, if that still has the object's
-    /// `resourceVersion`, or whatever it has if the object has none.
+    /// Replaces the object of the same name, if that still has the object's `resourceVersion`, or any if the
+    /// object has none.
     ///
     /// # Errors
     /// See [`Error`]; `is_conflict` if it has changed.
@@ -214,8 +213,8 @@ impl<K: Resource> Api<K> {
         )
     }
 
-    /// Applies the object: its fields become `manager`'s, whoever had them, and what it had before and the
-    /// object has no more is removed.
+    /// Applies the object: its fields become `manager`'s, whoever owned them, and fields that the manager had
+    /// before and the object no longer has are removed.
     ///
     /// # Errors
     /// See [`Error`].
@@ -229,10 +228,10 @@ impl<K: Resource> Api<K> {
         self.patch(&object.metadata().name, patch).await
     }
 
-    /// Deletes the object; with finalizers, asks for its deletion.
+    /// Deletes the object; with finalizers, requests its deletion.
     ///
     /// # Errors
-    /// See [`Error`]; `is_not_found` if it is not there.
+    /// See [`Error`]; `is_not_found` if it does not exist.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         let answer = self.send(Request::new("DELETE", self.path_of(name))).await?;
         decode::<IgnoredAny>(&answer).map(|_| ())
@@ -304,7 +303,7 @@ impl<'a, K: Resource> WithKind<'a, K> {
     }
 }
 
-/// A path that is getting a query.
+/// A path to which a query is added.
 pub(crate) struct Query {
     pub(crate) uri: String,
     separator: char,
@@ -393,7 +392,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What comes of `future`, once the host has answered.
+    /// The result of `future`, once the host has answered.
     fn outcome<T: 'static>(future: impl Future<Output = T> + 'static) -> Rc<RefCell<Option<T>>> {
         let outcome = Rc::new(RefCell::new(None));
         let inside = outcome.clone();

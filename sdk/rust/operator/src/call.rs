@@ -1,4 +1,4 @@
-//! What the host was asked and has not answered to the end.
+//! Calls to the host that are not finished.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ struct Entry {
 }
 
 thread_local! {
-    /// Few at a time: a watch or two, and a request per object that is being worked on.
+    /// Only few at a time: a watch or two, and a request per object in progress.
     static ENTRIES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A call of the host's. Dropping it forgets the call; the host knows no way to end one, so answers that
-/// still come are thrown away.
+/// A call to the host. Dropping it forgets the call; the host cannot cancel one, so later answers
+/// are dropped.
 pub(crate) struct Call {
     id: u64,
 }
@@ -63,12 +63,12 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // At the end of a thread, tasks and their calls may go after the list.
+        // At the end of a thread, tasks and their calls may be dropped after the list.
         let _ = ENTRIES.try_with(|entries| entries.borrow_mut().retain(|entry| entry.id != self.id));
     }
 }
 
-/// Takes in what the host says. Answers to calls that nobody waits for are dropped.
+/// Records an answer of the host. Answers to calls that no task waits for are dropped.
 pub(crate) fn answered(id: u64, bytes: Option<Vec<u8>>, is_finished: bool) {
     let waker = ENTRIES.with_borrow_mut(|entries| {
         let entry = entries.iter_mut().find(|entry| entry.id == id)?;
@@ -81,8 +81,8 @@ pub(crate) fn answered(id: u64, bytes: Option<Vec<u8>>, is_finished: bool) {
     }
 }
 
-/// Waits for at least `duration`, rounded up to whole milliseconds. The timer is the host's: the module may
-/// be asleep all that while.
+/// Waits for at least `duration`, rounded up to whole milliseconds. The timer is the host's: meanwhile the
+/// module may be suspended.
 pub async fn sleep(duration: Duration) {
     let milliseconds = duration.as_nanos().div_ceil(1_000_000);
     let mut call = Call::new(abi::delay(u64::try_from(milliseconds).unwrap_or(u64::MAX)));

@@ -27,7 +27,7 @@ fn put_length(message: &mut Vec<u8>, length: usize) {
     message.extend_from_slice(&(length as u64).to_le_bytes());
 }
 
-/// Takes messages apart, from front to back. Every method is `None` when the message ends too early.
+/// Parses messages from front to back. Every method is `None` when the message ends too early.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {

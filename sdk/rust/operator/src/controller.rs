@@ -1,4 +1,4 @@
-//! Brings the world to what objects say, one object at a time.
+//! Makes the world match the objects, one object at a time.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use crate::api::{Api, Resource};
 use crate::watcher::{Event, Watcher, doubled};
 use crate::{Error, sleep, spawn};
 
-/// Names an object. The namespace of an object that is in none is empty.
+/// Names an object. The namespace of a cluster-scoped object is empty.
 #[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Key {
     /// Its namespace.
@@ -42,7 +42,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is to happen after a reconcile that succeeded.
+/// What follows a successful reconcile.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Action {
     requeue_after: Option<Duration>,
@@ -55,7 +55,7 @@ impl Action {
         Action { requeue_after: None }
     }
 
-    /// Another reconcile after a while, or when something changes before.
+    /// Another reconcile after a while, or earlier when something changes.
     #[must_use]
     pub const fn requeue_after(delay: Duration) -> Self {
         Action {
@@ -64,12 +64,12 @@ impl Action {
     }
 }
 
-/// Calls a function with every object that is there or has changed, until that succeeds.
+/// Calls a function with every object that exists or has changed, until that succeeds.
 ///
-/// Of one object at most one reconcile runs at a time; changes meanwhile lead to one more. After an error it
-/// is tried again, after a time that doubles with each error in a row. Objects that a renewed list shows
-/// unchanged are left alone. The controller keeps the last state of every object, so a type with fewer fields
-/// needs less memory.
+/// Of one object at most one reconcile runs at a time; changes meanwhile cause one more. After an error the
+/// controller retries, after a time that doubles with each error in a row. It does not reconcile objects that
+/// a renewed list shows unchanged. It keeps the last state of every object, so a type with fewer fields needs
+/// less memory.
 pub struct Controller<K> {
     watcher: Watcher<K>,
     shared: Rc<Shared<K>>,
@@ -98,7 +98,7 @@ struct Keys<K> {
     queue: VecDeque<Key>,
     running: usize,
     concurrency: usize,
-    /// Of the current list; entries with another one have not been seen in it.
+    /// The number of the current list; entries with another one have not been seen in it.
     round: u32,
     is_listed: bool,
 }
@@ -110,7 +110,7 @@ struct Entry<K> {
     is_running: bool,
     /// Errors in a row.
     failures: u32,
-    /// Which timer counts; one that was overtaken by a change does not.
+    /// The timer that counts; one that a change has overtaken does not.
     timer: u32,
     has_timer: bool,
 }
@@ -161,14 +161,14 @@ impl<K: Resource> Controller<K> {
         }
     }
 
-    /// How many objects are worked on at a time; 4 unless told.
+    /// How many objects are reconciled at a time (default: 4).
     #[must_use]
     pub fn concurrency(mut self, count: usize) -> Self {
         self.limits.concurrency = count.max(1);
         self
     }
 
-    /// How long to wait after the first error, and at most; 200 ms and 5 minutes unless told.
+    /// The first and the longest wait after errors (default: 200 ms and 5 minutes).
     #[must_use]
     pub fn retry(mut self, first: Duration, max: Duration) -> Self {
         self.limits.retry_first = first;
@@ -176,7 +176,7 @@ impl<K: Resource> Controller<K> {
         self
     }
 
-    /// Reconciles, with each change of another kind's object, the objects that `keys` names.
+    /// On each change of another kind's object, reconciles the objects that `keys` returns.
     #[must_use]
     pub fn watches<C: Resource>(
         mut self,
@@ -201,7 +201,7 @@ impl<K: Resource> Controller<K> {
         self
     }
 
-    /// Reconciles, with each change of another kind's object, the object that owns it as its controller.
+    /// On each change of another kind's object, reconciles the object that owns it as its controller.
     #[must_use]
     pub fn owns<C: Resource>(self, watcher: Watcher<C>) -> Self {
         self.watches(watcher, |child| {
@@ -219,11 +219,11 @@ impl<K: Resource> Controller<K> {
         })
     }
 
-    /// Reconciles, for ever. The function gets the object's name and its last known state; none if it is gone.
-    /// Its error is printed to standard error, and the object's turn comes again.
+    /// Reconciles, for ever. The function receives the object's name and its last known state; none if it is
+    /// gone. Its error is printed to standard error, and the object is reconciled again.
     ///
     /// # Errors
-    /// None, for now: what goes wrong is tried again.
+    /// None, for now: the controller retries after errors.
     pub async fn run<F, R, E>(mut self, reconcile: F) -> Result<(), Error>
     where
         F: Fn(Key, Option<Rc<K>>) -> R + 'static,
@@ -262,7 +262,7 @@ fn complain(what: impl fmt::Display, error: &dyn fmt::Display) {
 }
 
 impl<K: Resource> Shared<K> {
-    /// Takes in what happened.
+    /// Applies an event of the watch.
     fn take(&self, event: Event<K>) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
@@ -325,7 +325,7 @@ impl<K: Resource> Shared<K> {
         }
     }
 
-    /// Takes in the outcome of a reconcile: none if it failed.
+    /// Applies the outcome of a reconcile: none if it failed.
     fn done(self: &Rc<Self>, key: &Key, outcome: Option<Action>, limits: Limits) {
         let mut state = self.state.borrow_mut();
         state.running -= 1;
@@ -344,7 +344,7 @@ impl<K: Resource> Shared<K> {
             }
         };
         if entry.is_queued {
-            // A change came meanwhile; it is the next turn, whatever this one wanted.
+            // A change came meanwhile, so another run follows, whatever this one asked for.
             state.queue.push_back(key.clone());
         } else if let Some(delay) = delay {
             entry.timer = entry.timer.wrapping_add(1);
@@ -369,7 +369,7 @@ impl<K: Resource> Shared<K> {
 }
 
 impl<K> Keys<K> {
-    /// Sees to it that the key is worked on. If it is just now, once more afterwards.
+    /// Queues the key. If it is being reconciled, it runs once more afterwards.
     fn add(&mut self, key: &Key) {
         let entry = self.entries.entry(key.clone()).or_insert(Entry::new());
         entry.has_timer = false;
@@ -382,7 +382,7 @@ impl<K> Keys<K> {
         }
     }
 
-    /// The next key to work on, if one may be. None before the first list is complete.
+    /// The next key to reconcile, if one may start. None before the first list is complete.
     fn next(&mut self) -> Option<(Key, Option<Rc<K>>)> {
         if !self.is_listed || self.running >= self.concurrency {
             return None;
@@ -410,8 +410,8 @@ mod tests {
         std::mem::take(&mut *log.borrow_mut()).join(", ")
     }
 
-    /// A controller that writes down what it is called with, asks `GET /<name>`, and does what the status
-    /// says: 200 is success, 202 success and again after a second, anything else an error.
+    /// A controller that records its calls, sends `GET /<name>`, and obeys the status: 200 is success, 202
+    /// success and another run after a second, anything else an error.
     fn controller(concurrency: usize) -> (Host, Log) {
         let host = Host::new();
         let log = Log::default();

@@ -1,10 +1,10 @@
-//! Why a request has no answer that can be used.
+//! Why a request has no usable answer.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// The API server's own account of a failure.
+/// The API server's own description of a failure.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Status {
@@ -16,15 +16,15 @@ pub struct Status {
     pub message: String,
 }
 
-/// Why a request has no answer that can be used.
+/// Why a request has no usable answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The API server refuses.
+    /// The API server refused the request.
     Api(Status),
-    /// A document is not what it should be.
+    /// A document does not have the expected form.
     Json(serde_json::Error),
-    /// The host does not keep to the contract.
+    /// The host violated the contract.
     Protocol(&'static str),
 }
 
@@ -44,19 +44,19 @@ impl Error {
         self.code() == Some(404)
     }
 
-    /// Whether somebody else was faster: the object changed, or exists already.
+    /// Whether another writer was faster: the object changed, or exists already.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
     }
 
-    /// Whether what was asked for is too far back: the answer is to list again.
+    /// Whether the requested version is too old: the remedy is to list again.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.code() == Some(410)
     }
 
-    /// From an answer whose status means failure. Its body need not be a Status.
+    /// Made from an answer whose status means failure. Its body need not be a Status.
     pub(crate) fn from_answer(code: u16, body: &[u8]) -> Self {
         let mut status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
             message: String::from_utf8_lossy(body).into_owned(),

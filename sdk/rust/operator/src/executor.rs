@@ -1,5 +1,5 @@
-//! Tasks of one thread. They run when the host wakes the module and until none of them can go on; that is
-//! when the module may be put to sleep, so no task ever blocks.
+//! Tasks of one thread. They run when the host wakes the module and until all of them wait; then the host
+//! may suspend the module, so no task ever blocks.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,9 +22,9 @@ thread_local! {
     static READY: RefCell<VecDeque<usize>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Runs a controller: what `main` does, and all that it does.
+/// Runs a controller: all that `main` has to do.
 ///
-/// Returns when every task waits for the host, which goes on with them later. When `main` ends, the module
+/// Returns when every task waits for the host, which resumes them later. When `main` ends, the module
 /// exits: with code 0, or after printing the error, with code 1.
 pub fn run<E: fmt::Display>(main: impl Future<Output = Result<(), E>> + 'static) {
     spawn(async {
@@ -39,7 +39,7 @@ pub fn run<E: fmt::Display>(main: impl Future<Output = Result<(), E>> + 'static)
     run_until_stalled();
 }
 
-/// Starts a task beside the running one. It begins after this one has paused.
+/// Starts a task beside the running one. It begins once this one waits.
 pub fn spawn(task: impl Future<Output = ()> + 'static) {
     let task = Slot::Waiting(Box::pin(task));
     let index = SLOTS.with_borrow_mut(|slots| {
@@ -56,7 +56,7 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) {
 
 pub(crate) fn run_until_stalled() {
     while let Some(index) = READY.with_borrow_mut(VecDeque::pop_front) {
-        // Out of its slot while it runs, because it may start others.
+        // Taken out of its slot while it runs, because it may start others.
         let slot = SLOTS.with_borrow_mut(|slots| match slots[index] {
             Slot::Waiting(_) => std::mem::replace(&mut slots[index], Slot::Running),
             Slot::Free | Slot::Running => Slot::Free,
@@ -83,7 +83,7 @@ fn make_ready(index: usize) {
 }
 
 /// A waker is the number of a slot and owns nothing. One that outlives its task may wake the slot's next
-/// task for nothing, which futures have to expect anyway.
+/// task needlessly, which futures have to expect anyway.
 fn waker_of(index: usize) -> Waker {
     const TABLE: RawWakerVTable = RawWakerVTable::new(
         |index| RawWaker::new(index, &TABLE),

@@ -1,4 +1,4 @@
-//! HTTP to the API server, by way of the host. [`Api`](crate::Api) is what most controllers want instead.
+//! HTTP to the API server, through the host. Most controllers use [`Api`](crate::Api) instead.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::error::Error;
 /// A request. The host adds the server's address and the operator's credential.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     pub method: &'static str,
     /// Path and query.
     pub uri: String,
     /// Name, in lower case and only once, and value.
     pub headers: Vec<(&'static str, String)>,
-    /// What is sent; may be empty.
+    /// The body; may be empty.
     pub body: Vec<u8>,
 }
 
@@ -40,10 +40,10 @@ impl Request {
         self
     }
 
-    /// Sends the request and waits for the whole answer. A status that means failure is an answer, too.
+    /// Sends the request and waits for the whole answer. A status that means failure is an answer too.
     ///
     /// # Errors
-    /// [`Error::Protocol`] if the host's answer makes no sense.
+    /// [`Error::Protocol`] if the host's answer is not valid.
     pub async fn send(self) -> Result<Response, Error> {
         let mut call = Call::new(abi::request(&encode_request(&self), false));
         drop(self);
@@ -52,7 +52,7 @@ impl Request {
         Ok(Response { head, body })
     }
 
-    /// Sends the request and waits for the answer's head; the body is read as it comes.
+    /// Sends the request and waits for the answer's head; the body is read as it arrives.
     ///
     /// # Errors
     /// As [`send`](Request::send).
@@ -105,7 +105,7 @@ impl Head {
         std::str::from_utf8(found?).ok()
     }
 
-    /// What the header `retry-after` asks for, when it gives seconds.
+    /// The time that the header `retry-after` asks for, if it is in seconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.parse().ok().map(Duration::from_secs)
@@ -121,12 +121,12 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// An answer whose body is still coming.
+/// An answer whose body is still arriving.
 pub struct Streaming {
     /// Status and headers.
     pub head: Head,
     call: Call,
-    /// What came after the last line that was handed out.
+    /// The bytes after the last line that was returned.
     rest: Vec<u8>,
 }
 
@@ -155,7 +155,7 @@ impl Streaming {
         body
     }
 
-    /// Takes the line that ends at `end`. Of a piece that is one line, as hosts send them, nothing is copied.
+    /// Removes the line that ends at `end`. A piece that is one line, as hosts send them, is not copied.
     fn take(&mut self, end: usize) -> Vec<u8> {
         let after = self.rest.split_off(end + 1);
         let mut line = std::mem::replace(&mut self.rest, after);

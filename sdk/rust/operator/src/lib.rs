@@ -1,9 +1,9 @@
 //! Kubernetes controllers as WebAssembly modules.
 //!
 //! Such a module has no sockets and no threads: its HTTP requests and its delays are calls of the host, and
-//! the host answers by waking it. Between two wakes it holds no stack, so a host may put it to sleep on disk
-//! and nobody notices. This crate turns those calls into futures, runs them, and has on top what a controller
-//! is made of: [`Api`], [`Watcher`] and [`Controller`].
+//! the host answers by waking it. Between two wakes it holds no stack, so the host can suspend it to disk
+//! without the module noticing. This crate turns those calls into futures, runs them, and adds the parts of a
+//! controller: [`Api`], [`Watcher`] and [`Controller`].
 //!
 //! ```no_run
 //! use hangar_operator::{Action, Api, Controller, Error, ObjectMeta, Resource};
@@ -36,9 +36,9 @@
 //! }
 //! ```
 //!
-//! Requests are made as the operator's own identity, which the host adds; a module holds no credential. The
-//! contract is described in `docs/abi/kube-runtime.md`. Everything here belongs to one thread. Outside of
-//! WebAssembly there is no host, and `testing` stands in for it.
+//! Requests are made under the operator's own identity, which the host adds; a module holds no credential.
+//! The contract is described in `docs/abi/kube-runtime.md`. All of it belongs to one thread. Outside of
+//! WebAssembly there is no host, and `testing` replaces it.
 
 mod abi;
 mod api;

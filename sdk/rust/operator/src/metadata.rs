@@ -1,11 +1,11 @@
-//! What every object has.
+//! The metadata of every object.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// An object's metadata, as far as it is a client's business. What is left out, such as `managedFields`, stays
-/// as it is when the object is written back.
+/// An object's metadata, with the fields that matter to a client. Others, such as `managedFields`, keep their
+/// values when the object is written back.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[allow(missing_docs)] // They are Kubernetes' own and mean what they mean there.
@@ -47,7 +47,7 @@ impl ObjectMeta {
     }
 }
 
-/// Who an object belongs to, and with whom it is deleted.
+/// The owner of an object, with which it is deleted.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // As above.

@@ -1,4 +1,4 @@
-//! A host made of calls, for tests: what the module asks for is taken here, and answered here.
+//! A host for tests: the test takes the module's calls here, and answers them.
 //!
 //! ```
 //! use hangar_operator::{http::Request, spawn, testing::Host};
@@ -12,7 +12,7 @@
 //! host.request().unwrap().answer(200, &[], b"{}");
 //! ```
 //!
-//! As everything here it belongs to one thread, and each test has a thread of its own.
+//! Like the rest of the crate it belongs to one thread, and each test has a thread of its own.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -73,11 +73,11 @@ pub(crate) fn delay(milliseconds: u64) -> u64 {
     })
 }
 
-/// What stands in for the host on this thread.
+/// The replacement of the host on this thread.
 pub struct Host(PhantomData<*const ()>);
 
 impl Host {
-    /// A host that was not asked for anything yet.
+    /// A host that has received no call yet.
     #[must_use]
     #[allow(clippy::new_without_default)] // It clears what was there; that is no default.
     pub fn new() -> Self {
@@ -117,7 +117,7 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     #[must_use]
     pub fn method(&self) -> &str {
         &self.method
@@ -129,13 +129,13 @@ impl PendingRequest {
         &self.uri
     }
 
-    /// What was sent.
+    /// The body.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Whether the answer's body is wanted piece by piece.
+    /// Whether the answer's body should arrive piece by piece.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.is_stream
@@ -153,7 +153,7 @@ impl PendingRequest {
         }
     }
 
-    /// Answers with a body that is still to come.
+    /// Answers with a body that follows later.
     pub fn begin(self, status: u16, headers: &[(&str, &str)]) -> Body {
         let mut head = status.to_le_bytes().to_vec();
         head.extend((headers.len() as u64).to_le_bytes());
@@ -175,7 +175,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Hands over a piece, and runs all tasks until they wait.
+    /// Sends a piece, and runs all tasks until they wait.
     pub fn piece(&self, bytes: &[u8]) {
         wake(self.id, Some(bytes), false);
     }
@@ -194,13 +194,13 @@ pub struct PendingDelay {
 }
 
 impl PendingDelay {
-    /// How long it was to be.
+    /// Its length.
     #[must_use]
     pub fn milliseconds(&self) -> u64 {
         self.milliseconds
     }
 
-    /// It is over.
+    /// Ends the delay.
     pub fn elapse(self) {
         wake(self.id, None, true);
     }

@@ -1,8 +1,8 @@
-//! Time as Kubernetes writes it.
+//! Time in Kubernetes' notation.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time of day in UTC with microseconds, as RFC 3339 writes it.
+/// The time of day in UTC with microseconds, in RFC 3339.
 #[must_use]
 pub fn now() -> String {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

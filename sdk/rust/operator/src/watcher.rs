@@ -1,4 +1,4 @@
-//! What happens to the objects of one kind, from a list on and without a gap.
+//! Changes to the objects of one kind, from a list on and without a gap.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,61 +12,61 @@ use crate::error::{Error, Status};
 use crate::http::{Request, Streaming};
 use crate::sleep;
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, PartialEq)]
 pub enum Event<K> {
-    /// The objects are listed, for the first time or again: what is not among those that follow is gone.
+    /// A list begins, for the first time or again: objects that do not follow are gone.
     Init,
-    /// One of the objects that are there.
+    /// One of the existing objects.
     InitApply(K),
-    /// That were all.
+    /// The list is complete.
     InitDone,
     /// The object was created or changed.
     Apply(K),
-    /// The object is gone; this was its last state.
+    /// The object was deleted; this was its last state.
     Delete(K),
 }
 
-/// Lists the objects, then watches them: goes on from where it was when the server ends the watch, and lists
-/// again when that is too far back. It has no state of the objects.
+/// Lists the objects, then watches them: it continues from its last version when the server ends the watch,
+/// and lists again when that version is too old. It does not keep the objects.
 ///
-/// No time limit is sent with a watch, so how long one lasts is the server's choice, half an hour at least.
-/// An end would wake the module for nothing.
+/// It sends no time limit with a watch, so the server chooses how long one lasts, half an hour at least.
+/// Each end would wake the module for nothing.
 pub struct Watcher<K> {
     api: Api<K>,
     params: ListParams,
     state: State<K>,
-    /// In a row; decides how long to wait before the next attempt.
+    /// Failures in a row; they decide how long to wait before the next attempt.
     failures: u32,
-    /// Whether nothing was heard since the last list.
+    /// Whether no event has arrived since the last list.
     is_fresh: bool,
 }
 
 enum State<K> {
     Start,
-    /// A page is to be fetched, the first one or that of the token.
+    /// A page has to be fetched, the first one or that of the token.
     List {
         continue_token: String,
     },
-    /// A page is handed out.
+    /// A page is being returned, object by object.
     Page {
         items: vec::IntoIter<K>,
         continue_token: String,
         resource_version: String,
     },
-    /// A watch is to be started.
+    /// A watch has to be started.
     Listed {
         resource_version: String,
     },
     Watching {
         stream: Streaming,
         resource_version: String,
-        /// Whether this watch was good for something.
+        /// Whether this watch has delivered a line.
         has_lines: bool,
     },
 }
 
-/// A line of a watch. The object is read when it is known what it is.
+/// A line of a watch. The object is parsed once its type is known.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -75,7 +75,7 @@ struct Line<'a> {
     object: &'a RawValue,
 }
 
-/// Of a bookmark nothing but this is filled in.
+/// The only field of a bookmark that is set.
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: BookmarkMeta,
@@ -87,7 +87,7 @@ struct BookmarkMeta {
     resource_version: String,
 }
 
-/// Objects per request of the initial list: bounds what the list takes in memory, which stays the module's.
+/// Objects per request of the initial list: bounds the memory for the list, which the module keeps.
 const PAGE: u32 = 250;
 
 impl<K: Resource> Watcher<K> {
@@ -120,11 +120,11 @@ impl<K: Resource> Watcher<K> {
         self
     }
 
-    /// The next thing that happened.
+    /// Waits for the next event.
     ///
     /// # Errors
-    /// An error is news, too, and no end: the next call waits for a while, longer after each error in a row,
-    /// and tries again.
+    /// An error is reported too, and is not the end: the next call waits for a while, longer after each
+    /// error in a row, and retries.
     pub async fn next(&mut self) -> Result<Event<K>, Error> {
         loop {
             // Each arm leaves the state that is right if it fails.
@@ -193,7 +193,7 @@ impl<K: Resource> Watcher<K> {
                 };
                 Ok(())
             }
-            // The list took too long to read; it begins anew.
+            // Reading the list took too long; it starts again.
             Err(error) if error.is_expired() && !self.params.continue_token.is_empty() => {
                 self.failures += 1;
                 Ok(())
@@ -236,12 +236,12 @@ impl<K: Resource> Watcher<K> {
         self.failed(error)
     }
 
-    /// What a line says, if it says something.
+    /// The event of a line, if it has one.
     fn take(&mut self, line: &[u8]) -> Result<Option<Event<K>>, Error> {
         let event = match self.read(line) {
             Ok(event) => event,
             Err(error) => {
-                // The stream is not to be trusted any more; what came before it is.
+                // The stream cannot be trusted any more; earlier lines count.
                 if let State::Watching { resource_version, .. } = &mut self.state {
                     let resource_version = std::mem::take(resource_version);
                     self.state = State::Listed { resource_version };
@@ -281,8 +281,8 @@ impl<K: Resource> Watcher<K> {
         Ok(event)
     }
 
-    /// After an error of the watch: too old a place to go on from means to list again, which is nobody's
-    /// fault, unless that place is the list's own.
+    /// After an error of the watch: a version that is too old only means to list again, which is not an
+    /// error, unless that version is the list's own.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
         if error.is_expired() {
             self.failures += u32::from(self.is_fresh);
@@ -302,7 +302,7 @@ impl<K: Resource> Watcher<K> {
     }
 }
 
-/// `first`, doubled so many times, but at most `max`.
+/// `first`, doubled `times` times, but at most `max`.
 pub(crate) fn doubled(first: Duration, times: u32, max: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times)).min(max)
 }
@@ -319,7 +319,7 @@ mod tests {
 
     type News = Rc<RefCell<Vec<String>>>;
 
-    /// Watches, and writes down what is heard.
+    /// Watches, and records the events.
     fn watch() -> (Host, News) {
         let host = Host::new();
         let news = News::default();

@@ -1,14 +1,14 @@
 // Package cluster lets a flight look at the cluster through its host. It needs no types of Kubernetes: a
-// flight that looks into structs or maps of its own stays small. With those types, use the package k8s,
-// which has all that is here.
+// flight that decodes into structs or maps of its own stays small. A flight with those types uses the
+// package k8s, which includes everything here.
 //
-// A flight holds no credentials and opens no connections: it names an object, and the host answers
-// with the object or with a reason. What was looked up is remembered, also when it did not exist, and
-// in the modes dynamic and subscription a later change to it evaluates the flight again. So a
-// flight never waits; it says what should exist now, and returns.
+// A flight holds no credentials and opens no connections: it names an object, and the host answers with
+// the object or with a reason. The host remembers the lookup, even if the object does not exist, and in
+// the modes dynamic and subscription a later change to it evaluates the flight again. So a flight never
+// waits; it prints what should exist now, and returns.
 //
-// Compiled for anything but GOOS=wasip1 there is no host, and every call ends in
-// ErrorClusterAccessNotGranted. Under go test, the package k8stest gives a flight a cluster to look at.
+// Compiled for anything but GOOS=wasip1 there is no host, and every call returns
+// ErrorClusterAccessNotGranted. Under go test, the package k8stest gives a flight a cluster.
 package cluster
 
 import (
@@ -19,8 +19,8 @@ import (
 	"hangar.dev/sdk/go/flight/wasi/internal/host"
 )
 
-// ResourceIdentifier names one object. Namespace may be empty: a namespaced kind is then looked up in
-// the namespace "default", whatever the namespace of the release.
+// ResourceIdentifier names one object. Namespace may be empty: a namespaced kind is then looked up in the
+// namespace "default", whatever the namespace of the release is.
 type ResourceIdentifier struct {
 	Name       string
 	Namespace  string
@@ -39,8 +39,8 @@ func (identifier ResourceIdentifier) String() string {
 // Lookup fetches an object as it is in the cluster now.
 //
 // Errors: ErrorNotFound, ErrorForbidden, ErrorUnauthenticated and ErrorClusterAccessNotGranted, for which
-// IsErrNotFound and its sisters test; others say that the host could not answer. On any error the result
-// is nil.
+// IsErrNotFound and its sisters test; any other means that the host could not answer. On any error the
+// result is nil.
 func Lookup[T any](identifier ResourceIdentifier) (*T, error) {
 	document, err := answer(host.Current.Lookup(identifier.Name, identifier.Namespace, identifier.Kind, identifier.ApiVersion))
 	if err != nil {
@@ -65,7 +65,7 @@ type RestMapping struct {
 
 // GetRestMapping asks whether, and how, the cluster serves a kind. The first parameter is a group
 // ("apps", for the version that the server prefers) or a group and version ("apps/v1"). For the core
-// group that is "" or "/v1": the host takes a bare "v1" for the name of a group.
+// group it is "" or "/v1": the host takes a bare "v1" for the name of a group.
 func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
 	document, err := answer(host.Current.RestMapping(groupOrAPIVersion, kind))
 	if err != nil {
@@ -78,7 +78,7 @@ func GetRestMapping(groupOrAPIVersion, kind string) (*RestMapping, error) {
 	return &mapping, nil
 }
 
-// answer turns what an import returned into a document or an error.
+// answer converts the results of an import into a document or an error.
 func answer(state uint32, document []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err

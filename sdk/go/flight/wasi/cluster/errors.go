@@ -9,7 +9,7 @@ import (
 // State is the host's one-word verdict on a call.
 type State uint32
 
-// What a call can end in. The numbers are part of the contract.
+// The possible results of a call. The numbers are part of the contract.
 const (
 	StateOK                State = 0
 	StateFeatureNotGranted State = 1
@@ -38,46 +38,46 @@ func (state State) String() string {
 	return fmt.Sprintf("unknown state %d", uint32(state))
 }
 
-// ErrorClusterAccessNotGranted is the error of every call of a flight that runs without access to the
-// cluster: its Airway does not set clusterAccess, or the program is not running in a host at all.
+// ErrorClusterAccessNotGranted is the error of every call of a flight without access to the cluster: its
+// Airway does not set clusterAccess, or the program is not running in a host at all.
 var ErrorClusterAccessNotGranted = errors.New("access to the cluster has not been granted for this flight invocation")
 
-// ErrorNotFound says that the object does not exist, in the host's words.
+// ErrorNotFound means that the object does not exist, in the host's words.
 type ErrorNotFound string
 
 func (err ErrorNotFound) Error() string { return string(err) }
 
-// Is reports whether the target is of this type, whatever its words.
+// Is reports whether the target is of this type, whatever its text.
 func (ErrorNotFound) Is(target error) bool { return is[ErrorNotFound](target) }
 
-// ErrorUnauthenticated says that the cluster does not accept the host's credentials.
+// ErrorUnauthenticated means that the cluster does not accept the host's credentials.
 type ErrorUnauthenticated string
 
 func (err ErrorUnauthenticated) Error() string { return string(err) }
 
-// Is reports whether the target is of this type, whatever its words.
+// Is reports whether the target is of this type, whatever its text.
 func (ErrorUnauthenticated) Is(target error) bool { return is[ErrorUnauthenticated](target) }
 
-// ErrorForbidden says that the object is outside of what the flight may see.
+// ErrorForbidden means that the flight may not see the object.
 type ErrorForbidden string
 
 func (err ErrorForbidden) Error() string { return string(err) }
 
-// Is reports whether the target is of this type, whatever its words.
+// Is reports whether the target is of this type, whatever its text.
 func (ErrorForbidden) Is(target error) bool { return is[ErrorForbidden](target) }
 
 // IsErrFeatureNotGranted reports whether the flight runs without access to the cluster, as
 // errors.Is(err, ErrorClusterAccessNotGranted) does.
 func IsErrFeatureNotGranted(err error) bool { return errors.Is(err, ErrorClusterAccessNotGranted) }
 
-// IsErrNotFound reports whether the object does not exist. A kind that the cluster does not know is
-// another error: waiting for the object would be waiting for a typing mistake to come true.
+// IsErrNotFound reports whether the object does not exist. An unknown kind is another error: a flight
+// that waited for such an object would wait for a typing mistake.
 func IsErrNotFound(err error) bool { return errors.Is(err, ErrorNotFound("")) }
 
 // IsErrUnauthenticated reports whether the cluster does not accept the host's credentials.
 func IsErrUnauthenticated(err error) bool { return errors.Is(err, ErrorUnauthenticated("")) }
 
-// IsErrForbidden reports whether the object is outside of what the flight may see: neither owned by its
+// IsErrForbidden reports whether the flight may not see the object: it is neither owned by the flight's
 // release nor covered by the Airway's resourceAccessMatchers.
 func IsErrForbidden(err error) bool { return errors.Is(err, ErrorForbidden("")) }
 
@@ -86,8 +86,8 @@ func is[E error](target error) bool {
 	return ok
 }
 
-// errorOf returns the error of a call that ended in any state but StateOK. A host without words is given
-// those of the state.
+// errorOf returns the error of a call that ended in any state but StateOK. If the host sent no text, the
+// state's own is used.
 func errorOf(state State, message string) error {
 	message = cmp.Or(message, state.String())
 	switch state {

@@ -1,5 +1,5 @@
-// Package k8s lets a flight look at the cluster through its host, with the types of Kubernetes. What it has
-// of the package cluster is described there.
+// Package k8s lets a flight look at the cluster through its host, with the types of Kubernetes. The package
+// cluster documents the parts that it takes from there.
 package k8s
 
 import (
@@ -7,7 +7,7 @@ import (
 	"hangar.dev/sdk/go/flight/wasi/cluster"
 )
 
-// What is looked up, and what the host says.
+// The question, and the host's answer.
 type (
 	ResourceIdentifier   = cluster.ResourceIdentifier
 	RestMapping          = cluster.RestMapping
@@ -17,7 +17,7 @@ type (
 	ErrorForbidden       = cluster.ErrorForbidden
 )
 
-// What a call can end in.
+// The possible results of a call.
 const (
 	StateOK                = cluster.StateOK
 	StateFeatureNotGranted = cluster.StateFeatureNotGranted
@@ -27,8 +27,7 @@ const (
 	StateForbidden         = cluster.StateForbidden
 )
 
-// ErrorClusterAccessNotGranted is the error of every call of a flight that runs without access to the
-// cluster.
+// ErrorClusterAccessNotGranted is the error of every call of a flight without access to the cluster.
 var ErrorClusterAccessNotGranted = cluster.ErrorClusterAccessNotGranted
 
 // IsErrFeatureNotGranted reports whether the flight runs without access to the cluster.
@@ -40,7 +39,7 @@ func IsErrNotFound(err error) bool { return cluster.IsErrNotFound(err) }
 // IsErrUnauthenticated reports whether the cluster does not accept the host's credentials.
 func IsErrUnauthenticated(err error) bool { return cluster.IsErrUnauthenticated(err) }
 
-// IsErrForbidden reports whether the object is outside of what the flight may see.
+// IsErrForbidden reports whether the flight may not see the object.
 func IsErrForbidden(err error) bool { return cluster.IsErrForbidden(err) }
 
 // Lookup fetches an object as it is in the cluster now. On any error the result is nil.
@@ -59,11 +58,10 @@ type object[T any] interface {
 	flight.Resource
 }
 
-// LookupResource fetches the live version of an object that the flight is about to emit. An object
-// without a namespace is looked up in the namespace of the release, because that is where the host
-// will put it.
+// LookupResource fetches the live version of an object that the flight is about to emit. An object without
+// a namespace is looked up in the namespace of the release, because the host will put it there.
 //
-// Errors: as Lookup. The object passed in is not changed.
+// Errors: as Lookup. The argument is not changed.
 func LookupResource[T any, P object[T]](resource P) (P, error) {
 	apiVersion, kind := resource.GroupVersionKind().ToAPIVersionAndKind()
 	namespace := resource.GetNamespace()

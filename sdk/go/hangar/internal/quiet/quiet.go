@@ -1,3 +1,3 @@
-// Package quiet turns off what would wake a program although it has nothing to do. It imports little, so that
-// it is initialised before the packages that would begin with it.
+// Package quiet turns off everything that would wake an idle program. It imports little, so that it is
+// initialised before the packages whose timers it stops.
 package quiet

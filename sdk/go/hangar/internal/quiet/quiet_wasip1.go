@@ -9,13 +9,14 @@ import (
 )
 
 // There are no signals in a guest. signal.Notify, which ctrl.SetupSignalHandler calls, would start a goroutine
-// that waits for one by yielding for ever (runtime/lock_wasip1.go of Go 1.26), so that the program is never idle.
+// that waits for a signal by yielding for ever (runtime/lock_wasip1.go of Go 1.26), so that the program is
+// never idle.
 //
 //go:linkname watchSignalLoop os/signal.watchSignalLoop
 var watchSignalLoop func()
 
-// client-go's queues count what they do, and wake every half second for it, once a provider of metrics is set.
-// Of this once nothing is left for the one that controller-runtime sets.
+// Once a provider of metrics is set, client-go's queues count their work, and wake every half second to do so.
+// This sync.Once is used up here, so that the provider of controller-runtime is not set.
 //
 //go:linkname queueMetricsOnce k8s.io/client-go/util/workqueue.setGlobalMetricsProviderOnce
 var queueMetricsOnce sync.Once

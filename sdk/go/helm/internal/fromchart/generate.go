@@ -1,5 +1,4 @@
-// Package fromchart makes the source of a flight out of a Helm chart. It is what `hangar flight from-chart`
-// runs.
+// Package fromchart makes the source of a flight from a Helm chart. `hangar flight from-chart` runs it.
 package fromchart
 
 import (
@@ -18,7 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// Options say what is made.
+// Options say what to generate.
 type Options struct {
 	Chart       string // a directory, or a .tgz
 	Out         string // the directory that is made; it may exist if it is empty
@@ -32,8 +31,8 @@ type Options struct {
 //go:embed template/main.go
 var template embed.FS
 
-// Generate makes the flight: its main function, the types of its values, the chart, the SDK, and a module
-// that builds without a look at any other.
+// Generate makes the flight: its main function, the types of its values, the chart, the SDK, and a Go
+// module that builds without downloading any other.
 func Generate(options Options) (*chart.Chart, error) {
 	loaded, err := loader.Load(options.Chart)
 	if err != nil {
@@ -61,7 +60,7 @@ func Generate(options Options) (*chart.Chart, error) {
 	return loaded, write(options.Out, files)
 }
 
-// allValues returns the shape of a chart's values, those of its subcharts included.
+// allValues returns the shape of a chart's values, including those of its subcharts.
 func allValues(loaded *chart.Chart) (*shape, error) {
 	var schema map[string]any
 	if len(loaded.Schema) > 0 {
@@ -83,12 +82,12 @@ func allValues(loaded *chart.Chart) (*shape, error) {
 var (
 	kubeVersion   = regexp.MustCompile(`helm\.KubeVersion\("[^"]*"\)`)
 	firstSentence = regexp.MustCompile(`^// .*`)
-	// What may stand in a Go module's name, and does so in all that people use.
+	// The characters of a Go module's name that are allowed here; all usual names have only these.
 	moduleName     = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._~/]*$`)
 	versionPattern = regexp.MustCompile(`^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][-+.0-9A-Za-z]+)?$`)
 )
 
-// programOf is the template with the options of this flight.
+// programOf is the template with the options of this flight applied.
 func programOf(loaded *chart.Chart, options Options) ([]byte, error) {
 	program, err := template.ReadFile("template/main.go")
 	if err != nil {
@@ -116,8 +115,8 @@ func programOf(loaded *chart.Chart, options Options) ([]byte, error) {
 	return bytes.Join([][]byte{program[:at[1]], []byte(more), program[at[1]:]}, nil), nil
 }
 
-// addModule adds the SDK's source and a go.mod that takes it from there. Versions are those that the SDK
-// is tested with.
+// addModule adds the SDK's source and a go.mod that uses it from there. Versions are those that the SDK is
+// tested with.
 func addModule(files map[string][]byte, loaded *chart.Chart, options Options) error {
 	name := options.Module
 	if name == "" {
@@ -169,7 +168,7 @@ replace (
 	return nil
 }
 
-// write makes the directory, in which nothing may be yet.
+// write creates the directory, which must be empty if it exists.
 func write(out string, files map[string][]byte) error {
 	entries, err := os.ReadDir(out)
 	if err == nil && len(entries) > 0 {

@@ -12,7 +12,7 @@ import (
 
 const shop = "../../testdata/shop"
 
-// generate makes a flight of a chart beside the real SDK.
+// generate makes a flight from a chart beside the real SDK.
 func generate(t *testing.T, options Options) (string, error) {
 	t.Helper()
 	options.SDK = "../../.."

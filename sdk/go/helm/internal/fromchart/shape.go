@@ -9,7 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// shape is what is known of values: their type, as far as a schema or an example tells it.
+// shape is the known part of values: their type, as far as a schema or an example shows it.
 type shape struct {
 	kind        kind
 	description string
@@ -29,12 +29,12 @@ const (
 	object
 )
 
-// shapeDepthMax bounds how deep types are followed. A schema may refer to itself, and values below
-// this depth are still taken: as any.
+// shapeDepthMax bounds how deep types are followed. A schema may refer to itself; values below this depth
+// are still accepted, as any.
 const shapeDepthMax = 12
 
-// shapeOf returns what a chart says of its values: its schema, what else is in its values.yaml, and
-// the same of its subcharts under the names that they have here.
+// shapeOf returns a chart's description of its values: its schema, the other values of its values.yaml,
+// and the same of its subcharts under the names that they have here.
 func shapeOf(loaded *chart.Chart, schema map[string]any) *shape {
 	result := merge(fromSchema(schema, schema, 0), fromValues(loaded.Values, 0))
 	if result.kind != object || result.fields == nil {
@@ -75,7 +75,7 @@ func namesOf(parent, dependency *chart.Chart) []string {
 	return names
 }
 
-// merge prefers the first where they disagree, and adds what only the second knows.
+// merge prefers the first where they disagree, and adds what only the second has.
 func merge(first, second *shape) *shape {
 	if first.kind == anything {
 		return &shape{kind: second.kind, description: cmp.Or(first.description, second.description), fields: second.fields, items: second.items}
@@ -99,7 +99,7 @@ func merge(first, second *shape) *shape {
 	return merged
 }
 
-// fromValues takes a document of values for an example.
+// fromValues derives a shape from a document of values as an example.
 func fromValues(value any, depth int) *shape {
 	if depth > shapeDepthMax {
 		return &shape{}
@@ -129,8 +129,8 @@ func fromValues(value any, depth int) *shape {
 	return &shape{}
 }
 
-// common returns what all elements of a list are. Objects are not followed: those of an example rarely
-// have all the fields that one may have.
+// common returns the shape that all elements of a list have. Objects are not followed: those of an
+// example rarely have all the possible fields.
 func common(elements []any) *shape {
 	var result *shape
 	for _, element := range elements {
@@ -143,7 +143,7 @@ func common(elements []any) *shape {
 	return result
 }
 
-// fromSchema reads a JSON schema. What it does not understand is anything.
+// fromSchema reads a JSON schema. A part that it does not understand becomes any.
 func fromSchema(document any, root map[string]any, depth int) *shape {
 	schema, ok := document.(map[string]any)
 	if !ok || depth > shapeDepthMax {
@@ -176,7 +176,8 @@ func fromSchema(document any, root map[string]any, depth int) *shape {
 	return result
 }
 
-// kindOf reads "type", which may be a list: with null it is the other one, since no field has to be there.
+// kindOf reads "type", which may be a list: with null it is the other one, because every field
+// is optional.
 func kindOf(value any, hasProperties bool) kind {
 	kinds := map[string]kind{"boolean": boolean, "integer": integer, "number": number, "string": text, "array": list, "object": object}
 	switch value := value.(type) {

@@ -16,14 +16,14 @@ func malloc(size uint32) uint64 {
 	return uint64(pending.Put(address(memory), memory))
 }
 
-// Receive takes over a buffer that an import returned.
+// Receive takes ownership of a buffer that an import returned.
 func Receive(buffer uint64) ([]byte, error) {
 	return pending.Take(Buffer(buffer))
 }
 
 // Arguments are strings laid out for one import call. They are copied into one block on the heap,
-// since the host's call of malloc may move the stack, and with it any string that lives there. The
-// caller keeps the Arguments alive until the import has returned.
+// because the host's call of malloc may move the stack, and with it any string on it. The caller
+// keeps the Arguments alive until the import has returned.
 type Arguments struct {
 	memory  []byte
 	offsets []int

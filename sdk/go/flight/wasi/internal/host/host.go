@@ -1,5 +1,5 @@
 // Package host is the one place where a flight meets its host: the two functions that it imports, or
-// what stands in for them where there is no host.
+// their replacement where there is no host.
 package host
 
 // Imports are the functions of the module "host". Each returns the state that the host set and the
@@ -10,5 +10,5 @@ type Imports interface {
 	RestMapping(groupOrAPIVersion, kind string) (state uint32, answer []byte, err error)
 }
 
-// Current is whom the flight asks. Only tests replace it.
+// Current is the host that the flight asks. Only tests replace it.
 var Current Imports = platform{}

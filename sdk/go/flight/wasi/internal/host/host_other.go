@@ -2,7 +2,7 @@
 
 package host
 
-// platform answers as a host does that grants nothing.
+// platform answers as a host that grants nothing.
 type platform struct{}
 
 const featureNotGranted = 1

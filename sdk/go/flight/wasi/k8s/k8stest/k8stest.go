@@ -1,4 +1,4 @@
-// Package k8stest gives a flight under go test a cluster to look at, in place of its host's.
+// Package k8stest gives a flight under go test a cluster, in place of its host's.
 package k8stest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"hangar.dev/sdk/go/flight/wasi/k8s"
 )
 
-// Cluster is what a flight finds when it looks. An object that is in neither list does not exist.
+// Cluster is what a flight's lookups find. An object that is in neither list does not exist.
 type Cluster struct {
 	// Objects exist and may be seen. They need their apiVersion and kind.
 	Objects []flight.Resource
