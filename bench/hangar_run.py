@@ -14,7 +14,7 @@ from host import BINARY, free_port
 
 
 class Processes:
-    """All processes of one variant, and what they cost together."""
+    """All processes of one variant, and their cost together."""
 
     def __init__(self, commands, log, env=None):
         self._log = open(log, "ab")
@@ -58,7 +58,7 @@ class Processes:
 
 
 def directory_of_operators(directory, guest, count, distinct, environment=None, arguments=None):
-    """What `hangar run` takes: the published configuration, and the modules."""
+    """The input of `hangar run`: the published configuration, and the modules."""
     directory.mkdir(parents=True)
     module = guest.read_bytes()
     documents = []
@@ -66,7 +66,7 @@ def directory_of_operators(directory, guest, count, distinct, environment=None, 
         name = f"guest-{index if distinct else 0:05}"
         path = directory / f"{name}.wasm"
         if not path.exists():
-            # One more custom section, which nobody reads: the same cost, another digest.
+            # One more custom section, which no code reads: the same cost, another digest.
             section = bytes([len(name)]) + name.encode()
             path.write_bytes(module + bytes([0, len(section)]) + section)
         # JSON is YAML.
@@ -103,7 +103,7 @@ class Hangar(Processes):
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
 
     def wait_until_asleep(self, count):
-        """For operators that list and watch one thing each."""
+        """For operators that list and watch one kind each."""
         eventually(lambda: self.metrics_or_none(), "the host answers", 60)
 
         def all_sleep():
@@ -113,7 +113,7 @@ class Hangar(Processes):
         eventually(all_sleep, "all operators have listed, watch, and sleep", 1200)
 
     def disk_bytes(self):
-        """Snapshots and images: what an operator takes beyond its compiled code. The files have no names."""
+        """Snapshots and images: the disk space of an operator beyond its compiled code. The files have no names."""
         total = 0
         for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ class Hangar(Processes):
         return total
 
     def page_cache_bytes(self):
-        """Of compiled code, snapshots and images: what the kernel keeps of them, and can take back."""
+        """Compiled code, snapshots and images as far as the kernel caches them; it can evict them."""
         files = [str(path) for path in self._code()]
         for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
             with contextlib.suppress(OSError):

@@ -1,8 +1,7 @@
-"""What every benchmark needs: figures with their peers and targets, and a look at processes from outside.
+"""The common part of all benchmarks: figures with their peers and targets, and measurements of processes from outside.
 
-A benchmark is bench/NAME/bench.py: it fills a Report, which prints a table and writes
-build/bench/NAME.json, a list of {figure, unit, hangar, peer, peer_name, ratio, target, met}.
-Only the standard library, and nothing of hangar's.
+A benchmark is bench/NAME/bench.py: it fills a Report, which prints a table and writes build/bench/NAME.json, a list of
+{figure, unit, hangar, peer, peer_name, ratio, target, met}. Only the standard library, and nothing of hangar's.
 """
 import contextlib
 import json
@@ -46,7 +45,7 @@ class Target:
         return f"{self.relation} {self.bound:g}" + (" x peer" if self.of_peer else "")
 
     def is_met(self, hangar, ratio):
-        """None if it cannot be told."""
+        """None if it is not known."""
         value = ratio if self.of_peer else hangar
         if value is None:
             return None
@@ -90,7 +89,7 @@ class Report:
             "met": target.is_met(hangar, ratio) if target else None})
 
     def note(self, text):
-        """A line below the table: what a reader must know to read the figures right."""
+        """A line below the table: what a reader must know to understand the figures."""
         self.notes.append(text)
 
     def write(self, path=None):
@@ -120,7 +119,7 @@ class Report:
                           *(f"  {note}" for note in self.notes)])
 
     def finish(self):
-        """Prints, writes, and says where."""
+        """Prints and writes the report, and says where."""
         print(self.table(), flush=True)
         progress(f"written to {self.write().relative_to(ROOT)}")
 
@@ -130,7 +129,7 @@ class Report:
 
 def memory(pid):
     """MiB: rss; pss, where a page shared by n processes counts as 1/n; private, which only this process has;
-    anonymous, which no file can give back (the rest can be evicted)."""
+    anonymous, which is not backed by a file (the rest can be evicted)."""
     fields = {}
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         key, value = line.split(":")
@@ -140,7 +139,7 @@ def memory(pid):
 
 
 def settled_memory(pid, quiet_seconds, samples=5):
-    """Medians over some samples after `quiet_seconds` in which nothing was asked of the process."""
+    """Medians over some samples after `quiet_seconds` without requests to the process."""
     time.sleep(quiet_seconds)
     seen = []
     for _ in range(samples):
@@ -150,8 +149,9 @@ def settled_memory(pid, quiet_seconds, samples=5):
 
 
 class MemoryGroup:
-    """A cgroup of its own for some processes, where the machine lets us make one. Its figure has what no look at the
-    processes shows: the page cache of what they were the first to read and write, and the kernel's memory for them."""
+    """A cgroup of its own for some processes, where the machine allows one. Its figure includes what measurements
+    of single processes cannot show: the page cache of files that they read or wrote first, and the kernel's memory
+    for them."""
 
     def __init__(self, name):
         self._directory = self._figure = None
@@ -178,7 +178,7 @@ class MemoryGroup:
                 yield root / "memory" / path[1:], "memory.usage_in_bytes"
 
     def join(self):
-        """The calling process, between fork and exec."""
+        """Puts the calling process into the group, between fork and exec."""
         if self._directory:
             (self._directory / "cgroup.procs").write_text(str(os.getpid()))
 
@@ -187,14 +187,14 @@ class MemoryGroup:
         return int(self._figure.read_text()) / MIB if self._figure else None
 
     def close(self):
-        """After the processes' end."""
+        """Call it after the processes have ended."""
         if self._directory:
             with contextlib.suppress(OSError):
                 self._directory.rmdir()
 
 
 def forget_pages(paths):
-    """Of files that nobody has mapped: whoever reads them next is charged for them."""
+    """Evicts the pages of unmapped files: the next process that reads them is charged for them."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -212,8 +212,8 @@ def cpu_seconds(pid):
 
 @contextlib.contextmanager
 def peak_memory(pid):
-    """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss as sampled
-    every 500 ms (reading it walks all page tables, which is felt)."""
+    """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss as sampled every
+    500 ms (reading it walks all page tables, which costs time)."""
     peaks = {"rss": 0.0, "pss": 0.0}
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
     done = threading.Event()
@@ -272,7 +272,7 @@ class Conversation:
 
 
 def hangar_host_class():
-    """tests/e2e's Host without its debug log: nobody runs a host so, and writing it takes time."""
+    """tests/e2e's Host without its debug log: a host in production has none, and writing it takes time."""
     from host import Host
 
     class QuietHost(Host):

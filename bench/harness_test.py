@@ -1,4 +1,4 @@
-"""What the files of figures promise to those who read them."""
+"""The promises of the files of figures to their readers."""
 import json
 
 from harness import Report, at_least, at_most, at_most_of_peer, percentile

@@ -43,7 +43,7 @@ class Ring:
     def _watch_last(self):
         path = self.cluster.path(GROUP, KIND, self.namespaces[-1])
         while not self._closed:
-            # The API server ends a watch now and then, is started anew for each variant, and in the end it is gone.
+            # The API server ends a watch now and then, is restarted for each variant, and is gone at the end.
             with contextlib.suppress(OSError, http.client.HTTPException):
                 self._read_watch(path + "?watch=true")
             time.sleep(0.05)
@@ -79,7 +79,7 @@ class Ring:
             self.round()
 
     def bare_round(self):
-        """The same reads and writes as N hops, one after the other, by a client that need not wait to hear of them."""
+        """The same reads and writes as N hops, one after the other, by a client that need not wait for a watch."""
         self.nonce += 1
         began = time.monotonic()
         for namespace in self.namespaces:

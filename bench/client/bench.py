@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""What it costs to know 20,000 objects: list and watch of ConfigMaps and Pods, hangar's cache against client-go's
-informers.
+"""The cost of knowing 20,000 objects: list and watch of ConfigMaps and Pods, hangar's cache against client-go's informers.
 
-Every round starts each program anew, one after the other: one request to be connected, then everything until the last
+Every round starts each program again, one after the other: one request to be connected, then everything until the last
 object has reached the subscriber, then changes through the watch. A figure is the median of its rounds.
 
     bench/client/run.sh [--quick]
@@ -64,7 +63,7 @@ def main():
     count, changes, rounds, settle_seconds = (400, 50, 1, 0.2) if arguments.quick else (20000, 5000, 3, 2)
     report = harness.Report("client.quick" if arguments.quick else "client")
 
-    # Nothing of it may be compacted away between a list and its watch: that would be another benchmark.
+    # So that nothing is compacted between a list and its watch: that would be another benchmark.
     with contextlib.closing(Cluster()) as cluster:
         def peer(verb, number):
             return [str(arguments.peer), verb, f"-kubeconfig={cluster.kubeconfig}", f"-namespace={NAMESPACE}", f"-count={number}"]
@@ -107,7 +106,7 @@ def main():
             ("peak RSS of the sync", "MiB", "peak", None),
             ("RSS before the first list", "MiB", "empty", None)):
         for kind, name in PEERS.items():
-            # The third peer is not what people run by default: shown, not aimed at.
+            # The third peer is not what people run by default: shown, but not a target.
             report.add(f"{figure}, against {kind}", unit, values("hangar", key), values(kind, key), name,
                        target if kind != "stripped" else None)
     report.note(f"an object has {size:.0f} bytes of JSON on average, managedFields included; hangar drops those as it reads")

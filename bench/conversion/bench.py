@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What it costs to convert instances between the versions of their kind, by an Airway's converter.
+"""The cost of converting instances between the versions of their kind, by an Airway's converter.
 
-The reviews are what the API server sends, sent by this program on a connection that stays open, so that what is
-measured is the host alone. The peer is bench/flights/peer: the same converter under wazero, an instance for each
-review, without HTTP, TLS or JSON of its own. Rounds of both alternate; a figure is the median of its rounds.
+This program sends the reviews that the API server would send, on a connection that stays open, so that it measures the host
+alone. The peer is bench/flights/peer: the same converter under wazero, an instance for each review, without HTTP, TLS or
+JSON of its own. Rounds of both alternate; a figure is the median of its rounds.
 
     bench/conversion/run.sh [--quick]
 """
@@ -63,7 +63,7 @@ class Asker:
 
 
 def run_host(host, asker, body, seconds):
-    """As the peer says it: {runs, median_ms, p99_ms, cpu_seconds}."""
+    """The same figures as the peer's: {runs, median_ms, p99_ms, cpu_seconds}."""
     took, before, end = [], harness.cpu_seconds(host.process.pid), time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()

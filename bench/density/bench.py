@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How many sleeping operators one host has room for, and how fast it wakes them.
+"""How many sleeping operators fit into one host, and how fast it wakes them.
 
-N operators of one module watch one namespace, and sleep. Then ConfigMaps are created there, one after the other: each is
-N wakes. An operator ends, with exit code 0, when it has seen all of them; so who lost one would never end. The same with
-modules that differ, fewer of them.
+N operators of one module watch one namespace, and sleep. Then ConfigMaps are created there, one after the other: each
+causes N wakes. An operator exits with code 0 when it has seen all of them; so one that lost a change would never exit.
+The same with modules that differ, fewer of them.
 
     bench/density/run.sh [--quick] [--operators=N] [--modules=N]
 """
@@ -28,7 +28,7 @@ CHANGES = 10
 
 
 def histogram_percentile(before, after, name, percent):
-    """The upper bound of the bucket that the percentile of what happened in between lies in, in seconds."""
+    """The upper bound of the bucket with the percentile of the values recorded in between, in seconds."""
     counts = sorted((float(key.split('le="')[1].split('"')[0]), value - before.get(key, 0))
                     for key, value in after.items() if key.startswith(f"{name}_bucket"))
     total = counts[-1][1]
@@ -61,12 +61,12 @@ def run(cluster, scratch, name, count, distinct):
         after = host.metrics()
         wakes = after["hangar_operator_wakes_total"] - before["hangar_operator_wakes_total"]
         assert after["hangar_operator_failures_total"] == 0, "a guest failed"
-        # Who has seen all has ended, and holds nothing.
+        # An operator that has seen all has exited, and holds nothing.
         eventually(lambda: host.metrics()["hangar_operator_disk_bytes"] == 0, "all have ended", 60)
         return {"started": started, "asleep": asleep, "peak": peak, "disk": disk, "page_cache": page_cache,
                 "wakes": wakes, "wakes_per_second": wakes / elapsed, "cpu_us": 1e6 * cpu / wakes,
                 "p99_ms": 1000 * histogram_percentile(before, after, "hangar_operator_wake_seconds", 99),
-                # Of what was shown to guests: bookmarks are handed over with it, too, and are no changes.
+                # Counts changes delivered to guests; bookmarks are delivered with them, but are not changes.
                 "lost": count * CHANGES - (after["hangar_gateway_events_total"] - before["hangar_gateway_events_total"])}
     finally:
         host.close()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long nobody works when the leader is killed.
+"""How long no host works when the leader is killed.
 
-Two hosts take part in an election. The leader is killed (SIGKILL) at a random moment, an instance is created, and what
-counts is the time from the kill until the other host has made the instance's ConfigMap. The killed host is started again as
-the next candidate. Both have compiled the flight before.
+Two hosts take part in an election. The leader is killed (SIGKILL) at a random moment, an instance is created, and the figure
+is the time from the kill until the other host has made the instance's ConfigMap. The killed host is started again as the
+next candidate. Both have compiled the flight before.
 
-A failover is mostly waiting, so several pairs of hosts are measured side by side. Each has a control plane of its own: a leader
-works on all Airways of its cluster, those of another pair too.
+A failover is mostly waiting, so several pairs of hosts are measured side by side. Each pair has its own control plane: a
+leader works on all Airways of its cluster, those of another pair too.
 
     bench/failover/run.sh [--quick] [--kills=N] [--pairs=N] [--seed=N]
 """
@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     options = parser.parse_args()
     pairs = options.pairs or (1 if options.quick else 6)
-    # The same number for each pair, and no fewer than asked for.
+    # The same number for each pair, and no fewer than requested.
     kills = -(-(options.kills or (2 if options.quick else 100)) // pairs)
 
     report = harness.Report("failover.quick" if options.quick else "failover")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What one process costs that runs many flights: memory, latency, CPU and throughput.
+"""The cost of one process that runs many flights: memory, latency, CPU and throughput.
 
-The host runs as an operator would start it, on a control plane of its own on this machine; everything is seen
-from outside (/proc, /metrics, the API server). The peer is bench/flights/peer: the same flights under wazero. It has
-no cluster to serve, so what it is measured by is less work than what the host does for the same evaluation.
-Rounds of host and peer alternate; a figure is the median of its rounds.
+The host runs as an administrator would start it, on a control plane of its own on this machine; everything is measured from
+outside (/proc, /metrics, the API server). The peer is bench/flights/peer: the same flights under wazero. It has no cluster
+to serve, so its figures include less work than the host's for the same evaluation. Rounds of host and peer alternate; a
+figure is the median of its rounds.
 
     bench/flights/run.sh [--quick] [--cold]
 """
@@ -35,7 +35,7 @@ LONG_AGO = "2020-01-01T00:00:00Z"
 GROUP, NAMESPACE, SECRET = "bench.hangar.dev", "bench", "shared"
 STRONG = "wazero 1.6.0, modules kept"
 WEAK = "wazero 1.6.0, weak references as yoke's ATC"
-# A host gives back what its heap has free when nothing was done for 5 s.
+# A host returns the free memory of its heap after 5 s without work.
 HEAP_SECONDS = 8
 
 
@@ -70,12 +70,12 @@ class Kind:
                                 NAMESPACE, GROUP)
 
     def lasting(self):
-        """The name of the instance that every kind has all the time. It looks up the Secret."""
+        """The name of the instance that every kind keeps all the time. It looks up the Secret."""
         return f"{self.kind.lower()}-one"
 
 
 def distinct_copies(wasm, count, directory):
-    """Modules of the same cost and different digests: each has one more custom section, which nobody reads."""
+    """Modules of the same cost and different digests: each has one more custom section, which no code reads."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for number in range(count):
@@ -113,7 +113,7 @@ class Arrivals:
 
 
 def watch(cluster, path):
-    """The events of a watch, for as long as somebody wants them."""
+    """The events of a watch, for as long as the caller iterates."""
     address = cluster._address
     connection = http.client.HTTPSConnection(address.hostname, address.port, context=cluster._context)
     connection.request("GET", path)
@@ -135,7 +135,7 @@ class Counts:
         self.evaluations = self._evaluations(metrics)
         self.guest_seconds = sum(value for name, value in metrics.items()
                                  if name.startswith("hangar_evaluation_cpu_seconds_sum"))
-        # A watch is one request that lasts; it is no answer to an evaluation.
+        # A watch is one long request; it does not belong to an evaluation.
         self.requests = collections.Counter()
         for name, value in metrics.items():
             if name.startswith("rest_client_requests_total"):
@@ -148,7 +148,7 @@ class Counts:
         counted = [value for name, value in metrics.items() if name.startswith("hangar_evaluations_total")]
         if counted:
             return sum(counted)
-        # Every reconcile of an instance that ends well has evaluated it once.
+        # Every reconcile of an instance that succeeds has evaluated it once.
         return sum(value for name, value in metrics.items()
                    if name.startswith("controller_runtime_reconcile_total") and re.search(r'controller="[^"]*heavy\d\ds', name))
 
@@ -173,7 +173,7 @@ def mapped_code(pid):
 
 
 def loaded_twice(before, after):
-    """Modules mapped more than once, and those that have moved: somebody loaded them again."""
+    """Modules mapped more than once, and those that have moved: they were loaded again."""
     return (sum(len(addresses) - 1 for addresses in after.values()) +
             sum(1 for key, addresses in after.items() if key in before and before[key] != addresses))
 
@@ -211,7 +211,7 @@ class Bench:
         return max(arrivals.wait([("Deployment", name), ("Service", name)], seconds)) - began
 
     def play_controllers(self, names):
-        """Says what the controllers of a cluster would say of the instances' resources: they are available."""
+        """Reports, as a cluster's controllers would, that the instances' resources are available."""
         for name in names:
             deployment = self.cluster.get("apps/v1", "Deployment", name, NAMESPACE)
             replicas = deployment["spec"]["replicas"]
@@ -242,7 +242,7 @@ class Bench:
         self.cluster.patch(kind.api_version, kind.kind, kind.lasting(), {"spec": {"note": str(self.stamp)}}, NAMESPACE)
 
     def drive(self, host, act, clients):
-        """Calls act(turn) with `clients` threads for one round; the difference that it made to the host."""
+        """Calls act(turn) with `clients` threads for one round; returns how the host's counters have changed."""
         wait_idle(host)
         before = Counts(host)
         deadline = time.monotonic() + self.sizes.round_seconds
@@ -259,14 +259,14 @@ class Bench:
             time.sleep(self.sizes.round_seconds / 2)
             code_halfway = mapped_code(host.process.pid)
             acts = sum(driving)
-        # Before the host rests: it may give up code that nobody runs any more.
+        # Before the host rests, because it may unload code that is not running.
         code = mapped_code(host.process.pid)
         wait_idle(host)
         after = Counts(host)
         evaluations = after.evaluations - before.evaluations
         assert evaluations > 0, "the host's metrics have counted no evaluation"
         requests = after.requests - before.requests
-        # The two reads of the metrics and the waits for rest are in it: 0.3 s of seconds of work.
+        # Includes two reads of the metrics and the waits for rest: 0.3 s of seconds of work.
         return {"acts": acts, "evaluations": evaluations, "seconds": after.at - before.at - 0.3,
                 "cpu": (after.cpu_seconds - before.cpu_seconds) / evaluations,
                 "guest_cpu": (after.guest_seconds - before.guest_seconds) / evaluations,
@@ -294,7 +294,7 @@ class Bench:
     # Figures, in the order of the run
 
     def first_airway(self):
-        """A host that has nothing, then one Airway, compiled now."""
+        """A host without anything cached, then one Airway, compiled now."""
         cold = self.directory / "cold"
         progress("host without Airways")
         host = self.Host(self.cluster.kubeconfig, cold)
@@ -359,7 +359,7 @@ class Bench:
         self.report.add("create an instance to resources exist, one at a time: p50", "ms", harness.percentile(took, 50),
                         target=at_most(100))
         self.report.add("create an instance to resources exist, one at a time: p99", "ms", harness.percentile(took, 99))
-        # They stay: nothing here completes a foreground deletion, the garbage collector is not running.
+        # They stay: the garbage collector is not running, so no foreground deletion completes.
         self.play_controllers(f"single-{number}" for number in range(count))
         self.wait_instances_ready()
 
@@ -376,7 +376,7 @@ class Bench:
             for number in range(sizes.rounds):
                 progress(f"round {number + 1} of {sizes.rounds}")
                 patched.append(self.drive(host, lambda turn: self.touch_instance(self.kinds[turn % count]), 4))
-                # Ten writes a second ask for 200 evaluations: more than there can be, and little work for the API server.
+                # Ten writes a second request 200 evaluations: more than possible, and little work for the API server.
                 looked_up.append(self.drive(host, lambda _: (self.touch_secret(), time.sleep(0.1)), 1))
                 for one, results in runs.items():
                     with harness.peak_memory(one.pid) as peak:
@@ -475,7 +475,7 @@ class Bench:
             assert code == 0, f"the host ended with {code}:\n{host.tail()}"
             replicas = 2 + number
             for kind in self.kinds:
-                # What only a host that looks at the Airway again will put right.
+                # A change that only a host that looks at the Airway again will correct.
                 self.cluster.patch("yoke.cd/v1alpha1", "Airway", kind.airway_name, {"status": {"conditions": [{
                     "type": "Ready", "status": "Unknown", "reason": "Benchmark", "message": "not looked at yet",
                     "lastTransitionTime": "2020-01-01T00:00:00Z"}]}}, None, "status")
@@ -496,7 +496,7 @@ class Bench:
         return host
 
     def _watch_for_start(self, host, replicas, began):
-        """Seconds since `began` of the three things that a start is good for."""
+        """Seconds since `began` of the three effects of a start."""
         looks = {
             "ready": lambda: self._is_up(f"{host.url}/readyz"),
             "airways": lambda: all(is_ready(one) for one in self.cluster.list("yoke.cd/v1alpha1", "Airway")),

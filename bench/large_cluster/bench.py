@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a large cluster costs a host whose operators look at little of it.
+"""The cost of a large cluster for a host whose operators look at little of it.
 
-100,000 Pods and 30,000 Secrets lie in a hundred namespaces. A hundred operators watch one of a hundred of them, by a label,
-each in a namespace of its own. Then one watched Pod of each namespace changes, and as many that nobody watches. The peer is
-a process of client-go with one informer for each of the two kinds, as a manager of controller-runtime has them by default;
-it stands for one operator, and the host for all.
+There are 100,000 Pods and 30,000 Secrets in a hundred namespaces. A hundred operators watch one of a hundred of them, by a
+label, each in a namespace of its own. Then one watched Pod of each namespace changes, and as many unwatched ones. The peer
+is a process of client-go with one informer for each of the two kinds, as a manager of controller-runtime has them by
+default; it stands for one operator, and the host for all.
 
     bench/large_cluster/run.sh [--quick]
 """
@@ -35,7 +35,7 @@ def namespace(index):
 
 
 def looks(index):
-    """The steps of one operator: it watches what has the label, both kinds at the same time."""
+    """The steps of one operator: it watches both kinds at the same time, by the label."""
     pods, secrets = (f"stream=/api/v1/namespaces/{namespace(index)}/{kind}?watch=true&{SELECTOR}" for kind in KINDS)
     return [pods, "--", secrets]
 
@@ -45,7 +45,7 @@ def events(host):
 
 
 def rest(host, sizes):
-    """Whether all operators watch both kinds, sleep, and are not being woken any more."""
+    """Whether all operators watch both kinds, sleep, and are no longer being woken."""
     def look():
         seen = host.metrics()
         return seen["hangar_gateway_watches"] == len(KINDS) * sizes.namespaces and seen["hangar_operators_resident"] == 0 and \
@@ -85,7 +85,7 @@ def measure_host(cluster, scratch, sizes):
         touch(cluster, sizes, 0, "seen")
         eventually(lambda: events(host) >= seen + sizes.namespaces, "all have heard of what they watch", 300)
         heard, cpu_heard = events(host), harness.cpu_seconds(pid) - cpu
-        # Events of one watch arrive in their order: once the next watched change is there, those before it were read.
+        # Events of one watch arrive in order: once the next watched change is there, all earlier ones were read.
         cpu = harness.cpu_seconds(pid)
         touch(cluster, sizes, 1, "unseen")
         touch(cluster, sizes, 0, "seen again")

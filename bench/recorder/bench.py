@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the flight recorder costs: processor time on a ring of operators, and memory beside operators that sleep.
+"""The cost of the flight recorder: processor time on a ring of operators, and memory beside sleeping operators.
 
-A host that records and one that does not work in turns of a few rounds, each stopped (SIGSTOP) meanwhile, with nothing else
-that differs. The ring is bench/ring's, with one module for all; a pair is two turns beside each other, and the figure is the
-median of all pairs: the machine's speed changes from second to second by more than what is compared.
+A host that records and one that does not work in turns of a few rounds; the idle one is stopped (SIGSTOP), and nothing else
+differs. The ring is bench/ring's, with one module for all; a pair is two adjacent turns, and the figure is the median of all
+pairs: the machine's speed changes from second to second by more than the difference between the two.
 
     bench/recorder/run.sh [--quick] [--operators=N] [--pairs=N] [--rounds=N] [--sleepers=N] [--only=VARIANT,...]
 """
@@ -29,7 +29,7 @@ from rings import GUEST, Ring, ring_directory  # noqa: E402
 WRITTEN_SECONDS = 0.8
 SLEEPER = GUEST.with_name("operator_behave.wasm")
 
-# What is compared, and what differs.
+# The compared variants, and how they differ.
 RECORDING = {"off": ["--recorder-bytes=0"], "on": []}
 SLEEP_FLAGS = {"resident": ["--never-sleep"], "asleep": ["--sleep-after=0s"]}
 VARIANTS = (*SLEEP_FLAGS, "memory")
@@ -40,13 +40,13 @@ def records(host):
 
 
 def cpu_seconds(host):
-    """Finer than what a process is charged with in ticks."""
+    """Finer than the ticks that the kernel charges a process with."""
     tasks = pathlib.Path(f"/proc/{host.processes[0].pid}/task")
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
 
 class Stopped:
-    """A host that has started and warmed up, and runs while somebody looks at it."""
+    """A host that has started and warmed up, and runs only while it is measured."""
 
     def __init__(self, cluster, ring, directory, cache, flags):
         self.host, self.ring = Hangar(cluster, directory, cache, *flags), ring
@@ -57,9 +57,9 @@ class Stopped:
         os.kill(self.host.processes[0].pid, number)
 
     def cost_of(self, rounds):
-        """CPU seconds and records of so many rounds."""
+        """CPU seconds and records of `rounds` rounds."""
         self._signal(signal.SIGCONT)
-        self.ring.round()  # It hears of all that the other one did.
+        self.ring.round()  # It receives all changes of the other host.
         before, recorded = cpu_seconds(self.host), records(self.host)
         for _ in range(rounds):
             self.ring.round()
@@ -74,7 +74,7 @@ class Stopped:
 
 
 def on_the_ring(cluster, ring, directory, caches, pairs, rounds, sleep_flags):
-    """Ratios of CPU with and without, a pair each; ms a hop of both; records a hop."""
+    """Ratios of CPU with and without, one per pair; ms per hop of both; records per hop."""
     ring_directory(ring, directory, ring.count, False)
     hops = rounds * ring.count
     ratios, cpu, recorded = [], {name: [] for name in RECORDING}, []
@@ -144,7 +144,7 @@ def main():
                 report.note(f"{variant}: half of the pairs between {low:.1f} and {high:.1f} %")
         if "memory" in only:
             directory = scratch / "sleepers"
-            # They wait for ConfigMaps that nobody makes.
+            # They wait for ConfigMaps that are never created.
             directory_of_operators(directory, SLEEPER, sleepers, False, arguments=lambda _: [f"events={ring.namespaces[0]},1000", "exit=0"])
             seen = {name: [] for name in RECORDING}
             for _ in range(1 if options.quick else 5):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """A ring of N controllers: each watches its namespace and copies a larger nonce to the next one's.
 
-The experiment of the wasm-operator paper, driven and measured by one small client with connections that it keeps. One
-round is a nonce that goes once around; a hop is a round divided by N. Every variant runs on the same control plane of
-this machine, one after the other; memory is that of all of the variant's processes, seen from outside.
+The experiment of the wasm-operator paper, driven and measured by one small client with connections that it keeps. One round
+is a nonce that goes once around; a hop is a round divided by N. Every variant runs on the same control plane of this
+machine, one after the other; memory is that of all of the variant's processes, measured from outside.
 
     bench/ring/run.sh [--quick] [--operators=N] [--rounds=N] [--only=VARIANT,...]
 
-N is 10, 50, 100 or 1000 in the published figures. Beyond 200 only what has one module and one process for all runs unless it
-is asked for: compiling a thousand modules takes ten minutes, and a thousand processes many GiB.
+N is 10, 50, 100 or 1000 in the published figures. Beyond 200 only variants with one module and one process for all run
+unless others are requested: compiling a thousand modules takes ten minutes, and a thousand processes take many GiB.
 """
 import argparse
 import pathlib
@@ -42,7 +42,7 @@ def apiserver_memory(cluster):
 
 
 def restart_apiserver(ring):
-    """So that its memory is what this variant makes of it."""
+    """Restarts it so that its memory is due to this variant alone."""
     ring.cluster.component("stop", "kube-apiserver")
     ring.cluster.component("start", "kube-apiserver")
     eventually(ring._is_served, "the kind is served", 60)
@@ -86,9 +86,9 @@ TURN_ROUNDS = 5
 
 
 def in_turns(cluster, ring, directory, cache, rounds, distinct):
-    """Hops of operators that sleep, of operators that do not, and of a bare client, after each other and over again.
+    """Hops of operators that sleep, of operators that do not, and of a bare client, in turns, again and again.
 
-    The machine's speed changes from minute to minute by more than what is compared.
+    The machine's speed changes from minute to minute by more than the differences between them.
     """
     ring_directory(ring, directory, ring.count, distinct)
     times, cpu = {"asleep": [], "resident": [], "bare": []}, {"asleep": 0.0, "resident": 0.0}
@@ -108,7 +108,8 @@ def in_turns(cluster, ring, directory, cache, rounds, distinct):
 
 
 def one_operator(cluster, ring, directory, cache, hops, settle):
-    """Memory of a host with one operator, asleep, that took as many hops as all of a ring did: what a host keeps of work done is no operator's."""
+    """Memory of a host with one sleeping operator that took as many hops as all of a ring did: the memory that a host keeps
+    after work does not belong to an operator."""
     directory_of_operators(directory, GUEST, 1, True, environment=lambda _: {
         "IN_NAMESPACE": ring.namespaces[0], "OUT_NAMESPACE": ring.namespaces[-1]})
     processes = Hangar(cluster, directory, cache, "--sleep-after=0s")
@@ -122,7 +123,7 @@ def one_operator(cluster, ring, directory, cache, hops, settle):
 
 
 def memory_without_operators(cluster, directory, settle):
-    """Of `hangar host` where nobody has made an Operator or an Airway."""
+    """Memory of `hangar host` without any Operator or Airway."""
     host = harness.hangar_host_class()(cluster.kubeconfig, directory)
     try:
         return harness.settled_memory(host.process.pid, settle)
@@ -138,7 +139,7 @@ def peer(ring, commands, rounds, settle, log, env):
         processes.close()
 
 
-# Beyond so many controllers what has a module or a process for each does not run by itself.
+# Beyond this many controllers, variants with a module or a process for each do not run unless requested.
 MANY = 200
 VARIANTS = ("asleep", "resident", "asleep-shared", "resident-shared", "go", "rust", "go-one", "rust-one")
 SHARED = ("asleep-shared", "resident-shared", "go-one", "rust-one")
@@ -153,7 +154,7 @@ def main():
     options = parser.parse_args()
     count = options.operators or (10 if options.quick else 100)
     rounds = options.rounds or (3 if options.quick else 30)
-    settle = 1 if options.quick else 15  # Code of sleeping guests leaves after some seconds, too.
+    settle = 1 if options.quick else 15  # Code of sleeping guests leaves memory after some seconds, too.
     only = options.only.split(",") if options.only else SHARED if count > MANY else VARIANTS
     unknown = set(only) - set(VARIANTS)
     if unknown:
@@ -236,7 +237,7 @@ def fill(report, seen, turns, nobody, single, count):
 
     add_hangar("asleep", "resident", "", "")
     add_hangar("asleep-shared", "resident-shared", "-one", "one module: ")
-    # Against which the peers are shown.
+    # The row with which the peers are compared.
     asleep, resident = (name if name in seen else f"{name}-shared" for name in ("asleep", "resident"))
     for variant, name in natives:
         if variant not in seen:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""How long a tenant waits while another one attacks: alone, beside each way of tests/tenants/ways.py, and beside all at once.
+"""How long a tenant waits while another one attacks: alone, beside each way of tests/tenants/ways.py, and beside all
+at once.
 
-The victim asks its operator, its workflow and its Airway's instance as fast as they answer. The figure is the 99th percentile
-of all answers beside an attack, as a multiple of the one alone in the same run. The peer is another build of the host, such as
-the last release, in a directory with its programs; it is attacked in the same way in the same run.
+The victim asks its operator, its workflow and its Airway's instance as fast as they answer. The figure is the 99th
+percentile of all answers beside an attack, as a multiple of the one alone in the same run. The peer is another build of the
+host, such as the last release, in a directory with its programs; it is attacked in the same way in the same run.
 
     bench/tenants/run.sh [--quick] [--seconds=N] [--together=N] [--ways=NAME,...] [--peer=DIRECTORY]
 """
@@ -27,9 +28,9 @@ from together import Together  # noqa: E402
 from victim import Victim  # noqa: E402
 from ways import WAYS  # noqa: E402
 
-# Seconds after which the victim gives an answer up.
+# Seconds after which the victim gives up on an answer.
 PATIENCE = 60
-# What a victim may lose beside an attack, and how long it may take to stop an operator.
+# How much slower a victim may become beside an attack, and how long stopping an operator may take.
 SLOWER = at_most(2)
 STOPPED = at_most(5)
 
@@ -39,7 +40,7 @@ class Ended(Exception):
 
 
 def sample(stage, seconds):
-    """The answers' times of rounds for so long, in seconds."""
+    """The times of all answers, over rounds of that many seconds."""
     took, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -54,7 +55,7 @@ def p99_ms(took):
 
 
 def time_to_stop(stage, attackers, before):
-    """From the deletion of the attackers' operators until none of them is left in the host."""
+    """Seconds from the deletion of the attackers' operators until none of them is left in the host."""
     for attacker in attackers:
         attacker.stops()
     began = time.monotonic()
@@ -65,7 +66,7 @@ def time_to_stop(stage, attackers, before):
 
 
 def attacked(stage, ways, label, seconds):
-    """What the victim got beside these ways at once."""
+    """The victim's answer times beside these ways at once."""
     if not stage.is_alive() or stage.is_harmed:
         stage.renew()
         stage.victim.settle()

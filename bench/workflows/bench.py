@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a state machine's step costs, alone and in a host that keeps thousands of workflows.
+"""The cost of a state machine's step, alone and in a host that keeps thousands of workflows.
 
-Alone: the published database provisioner, from its first state to `ready`, over and over. The peer is what was
-published with it: wazero, the module compiled once and instantiated for each event, the bundle as bytecode in a
-QuickJS module of its own (bench/workflows/peer). Rounds alternate; a figure is the median of its rounds.
+Alone: the published database provisioner, from its first state to `ready`, over and over. The peer is its published runtime:
+wazero, the module compiled once and instantiated for each event, the bundle as bytecode in a QuickJS module of its own
+(bench/workflows/peer). Rounds alternate; a figure is the median of its rounds.
 
-In a host: N workflows of one machine that waits, on a control plane of this machine. Everything is seen from
-outside: memory and processor time of the host's process, its metrics, and the API server.
+In a host: N workflows of one machine that waits, on a control plane of this machine. Everything is measured from outside:
+memory and processor time of the host's process, its metrics, and the API server.
 
     bench/workflows/run.sh [--quick] [--workflows=N] [--only=step,host]
 """
@@ -43,7 +43,7 @@ class Sizes:
         self.round_seconds = 1 if quick else 5
         self.turns = 2
         self.firsts = 3 if quick else 10
-        self.settle_seconds = 7 if quick else 15  # The host gives memory back after five.
+        self.settle_seconds = 7 if quick else 15  # The host returns memory after five.
         self.turn_until = time.monotonic() + 420  # No turn begins later, so that all of it ends within ten minutes.
         self.clients = 8
 
@@ -52,7 +52,7 @@ class Sizes:
 
 
 def steps(sizes, options, scratch, placed=(), machines=1):
-    """Rounds of both, in turns, with so many machines at a time. `placed` is the command that theirs are given to."""
+    """Rounds of both, in turns, with `machines` machines at a time. `placed`: the prefix of both commands."""
     bundle = workflows.built("database_provisioner.js")
     events = HERE / "events.jsonl"
     hangar = harness.Conversation([*placed, options.machine, bundle, events, scratch, machines])
@@ -76,7 +76,7 @@ def steps(sizes, options, scratch, placed=(), machines=1):
 def measure_steps(report, sizes, options, scratch):
     progress("the step alone")
     seen, first = steps(sizes, options, scratch / "step")
-    # The peer's collector then takes its time from the peer, and not from a core that nobody else wants.
+    # So the peer's collector takes its time from the peer, and not from an idle core.
     progress("the step alone, on one core")
     on_one, _ = steps(sizes, options, scratch / "step-on-one", ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))])
 
@@ -99,7 +99,7 @@ def measure_steps(report, sizes, options, scratch):
 
 
 class World:
-    """N workflows of one machine, and a client that asks all of them to turn."""
+    """N workflows of one machine, and a client that sends all of them a signal."""
 
     def __init__(self, cluster, sizes):
         self.cluster, self.sizes = cluster, sizes
@@ -116,7 +116,7 @@ class World:
             return None
 
     def each(self, act):
-        """act(number) for every workflow, with some clients; seconds."""
+        """act(number) for every workflow, with some clients; returns seconds."""
         began = time.monotonic()
         with ThreadPoolExecutor(self.sizes.clients) as pool:
             for _ in pool.map(act, range(self.sizes.workflows), chunksize=16):
@@ -133,7 +133,7 @@ class World:
         return self.each(lambda number: self.cluster.patch(*workflows.WORKFLOW, f"patient-{number:05}", annotation, NAMESPACE))
 
     def wait(self, host, transitions, seconds=900):
-        """Asks seldom: each answer of the host's metrics is processor time of the host."""
+        """Polls seldom: each answer of the host's metrics costs the host processor time."""
         deadline = time.monotonic() + seconds
         while (seen := total(host, "hangar_workflow_transitions_total")) < transitions:
             assert time.monotonic() < deadline, f"{transitions} transitions within {seconds} s; seen were {seen:.0f}"
@@ -173,7 +173,7 @@ class States:
                     if all(self._seen.values()):
                         return
         except (OSError, http.client.HTTPException):
-            pass  # Who waits says that nothing came.
+            pass  # The waiting caller reports that nothing came.
 
     def seen(self, name):
         with self._has_changed:
@@ -186,7 +186,7 @@ def total(host, name):
 
 
 def begin_machines(world, host, sizes):
-    """The first state of machines that are loaded already, and of bundles that are new to the host, in milliseconds."""
+    """Milliseconds to the first state, for machines that are loaded already and for bundles that are new to the host."""
     world.cluster.create(workflows.workflow("first", NAMESPACE, MODULE))
     world.wait(host, 1)  # The engine is compiled.
     known = world.begin_each([workflows.workflow(f"again-{number}", NAMESPACE, MODULE) for number in range(sizes.firsts)])
@@ -198,7 +198,7 @@ def begin_machines(world, host, sizes):
 
 
 def waiting(host, sizes):
-    """KiB: anonymous memory of the host that nobody asks anything of, and what of it are entries in its caches."""
+    """KiB: anonymous memory of an idle host, and the part of it in its caches' entries."""
     anonymous = harness.settled_memory(host.process.pid, sizes.settle_seconds)["anonymous"]
     return {"anonymous": 1024 * anonymous, "entries": total(host, "hangar_cache_bytes") / 1024}
 
@@ -230,7 +230,7 @@ def measure_host(report, sizes, scratch):
                 world.turn()
                 world.wait(host, before + sizes.workflows)
                 wall = time.monotonic() - began
-                # Signals' annotations are taken away after the transition that they led to.
+                # The host removes a signal's annotation after the transition that it caused.
                 time.sleep(sizes.settle_seconds)
                 spent = harness.cpu_seconds(host.process.pid) - cpu
                 rates.append(sizes.workflows / wall)

@@ -11,7 +11,7 @@ REPOSITORY = "registry.example.com/hangar"
 
 
 class Refused(Exception):
-    """What helm said against it."""
+    """helm refused it; the message is helm's."""
 
 
 def helm(*arguments, stdin="", env=None):
@@ -29,8 +29,8 @@ def with_repository(values):
 
 
 def render(values=None, release="hangar", namespace="hangar-system", image=True, kubernetes="v1.36.0"):
-    """The manifests by (kind, name), or (kind, namespace/name) outside of the release's namespace. Without `image`,
-    values are given as they are."""
+    """The manifests by (kind, name), or (kind, namespace/name) outside of the release's namespace. Without `image`, values
+    are passed as they are."""
     text = helm("template", release, str(CHART), "--namespace", namespace, "--values", "-", "--kube-version", kubernetes,
                 stdin=yaml.safe_dump(with_repository(values or {}) if image else values or {}))
 
@@ -41,7 +41,7 @@ def render(values=None, release="hangar", namespace="hangar-system", image=True,
 
 
 def kubeconfig_of(cluster, namespace, account, path):
-    """Writes a kubeconfig for a service account: with the rights that it was given, and no others."""
+    """Writes a kubeconfig for a service account: with the account's rights, and no others."""
     token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=48h").strip()
     config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]

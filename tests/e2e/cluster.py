@@ -1,6 +1,6 @@
-"""A real control plane, and a small client of its API: the world that the tests look at.
+"""A real control plane, and a small client of its API: the world of the tests.
 
-Only the standard library, and nothing of hangar's: what these tests claim is seen from outside.
+Only the standard library, and nothing of hangar's: these tests check everything from outside.
 """
 import base64
 import http.client
@@ -44,7 +44,7 @@ KINDS = {
 
 
 class ApiError(Exception):
-    """The API server said no."""
+    """The API server refused a request."""
 
     def __init__(self, status, body):
         self.status = status
@@ -85,7 +85,7 @@ class Cluster:
         subprocess.run([self._script, "down", "--dir", self.dir], check=True)
 
     def component(self, verb, name):
-        """stop, kill or start one component of the control plane."""
+        """Stops, kills or starts one component of the control plane."""
         subprocess.run([self._script, verb, name, "--dir", self.dir], check=True, stdout=subprocess.DEVNULL)
 
     def learn(self, api_version, kind, plural, namespaced=True):
@@ -94,7 +94,7 @@ class Cluster:
     # One request -----------------------------------------------------------------------------
 
     def request(self, method, path, body=None, content_type="application/json", headers=None):
-        """The JSON answer. Connections are kept, one a thread."""
+        """The JSON answer. Connections are kept, one per thread."""
         data = None if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode())
         for attempt in (1, 2):
             connection = getattr(self._local, "connection", None)
@@ -191,7 +191,7 @@ class Cluster:
 
 
 def eventually(look, why, seconds=30.0):
-    """The first true value of look(); fails with `why` and the last thing seen."""
+    """The first true value of look(); fails with `why` and the last value seen."""
     deadline = time.monotonic() + seconds
     while True:
         seen = look()
@@ -203,7 +203,7 @@ def eventually(look, why, seconds=30.0):
 
 
 def try_to(act, *arguments, **options):
-    """What it returns, or None where the API server says no."""
+    """The function's result, or None if the API server refuses."""
     try:
         return act(*arguments, **options)
     except ApiError:
@@ -211,7 +211,7 @@ def try_to(act, *arguments, **options):
 
 
 def when_compiled(write, seconds=300):
-    """The answer to a write that a webhook puts off (503) while it fetches and compiles a module."""
+    """The answer to a write that a webhook delays (503) while it fetches and compiles a module."""
     def attempt():
         try:
             return [write()]
@@ -242,7 +242,7 @@ def is_ready(manifest):
 
 
 class Proxy:
-    """The proxy between the host and the API server, and the faults that it makes."""
+    """The proxy between the host and the API server, and the faults that it injects."""
 
     def __init__(self, cluster):
         self.url = cluster.env["HANGAR_CP_TOXIPROXY"]
@@ -259,7 +259,7 @@ class Proxy:
         self.call("POST", f"/proxies/{self.name}", {"enabled": enabled})
 
     def cut(self):
-        """Ends every connection; new ones are taken at once."""
+        """Ends every connection; new ones are accepted at once."""
         self.enable(False)
         self.enable(True)
 

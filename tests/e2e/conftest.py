@@ -1,4 +1,4 @@
-"""One control plane for the whole run; a host and a namespace where a test asks for them.
+"""One control plane for the whole run; a host and a namespace for each test that asks for them.
 
 Under pytest-xdist (-n 3 --dist loadgroup) each process has its own of all that.
 """
@@ -18,18 +18,18 @@ from host import Host, to_its_end  # noqa: E402
 
 _names = itertools.count(1)
 
-# Seconds until a module of 16 MB is surely compiled, on two busy cores.
+# Seconds within which a module of 16 MB is surely compiled, on two busy cores.
 COMPILED = 120
 
 
-# Those that take longest begin first.
+# The slowest ones begin first.
 LONGEST = ("test_operator_faults", "test_faults", "killed", "test_airway_answers", "test_workflow_faults", "test_examples")
-# Dear to set up, though the fixture is everybody's: modules of 16 MB are compiled.
+# Expensive to set up, though all tests may use the fixture: modules of 16 MB are compiled.
 TOGETHER = ("test_examples",)
 
 
 def group_of(item):
-    """Tests that share something which is dear to set up are run by one process of pytest-xdist."""
+    """One process of pytest-xdist runs all tests that share an expensive setup."""
     marked = item.get_closest_marker("xdist_group")
     if marked:
         return marked.args[0]
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items):
 
 
 def control_plane(*options):
-    # Once more: somebody may take a port between the look at it and its use.
+    # Retried: another process may take a port between the check and its use.
     for attempt in (1, 2):
         try:
             cluster = Cluster(*options)
@@ -90,7 +90,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def own_cluster():
-    """A control plane that only the tests of one file use: no other host is on it."""
+    """A control plane for the tests of one file only: no other host is on it."""
     made = control_plane("--with-kcm")
     yield made
     made.close()
@@ -98,7 +98,7 @@ def own_cluster():
 
 @pytest.fixture(scope="session")
 def shared_host(cluster, tmp_path_factory):
-    """One host for the tests that do it no harm."""
+    """One host for all tests that do it no harm."""
     yield from to_its_end(Host(cluster.kubeconfig, tmp_path_factory.mktemp("host"), env={"HANGAR_POD": "/".join(operators.HOST_POD)}))
 
 
@@ -114,7 +114,7 @@ def host(shared_host):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    """A failed test shows what its hosts had to say."""
+    """A failed test shows its hosts' logs."""
     report = (yield).get_result()
     if report.failed:
         for host in (one for one in item.funcargs.values() if isinstance(one, Host)):
@@ -136,8 +136,8 @@ def namespace(cluster, unique):
 
 
 def end_instances(cluster, template):
-    """Deletes all of a kind and waits a while: a CRD that has instances when it is deleted looks again for them
-    after five seconds only."""
+    """Deletes all instances of a kind and waits a while: when a CRD is deleted with instances, the API server looks at them
+    again only after five seconds."""
     path = f"/apis/{template['group']}/{next((one['name'] for one in template.get('versions', [])), None)}/{template['names']['plural']}"
 
     def are_gone():
@@ -153,7 +153,7 @@ def end_instances(cluster, template):
     try:
         eventually(are_gone, "the instances are gone", 5)
     except AssertionError:
-        pass  # With the Airway, then, and that is asserted.
+        pass  # They go with the Airway then, and the next lines assert that.
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""A server in front of the API server that answers in its place where a test says so.
+"""A server in front of the API server that answers in its place if a test says so.
 
-The proxy of the control plane moves bytes; this one reads requests, so it can say 429 and 410.
+The proxy of the control plane moves bytes; this one reads requests, so it can answer 429 and 410.
 """
 import http.client
 import http.server
@@ -15,7 +15,7 @@ import time
 class Front:
     """HTTP/1.1 over TLS on a port of its own. `kubeconfig` is that of a client that goes through it.
 
-    `fault(method, path)` is asked about every request, on many threads: None, or (status, headers, body) to answer with.
+    `fault(method, path)` is called for every request, on many threads: None, or (status, headers, body) to answer with.
     `requests` are (seconds, method, path, status) of all of them, in the order of their answers.
     """
 
@@ -90,7 +90,7 @@ class Front:
             block_on_close = False
 
             def handle_error(self, *_):
-                pass  # A client or the API server that goes away is what these tests are about.
+                pass  # These tests let clients and the API server go away.
 
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         pki = pathlib.Path(cluster.env["HANGAR_CP_CA"]).parent
@@ -124,6 +124,6 @@ class Front:
 
 
 def status(code, reason, message):
-    """What the API server's errors look like."""
+    """The form of the API server's errors."""
     return json.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "reason": reason,
                        "message": message}).encode()

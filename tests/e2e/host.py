@@ -1,4 +1,4 @@
-"""The built `hangar host`, started as an operator of the cluster would start it."""
+"""The built `hangar host`, started as an administrator would start it."""
 import os
 import pathlib
 import random
@@ -13,12 +13,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "hangar"
 
 
-# Below what the kernel gives to outgoing connections and what control planes use: a port that is free stays so.
+# Below the ports that the kernel gives to outgoing connections and that control planes use: a free port stays free.
 PORTS = range(10000, 22900)
 _dice = random.SystemRandom()
 
-# Where the hosts of this run share what they compiled, if anywhere; conftest says. A host that is started anew
-# for each test would spend most of it on compiling.
+# The directory in which the hosts of this run share compiled code, if there is one; conftest sets it. A host that is
+# started for each test would otherwise spend most of its time compiling.
 compiled = None
 
 
@@ -33,7 +33,7 @@ def free_port():
 
 
 def wait_until_free(port):
-    """A program that the host was just starting has its sockets until it begins."""
+    """A program that the host was just starting keeps the host's sockets until its own exec."""
     deadline = time.monotonic() + 30
     while True:
         with socket.socket() as listener:
@@ -52,14 +52,14 @@ def _link_all(source, target):
         except FileExistsError:
             pass
         except FileNotFoundError:
-            pass  # It is somebody else's to remove.
+            pass  # Another process removes it.
 
 
 class Host:
     """One process. Its log is kept at `log` and shown by pytest when a test fails."""
 
     def __init__(self, kubeconfig, directory, *flags, wait=True, env=None, inside=()):
-        """`inside`: a command that runs the host's, in its own process."""
+        """`inside`: a command that runs the host's command, in its own process."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.log = directory / "host.log"
@@ -73,7 +73,7 @@ class Host:
         self.start(wait)
 
     def share_compiled(self):
-        """Gives other hosts what this one has compiled, and this one what they have."""
+        """Shares compiled code in both directions: this host's with the others, theirs with this one."""
         if compiled is None:
             return
         own = self.directory / "cache/code"
@@ -137,6 +137,6 @@ class Host:
 
 
 def to_its_end(host):
-    """For a fixture to yield from: the host, which has to end cleanly behind its tests."""
+    """For a fixture's `yield from`: the host, which has to exit cleanly after its tests."""
     yield host
     assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"

@@ -1,4 +1,4 @@
-"""A kubelet that has one thing to say: the log of a pod, which is a file of this machine."""
+"""A kubelet that can do one thing: return the log of a pod, which is a file of this machine."""
 import http.server
 import json
 import pathlib
@@ -10,7 +10,7 @@ import urllib.parse
 
 
 class Kubelet:
-    """A Node and a pod on it, in the cluster; what the API server asks of the pod's log is answered here."""
+    """A Node and a pod on it, in the cluster; this class answers the API server's requests for the pod's log."""
 
     def __init__(self, cluster, directory, namespace, pod, log):
         self.asked = []  # Queries, as dictionaries.
@@ -64,7 +64,7 @@ class Kubelet:
                     written = json.loads(line)["ts"]
                 except (ValueError, KeyError):
                     written = ""
-                # As a container runtime does it: by its own clock, in whole seconds here.
+                # As a container runtime does: by its own clock, in whole seconds here.
                 if written[:19] >= since[:19]:
                     stream.write(line.encode())
                     stream.flush()

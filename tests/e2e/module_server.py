@@ -5,7 +5,7 @@ import threading
 
 
 class Modules:
-    """A module server. What is asked for while it is silent is answered once it is not."""
+    """A module server. While it is silent, requests wait; it answers them afterwards."""
 
     def __init__(self):
         self.files = {}  # By path.
@@ -32,7 +32,7 @@ class Modules:
                     self.end_headers()
                     self.wfile.write(body)
                 except OSError:
-                    pass  # Whoever asked has gone.
+                    pass  # The client is gone.
 
             def log_message(self, *_):
                 pass

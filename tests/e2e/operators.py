@@ -1,4 +1,4 @@
-"""Operators as manifests, what they print, and the ring: a nonce that goes from namespace to namespace."""
+"""Operators as manifests, their output, and the ring: a nonce that goes from namespace to namespace."""
 import pathlib
 import shutil
 import subprocess
@@ -9,11 +9,11 @@ from host import BINARY, free_port, wait_until_free
 
 OPERATOR = ("hangar.dev/v1alpha1", "Operator")
 TEST_RESOURCES = ("amurant.io/v1", "TestResource")
-# Its steps are arguments; the guest's source says which there are.
+# The guest's arguments are its steps; its source lists them.
 BEHAVE = "operator_behave"
 RING = "ring"
 
-# What the shared host says to be in. There is none, unless a test makes it.
+# The shared host's own pod by its settings. It does not exist unless a test creates it.
 HOST_POD = ("default", "hangar-0")
 
 EVERYTHING = ("get", "list", "watch", "create", "update", "patch", "delete")
@@ -38,7 +38,7 @@ def logs(host, name, namespace=None, *flags):
 
 
 def lines(host, name, namespace):
-    """What the guest printed, without times and streams."""
+    """The guest's output, without times and streams."""
     return [line.split(" ", 2)[2] for line in logs(host, name, namespace).splitlines()]
 
 
@@ -48,7 +48,7 @@ def events_of(cluster, name, namespace):
 
 
 def allow(cluster, namespace, *verbs, resources=("configmaps",), account="default"):
-    """Lets a ServiceAccount do something in its namespace."""
+    """Gives a ServiceAccount rights in its namespace."""
     prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     name = f"{account}-{'-'.join(resources)}"
     cluster.request("POST", f"{prefix}/roles", {

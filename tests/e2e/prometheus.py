@@ -1,4 +1,4 @@
-"""A Prometheus of Debian's package: what it scrapes of a host, and what its promtool says of rules."""
+"""A Prometheus of Debian's package: it scrapes a host, and its promtool checks rules."""
 import json
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""The control plane's OCI registry, and what `yoke stow` and `oras push` would do to it."""
+"""The control plane's OCI registry, with pushes as `yoke stow` and `oras push` make them."""
 import base64
 import gzip
 import hashlib

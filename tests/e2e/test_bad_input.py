@@ -1,4 +1,4 @@
-"""What goes wrong is said where the user looks, names its cause, and harms nobody else."""
+"""An error is reported where the user looks, names its cause, and harms no other user."""
 import gzip
 import json
 import pathlib
@@ -222,7 +222,7 @@ def test_output_that_is_wrong_changes_nothing(cluster, behave, namespace, stdout
 
 
 def test_what_is_wrong_is_said_once_the_status_can_be_written(cluster, behave, namespace):
-    """Wrong output is not tried again by itself: nobody else would say it."""
+    """The host does not retry wrong output by itself, so only the first attempt can report it."""
     cluster.create(instance(behave, "it", {"behaviour": "basic"}, namespace))
     eventually(lambda: is_ready(cluster.get(f"{GROUP}/v1", behave, "it", namespace)), "the instance is Ready")
 
@@ -283,11 +283,11 @@ def test_a_guest_that_misbehaves_is_ended_and_named(cluster, host, behave, names
 
 
 def hostile_guests():
-    """Those that are or could be flights; long-running guests have a contract and tests of their own."""
+    """Guests that are or could be flights; long-running guests have a contract and tests of their own."""
     return sorted(path.stem for path in (ROOT / "tests/guests").glob("*.wat") if not path.stem.startswith(("kube_runtime_", "machine_")))
 
 
-# The fault in the words of condition and Event. The other guests ask for what is refused them, and then end well or say nothing.
+# The fault in the words of condition and Event. The other guests try forbidden things, and then exit well or silently.
 OUTSIDE = "do not lie in the guest's"
 FAULTS = {
     "endless_loop": "execution timeout (1s) exceeded", "endless_loop_in_start": "execution timeout (1s) exceeded", "endless_stdout": "stdout is larger than",
@@ -309,7 +309,7 @@ def test_hostile_guests_end_in_a_condition_and_an_event_and_the_host_goes_on(clu
         kinds.append((name, kind, manifest["metadata"]["name"]))
 
     def verdict(kind, airway_name):
-        """The object that says what came of it, and what it says."""
+        """The object that reports the result, and its message."""
         ready = condition(cluster.get(*AIRWAY, airway_name))
         if ready.get("status") == "False" and ready.get("reason") == "Error":
             return "Airway", airway_name, ready["message"]

@@ -1,4 +1,4 @@
-"""The chart: what it renders, and that the rights it gives are those that the host uses, no more and no less."""
+"""The chart: its manifests, and that it gives exactly the rights that the host uses."""
 import base64
 import collections
 import json
@@ -24,7 +24,7 @@ KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("hangar.dev/v1alpha1", "TenantUsage")] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
-# What people who come from kwasm-operator have in their values files: its published keys.
+# Keys that users who come from kwasm-operator have in their values files: those that it published.
 KWASM_VALUES = {
     "replicaCount": 2,
     "image": {"repository": "registry.example.com/hangar", "pullPolicy": "Always", "tag": "v1"},
@@ -258,7 +258,7 @@ def test_records_are_shown_and_have_what_they_need_only_where_they_are_on():
         (NAMESPACE, "", "secrets", "get"), (NAMESPACE, "", "secrets", "update")}
     reader = ("Role", "hangar-records-reader")
     assert (NAMESPACE, "", "pods/portforward", "create") in rules_of(on[reader])
-    # Nobody is bound to it by the chart.
+    # The chart binds nobody to it.
     assert not [one for one in on.values() if one["kind"] == "RoleBinding" and one["roleRef"]["name"] == reader[1]]
 
     reached = render({"records": {"enabled": True, "url": "https://hangar.example.com", "existingSecret": "ours", "service": {"type": "LoadBalancer"}}})
@@ -274,7 +274,7 @@ def test_helm_test_asks_the_service_whether_a_host_is_ready():
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
     assert pod["spec"]["containers"][0]["args"] == ["ready", "http://hangar.elsewhere.svc:8088"]
     assert pod["spec"]["containers"][0]["image"].startswith(REPOSITORY) and pod["spec"]["securityContext"]["runAsNonRoot"]
-    # Nor is it one of the pods that the Service, the budget and the spreading are about.
+    # Nor does it belong to the pods of the Service, of the budget and of the spreading.
     service = render()[("Service", "hangar")]["spec"]["selector"]
     assert not service.items() <= pod["metadata"]["labels"].items()
 
@@ -385,10 +385,10 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                    "operatorResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
                    "workflowResources": [{"apiGroups": [""], "resources": ["persistentvolumeclaims"]},
                                          {"apiGroups": ["apps"], "resources": ["deployments"]}]},
-          # By labels, so that the host reads those of namespaces; it selects none.
+          # By labels, so that the host reads those of namespaces; it selects no namespace.
           "tenantPolicy": {"spec": {"namespaceSelector": {"matchLabels": {"nobody": "has-it"}}, "serviceAccounts": []}},
           "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}, "records": {"enabled": True}}
-# What the chart makes of its values for nodes.
+# The chart's result for its node values.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
          "--node-ready-delay=100ms", "--node-retry-delay=100ms")
 
@@ -420,8 +420,8 @@ def account_host(installed, tmp_path):
 
 
 def asked(cluster):
-    """What the host asked for as itself, as {(namespace, group, resource, verb): {status, ...}}; with what it did for
-    others as the verbs that it takes."""
+    """The host's own requests, as {(namespace, group, resource, verb): {status, ...}}; requests under other identities count
+    as the verbs that allow them."""
     seen = collections.defaultdict(set)
     for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
         event = json.loads(line)
@@ -445,13 +445,13 @@ def asked(cluster):
         resource = "/".join(part for part in (where["resource"], where.get("subresource")) if part)
         key = (where.get("namespace", ""), where.get("apiGroup", ""), resource)
         seen[(*key, event["verb"])].add(status)
-        if event["verb"] == "patch" and status == 201:  # An apply that makes an object needs the right to create it.
+        if event["verb"] == "patch" and status == 201:  # An apply that creates needs the right to.
             seen[(*key, "create")].add(status)
     return seen
 
 
 def airway_flow(cluster):
-    """Makes a kind, an instance with a ConfigMap and a Service, changes it, and takes everything down again."""
+    """Makes a kind, an instance with a ConfigMap and a Service, changes it, and deletes everything again."""
     schema = {**airways.OPEN_SCHEMA, "properties": {"status": {**airways.OPEN_SCHEMA, "properties": {"phase": {"type": "string"}}}}}
     manifest = airways.airway("aircrafts", "Aircraft", flight("behave"), schema=schema, mode="dynamic")
     cluster.apply(manifest)
@@ -462,15 +462,15 @@ def airway_flow(cluster):
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b"}}
     cluster.create(instance("Aircraft", "one", {"behaviour": "raw", "stdout": json.dumps([service, settings])}))
     eventually(lambda: is_ready(cluster.get("e2e.hangar.dev/v1", "Aircraft", "one")), "the instance is ready", 60)
-    # One resource fewer is pruned.
+    # One resource fewer, so the host prunes one.
     cluster.patch("e2e.hangar.dev/v1", "Aircraft", "one", {"spec": {"stdout": json.dumps([settings])}})
     eventually(lambda: cluster.get("v1", "Service", "one") is None, "the Service is pruned", 60)
     cluster.delete("e2e.hangar.dev/v1", "Aircraft", "one")
     eventually(lambda: cluster.get("e2e.hangar.dev/v1", "Aircraft", "one") is None, "the instance is gone", 60)
-    # A status that the API server does not take: the failure is told in the status and in Events.
+    # A status that the API server does not accept: the host reports the failure in the status and in Events.
     cluster.create(instance("Aircraft", "two", {"behaviour": "status", "status": {"phase": 5}}))
     eventually(lambda: condition(cluster.get("e2e.hangar.dev/v1", "Aircraft", "two")).get("reason") == "Error", "the instance fails", 60)
-    # Another version is stored: instances are rewritten in it, and the API server is told.
+    # Another version becomes the stored one: the host rewrites instances in it, and tells the API server.
     (version,) = manifest["spec"]["template"]["versions"]
     manifest["spec"]["template"]["versions"] = [{**version, "storage": False}, {**version, "name": "v2"}]
     cluster.apply(manifest)
@@ -481,7 +481,7 @@ def airway_flow(cluster):
 
 
 def pinned_airway_flow(cluster, host, modules):
-    """An Airway is pinned to what a URL gave; a copy is made, looked for by a host that does not have the module, and removed."""
+    """The host pins an Airway to a URL's module, keeps a copy, and removes it; a host without the module looks for the copy."""
     name = "gliders.e2e.hangar.dev"
     airway = ("yoke.cd/v1alpha1", "Airway", name)
     modules.files["/flight.wasm"] = pathlib.Path(flight("greeting_cpp")).read_bytes()
@@ -499,7 +499,8 @@ def pinned_airway_flow(cluster, host, modules):
 
 
 def flight_flow(cluster):
-    """A Flight makes a ConfigMap and a Service as its own service account, changes them, and is taken down; so is a ClusterFlight."""
+    """A Flight makes a ConfigMap and a Service as its own service account, changes them, and is deleted; so is
+    a ClusterFlight."""
     release = lambda *resources: {"spec": {"inputObject": {"spec": {"behaviour": "raw", "stdout": json.dumps(resources)}}}}
     flights.allow(cluster, "fleet", resources=("configmaps", "services"))
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}, "spec": {"selector": {"app": "one"}, "ports": [{"port": 80}]}}
@@ -532,7 +533,7 @@ def operator_flow(cluster, host):
     operators.create_config_map(cluster, "news", "team")
     eventually(lambda: "changed news" in operators.lines(host, "watcher", "team"), "the operator heard of a change")
     cluster.delete("hangar.dev/v1alpha1", "Operator", "watcher", "team")
-    # Everything that a service account may be acted as for; a watch that a cache cannot answer.
+    # All verbs for which the host acts as a service account; a watch that a cache cannot answer.
     own = "/api/v1/namespaces/team/configmaps"
     one = json.dumps({"metadata": {"name": "one"}})
     cluster.create(operators.manifest(
@@ -545,14 +546,14 @@ def operator_flow(cluster, host):
 
 
 def workflow_flow(cluster):
-    """A workflow makes a claim and a Deployment as its own service account, and is told something."""
+    """A workflow makes a claim and a Deployment as its own service account, and receives a signal."""
     workflows.allow(cluster, "flows")
     workflows.module(cluster, "flows", "provisioner", workflows.bundle(workflows.PROVISIONER))
     cluster.create(workflows.workflow("orders", "flows", "provisioner", input={"team": "orders"}))
     workflows.reaches(cluster, "flows", "orders", "ready", 120)
     workflows.signal(cluster, "flows", "orders", "one", {"type": "NOTHING"})
     eventually(lambda: not cluster.get(*workflows.WORKFLOW, "orders", "flows")["metadata"].get("annotations"), "the signal is taken", 60)
-    # A module that the host has never seen is looked for among the copies in the cluster.
+    # The host looks for an unknown module among the copies in the cluster.
     workflows.module(cluster, "flows", "rollout", workflows.bundle(workflows.ROLLOUT))
     cluster.create(workflows.workflow("lost", "flows", "rollout", input={"soakMilliseconds": 600000}))
     began = eventually(lambda: workflows.status(cluster, "flows", "lost").get("revision"), "it began", 60)["sha256"]
@@ -566,10 +567,10 @@ def workflow_flow(cluster):
 
 
 def node_flow(cluster):
-    """Provisions a node, with other runtime classes than before, and undoes it. The pods of its Jobs are simulated."""
+    """Provisions a node, with other runtime classes than before, and uninstalls. The pods of its Jobs are simulated."""
     cluster.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "old", "metadata": {
         "name": "old", "labels": {"app.kubernetes.io/managed-by": "hangar-nodes"}}})
-    # Somebody's Job has the name that ours would have, until it is deleted.
+    # A foreign Job has the name that ours would have, until it is deleted.
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "other", "image": "other"}]}}
     cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "node-0-provision-kwasm", "namespace": NAMESPACE},
                     "spec": {"suspend": True, "template": template}})
@@ -587,23 +588,23 @@ def node_flow(cluster):
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
 UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
           (None, "e2e.hangar.dev", "*", "delete"),
-          # Asked when a policy is made whose parameters are Airways.
+          # Checked when a policy is created whose parameters are Airways.
           (None, "yoke.cd", "airways", "get"),
-          # Of what is applied and was not there: the request is a patch.
+          # An apply of an object that did not exist: the request is a patch.
           (None, "hangar.dev", "tenantusages", "create")}
 
 
-# Copies of modules are looked for in the whole cluster first, and then where there are workflows.
+# The host looks for copies of modules in the whole cluster first, and then in namespaces with workflows.
 TRIED = {("", "apps", "controllerrevisions", "list")}
 
 
 def lists_before_watching(rule, all_rules):
-    """An API server that cannot send the list as the beginning of a watch is asked for it, which this one need not be."""
+    """From an API server that cannot send the list at the start of a watch the host lists separately; this one can."""
     return rule[3] == "list" and (*rule[:3], "watch") in all_rules
 
 
 def webhook_flow(cluster):
-    """Configurations are registered, put back when they are gone, and belong to the chart's ClusterRole."""
+    """The host registers configurations and restores deleted ones; they belong to the chart's ClusterRole."""
     def configuration(name):
         return cluster.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name, None)
     made = eventually(lambda: configuration("hangar-airways"), "the configuration is there", 60)
@@ -620,7 +621,7 @@ def webhook_flow(cluster):
 
 
 def records_flow(cluster, directory):
-    """A user with a token is shown the turns of an operator, or told which right he lacks."""
+    """A user with a token sees the turns of an operator, or learns which right is missing."""
     def timeline(kubeconfig):
         return subprocess.run([str(BINARY), "timeline", "watched", "-n", "team", f"--kubeconfig={kubeconfig}"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
@@ -634,7 +635,7 @@ def records_flow(cluster, directory):
 
 
 def usage_flow(cluster):
-    """A namespace sees what it uses, for as long as it uses anything."""
+    """A namespace sees its usage, for as long as it uses anything."""
     def usage():
         return cluster.get("hangar.dev/v1alpha1", "TenantUsage", "hangar", "team")
     cluster.create(operators.manifest("user", "team", "wait"))
@@ -666,7 +667,7 @@ def test_members_of_a_namespace_may_look_or_edit_as_the_clusters_roles_say(insta
 def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(installed, account_host, tmp_path):
     webhook_flow(installed)
     airway_flow(installed)
-    # Before the host is started anew: what it watches for Flights covers what others have watched.
+    # Before the host is restarted: its watches for Flights serve others too.
     flight_flow(installed)
     modules = Modules()
     pinned_airway_flow(installed, account_host, modules)
@@ -684,7 +685,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
 
     def was_used(rule):
         scope, group, resource, verb = rule
-        # Tenants have the same rules; each of these does something else with them.
+        # Tenants have the same rules; each of these identities does something else with them.
         scopes = TENANTS if scope in TENANTS else (scope,)
         return any(group == asked_group and verb == asked_verb and resource in ("*", asked_resource)
                    and (scope is None or namespace in scopes)

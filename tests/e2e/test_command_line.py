@@ -1,4 +1,4 @@
-"""`hangar` as a person at a terminal meets it: exit codes, standard output, standard error."""
+"""`hangar` at a terminal: exit codes, standard output, standard error."""
 import base64
 import http.server
 import json
@@ -45,7 +45,7 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
     assert all(word in done.stdout for word in expected), done.stdout
 
 
-# What is in a command's help beside what all have: flags of settings, as words.
+# The settings in a command's help besides the common ones, as words.
 CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
 RECORDER = {"recorder-bytes", "recorder-age", "recorder-directory"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
@@ -62,7 +62,7 @@ USES = {
 
 
 def settings_in(help_text):
-    """The flags that a variable of the environment stands for too: [HANGAR_LOG_LEVEL] is log-level."""
+    """The flags that can also be set by an environment variable: [HANGAR_LOG_LEVEL] is log-level."""
     return {one.lower().replace("_", "-") for one in re.findall(r"\[HANGAR_([A-Z_]+)\]", help_text)}
 
 
@@ -115,7 +115,7 @@ def test_a_host_without_a_cluster_says_what_it_looked_for(tmp_path):
 @pytest.mark.parametrize("file, variable, flag, wins", [
     ("file", "variable", "flag", "flag"), ("file", "variable", None, "variable"), ("file", None, None, "file")])
 def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path, file, variable, flag, wins):
-    """What wins is seen by the kubeconfig that is missing."""
+    """The error names the missing kubeconfig, and so the setting that won."""
     config = tmp_path / "config.yaml"
     config.write_text(f"kubeconfig: {tmp_path / file}\nlogLevel: error\n")
 
@@ -277,7 +277,7 @@ def test_diff_shows_what_would_change_and_changes_nothing(cluster, namespace, tm
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
-    """Passes CONNECT on, and remembers where to."""
+    """Forwards CONNECT, and records the targets."""
     asked = []
 
     def do_CONNECT(self):

@@ -1,4 +1,4 @@
-"""Converters: instances are read and written in every version of their kind, whichever is stored."""
+"""Converters: clients read and write instances in every version of their kind, whichever is stored."""
 import json
 
 import pytest
@@ -60,7 +60,7 @@ class Backends:
         return made
 
     def apply(self, *names, stored, **options):
-        """Waits until the API server acts upon it."""
+        """Waits until the API server acts on it."""
         manifest = self.manifest(*names, stored=stored, **options)
         # The review waits for the module for 30 s only.
         applied = eventually(lambda: try_to(self.cluster.apply, manifest), "the Airway is accepted", COMPILED)
@@ -124,7 +124,7 @@ def test_what_was_made_before_is_read_in_the_new_version(rig, webhook_host, back
 
     airway = backends.apply("v1", "v2", stored="v2")
     assert airway["status"]["converter"]["sha256"] and airway["status"]["converter"]["sha256"] != airway["status"]["flight"]["sha256"]
-    # By digest, so that neither is read again for each review.
+    # By digest, so that neither is fetched again for each review.
     index = json.loads((webhook_host.directory / "cache/flights.json").read_text())
     assert {airway["status"][module]["sha256"] for module in ("flight", "converter")} <= set(index)
     backends.served("v2")
@@ -134,7 +134,7 @@ def test_what_was_made_before_is_read_in_the_new_version(rig, webhook_host, back
     # Its types have no status: whose conversion it is does not matter to it.
     assert is_ready(read) and is_ready(backends.get("v1", "one", namespace))
 
-    # The flight sees the version that is stored.
+    # The flight receives the version that is stored.
     eventually(lambda: rig.get(*CONFIG_MAP, "one", namespace)["data"].get("img") == "c4ts", "the flight has read v2", 60)
     backends.create("v1", "two", namespace, {"image": "other", "replicas": 2})
     eventually(lambda: is_ready(backends.get("v2", "two", namespace)), "an instance that is written as v1 is Ready", 60)
@@ -154,7 +154,7 @@ def test_instances_move_to_the_version_that_is_stored_now_and_the_old_one_can_go
         return found.get("status") == "True" and found
     assert eventually(migrated, "all instances are rewritten", 120)["message"] == "all instances are stored in version v2"
     assert backends.crd()["status"]["storedVersions"] == ["v2"]
-    # What the API server refuses while it may be stored.
+    # Values that the API server refuses, although they may be stored.
     backends.apply("v2", stored="v2")
 
     def images():
@@ -247,7 +247,7 @@ def test_without_a_host_what_is_stored_can_still_be_read_and_collected(rig, webh
         assert rig.kubectl("get", f"{backends.plural}.v2.{GROUP}", "-n", namespace, "-o", "jsonpath={.items[*].metadata.name}") == "one"
         with pytest.raises(ApiError, match="conversion webhook"):
             backends.get("v1", "one", namespace)
-        # As docs/operating/lifecycle.md has it for a host that will not come back.
+        # As docs/operating/lifecycle.md describes it for a host that will not come back.
         rig.patch(*CRD, backends.name, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
         eventually(lambda: try_to(backends.get, "v1", "one", namespace), "nobody is asked any more", 60)
     finally:

@@ -16,7 +16,7 @@ AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
 @pytest.fixture(scope="module")
 def rig():
-    """A control plane of its own: these tests end parts of it."""
+    """A control plane of its own, because these tests kill parts of it."""
     made = control_plane("--with-kcm", "--with-proxy")
     yield made
     made.close()
@@ -34,7 +34,7 @@ def proxied(rig, tmp_path):
 
 @pytest.fixture
 def kind(rig, unique):
-    """The kind of an Airway with the flight `behave`; everything of it is gone afterwards."""
+    """The kind of an Airway with the flight `behave`; afterwards no part of it is left."""
     kind = f"F{unique}"
     manifest = airways.airway(f"{kind.lower()}s", kind, flight("behave"), group=GROUP, mode="dynamic")
     rig.apply(manifest)

@@ -19,7 +19,7 @@ SOURCE = ROOT / "examples/memo"
 # Some 70 MiB of Wasm are compiled once.
 COMPILED = 600
 
-# Tests of one file that share what was built run in one process.
+# Tests of one file that share a build run in one process.
 pytestmark = pytest.mark.xdist_group("go_build")
 
 
@@ -30,7 +30,7 @@ def build(*arguments, directory=ROOT, env=None):
 
 
 def refusal(*arguments, **options):
-    """Why it builds nothing."""
+    """The message with which it refuses to build."""
     done = build(*arguments, **options)
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
@@ -63,7 +63,7 @@ def publish(proxy, module, version, **files):
 
 @pytest.fixture(scope="module")
 def built():
-    """What the build said; the module is among the other guests then, and keeps its code there."""
+    """The build's output; the module is then among the other guests, and keeps its code there."""
     module = GUESTS / "memo.wasm"
     before = tree(SOURCE)
     done = build(SOURCE / "cmd", "-o", module)
@@ -106,12 +106,12 @@ def text_of(cluster, namespace, name):
 
 
 def scenario(cluster, namespace):
-    """What an operator does with one memo from its making to its end; what is left for people to compare."""
+    """An operator's work on one memo from creation to deletion; returns its output for comparison."""
     make(cluster, namespace, "note", "buy some milk")
     eventually(lambda: text_of(cluster, namespace, "note") == "buy some milk", "the text is kept", 60)
     cluster.patch(*MEMO, "note", {"spec": {"text": "buy bread"}}, namespace)
     eventually(lambda: text_of(cluster, namespace, "note") == "buy bread", "the ConfigMap follows", 60)
-    # What somebody else changes in the child is put right.
+    # The operator corrects another client's change of the child.
     cluster.patch(*CONFIG_MAP, "note", {"data": {"text": "buy nothing"}}, namespace)
     eventually(lambda: text_of(cluster, namespace, "note") == "buy bread", "the change is undone", 60)
     memo = eventually(lambda: (lambda m: m if m.get("status", {}).get("observedGeneration") == 2 else None)(
@@ -207,7 +207,7 @@ def test_a_module_is_pushed_where_a_host_fetches_it(cluster, namespace, operator
     reference = done.stdout.strip()
     assert reference.startswith(f"oci://{registry.address}/tiny@sha256:")
     assert not list(tmp_path.glob("*.wasm"))
-    # A second time there is nothing to send, and the artifact is the same.
+    # The second time nothing has to be sent, and the artifact is the same.
     again = build(".", "--push", registry.url("tiny", "v2"), directory=tmp_path, env={"HANGAR_DOCKER_CONFIG": config})
     assert again.stdout == done.stdout
     layer = registry.layer("tiny", "v1")

@@ -12,7 +12,7 @@ COMPILED = 600
 
 @pytest.fixture
 def website(cluster, namespace, operator):
-    """Runs the operator in the namespace, where it is asleep afterwards."""
+    """Runs the operator in the namespace, and waits until it sleeps."""
     crd = ROOT / "examples/website/crd.yaml"
     cluster.apply_crds(crd)
     cluster.learn(*WEBSITE, "websites")
@@ -56,7 +56,7 @@ def test_a_controller_runtime_operator_does_its_work_and_sleeps(cluster, host, n
     cluster.patch(*WEBSITE, "shop", {"spec": {"replicas": 5}}, namespace)
     eventually(lambda: replicas_of(cluster, namespace, "shop") == 5, "the deployment follows", 60)
 
-    # What somebody else changes in the child is put right.
+    # The operator corrects another client's change of the child.
     cluster.patch(*DEPLOYMENT, "shop", {"spec": {"replicas": 1}}, namespace)
     eventually(lambda: replicas_of(cluster, namespace, "shop") == 5, "the change is undone", 60)
     asleep(cluster, namespace)

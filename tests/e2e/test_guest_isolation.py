@@ -1,4 +1,4 @@
-"""Flights in guest processes: `hangar host --guest-isolation=namespace`, and what becomes of them when something dies."""
+"""Flights in guest processes: `hangar host --guest-isolation=namespace`, also when one of its processes dies."""
 import os
 import pathlib
 import shutil
@@ -22,7 +22,7 @@ GROUP = "isolation.hangar.dev"
 
 @pytest.fixture
 def cluster(own_cluster):
-    """Another host on the same cluster would evaluate the same Airways."""
+    """Of its own, because another host on the same cluster would evaluate the same Airways."""
     return own_cluster
 
 
@@ -32,7 +32,7 @@ def host(own_cluster, tmp_path_factory):
 
 
 def children(parent):
-    """Processes that live and are children of `parent`."""
+    """Live processes that are children of `parent`."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""What takes long for one is not waited for by all."""
+"""Long work for one object does not delay all others."""
 import pytest
 
 from airways import airway as manifest_of

@@ -1,4 +1,4 @@
-"""What /metrics says of each operator, and stops saying when it is gone."""
+"""/metrics has series for each operator, and drops them with it."""
 import airways
 from airways import flight, instance
 from cluster import eventually, is_ready
@@ -8,7 +8,7 @@ from operators import EVERYTHING, OPERATOR, allow, create_config_map, lines
 
 
 def series(host, controller):
-    """name -> value of what carries the operator's name; of a name with further labels the sum."""
+    """name -> value for series with the operator's name; the sum for a name with further labels."""
     found = {}
     for key, value in host.metrics().items():
         if f'controller="{controller}"' in key:
@@ -18,7 +18,7 @@ def series(host, controller):
 
 
 def test_no_more_reconciles_run_at_once_than_the_host_may(cluster, namespace, unique, tmp_path):
-    """Of flights that sleep: with one place they end one after the other, however many wait."""
+    """With flights that sleep: with one slot they end one after the other, however many wait."""
     host = Host(cluster.kubeconfig, tmp_path / "host", "--features=airways", "--max-concurrent-reconciles=1")
     plural, kind = f"{unique}ones", f"{unique.capitalize()}one"
     controller = f"{plural}.e2e.hangar.dev"

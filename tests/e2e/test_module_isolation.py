@@ -1,4 +1,5 @@
-"""What a tenant must not read by naming it as a module: ConfigMaps of other namespaces, however the reference is spelt.
+"""ConfigMaps that a tenant must not read by naming them as a module: those of other namespaces, however the reference
+is spelt.
 
 The host may read all of them. The tenant may create Operators, StatefulWorkflows and ConfigMaps in one namespace.
 """
@@ -14,7 +15,7 @@ from operators import OPERATOR, events_of
 from workflows import CONDUCTOR, WORKFLOW, bundle, built
 
 SECRET_KEY = "victims-key"
-# Not an identifier that a machine has: run as JavaScript, it would be named by a ReferenceError.
+# No machine has such an identifier: run as JavaScript, a ReferenceError would name it.
 SECRET_VALUE = "victimsValue4711"
 
 
@@ -36,7 +37,7 @@ def spellings(victim, name="secrets", key=SECRET_KEY):
 
 
 def tells(cluster, kind, name, namespace, victim):
-    """All that the API server has about the object: itself and its Events."""
+    """Everything that the API server shows about the object: itself and its Events."""
     text = json.dumps([(cluster.get(*kind, name, namespace) or {}).get("status"), events_of(cluster, name, namespace)])
     return SECRET_KEY in text.replace(f"{victim}/secrets/{SECRET_KEY}", "") or SECRET_VALUE in text
 
@@ -65,7 +66,7 @@ def test_a_workflow_reads_no_config_map_of_another_namespace(cluster, host, name
 
 
 def test_a_workflow_reads_no_plugin_of_another_namespace(cluster, host, namespace, victim):
-    # Linked dynamically, so that its plugin is asked for.
+    # Linked dynamically, so that the host asks for its plugin.
     workflows.module(cluster, namespace, "plugged", binary=built("provisioner_dynamic.wasm").read_bytes(), key="module.wasm")
     for index, url in enumerate(spellings(victim)):
         cluster.create(workflows.workflow(f"spy-{index}", namespace, "plugged", plugin={"url": url}))
@@ -74,7 +75,7 @@ def test_a_workflow_reads_no_plugin_of_another_namespace(cluster, host, namespac
 
 
 def test_a_workflow_uses_config_maps_of_its_own_namespace_without_rights_of_its_service_account(cluster, host, namespace):
-    """As a Pod does: published manifests come without a Role for reading their module."""
+    """As for a Pod: published manifests have no Role for reading their module."""
     workflows.module(cluster, namespace, "own", bundle(CONDUCTOR))
     cluster.create(workflows.workflow("own", namespace, "own", input={"rounds": []}))
     eventually(lambda: workflows.status(cluster, namespace, "own").get("revision", {}).get("sha256"), "its machine has begun", 60)
@@ -91,7 +92,7 @@ def test_inputs_of_an_operator_are_named_by_plain_names(cluster, namespace, oper
 
 
 def test_an_airway_may_name_a_config_map_of_any_namespace(cluster, host, airway, unique, victim):
-    """Only administrators make Airways: they are cluster-scoped."""
+    """Only administrators create Airways: they are cluster-scoped."""
     kind = f"Spelt{unique}"
     with open(flight("greeting_rust"), "rb") as module:
         workflows.module(cluster, victim, "flight", binary=module.read(), key="flight.wasm", compress=True)

@@ -1,6 +1,8 @@
-"""Modules behind servers that do not answer, and modules of others: whom that holds up, and what the status says meanwhile.
+"""Modules behind servers that do not answer, and modules of other tenants: what has to wait for them, and what the status
+says meanwhile.
 
-Nothing here counts seconds: a server stays silent until the test lets it go, and what must not wait for it has happened by then.
+No test here counts seconds: a server stays silent until the test releases it, and work that must not wait for it has
+happened by then.
 """
 import hashlib
 import pathlib
@@ -70,7 +72,7 @@ def test_silent_module_servers_hold_up_no_other_operator(cluster, host, namespac
         eventually(lambda: stalled(cluster, OPERATOR, f"one-{index}", namespace).get("reason") == "Loading", "the status says so at once")
     eventually(lambda: modules.asked, "the server is asked")
 
-    # Beginning, changing and ending of others, of the same namespace too.
+    # Start, change and deletion of others, in the same namespace too.
     cluster.create(manifest("new", other, "tick=3600000"))
     cluster.create(manifest("new", namespace, "tick=3600000"))
     cluster.patch(*OPERATOR, "before", {"spec": {"args": ["exit=0"]}}, other)
@@ -152,7 +154,7 @@ def test_after_a_restart_what_was_compiled_is_served_although_its_server_is_sile
 
 
 def test_nobody_gets_a_module_for_knowing_its_digest(cluster, host, namespace, unique, modules):
-    """The owner's module lies in the host's store; the stranger knows its digest, and has no password."""
+    """The owner's module is in the host's store; the stranger knows its digest, and has no password."""
     private = pathlib.Path(flight("operator_behave")).read_bytes() + b"\x00\x08\x07private"
     digest = hashlib.sha256(private).hexdigest()
     modules.files["/private.wasm"] = private

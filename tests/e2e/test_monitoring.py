@@ -1,4 +1,4 @@
-"""The chart's dashboards and alerts: what they ask for is what a host says of itself, to a real Prometheus."""
+"""The chart's dashboards and alerts: their queries match a host's metrics, in a real Prometheus."""
 import json
 import re
 
@@ -20,7 +20,7 @@ KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 NAMESPACE, TEAM = "monitored", "team"
 GROUP = "monitored.hangar.dev"
 RULES = yaml.safe_load((CHART / "alerts.yaml").read_text())
-# What Grafana puts in the place of its variables.
+# Grafana's replacements for its variables.
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
 
 
@@ -43,7 +43,7 @@ def expressions():
 
 
 def selectors(expression):
-    """The series that it names, with their matchers; those of a histogram's buckets, too."""
+    """The series that it names, with their matchers; including those of a histogram's buckets."""
     return re.findall(r"\b(?:hangar|controller_runtime|workqueue|rest_client|process|leader_election)_[a-z_]+(?:\{[^}]*\})?", expression)
 
 
@@ -86,7 +86,7 @@ def test_the_rules_are_those_of_the_release(tmp_path):
         assert one["labels"]["severity"] in ("critical", "warning") and set(one["annotations"]) == {"summary", "description"}, one["alert"]
 
 
-# (alert, the series that bring it about, the labels that it fires with)
+# (alert, the series that trigger it, the labels that it fires with)
 FIRING = [
     ("HangarDoesNotLead", {'leader_election_master_status{job="h", name="hangar", instance="a"}': "0x60"}, {}),
     ("HangarMainLoopSlow", {'hangar_loop_turn_seconds_bucket{job="h", instance="a", le="0.5"}': "0x60",
@@ -156,7 +156,8 @@ def host(cluster, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def load(cluster, host):
-    """One of each: an operator that is woken and sleeps, one that stays in memory, an instance that was reviewed, a workflow with an action, a node."""
+    """One of each: an operator that is woken and sleeps, one that stays in memory, an instance that was reviewed, a workflow
+    with an action, a node."""
     operators.allow(cluster, TEAM, *operators.EVERYTHING)
     cluster.create(operators.manifest("watcher", TEAM, f"watch={TEAM}", sleep={"after": "0s"}))
     cluster.create(operators.manifest("stays", TEAM, f"watch={TEAM}", sleep={"policy": "Never"}))
@@ -187,7 +188,7 @@ def prometheus(host, load, tmp_path_factory):
 
 def test_each_series_that_is_named_is_there(prometheus):
     wanted = {(where, selector) for where, expression in expressions() for selector in selectors(expression)}
-    # Of what may stand here only when something has gone wrong.
+    # Metrics that may exist only after an error.
     wanted = {(where, selector) for where, selector in wanted if 'outcome="failed"' not in selector}
     assert len(wanted) > 60
 

@@ -1,4 +1,4 @@
-"""Name servers that say nothing: the host goes on with everything that needs no name."""
+"""Silent name servers: the host goes on with everything that needs no name."""
 import random
 import socket
 
@@ -13,7 +13,7 @@ LEASE = ("coordination.k8s.io/v1", "Lease")
 
 
 class SilentNameServer:
-    """Takes queries at the only port that /etc/resolv.conf can name, and answers none."""
+    """Receives queries at the only port that /etc/resolv.conf can name, and answers none."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -26,7 +26,7 @@ class SilentNameServer:
         self.socket.settimeout(60)
 
     def wait_for(self, name):
-        """Until somebody asks for that name."""
+        """Waits until a client asks for that name."""
         wanted = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
         while wanted not in self.socket.recv(512):
             pass
@@ -49,7 +49,7 @@ def cluster():
 
 @pytest.fixture
 def host(cluster, tmp_path, name_server):
-    """One that knows this name server only, and would wait for it for minutes, as /etc/resolv.conf has it."""
+    """A host that knows this name server only, and by /etc/resolv.conf would wait for it for minutes."""
     configuration = tmp_path / "resolv.conf"
     configuration.write_text(f"nameserver {name_server.address}\noptions timeout:30 attempts:5\n")
     mount = f'mount --bind {configuration} /etc/resolv.conf && exec "$@"'
@@ -61,17 +61,17 @@ def test_a_name_server_that_says_nothing_holds_up_one_module_and_nothing_else(cl
     operator("away", module={"url": "http://registry.silent.example/module.wasm"})
     name_server.wait_for("registry.silent.example")
 
-    # The lookup is under way, and is given up.
+    # The lookup is under way, and is cancelled.
     cluster.delete(*OPERATOR, "away", namespace)
     eventually(lambda: cluster.get(*OPERATOR, "away", namespace) is None, "the operator is deleted")
     operator("late", module={"url": "http://registry.silent.example/other.wasm"})
     name_server.wait_for("registry.silent.example")
 
-    # And while another one is, others work.
+    # While another lookup is under way, other work goes on.
     operator("near", "print=hello", "exit=0")
     eventually(lambda: phase(cluster.get(*OPERATOR, "near", namespace)) == "Completed", "the operator next to it has run", 60)
 
-    # Until its time is up, which is told.
+    # Until its time is up, which the status reports.
     def why():
         stalled = condition(cluster.get(*OPERATOR, "late", namespace), "Ready") or {}
         return "the module's server cannot be reached" in stalled.get("message", "")

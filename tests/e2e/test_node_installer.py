@@ -163,7 +163,7 @@ def test_refuses_and_leaves_the_node_alone(root, runtimes, config, status, reaso
 
 def test_a_configuration_that_cannot_be_read_is_left_alone(root, runtimes):
     (root / CONFIG).unlink()
-    (root / CONFIG).mkdir()  # root reads everything else.
+    (root / CONFIG).mkdir()  # root can read everything else.
     before = tree(root)
 
     done = install(root, runtimes, "--no-restart")
@@ -219,7 +219,7 @@ def serve(directory):
 
 @pytest.fixture
 def shop(tmp_path):
-    """A server of the files in a directory; (directory, address)."""
+    """A server for the files in a directory; (directory, address)."""
     directory = tmp_path / "shop"
     directory.mkdir()
     server = serve(directory)
@@ -270,7 +270,7 @@ def test_what_was_fetched_can_be_installed(shop, root, tmp_path):
 
 
 def test_a_list_made_by_who_unpacked_is_not_believed(root, tmp_path):
-    """The container that unpacks is taken over: it leaves another program, and a list that fits it."""
+    """An attacker has the unpacking container: it leaves another program, and a list that matches it."""
     promised = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
     runtimes = put_runtimes(tmp_path / "runtimes", crun=b"#!/bin/sh\nevil\n")
     before = tree(root)

@@ -1,7 +1,7 @@
 """Node provisioning, seen from outside: simulated nodes, a real control plane, real Jobs.
 
-The end of a node's or an image's name says how a Job's pod ends there ("-fail", ":run"); see
-dev/control-plane/stages.yaml.
+The suffix of a node's or an image's name says how a Job's pod ends there ("-fail", ":run");
+see dev/control-plane/stages.yaml.
 """
 import collections
 import concurrent.futures
@@ -29,13 +29,13 @@ PUBLISHED = "kwasm.sh/kwasm-provisioned"
 PROVISIONED = "nodes.hangar.dev/provisioned"
 OURS = "nodes.hangar.dev/"
 IN_FLIGHT = ("Installing", "Verifying", "Uninstalling")
-# Everything that takes time by default, taken out.
+# Without all the waits of the defaults.
 FAST = ("--features=nodes", "--node-ready-delay=0s", "--node-retry-delay=1s", "--node-job-retries=0")
 
 
 @pytest.fixture(scope="module")
 def rig():
-    """A control plane of its own: these tests make and end nodes."""
+    """A control plane of its own, because these tests create and delete nodes."""
     made = node_rig()
     yield made
     made.close()
@@ -43,7 +43,7 @@ def rig():
 
 @pytest.fixture
 def large_rig():
-    """Another one, ended with all that is in it: deleting 500 nodes takes longer than making them."""
+    """Another one, ended with all that is in it: deleting 500 nodes takes longer than creating them."""
     made = node_rig()
     yield made
     made.close()
@@ -69,7 +69,7 @@ def make_nodes(rig, names, **annotations):
 
 @pytest.fixture
 def nodes(rig):
-    """Makes nodes with the annotation, or another value of it; afterwards nothing of them is left."""
+    """Creates nodes with the annotation, or another value of it; afterwards none of them is left."""
     made = []
 
     def make(*names, wish="true"):
@@ -86,7 +86,7 @@ def nodes(rig):
 
 @pytest.fixture
 def start(tmp_path, request):
-    """Starts hosts, with what KWasm's operator takes from its environment; ends them."""
+    """Starts hosts, with the settings that KWasm's operator reads from its environment; ends them."""
     hosts = []
 
     def one(*flags, image=IMAGE, auto="", namespace=NAMESPACE, cluster=None):
@@ -112,7 +112,7 @@ def node(rig, name):
 
 
 def of(manifest, word):
-    """What hangar wrote on a node: of(node, "phase")."""
+    """hangar's annotation on a node: of(node, "phase")."""
     return (manifest or {}).get("metadata", {}).get("annotations", {}).get(OURS + word, "")
 
 
@@ -153,7 +153,7 @@ def fleet(rig):
 
 
 class Watching:
-    """What happened to all nodes and Jobs since it began, in order, from the API server's own watch."""
+    """All changes of nodes and Jobs since it began, in order, from the API server's own watch."""
 
     def __init__(self, rig):
         self.phases, self.begun, self.most_in_flight = {}, set(), 0
@@ -384,7 +384,7 @@ def test_long_names_of_nodes_are_cut_and_stay_apart(rig, nodes, start):
 
 
 def test_many_nodes_that_change_at_once_all_get_on(rig, nodes, start):
-    """Each that begins looks at the record of the rollout, while the rollout changes it for others."""
+    """Each node that begins reads the rollout's record, while the rollout changes it for others."""
     names = [f"crowd-{number}" for number in range(24)]
     nodes(*names)
     start("--node-max-unavailable=100%")
@@ -398,7 +398,7 @@ def test_many_nodes_that_change_at_once_all_get_on(rig, nodes, start):
 
 def test_the_published_installer_works_and_cannot_undo(rig, nodes, start):
     nodes("old")
-    # What KWasm's operator has left: its label, and its Job.
+    # KWasm's operator has left its label and its Job.
     rig.patch("v1", "Node", "old", {"metadata": {"labels": {PUBLISHED: "old"}}})
     uid = node(rig, "old")["metadata"]["uid"]
     rig.create({"apiVersion": "batch/v1", "kind": "Job",
@@ -436,7 +436,7 @@ def test_auto_provision_takes_every_node_and_writes_nothing_for_heartbeats(rig, 
     never(lambda: writes() > written, "a heartbeat is answered with a write", 2)
     assert host.stop() == 0
 
-    start("--node-max-unavailable=100%")  # Without it, what nobody asks for is undone.
+    start("--node-max-unavailable=100%")  # Without auto-provisioning hangar uninstalls unrequested nodes.
     for name in ("auto-a", "auto-b", "node-0"):
         in_phase(rig, name, "")
 

@@ -1,6 +1,6 @@
 """Operators while the network, the API server, the disk and the host fail: nothing is lost, nothing done twice.
 
-HANGAR_TEST_SEED repeats what was random in a run, HANGAR_KILL_SECONDS makes the longest one longer (300: five minutes).
+HANGAR_TEST_SEED repeats a run's random choices, HANGAR_KILL_SECONDS makes the longest one longer (300: five minutes).
 """
 import collections
 import os
@@ -26,7 +26,7 @@ KILL_SECONDS = int(os.environ.get("HANGAR_KILL_SECONDS", "60"))
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A control plane of its own, that forgets what was before the last few seconds."""
+    """A control plane of its own that keeps only the last few seconds of history."""
     made = control_plane("--with-proxy", "--apiserver-arg=--etcd-compaction-interval=5s")
     yield made
     made.close()
@@ -54,7 +54,7 @@ def asleep(get, *names):
 
 
 def believed(printed):
-    """What a guest with the step `watch` thinks there is, if it believes all that it printed."""
+    """The objects that a guest with the step `watch` would know if it believed all its own output."""
     names, listing = set(), set()
     for line in printed:
         word, _, name = line.partition(" ")
@@ -88,9 +88,9 @@ class TestAway:
         for name in sleepers:
             operator(name, f"watch={namespace}", sleep={"after": "0s"})
         operator("resident", f"watch={namespace}", sleep={"policy": "Never"})
-        # Awake now and then for reasons of its own, whatever the API server does.
+        # Awake now and then for its own reasons, whatever the API server does.
         operator("ticker", f"watch={namespace}", "--", "tick=1000", sleep={"after": "0s"})
-        # Its requests are refused while nobody answers; it goes on asking.
+        # While the API server is away its requests are refused; it retries.
         operator("writer", f"count={namespace},counter", sleep={"after": "0s"})
         everybody = [*sleepers, "resident", "ticker"]
         for name in everybody:
@@ -108,7 +108,7 @@ class TestAway:
             create_config_map(cluster, f"comes-{index}", namespace)
         cluster.patch(*CONFIG_MAP, "changes", {"data": {"a": "b"}}, namespace)
         cluster.delete(*CONFIG_MAP, "goes", namespace)
-        # What was before is compacted, and what the API server itself remembers ends with it.
+        # Earlier history is compacted, and the API server's own cache of it ends with the process.
         cluster.component("kill", "kube-apiserver")
         time.sleep(max(0, began + 60 - time.monotonic()))
         assert host.process.poll() is None
@@ -137,7 +137,7 @@ class TestAway:
 
 
 class TestSilentServer:
-    """An API server that takes requests and does not answer them."""
+    """An API server that accepts requests and does not answer them."""
 
     @pytest.fixture
     def front(self, cluster, tmp_path):
@@ -150,7 +150,7 @@ class TestSilentServer:
         yield from to_its_end(Host(front.kubeconfig, tmp_path / "host"))
 
     def test_who_waits_for_its_first_answer_does_not_hold_up_the_others(self, front, host, namespace, operator, get):
-        """More operators than may start at once, none of which gets what it asks for first."""
+        """More operators than may start at once, none of which gets its first answer."""
         path = f"/api/v1/namespaces/{namespace}/configmaps/asked-for"
         waiting, answers = [], threading.Event()
 
@@ -160,7 +160,7 @@ class TestSilentServer:
                 answers.wait(60)
 
         front.fault = silent
-        # Fewer than the namespace may have requests at the API server.
+        # Fewer requests than the namespace may have at the API server.
         names = [f"one-{index:02}" for index in range(12)]
         try:
             for name in names:
@@ -182,11 +182,11 @@ def test_who_asks_for_more_than_may_wait_for_it_ends_alone(cluster, host, namesp
         create_config_map(cluster, f"large-{index}", namespace, a="x" * 1_000_000)
     operator("neighbour", f"watch={namespace}", sleep={"policy": "Never"})
     eventually(lambda: "listed 3" in lines(host, "neighbour", namespace), "the neighbour has listed", 60)
-    # From here on there is a watch that lists can be answered from: all of them at once.
+    # From here on a watch can answer lists: all of them at once.
     create_config_map(cluster, "before", namespace)
     eventually(lambda: "changed before" in lines(host, "neighbour", namespace), "the neighbour watches")
 
-    # It computes while the answers arrive, and so takes none of them.
+    # It computes while the answers arrive, and so reads none of them.
     operator("greedy", f"requests=200,/api/v1/namespaces/{namespace}/configmaps?resourceVersion=0", "--", "burn=1500",
              limits={"requestsPerSecond": 1000})
 
@@ -211,7 +211,7 @@ def memory_of(host, key):
 class TestLargeAnswers:
     @pytest.fixture
     def host(self, cluster, tmp_path):
-        """A host of its own: what it once needed at most is what this is about."""
+        """A host of its own: these tests measure its peak memory."""
         yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host"))
 
     def test_what_is_under_way_to_a_guest_is_bounded_as_what_waits_for_it(self, cluster, host, namespace, operator, get):
@@ -219,7 +219,7 @@ class TestLargeAnswers:
         for index in range(58):
             create_config_map(cluster, f"large-{index:02}", namespace, a="x" * 1_000_000)
         path = f"/api/v1/namespaces/{namespace}/configmaps"
-        # Nearly all that may wait, but of one answer.
+        # One answer, of nearly all the bytes that may wait.
         operator("modest", f"requests=1,{path}")
         eventually(lambda: "requests: 1 of 200" in lines(host, "modest", namespace), "one large answer comes through", 60)
         assert get("modest")["status"].get("restarts", 0) == 0
@@ -228,7 +228,7 @@ class TestLargeAnswers:
         host.start()
         before = memory_of(host, "VmRSS")
 
-        # Of 20 MB each, none of them the cache's.
+        # Answers of 20 MB each, none of them from the cache.
         operator("greedy", f"requests=30,{path}?limit=20", "wait", limits={"requestsPerSecond": 1000})
 
         eventually(lambda: get("greedy").get("status", {}).get("lastError"), "it fails", 60)
@@ -240,7 +240,7 @@ class TestLargeAnswers:
 
 
 def slab_of(host):
-    """The file that sleeping guests lie in, while it is open in the host. Images are mapped; the slab is not."""
+    """The file with the sleeping guests' memory, while the host has it open. Images are mapped; the slab is not."""
     process = pathlib.Path(f"/proc/{host.process.pid}")
     mapped = (process / "maps").read_text()
     found = [descriptor for descriptor in (process / "fd").iterdir()
@@ -304,7 +304,7 @@ def test_a_guest_whose_snapshot_is_broken_starts_clean_and_an_event_says_so(clus
         assert "snapshot" in get(name)["status"]["lastError"]
     assert "listed 2" not in lines(host, "resident", namespace), "who was awake has nothing to do with it"
 
-    # And from now on all is as it was.
+    # And from now on everything is as before.
     asleep(get, *sleepers)
     create_config_map(cluster, "second", namespace)
     for name in sleepers:
@@ -324,21 +324,21 @@ def test_deleting_the_snapshots_directory_harms_nobody(cluster, host, namespace,
         create_config_map(cluster, name, namespace)
         eventually(lambda: f"changed {name}" in lines(host, "sleeper", namespace), "it wakes, sleeps and wakes")
         asleep(get, "sleeper")
-    # One of a module that the host has not loaded: its image needs the directory.
+    # Of a module that the host has not loaded: its image needs the directory.
     operator("another", wasm="ring", env=[{"name": "IN_NAMESPACE", "value": namespace}], sleep={"after": "0s"})
     eventually(lambda: condition(get("another")).get("status") == "True", "another starts", 60)
     assert get("sleeper")["status"]["restarts"] == 0
 
 
 def has_room(host):
-    """Where the host of TestFullDisk sees its snapshots."""
+    """Where the host of TestFullDisk has its snapshots."""
     return pathlib.Path(f"/proc/{host.process.pid}/root{host.directory}/cache/snapshots")
 
 
 class TestFullDisk:
     @pytest.fixture
     def host(self, cluster, tmp_path):
-        """A host whose snapshots lie on a file system of their own, of 1 MiB."""
+        """A host whose snapshots are on a file system of their own, of 1 MiB."""
         snapshots = tmp_path / "host/cache/snapshots"
         snapshots.mkdir(parents=True, mode=0o700)
         (tmp_path / "host/cache").chmod(0o700)
@@ -357,8 +357,8 @@ class TestFullDisk:
         with open(filler, "wb", buffering=0) as full, pytest.raises(OSError):
             while True:
                 full.write(b"x" * 4096)
-        # Each time it wants to sleep it needs more room than before, and there is none. In the end it is what the file
-        # system has room for, however long the test takes.
+        # Each time it goes to sleep it needs more room than before, and there is none. In the end it needs all the room
+        # of the file system, however long the test takes.
         operator("growing", f"watch={namespace}", "--", "grow=64,200,2048", "wait", sleep={"after": "0s"})
 
         eventually(lambda: "an operator stays resident" in host.log.read_text(), "the log says that it stays", 60)
@@ -366,7 +366,7 @@ class TestFullDisk:
         assert all("growing" in line and "No space left on device" in line for line in told)
         assert host.metrics()["hangar_operator_suspend_failures_total"] > 0
         eventually(lambda: "grown to 512 KiB" in lines(host, "growing", namespace), "it goes on all the same")
-        # Later it may sleep: whoever wakes up leaves room.
+        # Later it may sleep: an operator that wakes up leaves room.
         eventually(lambda: phase(get("growing")) == "Running", "its status says that it stays")
         eventually(lambda: condition(get("growing"), "CanSleep").get("status") == "False", "its status says why")
         told = condition(get("growing"), "CanSleep")
@@ -379,7 +379,7 @@ class TestFullDisk:
         for name in ("small", "growing"):
             eventually(lambda: "changed one" in lines(host, name, namespace), f"{name} hears of what happens")
             assert get(name)["status"]["restarts"] == 0
-        # It does not try at every turn of the loop.
+        # It does not retry at every turn of the loop.
         seen = host.metrics()["hangar_operator_suspend_failures_total"]
         time.sleep(2)
         assert host.metrics()["hangar_operator_suspend_failures_total"] - seen < 20
@@ -424,7 +424,7 @@ class TestStopped:
 
 
 class Witness(threading.Thread):
-    """Notes every change of a TestResource in the cluster, in order."""
+    """Records every change of a TestResource in the cluster, in order."""
 
     PATH = "/apis/amurant.io/v1/testresources"
 
@@ -459,7 +459,7 @@ def test_killed_at_random_moments_under_load_it_loses_nothing_and_repeats_nothin
     kills = 0
 
     def has_gone_round(token):
-        """The last namespace got it from all before."""
+        """The last namespace has received it from all others."""
         return sent[token] == 0 or witness.written[namespaces[-1], token][-1:] == [sent[token]]
 
     def send_what_is_due():
@@ -470,7 +470,7 @@ def test_killed_at_random_moments_under_load_it_loses_nothing_and_repeats_nothin
     try:
         end = time.monotonic() + KILL_SECONDS
         while time.monotonic() < end:
-            # Some while the host starts, some while it is at full speed.
+            # Some operators while the host starts, some while it is at full speed.
             killed_at = time.monotonic() + dice.uniform(0, dice.choice([0.3, 3]))
             while time.monotonic() < killed_at:
                 send_what_is_due()

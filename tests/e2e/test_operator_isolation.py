@@ -1,6 +1,7 @@
-"""What one operator's ServiceAccount must not do, tried by a guest: it gets what the API server says to a direct request.
+"""Requests that one operator's ServiceAccount may not make, tried by a guest: it gets the API server's own answer to a
+direct request.
 
-The host itself may do all of it, and holds much of it in its cache: another operator, which may, watches there.
+The host itself may make all of them, and has many of the objects in its cache: another operator, which may, watches them.
 """
 import pytest
 
@@ -36,7 +37,7 @@ def table(mine, other):
     yield "GET", f"{core}/watch/secrets"
     yield "GET", f"{core}/watch/namespaces/{other}/configmaps"
     yield "GET", f"{core}/watch/namespaces/{other}/secrets/one"
-    # What it may do in its own namespace it may not do in another by way of a selector.
+    # Rights in its own namespace must not reach into another one by way of a selector.
     yield "GET", f"{core}/configmaps?watch=true&fieldSelector=metadata.namespace%3D{mine}"
     yield "GET", f"{core}/configmaps?fieldSelector=metadata.namespace%3D{mine}&resourceVersion=0"
     # Subresources.
@@ -52,12 +53,12 @@ def table(mine, other):
         yield method, f"{core}/namespaces/{mine}/status"
     yield "PUT", f"{core}/namespaces/{mine}/finalize"
     yield "GET", f"{core}/nodes/one/proxy/"
-    # Asking about others, and becoming somebody else.
+    # Reviews about others, and impersonation.
     for path in ("/apis/authorization.k8s.io/v1/subjectaccessreviews", "/apis/authentication.k8s.io/v1/tokenreviews",
                  f"/apis/authorization.k8s.io/v1/namespaces/{mine}/localsubjectaccessreviews",
                  "/apis/certificates.k8s.io/v1/certificatesigningrequests"):
         yield "POST", path
-    # URLs of no resource.
+    # URLs without a resource.
     for path in ("/metrics", "/logs", "/logs/", "/debug/pprof/", "/debug/pprof/heap", "/debug/flags/v", "/configz", "/livez/etcd",
                  "/readyz/etcd"):
         yield "GET", path
@@ -75,7 +76,7 @@ def another(cluster, unique):
 
 
 def warm(cluster, host, namespace, operator):
-    """An operator that may watch everything, and does: from here on the host has it in its cache."""
+    """An operator that may watch everything, and does: from here on the host's cache has it all."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     name = f"warm-{namespace}"
     cluster.request("POST", f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": [
@@ -105,7 +106,7 @@ def test_what_a_service_account_must_not_do_its_operator_cannot(cluster, host, n
             cluster.create({"apiVersion": "v1", "kind": kind, "metadata": {"name": "one", "namespace": where},
                             ("stringData" if kind == "Secret" else "data"): {"key": "hidden-value"}})
     warm(cluster, host, namespace, operator)
-    # With rights of its own: it is no stranger to the API server.
+    # With rights of its own, so the API server knows it.
     allow(cluster, namespace, *EVERYTHING, account="guest")
     forbidden = list(table(namespace, another))
     steps = [f"request={method},{path}" + ("" if method == "GET" else ",{}") for method, path in forbidden]

@@ -1,4 +1,4 @@
-"""Memory of all guests together: a host whose limit is small, on a control plane that no other host works on."""
+"""Memory of all guests together: a host with a small limit, on a control plane without another host."""
 import subprocess
 
 import pytest
@@ -15,7 +15,7 @@ def cluster(own_cluster):
 
 
 def module_of(tmp_path, on_start, on_wake="", wait_milliseconds=-1):
-    """A guest of 9.25 MiB, and what it does before it waits to be woken."""
+    """A guest of 9.25 MiB, and its steps before it waits to be woken."""
     source = tmp_path / "large.wat"
     source.write_text(f"""(module
       (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
@@ -56,7 +56,7 @@ def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
         condition = next(waits(name)[0] for name in names if waits(name))
         assert condition["reason"] == "NamespaceMemory" and "9 MiB are needed" in condition["message"], condition
         assert 18 * 1024 * 1024 < reserved() <= limit
-        # One that waits is gone as soon as it is deleted; one that has memory makes room for the last.
+        # A waiting one is gone as soon as it is deleted; one that has memory makes room for the last.
         removed = next(name for name in names if waits(name))
         last = next(name for name in names if waits(name) and name != removed)
         cluster.delete(*OPERATOR, removed, namespace)
@@ -72,7 +72,7 @@ def test_guests_that_do_not_fit_together_wait(cluster, tmp_path, namespace):
 
 
 def test_guests_take_turns_in_memory(cluster, tmp_path, namespace):
-    """Of six, two fit into the memory of their namespace; each of them wants to work all the time."""
+    """Of six, two fit into the memory of their namespace; each of them always has work."""
     module = module_of(tmp_path, on_start="(call $spin)", on_wake="(call $spin) (call $wait)", wait_milliseconds=5)
     names = [f"works-{index}" for index in range(6)]
     host = Host(cluster.kubeconfig, tmp_path / "host", "--allow-file-modules", "--guest-memory=48Mi")

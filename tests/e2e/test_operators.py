@@ -156,14 +156,14 @@ def test_a_module_in_a_config_map_is_replaced_as_soon_as_it_changes(cluster, hos
     cluster.patch("v1", "ConfigMap", "code", content("two"), namespace)
     for name in ("first", "second"):
         says(name, "two")
-    # What is no module takes nothing away.
+    # A ConfigMap without a module changes nothing.
     cluster.patch("v1", "ConfigMap", "code", {"binaryData": {"module": base64.b64encode(b"none").decode()}}, namespace)
     eventually(lambda: condition(get("first"), "Stalled").get("status") == "True", "it is stalled")
     assert condition(get("first"))["status"] == "True"
     cluster.patch("v1", "ConfigMap", "code", content("three"), namespace)
     says("first", "three")
     eventually(lambda: condition(get("first"), "Stalled").get("status") == "False", "it is not stalled any more")
-    # Nobody looks at it any more once nobody runs it.
+    # The host does not watch it any more once no operator runs it.
     for name in ("first", "second"):
         cluster.delete(*OPERATOR, name, namespace)
         eventually(lambda: logs(host, name, namespace) == "", "it is gone")
@@ -213,7 +213,7 @@ def test_a_module_that_cannot_be_had_leaves_what_runs_alone(cluster, host, names
 
 
 def from_afar(kubeconfig, tmp_path, *arguments):
-    """`hangar logs` on a machine that has nothing of the host's."""
+    """`hangar logs` on a machine without any files of the host."""
     return [str(BINARY), "logs", *arguments, f"--kubeconfig={kubeconfig}", f"--module-cache-dir={tmp_path / 'elsewhere'}"]
 
 
@@ -285,7 +285,7 @@ def test_what_an_operator_prints_can_be_read_from_anywhere(cluster, host, namesp
         assert heard == [f"tick {first + index}" for index in range(6)], "each line once, in order"
         assert any("sinceTime" in query and "follow" in query for query in kubelet.asked)
 
-        # Who may not read the host's log may not read this.
+        # A user who may not read the host's log may not read this.
         stranger = tmp_path / "stranger.yaml"
         cluster.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "stranger"}})
         config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text())
@@ -374,7 +374,7 @@ def test_operators_of_one_kind_share_one_watch(cluster, host, namespace, operato
     create_config_map(cluster, "shared", namespace)
     for index in range(count):
         eventually(lambda: "changed shared" in lines(host, f"sharing-{index}", namespace), f"operator {index} heard of it")
-    # The control plane's own components watch ConfigMaps too; twenty more watches would be seen.
+    # The control plane's own components watch ConfigMaps too; twenty more watches would show.
     assert before < count
 
 
@@ -447,7 +447,7 @@ def test_a_flood_over_many_wakes_is_cut(host, namespace, operator, get, tmp_path
     eventually(lambda: get("flood").get("status", {}).get("wakes", 0) >= 100, "it has had many turns", 90)
     told = [json.loads(line) for line in host.log.read_text().splitlines() if '"output"' in line and namespace in line]
     kept = [line["text"] for line in told if "more bytes were dropped" not in line["text"]]
-    # A burst, what came in since, and the last line.
+    # A burst, the output since then, and the last line.
     assert sum(map(len, kept)) <= 1024 * (4 + time.monotonic() - began + 1)
     assert kept and len(told) > len(kept), "it says that it was cut"
 
@@ -511,7 +511,7 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
             return "fails"
         return {"Running": "works", "Asleep": "works", "Completed": "completes"}.get(status.get("phase"))
 
-    # All others fail. Those that break the contract in `allocate` are not asked for memory: they wait for a delay only.
+    # All others fail. Those that break the contract in `allocate` never allocate here: they wait for a delay only.
     expected = dict.fromkeys(("allocate_missing", "bad_pointers", "files", "idle_not_run", "memory_missing", "run_not_idle",
                               "wakeup_missing", "wakeup_type"), "refused")
     expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal",

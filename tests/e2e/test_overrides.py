@@ -1,4 +1,4 @@
-"""Override annotations: another flight or mode for one instance, by somebody who may update its Airway."""
+"""Override annotations: another flight or mode for one instance, by a user who may update its Airway."""
 import json
 
 import pytest
@@ -18,7 +18,7 @@ MERGE, APPLY, JSON = "application/merge-patch+json", "application/apply-patch+ya
 
 @pytest.fixture(scope="module")
 def cluster(own_cluster):
-    """Of their own: another host with Airways, which has no webhooks, would ignore overrides and say so."""
+    """Of its own: another host with Airways, which has no webhooks, would ignore overrides and report that."""
     return own_cluster
 
 
@@ -76,7 +76,7 @@ def annotate(cluster, path, headers=None, **annotations):
 
 
 def write_when_asked(write):
-    """The words of the refusal; waits until the webhook is in force."""
+    """The message of the refusal; waits until the webhook is in force."""
     def attempt():
         try:
             write("?dryRun=All")
@@ -140,7 +140,7 @@ def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cl
     with pytest.raises(ApiError, match=DENIED):
         annotate(cluster, path, author, flight=None)
     assert not events_of(cluster, "one", namespace)
-    # A review that somebody made up takes no override away.
+    # A forged review removes no override.
     stored = cluster.request("GET", path)
     uid = stored["metadata"]["uid"]
     without = {**stored, "metadata": {**stored["metadata"], "annotations": {}}}
@@ -210,7 +210,7 @@ def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_hos
 
     (said,) = eventually(lambda: events_of(cluster, "one", namespace), "an Event says so", 30)
     assert "are ignored" in said and "remove them and set them again" in said
-    # A review that somebody made up approves nothing that is stored.
+    # A forged review approves nothing that is stored.
     body = review(operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one",
                   userInfo={"username": "root", "groups": ["system:masters"]},
                   object={**one, "metadata": {**one["metadata"], "uid": uid, "annotations": {MODE: "dynamic"}}},

@@ -1,4 +1,4 @@
-"""`hangar blackbox`, `descent`, `mayday` and `unlatch`: what a person does with a release that yoke or a host has made."""
+"""`hangar blackbox`, `descent`, `mayday` and `unlatch`: a person's work on a release that yoke or a host has made."""
 import json
 import signal
 import subprocess
@@ -86,7 +86,7 @@ def test_a_release_of_two_namespaces_has_to_be_told_apart(cluster, namespace, un
 
 
 def acting_as(cluster, tmp_path, user):
-    """A kubeconfig of the cluster that acts as somebody else."""
+    """A kubeconfig of the cluster that acts as another user."""
     config = json.loads(cluster.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
     config["users"][0]["user"]["as"] = user
     path = tmp_path / "kubeconfig"
@@ -159,7 +159,7 @@ def test_descent_takes_nothing_from_others(cluster, namespace, web):
 
 
 def hold(cluster, namespace, name):
-    """It cannot go until let_go()."""
+    """The object cannot disappear until let_go()."""
     cluster.patch("v1", "ConfigMap", name, {"metadata": {"finalizers": ["e2e.hangar.dev/hold"]}}, namespace)
 
 

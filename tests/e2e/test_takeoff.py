@@ -21,7 +21,7 @@ from yoke_releases import Made, config_map, go_json, hangar, history, lock, mark
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """Where modules are compiled once."""
+    """The directory for compiled modules, shared by all tests."""
     return tmp_path_factory.mktemp("compiled")
 
 
@@ -34,7 +34,7 @@ def up(cluster, namespace, *arguments, stdin=None, **options):
 
 
 def behaving(behaviour, name="it", **spec):
-    """The standard input by which the flight `behave` does that."""
+    """The standard input for that behaviour of the flight `behave`."""
     return json.dumps({"metadata": {"name": name}, "spec": {"behaviour": behaviour, **spec}})
 
 
@@ -362,7 +362,7 @@ def test_a_url_that_serves_another_module_is_refused(cluster, namespace, cache):
     url = f"http://127.0.0.1:{modules.server.server_address[1]}/main.wasm"
     modules.files["/main.wasm"] = pathlib.Path(flight("behave")).read_bytes()
     first = up(cluster, namespace, f"-compilation-cache={cache}", "-insecure", "web", url, stdin=behaving("basic"))
-    # A custom section at the end: another module that does the same.
+    # A custom section at the end: another module with the same behaviour.
     modules.files["/main.wasm"] += b"\x00\x02\x01x"
 
     done = up(cluster, namespace, f"-compilation-cache={cache}", "-insecure", "web", url, stdin=behaving("basic"))
@@ -429,7 +429,7 @@ def test_the_same_again_after_a_kill_ends_what_was_begun(cluster, namespace):
 
 
 def test_two_at_once_leave_one_release(cluster, namespace):
-    """Whichever is later wins; what the other has made is gone with it, or with the next takeoff."""
+    """The later one wins; the other's resources are gone with it, or with the next takeoff."""
     def fly(number):
         return up(cluster, namespace, "web", stdin=as_input(config_map("shared", by=str(number)), *(config_map(f"own-{number}-{i}") for i in range(5))))
     for attempt in range(4):

@@ -1,4 +1,4 @@
-"""TenantPolicies: what namespaces may use and name, followed while Operators and workflows run."""
+"""TenantPolicies: what namespaces may use and name, also when a policy changes while Operators and workflows run."""
 import contextlib
 import json
 import pathlib
@@ -60,7 +60,7 @@ def policy(cluster, namespace):
 
 @pytest.fixture
 def operator(cluster, namespace):
-    """Creates an Operator that does nothing but wait; keyword arguments are its spec."""
+    """Creates an Operator that only waits; keyword arguments are its spec."""
     made = []
 
     def make(name, where=None, **spec):
@@ -86,7 +86,7 @@ def runs(cluster, name, namespace):
 
 
 def refused(cluster, name, namespace, kind=OPERATOR):
-    """The message of one that a policy does not let run."""
+    """The message of an Operator that a policy refuses."""
     one = cluster.get(*kind, name, namespace)
     stalled = condition(one, "Stalled")
     is_refused = stalled.get("status") == "True" and stalled["reason"] == "RefusedByPolicy"
@@ -360,7 +360,7 @@ def test_a_right_that_is_taken_away_leaves_what_was_known(cluster, namespace, po
         role["rules"] = [rule for rule in role["rules"] if "tenantpolicies" not in rule["resources"]]
         cluster.kubectl("replace", "-f", "-", stdin=json.dumps(role))
         eventually(lambda: not may_list(cluster, namespace), "the right is gone")
-        # Ends the watch that is open: the API server looks at rights when one begins.
+        # Ends the open watch: the API server checks rights when one begins.
         cluster.kubectl("patch", "crd", "tenantpolicies.hangar.dev", "--type=merge", "-p",
                         json.dumps({"spec": {"names": {"shortNames": [f"x{namespace}"[:20]]}}}))
         eventually(lambda: "those known last count" in few.log.read_text(), "the watch is refused", 90)

@@ -1,4 +1,4 @@
-"""In which namespaces hangar may act: `hangar tenant`, the chart's `tenants`, and what is not allowed.
+"""In which namespaces hangar may act: `hangar tenant`, the chart's `tenants`, and refusals elsewhere.
 
 The host runs with the rights that the chart gives, on an API server with constrained impersonation.
 """
@@ -220,7 +220,7 @@ def test_a_namespace_can_be_allowed_and_removed_while_the_host_runs(installed, c
 
 
 def touch(cluster, name, namespace):
-    """A change of the spec that means nothing."""
+    """A change of the spec without an effect."""
     limits = cluster.get(*operators.OPERATOR, name, namespace)["spec"].get("limits", {})
     rate = limits.get("requestsPerSecond", 100) + 1
     return cluster.patch(*operators.OPERATOR, name, {"spec": {"limits": {"requestsPerSecond": rate}}}, namespace)
@@ -257,7 +257,7 @@ def may(cluster, verb, group, resource, namespace, name=""):
 
 
 def test_the_hosts_own_rights_end_at_the_tenants_namespaces(installed):
-    """What somebody has who has the host's token."""
+    """The rights of an attacker who has the host's token."""
     reads = [("get", "", "secrets"), ("list", "", "secrets"), ("get", "apps", "controllerrevisions"),
              ("impersonate:serviceaccount", "authentication.k8s.io", "serviceaccounts"), ("impersonate-on:serviceaccount:get", "", "secrets")]
     for verb, group, resource in reads:

@@ -1,4 +1,4 @@
-"""Taking hangar down: in the order that docs/operating/lifecycle.md gives, and when the host went first."""
+"""Uninstalling hangar: in the order of docs/operating/lifecycle.md, and with the host removed first."""
 import pytest
 
 from airways import airway, flight, instance

@@ -1,4 +1,4 @@
-"""Who may send a review: an API server that shows a client certificate, or anybody, who is then told less."""
+"""Who may send a review: an API server that shows a client certificate, or anyone, who then learns less."""
 import json
 import ssl
 import subprocess
@@ -75,7 +75,7 @@ def test_a_review_is_taken_from_the_api_server_alone(webhook_host, authority, tm
         ask(webhook_host, REVIEWS, review(), shown=Authority(tmp_path, "others").sign("kube-apiserver"))
 
     assert ask(webhook_host, REVIEWS, review(), shown=authority.sign("another"))[0] == 200
-    # For what the API server, or a kubelet, asks without a certificate.
+    # For probes of the API server or a kubelet, which show no certificate.
     assert ask(webhook_host, "/ready", None, "GET")[0] == 200
     assert ask(webhook_host, f"{CONVERSIONS}nobodys", "{}")[0] == 400
 

@@ -1,4 +1,4 @@
-"""The tutorial and the examples of workflows, done as they are written."""
+"""The tutorial and the examples of workflows, followed step by step."""
 import os
 import re
 import subprocess
@@ -15,7 +15,7 @@ TUTORIAL = ROOT / "docs/tutorials/workflow.md"
 
 
 def npm_package(package):
-    """Where `npm install` would put it, for a machine without npm."""
+    """The place where `npm install` would put it, for a machine without npm."""
     return subprocess.run([ROOT / "dev/npm-package.sh", package], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
@@ -31,7 +31,7 @@ def files_of(page):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The tutorial's folder, as its reader has it."""
+    """The tutorial's folder, as a reader has it."""
     for name, text in files_of(TUTORIAL).items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 
 def command_line(host, folder, *arguments, package="xstate@5.33.3"):
-    """What it compiles, it shares with the host."""
+    """Shares its compiled code with the host."""
     return subprocess.run([str(BINARY), *arguments, f"--module-cache-dir={host.directory / 'cache'}"], cwd=folder, env=environment(package), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120)
 
@@ -82,7 +82,7 @@ def test_the_tutorials_workflow_runs_in_a_cluster(cluster, host, namespace, fold
 
 
 def test_the_tutorials_workflow_gets_stuck_without_rights_and_goes_on(cluster, host, namespace, folder):
-    """Its delays are made short, and its account may not run Jobs at first."""
+    """Its delays are shortened, and its account may not create Jobs at first."""
     machine = folder / "src/machine.ts"
     machine.write_text(machine.read_text().replace("5000", "100").replace("timeout: '30m'", "timeout: '30m', retry: { attempts: 1 }"))
     built = command_line(host, folder, "machine", "build", ".", "--name=backup")
@@ -101,7 +101,7 @@ def test_the_tutorials_workflow_gets_stuck_without_rights_and_goes_on(cluster, h
 
 
 def test_the_provisioner_builds_from_its_folder(cluster, host, namespace):
-    """What examples/database-provisioner/run.sh does, on the control plane of these tests."""
+    """The same steps as examples/database-provisioner/run.sh, on the control plane of these tests."""
     example = ROOT / "examples/database-provisioner"
     built = command_line(host, ROOT, "machine", "build", str(example), "--name=database-provisioner", package="xstate@4.38.3")
     assert built.returncode == 0, built.stderr

@@ -21,9 +21,9 @@ from operators import events_of
 from registry import Registry
 from workflows import CONDUCTOR, FAMILIES, REVISION, ROLLOUT, WORKFLOW, actors, bundle, copies, reaches, signal, stalls, state
 
-# Where the host can be made to end as kill -9 would end it (src/workflows/crash_points.h).
+# Points at which the host can be made to end as by kill -9 (src/workflows/crash_points.h).
 POINTS = ["decided", "before-write", "after-write", "before-effect", "effect-done", "acknowledged", "signals-written"]
-# The passage at which it does. More passages than a host has before it ends are a host that ends well.
+# The passage at which it ends. If a host has fewer passages, it ends normally.
 PASSAGES = [1, 2, 4, 7]
 
 
@@ -48,12 +48,12 @@ def namespace(rig, unique):
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """Of all hosts, so that the engine is compiled once."""
+    """For all hosts, so that the engine is compiled once."""
     return tmp_path_factory.mktemp("hosts")
 
 
 class Seen:
-    """Everything that a watch saw of one kind in a namespace: what was done, whoever was told of it."""
+    """All events of a watch of one kind in a namespace: every effect, whether or not its cause was told."""
 
     def __init__(self, cluster, api_version, kind, namespace):
         self.events = []
@@ -121,7 +121,7 @@ def test_a_host_killed_between_two_steps_repeats_nothing_and_loses_nothing(rig, 
         "EVENT_EMITTED", "EVENT_SENT", "K8S_RESOURCE_DELETED", "K8S_RESOURCE_CREATED", "JOB_SUCCEEDED"], told
     assert [event for event in state(one)["context"]["seen"] if event.startswith("S")] == ["S0", "S1", "S2"]
     assert heard.count("GREETING") == 1, heard
-    # What the API server says was done.
+    # The effects that the API server shows.
     eventually(lambda: config_maps.of("one").count("ADDED") == 2, "the watch has come so far")
     assert config_maps.of("one") == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
     assert config_maps.of("two") == ["ADDED"]
@@ -230,7 +230,7 @@ def test_a_host_killed_while_machines_below_work_repeats_nothing(rig, namespace,
 
 
 def test_two_changes_at_once_do_not_overwrite_each_other(rig, namespace, directory):
-    """Somebody changes the workflow while the host does: the host's write is refused, and what it decided is decided again."""
+    """Another client changes the workflow while the host does: the host's write is refused, and the host decides again."""
     host = Host(rig.kubeconfig, directory, "--features=workflows")
     stop = threading.Event()
 
@@ -260,13 +260,13 @@ def test_two_changes_at_once_do_not_overwrite_each_other(rig, namespace, directo
 
 
 def waits(cluster, namespace, name):
-    """Its digest, once its first delay runs."""
+    """The workflow's digest, once its first delay runs."""
     return eventually(lambda: workflows.status(cluster, namespace, name) if workflows.status(cluster, namespace, name).get("timers") else None,
                       f"{name} waits", 60)["revision"]["sha256"]
 
 
 def begun_on_a_lost_host(rig, namespace, directory, *arguments, flags=("--features=workflows",), **options):
-    """The digest that the workflow `it` began with, on a host that was killed, and whose cache nobody else has."""
+    """The digest with which the workflow `it` began, on a host that was killed and whose cache no other host has."""
     host = Host(rig.kubeconfig, directory / "first", *flags)
     try:
         rig.create(workflows.workflow("it", namespace, *arguments, input={"soakMilliseconds": 600000}, **options))
@@ -341,7 +341,7 @@ def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
 
 @contextlib.contextmanager
 def a_host_with_few_rights(rig, namespace, directory, *rules):
-    """One that may watch workflows and read their modules, and what `rules` say."""
+    """A host that may watch workflows and read their modules, and has the rights in `rules`."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "host", "namespace": namespace}}
     rights = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": namespace}, "rules": [
         {"apiGroups": ["workflows.example.com"], "resources": ["*"], "verbs": ["*"]},
@@ -477,7 +477,7 @@ spec:
 
 @contextlib.contextmanager
 def another_schema(rig, namespace, crd, field, value):
-    """The kind as `crd` has it, whose status lacks `field`; as it is in the tree afterwards."""
+    """The kind as in `crd`, whose status lacks `field`; as in the tree afterwards."""
     def keeps():
         """Whether the API server keeps the field."""
         try:
@@ -486,7 +486,7 @@ def another_schema(rig, namespace, crd, field, value):
             kept = workflows.status(rig, namespace, probe).get(field) == value
             rig.delete(*WORKFLOW, probe, namespace)
             return "yes" if kept else "no"
-        except ApiError as error:  # While it changes from one schema to another.
+        except ApiError as error:  # While the schema changes.
             return str(error)
 
     rig.kubectl("apply", "--server-side", "-f", "-", stdin=crd)

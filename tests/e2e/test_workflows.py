@@ -1,4 +1,4 @@
-"""StatefulWorkflows, seen from outside: machines that decide, and what the host makes of that in a real cluster."""
+"""StatefulWorkflows, seen from outside: machines decide, and the host acts in a real cluster."""
 import base64
 import gzip
 import json
@@ -25,7 +25,7 @@ FOR_EVER = [{"type": "WAIT_FOR", "params": {
 
 @pytest.fixture
 def flow(cluster, host, namespace):
-    """Creates a workflow, with its machine's ConfigMap and what its ServiceAccount needs; keyword arguments are its spec."""
+    """Creates a workflow, with its machine's ConfigMap and its ServiceAccount's rights; keyword arguments are its spec."""
     workflows.allow(cluster, namespace)
     modules = set()
 
@@ -53,7 +53,7 @@ def apply_action(name, **params):
 
 
 def seen(one):
-    """What the conductor was told, without the changes of its objects."""
+    """The events that the conductor received, without the changes of its objects."""
     return [event for event in state(one)["context"]["seen"] if not event.startswith("change: ")]
 
 
@@ -196,7 +196,7 @@ def test_every_action_of_the_catalogue_does_what_it_says(cluster, namespace, flo
         eventually(lambda: cluster.get(*kind, name, namespace) is None, f"{name} is gone")
 
 
-# What keeps an object that is deleted until somebody lets go of it.
+# Keeps a deleted object until the test removes it.
 HELD = {"finalizers": ["tests.example.com/hold"]}
 
 
@@ -441,7 +441,7 @@ def test_what_an_invoked_machine_throws_is_an_error_of_the_one_above(cluster, na
     one = reaches(cluster, namespace, "thrown", "broken")
 
     assert state(one)["context"]["why"] == "bad disk" and not one.get("actors") and not one.get("timers")
-    # The invoked machine is told that its action failed, and throws.
+    # The invoked machine learns that its action failed, and throws.
     flow("refused", machine, input={"name": "Not a name"})
     one = reaches(cluster, namespace, "refused", "broken")
     assert state(one)["context"]["why"] == "bad disk" and not one.get("failure"), "its FAILURE was known"
@@ -522,7 +522,7 @@ def test_a_module_of_any_shape_provisions(cluster, host, namespace, file, how):
 
 
 def test_a_machine_in_another_language(cluster, host, namespace):
-    """examples/approval, as its README has it."""
+    """examples/approval, as its README describes it."""
     workflows.module(cluster, namespace, "approval", binary=built("approval.wasm").read_bytes(), key="machine.wasm")
     for name in ("rights.yaml", "workflow.yaml"):
         text = (ROOT / "examples/approval" / name).read_text().replace("namespace: default", f"namespace: {namespace}")
@@ -538,7 +538,7 @@ def test_a_machine_in_another_language(cluster, host, namespace):
 
 
 def test_a_signal_that_is_there_before_the_machine_begins_is_an_event_of_it(cluster, host, namespace):
-    """Many, because others that are made meanwhile can give a workflow a second look that it would not have had."""
+    """Many workflows, because others created meanwhile can give a workflow a second look that it would not have had."""
     workflows.allow(cluster, namespace)
     workflows.module(cluster, namespace, "machine", bundle("responder"))
     cluster.create(workflows.workflow("first", namespace, "machine", input={"answer": "first"}))
@@ -690,7 +690,7 @@ def test_show_draws_the_machine_and_where_it_is(cluster, host, namespace, flow, 
 
 
 def test_show_says_what_is_under_way_and_why_an_action_failed(cluster, host, namespace, flow, status):
-    """The account may not make Secrets."""
+    """The account may not create Secrets."""
     secret = {"type": "APPLY", "params": {"manifest": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "refused"}},
                                           "retry": {"attempts": 1}}}
     flow("it", input={"rounds": [[secret, *FOR_EVER]]})
@@ -777,7 +777,7 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
     workflows.module(cluster, namespace, "machine", answering(
         "JSON.stringify({newState: {value: 'mended'}, final: true, handled: true, actions: []})"))
     if begun:
-        # It keeps the machine that it began with until somebody says otherwise.
+        # It keeps the machine that it began with until a user asks for another one.
         cluster.patch(*WORKFLOW, "it", {"metadata": {"annotations": {"workflows.example.com/migrate": "mended"}}}, namespace)
     reaches(cluster, namespace, "it", "mended")
     assert condition(cluster.get(*WORKFLOW, "it", namespace), "Stalled")["status"] == "False"
@@ -857,7 +857,7 @@ def test_a_status_edited_to_nonsense_stalls_and_says_how_to_repair_it(cluster, h
     assert "repair" in message.lower() or "restore" in message.lower() or "remove" in message.lower(), message
     shown = hangar(cluster, host, "workflow", "show", "it", "-n", namespace)
     assert f"StatusInvalid: {message}" in shown.stdout, shown.stdout + shown.stderr
-    # A state that only the machine does not know is no obstacle to showing all of it.
+    # A state that only the machine does not know is not an obstacle to showing all of it.
     is_readable = "nowhere" in (nonsense.get("state") or "")
     assert shown.returncode == (0 if is_readable else 1) and is_readable != ("hangar: status." in shown.stderr), shown.stderr
     cluster.patch(*WORKFLOW, "it", {"status": {key: kept.get(key) for key in nonsense}}, namespace, "status")

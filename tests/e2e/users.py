@@ -1,4 +1,4 @@
-"""Users of a cluster that are not its administrator, as kubeconfigs."""
+"""Users of a cluster other than its administrator, as kubeconfigs."""
 import json
 import pathlib
 import subprocess
@@ -16,7 +16,7 @@ def _kubeconfig(cluster, path, user):
 
 
 def with_token(cluster, directory, account, namespace, **more):
-    """A ServiceAccount that logs in by a token. `more`: of the kubeconfig's user."""
+    """A ServiceAccount that authenticates by a token. `more`: further members of the kubeconfig's user."""
     if cluster.get("v1", "ServiceAccount", account, namespace) is None:
         cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}})
     token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()

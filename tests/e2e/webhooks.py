@@ -1,4 +1,4 @@
-"""A host's webhooks, as the API server knows them and asks them."""
+"""A host's webhooks, as the API server knows and calls them."""
 import base64
 import http.client
 import json
@@ -11,13 +11,13 @@ from airways import flight, instance
 from cluster import ApiError, eventually, when_compiled
 
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
-# Of the kinds that create() and refused() are about; their flight is `behave`.
+# The kinds of create() and refused(); their flight is `behave`.
 GROUP = "admission.hangar.dev"
 CONVERSIONS = "/crdconvert/"
 
 
 def webhook_flags(port, namespace, *more, reached=None):
-    """`reached`: the port that the API server is told, where it is another host's."""
+    """`reached`: the port for the API server, if it is another one than the host's."""
     return (f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{reached or port}", f"--namespace={namespace}",
             "--webhook-drain=0s", "--features=airways", *more)
 
@@ -36,7 +36,7 @@ def remove_configurations(cluster, namespace):
 
 
 def ask(host, path, body, method="POST", authorities=None, shown=None):
-    """Asks the server as the API server does. `shown`: a file with a certificate of the client, and its key."""
+    """Calls the server as the API server does. `shown`: a file with a certificate of the client, and its key."""
     context = ssl.create_default_context(cadata=authorities) if authorities else ssl._create_unverified_context()
     if shown:
         context.load_cert_chain(shown)
@@ -64,7 +64,7 @@ def create(cluster, kind, name, behaviour, namespace, **spec):
 
 
 def refused(cluster, kind, name, behaviour, namespace, **spec):
-    """The words of the refusal. Waits until the webhook is in force: what is accepted before is deleted."""
+    """The message of the refusal. Waits until the webhook is in force: objects accepted before are deleted."""
     def attempt():
         try:
             create(cluster, kind, name, behaviour, namespace, **spec)
@@ -86,7 +86,7 @@ def refused_airway(cluster, manifest):
 
 
 def looking_up(cluster, airway, unique, namespace, host_namespace):
-    """A kind, and what of an instance's spec has its flight look up a Secret, say something, and end with an error."""
+    """A kind, and fields of an instance's spec with which its flight looks up a Secret, prints a text, and fails."""
     kind = f"A{unique}"
     made = airway(manifest_of(f"{kind.lower()}s", kind, flight("behave"), group=GROUP, clusterAccess=True, resourceAccessMatchers=["*"]))
     wait_registered(cluster, host_namespace, made["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""StatefulWorkflows as manifests: their modules, signals, and what their status says."""
+"""StatefulWorkflows as manifests: their modules, signals, and statuses."""
 import base64
 import gzip
 import json
@@ -14,7 +14,7 @@ REVISION = ("apps/v1", "ControllerRevision")
 PROVISIONER = "database_provisioner"
 CONDUCTOR = "conductor"
 ROLLOUT = "rollout"
-# A machine with machines below it, as users of both majors of XState write it.
+# A machine with child machines, as users of both major versions of XState write it.
 FAMILIES = ("family_v4", "family_v5")
 
 KINDS.update({
@@ -26,7 +26,7 @@ KINDS.update({
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
 })
 
-# What the machines of these tests make and change, as groups and resources.
+# The kinds that the machines of these tests create and change, as groups and resources.
 MADE = (("", "configmaps"), ("", "persistentvolumeclaims"), ("apps", "deployments"), ("batch", "jobs"), ("", "events"),
         ("workflows.example.com", "statefulworkflows"))
 
@@ -62,7 +62,7 @@ def workflow(name, namespace, config_map=None, **spec):
 
 
 def allow(cluster, namespace, *made, account="default", verbs=("get", "list", "watch", "create", "patch", "update", "delete")):
-    """Lets a ServiceAccount make what machines ask for."""
+    """Gives a ServiceAccount the rights for its machine's actions."""
     name = f"{account}-makes"
     cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name, "namespace": namespace},
                    "rules": [{"apiGroups": [group], "resources": [resource], "verbs": list(verbs)} for group, resource in made or MADE]})
@@ -73,7 +73,7 @@ def allow(cluster, namespace, *made, account="default", verbs=("get", "list", "w
 
 
 def signal(cluster, namespace, name, identity, event):
-    """One as people write it: an annotation."""
+    """Sends one as people do: an annotation."""
     text = event if isinstance(event, str) else json.dumps(event)
     cluster.patch(*WORKFLOW, name, {"metadata": {"annotations": {f"signal.workflows.example.com/{identity}": text}}}, namespace)
 
@@ -88,17 +88,17 @@ def status(cluster, namespace, name):
 
 
 def state(one):
-    """The machine's own words in a status."""
+    """The machine's own state in a status."""
     return json.loads(one["state"]) if one.get("state") else {}
 
 
 def actors(one):
-    """The machines below a workflow's, and where they are."""
+    """The child machines of a workflow's machine, and their states."""
     return {actor["id"]: actor["value"] for actor in one.get("actors", [])}
 
 
 def reaches(cluster, namespace, name, value, seconds=60):
-    """The status, as soon as the machine is in that state and nothing is under way."""
+    """The status, as soon as the machine is in that state and no action is under way."""
     def there():
         one = status(cluster, namespace, name)
         return one if one.get("value") == value and not one.get("outbox") and not one.get("inbox") else None
@@ -106,7 +106,7 @@ def reaches(cluster, namespace, name, value, seconds=60):
 
 
 def stalls(cluster, namespace, name, words="", seconds=60, reason=None):
-    """The message of the condition Stalled, once it is True and says that, for that reason if one is given."""
+    """The message of the condition Stalled, once it is True and contains that text, for that reason if one is given."""
     def there():
         seen = condition(cluster.get(*WORKFLOW, name, namespace), "Stalled")
         is_it = seen.get("status") == "True" and words.lower() in seen.get("message", "").lower() and reason in (None, seen["reason"])
@@ -118,7 +118,7 @@ def stalls(cluster, namespace, name, words="", seconds=60, reason=None):
 
 
 def hangar(cluster, host, *arguments, **options):
-    """The command line, as the cluster's admin; what it compiles, it shares with the host."""
+    """The command line, as the cluster's admin; it shares its compiled code with the host."""
     cache = [] if arguments[:2] == ("workflow", "signal") else [f"--module-cache-dir={host.directory / 'cache'}"]
     return subprocess.run([str(BINARY), *arguments, f"--kubeconfig={cluster.kubeconfig}", *cache],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, **options)

@@ -1,4 +1,4 @@
-"""Releases as yoke's own program writes them into a cluster, and as it reads them."""
+"""Releases as yoke's own program writes them into a cluster, and reads them."""
 import base64
 import datetime
 import gzip
@@ -14,7 +14,7 @@ NEVER = "0001-01-01T00:00:00Z"
 
 
 def hangar(cluster, *arguments, stdin=None, kubeconfig=None, cwd=None):
-    """The command with the cluster's kubeconfig. Without `stdin` there is nothing to be read."""
+    """The command with the cluster's kubeconfig. Without `stdin` it has no input."""
     given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     return subprocess.run([str(BINARY), "-kubeconfig", str(kubeconfig or cluster.kubeconfig), *arguments], capture_output=True,
                           text=True, timeout=120, cwd=cwd, **given)
@@ -35,7 +35,7 @@ def config_map(name, namespace=None, **data):
 
 
 def marked(resource, release, namespace, scope="Namespaced"):
-    """What yoke makes of a resource that a flight has printed."""
+    """yoke's form of a resource that a flight has printed."""
     resource = json.loads(json.dumps(resource))
     metadata = resource["metadata"]
     metadata.setdefault("labels", {})["app.kubernetes.io/managed-by"] = "yoke"
@@ -46,7 +46,7 @@ def marked(resource, release, namespace, scope="Namespaced"):
 
 
 def record(cluster, namespace, release, stages, created, active=None, url="file://main.wasm", sha="abc"):
-    """One revision: times are seconds, None for active is the time of its creation."""
+    """One revision: times are seconds; None for active means the time of its creation."""
     def time(second):
         return (datetime.datetime(2026, 4, 8, 12, 0, 0) + datetime.timedelta(seconds=second)).isoformat() + "Z"
     data = gzip.compress(go_json(stages).encode())
@@ -60,7 +60,7 @@ def record(cluster, namespace, release, stages, created, active=None, url="file:
 
 
 class Made:
-    """A release of a namespace that yoke has made."""
+    """A release of a namespace, made by yoke."""
 
     def __init__(self, cluster, namespace, name="web"):
         self.cluster, self.namespace, self.name = cluster, namespace, name
@@ -86,7 +86,7 @@ def history(cluster, namespace, release):
 
 
 def names(cluster, namespace):
-    """Of the ConfigMaps there, without the cluster's own."""
+    """The names of the ConfigMaps there, without the cluster's own."""
     return sorted(one["metadata"]["name"] for one in cluster.list("v1", "ConfigMap", namespace) if one["metadata"]["name"] != "kube-root-ca.crt")
 
 

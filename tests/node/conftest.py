@@ -15,7 +15,8 @@ from node import NAME, SCRIPT, Node, NodeRegistry  # noqa: E402
 
 
 def machine_state():
-    """What nodes could leave on this machine: mounts, network devices and namespaces, and cgroups, which are there as long as processes are in them."""
+    """Everything that nodes could leave on this machine: mounts, network devices and namespaces, and cgroups, which exist as
+    long as processes are in them."""
     mounts = {line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()}
     namespaces = pathlib.Path("/run/netns")
     cgroups = {directory for directory, _, _ in os.walk("/sys/fs/cgroup") if NAME in directory}
@@ -25,7 +26,7 @@ def machine_state():
 
 @pytest.fixture(scope="session", autouse=True)
 def machine():
-    """These tests are asked for by name, so what the machine lacks is a failure. It is as before when they have ended."""
+    """These tests run only by name, so a machine without their requirements is a failure. They leave the machine as it was."""
     done = subprocess.run([SCRIPT, "check"], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     before = machine_state()

@@ -30,11 +30,11 @@ class Node:
         subprocess.run([SCRIPT, "down", "--dir", self.cluster.dir], check=True)
 
     def run(self, *command):
-        """What a command prints that runs in the node's namespaces."""
+        """The output of a command in the node's namespaces."""
         return subprocess.run([SCRIPT, "exec", "--dir", self.cluster.dir, "--", *command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def files(self):
-        """What an installer could have changed: a line for each file with its mode, owner, link and SHA-256."""
+        """Everything that an installer could have changed: a line for each file with its mode, owner, link and SHA-256."""
         return self.run("sh", "-c", """
             roots="/etc /opt /usr/bin /usr/sbin /usr/local /var/lib/rancher /var/lib/hangar /lib/systemd"
             find $roots -xdev \\( -type f -o -type l -o -type d \\) -printf '%p %y %m %U:%G %l\\n' 2>/dev/null | LC_ALL=C sort
@@ -54,7 +54,8 @@ def image(reference, directory, entrypoint, out):
 
 
 def build_image(what, out, name, *options):
-    """An image of deploy/images, as build.py makes it; with HANGAR_IMAGES=buildah as an engine does of its Containerfile."""
+    """An image of deploy/images, as build.py makes it; with HANGAR_IMAGES=buildah as a container engine makes it from
+    the Containerfile."""
     build = [str(ROOT / "deploy/images/build.py")]
     options = [f"--bin={os.environ.get('HANGAR_BIN_DIR', ROOT / 'build/bin')}", *options]
     if os.environ.get("HANGAR_IMAGES") != "buildah":
@@ -70,7 +71,7 @@ def build_image(what, out, name, *options):
 
 
 class NodeRegistry(Registry):
-    """The control plane's registry, which takes image archives too."""
+    """The control plane's registry, which accepts image archives too."""
 
     def push_archive(self, repository, tag, archive):
         """Pushes an OCI archive; returns the reference by which the node pulls it."""

@@ -17,7 +17,7 @@ LABELS = "app.kubernetes.io/name=hangar"
 
 @pytest.fixture(scope="module")
 def release(cluster, registry, tmp_path_factory):
-    """The chart with two replicas; image and modules come from a registry that wants a password."""
+    """The chart with two replicas; image and modules come from a registry with a password."""
     archive = tmp_path_factory.mktemp("image") / "hangar.tar"
     build_image("host", archive, "hangar:test")
     image = registry.push_archive("hangar", "test", archive)
@@ -52,7 +52,7 @@ def test_an_airway_works_from_inside_and_outlives_its_leader(cluster, node, rele
 
     first = leader(cluster)
     assert first in pods
-    # SIGKILL: nobody tells the other one, whose turn comes when the Lease has run out.
+    # SIGKILL: the other replica is not told, and leads once the Lease has expired.
     cluster.request("DELETE", cluster.path("v1", "Pod", NAMESPACE, first), {"gracePeriodSeconds": 0})
     eventually(lambda: leader(cluster) not in ("", first), "another pod leads", 60)
     cluster.create(instance("Aircraft", "two", {"behaviour": "basic", "data": {"c": "d"}}))

@@ -1,5 +1,5 @@
-"""Node provisioning for real: an annotated node gets a shim, containerd comes back, a Wasm container answers; undone, every
-byte is as before. And what can go wrong on the way, on a real node.
+"""Node provisioning for real: an annotated node gets a shim, containerd restarts, a Wasm container answers; after the
+uninstall every byte is as before. And faults on the way, on a real node.
 
 The tests of one node run in this order: each leaves it as it found it.
 """
@@ -39,7 +39,7 @@ def shim():
 
 @pytest.fixture(scope="session")
 def archives(shim, tmp_path_factory):
-    """Our images: the host, the installer with the shim in it, and the installer with nothing in it."""
+    """Our images: the host, the installer with the shim, and the installer without runtimes."""
     directory = tmp_path_factory.mktemp("archives")
     runtimes = tmp_path_factory.mktemp("runtimes")
     (runtimes / shim.name).write_bytes(shim.read_bytes())
@@ -62,7 +62,7 @@ def wasm_image(node, tmp_path_factory):
 
 
 class Release:
-    """The chart, installed by helm; its images come from a registry that wants a password."""
+    """The chart, installed by helm; its images come from a registry with a password."""
 
     def __init__(self, cluster, values):
         self.cluster, self.values = cluster, values
@@ -78,7 +78,7 @@ class Release:
 
 @pytest.fixture(scope="module")
 def installers(registry, archives):
-    """References of the installer's images, by what is in them."""
+    """References of the installer's images, by their content."""
     made = {what: registry.push_archive("installer", what, archives / f"{what}.tar") for what in ("full", "empty")}
     return {**made, "missing": f"{REGISTRY}/installer:missing"}
 
@@ -137,7 +137,7 @@ def undo(cluster):
 
 
 def is_told(cluster, reason, words):
-    """An Event of the Node with that reason has these words, soon."""
+    """The Node soon has an Event with that reason and these words."""
     def look():
         listed = cluster.request("GET", "/api/v1/namespaces/default/events")["items"]
         return any(event["involvedObject"].get("name") == NAME and event["reason"] == reason and words in event["message"] for event in listed)
@@ -217,7 +217,7 @@ def test_runtimes_are_downloaded_and_none_with_another_checksum(cluster, node, r
     eventually(lambda: "its sha256 is" in condition(cluster.get(*NODE, NAME), "WasmProvisioned").get("message", ""), "the condition says so")
     assert node.files() == before and node.read("/run/containerd.pid") == process, "the node was touched"
 
-    # Another checksum is another version: it is tried at once.
+    # Another checksum is another version: hangar tries it at once.
     release.upgrade(installers["empty"], runtimes=[{**source, "sha256": checksum}, other])
     until(cluster, "Provisioned")
     assert of(cluster, "version").startswith(installers["empty"] + "+runtimes.")

@@ -1,9 +1,10 @@
-"""Writes the module that Javy 9 makes of a bundle when the engine is linked dynamically, as text (wat):
+"""Writes, as text (wat), the module that Javy 9 makes of a bundle when the engine is linked dynamically:
 
     dynamic.py BYTECODE NAMESPACE [FUNCTION]...
 
-Its bytecode is a passive segment of data, which `_start` copies into the plugin's memory and has evaluated. Each
-FUNCTION that the bundle exports becomes an export of its own (handleEvent: handle-event), which has it called.
+Its bytecode is a passive data segment, which `_start` copies into the plugin's memory and lets the plugin
+evaluate. Each FUNCTION that the bundle exports becomes an export of its own (handleEvent: handle-event), which
+lets the plugin call it.
 """
 import re
 import sys
