@@ -1,4 +1,4 @@
-"""SECURITY.md: every test that it names as the proof of a wall is there."""
+"""SECURITY.md: every test that it names as proof exists."""
 import pathlib
 import re
 

@@ -29,8 +29,8 @@ def junit(path):
 
 
 def ctest(step):
-    """Test programs; those of GoogleTest count by their tests, and once more only if the program itself
-    failed although none of its tests did (a crash, a sanitizer's report, a timeout)."""
+    """Test programs; those of GoogleTest count by their tests, and once more only if the program itself failed
+    although none of its tests did (a crash, a sanitizer's report, a timeout)."""
     program_of = {}
     for test in json.loads((step / "ctest.json").read_text())["tests"]:
         program_of[test["name"]] = pathlib.Path(test.get("command", ["?"])[0]).name

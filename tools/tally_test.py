@@ -1,4 +1,4 @@
-"""tally.py: what a run of every check is said to have come to."""
+"""tally.py: the result that it reports for a run of every check."""
 import json
 import pathlib
 import subprocess

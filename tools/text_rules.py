@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks what CONTRIBUTING.md asks of texts: subjects and bodies of commits, and the length of lines in documents.
+"""Checks the rules of CONTRIBUTING.md for texts: subjects and bodies of commits, and the length of lines in documents.
 
-Commits are checked from SINCE on, by the date on which they were written, which a rebase and a cherry-pick keep. Any
-clone will do: of a shallow one what it has, of a tree without Git nothing. With --fix it breaks the lines of documents.
+It checks commits from SINCE on, by the date on which they were written, which a rebase and a cherry-pick keep. Any clone
+will do: of a shallow one it checks the commits that it has, of a tree without Git none. With --fix it breaks the lines
+of documents.
 """
 import datetime
 import pathlib
@@ -33,7 +34,7 @@ def commit_findings(commits):
 
 
 def commits_of(root):
-    """The commits that this clone has, merges left out; none where there is no Git."""
+    """The commits that this clone has, without merges; none where there is no Git."""
     done = subprocess.run(["git", "-C", str(root), "log", "--no-merges", "--format=%h%x1f%aI%x1f%s%x1f%b%x1e"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if done.returncode != 0:
@@ -50,7 +51,7 @@ def length_of(line):
 
 
 def prose_of(lines):
-    """Whether each line may be broken: rows of tables and lines of code have to be one line."""
+    """Whether each line may be broken: rows of tables and lines of code have to stay on one line."""
     is_code = False
     for line in lines:
         is_fence = line.lstrip().startswith(("```", "~~~"))
@@ -65,12 +66,12 @@ def line_findings(text, where):
             yield f"{where}:{number}: the line has {length_of(line)} characters, the most is {LINE_MAX}"
 
 
-# What would mean something else at the beginning of a line, and what begins anew anyway.
+# Text that would mean something else at the beginning of a line, and lines that start a new paragraph anyway.
 BEGINS = re.compile(r"\s*([-+*#>]|\d+[.)])(\s|$)|\s*$|\s*[|`~]{3}|\s*\||\s*<")
 
 
 def broken(text):
-    """With long lines broken; what is left over goes to the front of the next line of the paragraph."""
+    """With long lines broken; the rest of a line goes to the front of the paragraph's next line."""
     lines, done = text.splitlines(), []
     prose = list(prose_of(lines))
     index = 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what no compiler does: the layers and their order, one door per dependency, self-describing headers and folders.
+"""Checks rules that no compiler checks: the layers and their order, one door per dependency, self-describing headers
+and folders.
 
 The layers are read from CMakeLists.txt (hangar_library(NAME DEPS ...)), so there is one list.
 """
@@ -37,13 +38,14 @@ def layers() -> dict[str, set[str]]:
 
 
 def folder_of(include: str, folders) -> str:
-    """The longest folder that the included path lies in: abi/flight before abi."""
+    """The longest folder that contains the included path: abi/flight before abi."""
     inside = [folder for folder in folders if include.startswith(folder + "/")]
     return max(inside, key=len, default=include.split("/")[0])
 
 
 def structure_findings(allowed: dict[str, set[str]]):
-    """The list in CMakeLists.txt is the layers, lowest first; each folder with code says in a README what it is."""
+    """The list in CMakeLists.txt is the list of layers, lowest first; each folder with code has a README that
+    describes it."""
     known: set[str] = set()
     for name, may in allowed.items():
         for above in sorted(may - known - {name}):

@@ -1,4 +1,4 @@
-"""tidy.py: that it sees what breaks the layers. The tree itself is checked by the CTest unit.tidy."""
+"""tidy.py: that it finds violations of the layers. The CTest unit.tidy checks the tree itself."""
 import pytest
 
 import tidy
@@ -8,7 +8,7 @@ CMAKE = "hangar_library(base)\nhangar_library(io DEPS base)\nhangar_library(abi/
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """Writes files below src/ of a tree with the layers above, and returns what is found in it."""
+    """Writes files below src/ of a tree with the layers above, and returns the findings."""
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     monkeypatch.setattr(tidy, "ROOT", tmp_path)
 

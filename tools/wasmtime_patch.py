@@ -17,7 +17,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CRATE = "wasmtime-c-api-impl"
-# `| 48 (LTS) | 2028-08-20 |` in docs/dependencies.md: the line, and until when it gets security fixes.
+# `| 48 (LTS) | 2028-08-20 |` in docs/dependencies.md: the line, and the end of its security fixes.
 LINE = re.compile(r"^\| (\d+)(?: \(LTS\))? \| (\d{4}-\d\d-\d\d) \|", re.MULTILINE)
 
 
@@ -49,7 +49,7 @@ def numbers(version):
 
 
 def look(root, today):
-    """(exit status, what to say)"""
+    """(exit status, message)"""
     pinned = version_in(root / "third_party/wasmtime/Cargo.lock")
     line = LINE.search((root / "docs/dependencies.md").read_text())
     major = pinned.split(".")[0]

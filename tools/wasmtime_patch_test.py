@@ -1,4 +1,4 @@
-"""wasmtime_patch.py: what it says of the pin, with a registry that is a script."""
+"""wasmtime_patch.py: its findings about the pin, with a registry that is a script."""
 import pathlib
 import subprocess
 import sys

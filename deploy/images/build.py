@@ -69,7 +69,7 @@ def libraries(program):
 
 
 def packages_of(paths):
-    """The Debian packages that files are of. Where /usr is merged, a package may know its file by another path."""
+    """The Debian packages of the files. Where /usr is merged, a package may have its file under another path."""
     names = {path: {path, os.path.realpath(path), os.path.realpath(path).removeprefix("/usr")} for path in paths}
     # Its status is 1 when it does not know some of the paths.
     answers = subprocess.run(["dpkg-query", "--search", *sorted(set().union(*names.values()))],
@@ -117,7 +117,7 @@ def installer_tree(root, arguments):
         sums.append(f"{hashlib.sha256(source.read_bytes()).hexdigest()}  {source.name}\n")
     if sums:
         write(root, "/runtimes/SHA256SUMS", "".join(sums))
-    # Root, because it changes the node. NODE_ROOT, where the node's root is mounted, is the Job's to say.
+    # Root, because it changes the node. The Job sets NODE_ROOT, the path where the node's root is mounted.
     return {"User": "0:0", "WorkingDir": "/", "Entrypoint": ["/bin/hangar-node"],
             "Cmd": ["install", "--runtimes-dir", "/runtimes"], "Env": ["PATH=/bin"]}
 

@@ -1,4 +1,4 @@
-"""What people and pipelines do to a cluster all day, faster: a schedule by a seed, carried out by a few hands at once."""
+"""What people and pipelines do to a cluster all day, faster: a seeded schedule, carried out by a few workers at once."""
 import concurrent.futures
 import contextlib
 import random
@@ -11,20 +11,21 @@ from cluster import eventually
 from findings import Window
 from teams import HANDS
 
-# Of actions that wait for a hand. Beyond it the schedule waits: the machine is too slow for the rate, and the table says what it was.
+# Bound of waiting actions. Beyond it the schedule waits: the machine is too slow for the rate, and the table shows the
+# actual one.
 WAITING_MOST = 4 * HANDS
-# Seconds for which a team is without its rights, at most.
+# The longest time in seconds for which a team is without its rights.
 WITHOUT_RIGHTS = 15
 
 
 class Churn:
-    """Runs from `go_on()` to `pause()`, which comes back when nothing is under way."""
+    """Runs from `go_on()` to `pause()`, which returns when nothing is under way."""
 
     def __init__(self, teams, rates, seed):
         self.teams, self.rates = teams, {kind: rate for kind, rate in rates.items() if rate > 0}
         self.done = dict.fromkeys(self.rates, 0)
-        self.trouble = []  # What could not be carried out.
-        self.windows = []  # Rights that were taken away.
+        self.trouble = []  # Actions that failed.
+        self.windows = []  # When rights were withdrawn.
         self._dice = random.Random(seed)
         self._going, self._over = threading.Event(), threading.Event()
         self._under_way, self._changed = 0, threading.Condition()
@@ -62,9 +63,9 @@ class Churn:
             with self._changed:
                 self._changed.wait_for(lambda: self._under_way < WAITING_MOST)
                 self._under_way += 1
-            due = max(due, time.monotonic() - 1)  # What was not to be had is not made good for.
+            due = max(due, time.monotonic() - 1)  # Time lost to a slow machine is not made up for.
             kind = self._dice.choices(list(self.rates), list(self.rates.values()))[0]
-            # Drawn here, so that a seed gives the same schedule however fast the hands are.
+            # Drawn here, so that a seed gives the same schedule however fast the workers are.
             self._hands.submit(self._carry_out, kind, acts[kind], random.Random(self._dice.random()))
 
     def _carry_out(self, kind, act, dice):
@@ -72,7 +73,7 @@ class Churn:
             if act(dice) is not False:
                 with self._lock:
                     self.done[kind] += 1
-        except Exception as error:  # pylint: disable=broad-except  # It is told at the end, and fails the run.
+        except Exception as error:  # pylint: disable=broad-except  # It is reported at the end, and fails the run.
             self.trouble.append(f"{kind}: {type(error).__name__}: {error}")
         finally:
             with self._changed:
@@ -81,8 +82,8 @@ class Churn:
 
     @contextlib.contextmanager
     def _one_at_rest(self, dice, among=lambda unit: True):
-        """Somebody who has answered and whom nobody else is about to ask, or None: a change that is not answered yet must not be
-        hidden by the next one."""
+        """A unit that has answered and that no worker is about to ask, or None: the next change must not hide one that is
+        not answered yet."""
         chosen = None
         for unit in (dice.choice(self.teams.units) for _ in range(50)):
             with self._lock:
@@ -103,7 +104,7 @@ class Churn:
         return True
 
     def _redefine(self, dice):
-        """Changes a definition, or takes it away and makes it anew. What it does afterwards has to be the answer to a new question."""
+        """Changes a definition, or deletes and recreates it. Its next effect has to be the answer to a new question."""
         with self._one_at_rest(dice, lambda unit: not unit.program.is_asked_once) as unit:
             if unit is None:
                 return False
@@ -120,7 +121,7 @@ class Churn:
         self.teams.release(dice.choice([program for program in programs.ALL if program is not programs.WEBSITES]))
 
     def _change_rights(self, dice):
-        """Takes a team's rights away, asks somebody who needs them, and gives them back."""
+        """Withdraws a team's rights, asks an operator that needs them, and gives them back."""
         with self._one_at_rest(dice, lambda unit: unit.program.kind == operators.OPERATOR and unit.namespace not in self._without_rights) as unit:
             if unit is None:
                 return False
@@ -142,7 +143,7 @@ class Churn:
         return next(unit.partner for unit in self.teams.units if unit.namespace == namespace and unit.partner)
 
     def _new_team(self, _dice):
-        """A team comes, its operators answer, and it goes with all that it has."""
+        """Creates a team, lets its operators answer, and deletes it with all that it has."""
         name = self.teams.gate.insist(self._come)
         units = [unit for unit in self.teams.units_of(1, name, name) if unit.program is not programs.RING]
         for unit in units:
@@ -156,7 +157,7 @@ class Churn:
         self.windows.append(Window(began, time.time(), name))  # Its rights went before its operators did.
 
     def _come(self):
-        """Another one each time: of one that came half there may be something left."""
+        """A new team each time: one that was created only in part may have left something."""
         with self._lock:
             self._new_teams += 1
             name = f"guests-{self._new_teams}"

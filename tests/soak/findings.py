@@ -1,22 +1,23 @@
-"""What a soak concludes from what it saw: pure functions, tested beside it."""
+"""Conclusions of a soak from its measurements: pure functions, tested beside it."""
 import dataclasses
 import datetime
 import json
 import statistics
 
-# Cycles whose figures are not compared: the heap and the caches of a host take their size while it meets everything once.
+# Cycles whose figures are not compared: the heap and the caches of a host grow until it has met everything once.
 WARM_UP = 2
 # By how much a figure may have grown from the first cycles to the last.
 GROWTH_MOST = 0.05
-# Of descriptors, in any case: connections that are just being made anew.
+# For descriptors, in any case: connections that are being replaced.
 DESCRIPTORS_MOST = 3
-# How long after its cause a failure is still of that cause: the guest was in its back-off, or waited for an answer.
+# How long after its cause a failure still counts as due to that cause: the guest was in its back-off, or waited for
+# an answer.
 AFTERMATH = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A time in which something was wrong that is not the host's fault; in one namespace, or everywhere."""
+    """A time in which something was wrong through no fault of the host; in one namespace, or everywhere."""
     began: float
     ended: float
     namespace: str | None = None
@@ -34,7 +35,7 @@ class Failure:
 
 
 def ends(values, warm_up=WARM_UP):
-    """Medians of the first third and of the last third of what was measured after the warm-up; None for too few values."""
+    """Medians of the first and of the last third of the measurements after the warm-up; None for too few values."""
     steady = values[warm_up:]
     if len(steady) < 3:
         return None
@@ -49,7 +50,7 @@ def growth(values, warm_up=WARM_UP):
 
 
 def is_flat(values, warm_up=WARM_UP, least=0):
-    """Whether it has grown by no more than GROWTH_MOST, or by `least`. What becomes less is no leak."""
+    """Whether it has grown by no more than GROWTH_MOST, or by `least`. A decrease is not a leak."""
     seen = ends(values, warm_up)
     return seen is not None and seen[1] - seen[0] <= max(GROWTH_MOST * seen[0], least)
 
@@ -69,7 +70,7 @@ def without_cause(failures, windows):
 
 
 def orphans_among(objects, uids):
-    """Those whose controller or other owner is not there any more. `uids`: of all that may own something."""
+    """The guests whose controller or other owner no longer exists. `uids`: of all possible owners."""
     return [one for one in objects
             if one["metadata"].get("ownerReferences") and "deletionTimestamp" not in one["metadata"]
             and not any(owner["uid"] in uids for owner in one["metadata"]["ownerReferences"])]
@@ -77,9 +78,9 @@ def orphans_among(objects, uids):
 
 @dataclasses.dataclass(frozen=True)
 class BusyDay:
-    """What a busy day of a thousand operators has in an hour, on average over eight hours: each definition is changed once, each
-    of ten programs has two releases, each of two hundred teams has its rights changed once, eight teams come and eight go,
-    and each operator has something to do six times an hour."""
+    """Averages per hour, over eight hours, of a busy day of a thousand operators: each definition is changed once, each of
+    ten programs has two releases, each of two hundred teams has its rights changed once, eight teams come and eight go, and
+    each operator has work six times an hour."""
     definitions: float = 1000 / 8
     releases: float = 10 * 2 / 8
     rights: float = 200 / 8
@@ -87,8 +88,7 @@ class BusyDay:
     questions: float = 1250 * 6.0
 
     def per_second(self, times, share):
-        """`times` as fast, for `share` of the operators. Programs are as many as ever, and what operators have to do is its
-        own."""
+        """`times` as fast, for `share` of the operators. All rates but the releases of programs follow the share."""
         return {"definitions": times * share * self.definitions / 3600, "releases": times * self.releases / 3600,
                 "rights": times * share * self.rights / 3600, "teams": times * share * self.teams / 3600,
                 "questions": times * share * self.questions / 3600}

@@ -1,6 +1,6 @@
 """The ten programs of the soak, and how each is asked and answers.
 
-A question is a number. Each program gets it by a change of what it watches, and its answer is an object that says the
+A question is a number. Each program gets it by a change of an object that it watches, and its answer is an object with the
 same number. So an operator that has lost a change is one whose answer stays behind.
 
     long-running operators   ring (Rust), label_mirror (C++), answers (Rust), assembly (WebAssembly text), website (Go)
@@ -26,8 +26,8 @@ DEPLOYMENT = ("apps/v1", "Deployment")
 WEBSITE = ("examples.hangar.dev/v1", "Website")
 KINDS[operators.TEST_RESOURCES] = ("/apis/amurant.io/v1", "testresources", True)
 KINDS[WEBSITE] = ("/apis/examples.hangar.dev/v1", "websites", True)
-# Whom workflows act as. Rights that come and go are those of `default`, as whom operators act: a machine whose action is
-# refused decides what to do about it, and these two would ask again at once.
+# The service account of workflows. Rights that are withdrawn are those of `default`, the operators' account: a machine
+# whose action is refused decides what to do about it, and these two would retry at once.
 WORKFLOWS_ACCOUNT = "workflows"
 
 
@@ -44,33 +44,33 @@ READ = {CONFIG_MAP: lambda one: one.get("data", {}).get("number") or one.get("da
 @dataclasses.dataclass(frozen=True)
 class Program:
     name: str
-    # The kind of what is one operator of it.
+    # The kind of an object that is one operator of it.
     kind: tuple
-    # The module's file, or what makes one.
+    # The module's file, or the function that makes one.
     module: typing.Callable
     # (unit) -> the manifest that defines it.
     define: typing.Callable
-    # (cluster, unit, number): changes what it watches.
+    # (cluster, unit, number): changes the object that it watches.
     ask: typing.Callable
     # (unit) -> (kind, namespace, name) of the answer.
     answer: typing.Callable
-    # (unit) -> manifests that have to be there before.
+    # (unit) -> manifests that have to exist before.
     needs: typing.Callable = lambda unit: []
-    # Makes what it runs for anew with each question: nothing else asks it a second time.
+    # Recreates the object that it runs for with each question: nothing else runs it a second time.
     is_asked_once: bool = False
 
 
 @dataclasses.dataclass
 class Unit:
-    """One operator: a program at work for one team."""
+    """One operator: a program that runs for one team."""
     program: Program
     namespace: str
     name: str
-    # Where a ring goes on.
+    # Where a ring continues.
     partner: str = ""
     number: int = 0
     asked_at: float = 0.0
-    # Somebody is changing its definition, or has asked and did not hear yet.
+    # A worker is changing its definition, or has asked and has no answer yet.
     is_busy: bool = False
 
     def key(self):
@@ -100,7 +100,7 @@ def answered_by_config_map(unit):
 
 
 def nonce_of(unit, namespace=None):
-    # One object for each ring, so that two that lead into each other do not answer for each other.
+    # One object for each ring, so that two adjacent ones do not answer for each other.
     return {"apiVersion": operators.TEST_RESOURCES[0], "kind": operators.TEST_RESOURCES[1],
             "metadata": {"name": f"from-{unit.namespace}", "namespace": namespace or unit.namespace}, "spec": {"nonce": 0}}
 
@@ -157,7 +157,7 @@ WEBSITES = Program(
 
 
 def flown(name, kind, spec_of, answer_kind):
-    """A flight whose instance `unit` makes one object of the same name."""
+    """A flight that creates for each instance `unit` one object of the same name."""
     instances = (f"{GROUP}/v1", kind)
     KINDS[instances] = (f"/apis/{GROUP}/v1", f"{kind.lower()}s", True)
     return Program(
@@ -185,7 +185,7 @@ RESPONDER = Program(
 
 
 def ask_for_approval(cluster, unit, number):
-    """A machine that ends: each question is a workflow of its own, which is approved as it is made."""
+    """A machine that ends: each question is a workflow of its own, approved when it is created."""
     cluster.delete(*workflows.WORKFLOW, f"{unit.name}-{unit.number}", unit.namespace)
     made = workflows.workflow(f"{unit.name}-{number}", unit.namespace, "approval", serviceAccountName=WORKFLOWS_ACCOUNT,
                               input={"name": f"{unit.name}-{number}-answer", "text": str(number)})

@@ -40,13 +40,13 @@ from registry import Registry  # noqa: E402
 from stage import Stage  # noqa: E402
 from teams import OPERATORS_A_TEAM, VALUES, Gate, Teams  # noqa: E402
 
-# A question that is not answered for so long is lost. More than the longest back-off of an operator, five minutes: a guest that
-# failed for a reason may be at its end.
+# A question without an answer for this long is lost. It is more than the longest back-off of an operator, five minutes:
+# a guest that failed for a reason may be at the end of one.
 PATIENCE = 420
-# What is measured at rest is the least in so many seconds.
+# A figure at rest is the least one in this many seconds.
 REST_SECONDS = 20
-# The only API server of this cluster is away for longer than the default renew deadline while it starts on a busy machine. A Lease
-# that is lost all the same is lost by the host.
+# The only API server of this cluster is away for longer than the default renew deadline while it starts on a busy
+# machine. If the Lease is lost all the same, it is the host's fault.
 LEASE = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=2s")
 RENEW_DEADLINE = 50
 RECHECK = 120
@@ -64,7 +64,7 @@ class Soak:
     def __init__(self, stage, teams, churn, options):
         self.stage, self.teams, self.churn, self.options = stage, teams, churn, options
         self.cluster, self.gate = stage.cluster, teams.gate
-        self.cycles = []  # What was measured at rest.
+        self.cycles = []  # Measurements at rest.
         self.lost, self.orphans, self.outages, self.trouble = [], [], [], []
         self.lease = stage.lease()
         self._over = threading.Event()
@@ -80,7 +80,7 @@ class Soak:
             self.churn.go_on()
             time.sleep(self.options.cycle / 5)
             self._restart_api_server("stop" if cycle % 2 else "kill")
-            # A third of what is left is for coming to rest, which takes longer the slower the machine is.
+            # A third of the remaining time is for coming to rest, which takes longer the slower the machine is.
             time.sleep(max(1, (ends - time.monotonic()) * 2 / 3))
             self.churn.pause()
             self._come_to_rest()
@@ -101,7 +101,7 @@ class Soak:
         progress(f"the API server was away for {time.monotonic() - began:.0f} s ({how})")
 
     def _come_to_rest(self):
-        """Waits for the last answers, and for what has to go."""
+        """Waits for the last answers, and for deletions to finish."""
         while waiting := self._waiting():
             if not self.stage.is_alive():
                 return
@@ -121,11 +121,11 @@ class Soak:
         return [unit for unit in self.teams.units if not self.teams.has_answered(unit)]
 
     def _left_over(self):
-        """Names of what nobody needs any more."""
+        """Names of objects that are no longer needed."""
         kinds = {kind: self.cluster.list(*kind) for kind in {*OWNERS, *OWNED}}
         uids = {one["metadata"]["uid"] for kind in OWNERS for one in kinds[kind]}
         left = [f"{kind[1]} {one['metadata']['namespace']}/{one['metadata']['name']}" for kind in OWNED for one in orphans_among(kinds[kind], uids)]
-        # Machines are kept as long as a workflow of the namespace began with them.
+        # Copies of machines stay as long as a workflow of the namespace began with them.
         needed = {(one["metadata"]["namespace"], one.get("status", {}).get("revision", {}).get("sha256", "")) for one in kinds[workflows.WORKFLOW]}
         left += [f"copy {one['metadata']['namespace']}/{one['metadata']['name']}" for one in kinds[workflows.REVISION]
                  if (one["metadata"]["namespace"], one["metadata"]["name"].removeprefix("machine-")) not in needed and one["metadata"]["name"].startswith("machine-")]
@@ -139,7 +139,7 @@ class Soak:
             eventually(lambda: self.stage.host.metrics()["hangar_operators_resident"] == 0, "all operators are asleep", 60)
         except AssertionError as error:
             self.trouble.append(str(error))
-        # The heap is given back some seconds after the last work.
+        # The host returns the heap some seconds after the last work.
         samples = []
         for _ in range(REST_SECONDS):
             samples.append({**harness.memory(self.stage.pid), "descriptors": descriptors(self.stage.pid)})
@@ -191,7 +191,7 @@ class Soak:
                 progress(f"the host does not say how it is: {error}")
 
     def table(self, minutes):
-        """(figure, value, what it has to be, whether it is) of each claim."""
+        """(figure, value, required value, whether it is met) of each claim."""
         rss, held = [one["rss"] for one in self.cycles], [one["descriptors"] for one in self.cycles]
         log = self.stage.host.log.read_text(errors="replace").splitlines()
         failures = list(failures_in(log))
@@ -223,7 +223,7 @@ class Soak:
 
 
 def wait_for_all(stage, teams):
-    """Until everybody has answered; fails when nobody more has for as long as one may take."""
+    """Waits until all have answered; fails when no further answer came for as long as one may take."""
     told = progressed = time.monotonic()
     fewest = len(teams.units) + 1
     while waiting := [unit for unit in teams.units if not teams.has_answered(unit)]:
@@ -255,7 +255,7 @@ def main():
     progress(f"seed {options.seed}")
 
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="hangar-soak-"))
-    # The first run compiles 68 MiB for a minute or two; the next ones have that.
+    # The first run compiles 68 MiB for a minute or two; the next ones reuse the code.
     host.compiled = ROOT / "build/soak/compiled"
     host.compiled.parent.mkdir(parents=True, exist_ok=True)
     stage = Stage(scratch, VALUES, flags=lambda cluster: host_flags(cluster, scratch))
@@ -284,7 +284,7 @@ def main():
         print(f"{'passed' if is_good else 'FAILED'}, seed {options.seed}; {out.relative_to(ROOT)}", flush=True)
         return 0 if is_good else 1
     finally:
-        # For whoever looks for the reason.
+        # To help find the reason.
         shutil.copy(stage.host.log, ROOT / "build/soak/host.log")
         if churn:
             churn.close()

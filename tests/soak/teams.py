@@ -1,4 +1,4 @@
-"""A cluster of teams: each has a namespace, rights, and operators of its own; and one board of what all of them have answered."""
+"""A cluster of teams: each has a namespace, rights, and operators of its own; and one board with all answers."""
 import concurrent.futures
 import contextlib
 import gzip
@@ -21,7 +21,7 @@ from programs import ANSWERS, APPROVAL, ASSEMBLY, FLIGHTS, MIRROR, RESPONDER, RI
 from registry import Registry
 from stage import config_map
 
-# What the platform team lets teams use.
+# The TenantPolicy that the platform team gives to teams.
 # Compiling an operator of 65 MiB takes more than the chart's limit.
 VALUES = {"resources": {"limits": {"memory": "3Gi"}}, "rbac": {
     "airwayGroups": [programs.GROUP],
@@ -33,16 +33,16 @@ VALUES = {"resources": {"limits": {"memory": "3Gi"}}, "rbac": {
 RULES = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
          {"apiGroups": ["amurant.io", "examples.hangar.dev"], "resources": ["*"], "verbs": ["*"]}]
 OPERATORS_A_TEAM = 5
-# One team in so many has instances and workflows, and one in so many an operator of controller-runtime.
+# One team in this many has instances and workflows, and one in this many an operator of controller-runtime.
 WITH_OTHERS, WITH_WEBSITE = 4, 10
 # Requests of ours under way.
 HANDS = 8
-# Seconds for which a request of ours is made again.
+# Seconds for which a request of ours is retried.
 INSISTS = 120
 
 
 class Gate:
-    """Open while the API server is there. Whatever a person or a pipeline does, waits for it."""
+    """Open while the API server is up. All actions of people and pipelines wait for it."""
 
     def __init__(self):
         self._open = threading.Event()
@@ -55,7 +55,7 @@ class Gate:
         self._open.set()
 
     def insist(self, act, *arguments, **options):
-        """What it returns; again while the API server was just going or coming."""
+        """The function's result; retried while the API server was just going or coming."""
         deadline = time.monotonic() + INSISTS
         while True:
             self._open.wait()
@@ -110,7 +110,7 @@ class Teams:
     # Setting up ---------------------------------------------------------------------------------
 
     def found(self, said=print):
-        """Everything that all teams need, then the teams, then what they run."""
+        """Creates the shared objects of all teams, then the teams, then their operators."""
         for crd in ("examples/ring/testresources.yaml", "examples/website/crd.yaml"):
             self.cluster.apply_crds(ROOT / crd)
         for program in programs.ALL:
@@ -130,7 +130,7 @@ class Teams:
         self.boards = {kind: Board(self.cluster, kind, self.gate) for kind in programs.READ}
 
     def add_team(self, name, partner=None):
-        """A namespace that hangar may act in, and whom the team's operators and workflows act as."""
+        """A namespace that hangar may act in, and the accounts of the team's operators and workflows."""
         self.stage.add_tenant(name)
         self.cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": WORKFLOWS_ACCOUNT, "namespace": name}})
         workflows.allow(self.cluster, name, account=WORKFLOWS_ACCOUNT)
@@ -139,7 +139,7 @@ class Teams:
         self.give_rights(name, partner)
 
     def give_rights(self, name, partner=None):
-        """To its own operators, and to those that copy into it."""
+        """Gives rights to the team's own operators, and to those that copy into its namespace."""
         self.cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "operators", "namespace": name},
                             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operators"},
                             "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}
@@ -166,7 +166,7 @@ class Teams:
                    f"the Airway of {program.name} is ready", 300)
 
     def define(self, unit):
-        """Also once more, of one whose definition was taken away."""
+        """Also again, for an operator whose definition was deleted."""
         for manifest in unit.program.needs(unit):
             self.gate.insist(self.cluster.apply, manifest)
         if unit.program in (RESPONDER, APPROVAL):
@@ -180,19 +180,19 @@ class Teams:
     # Modules ------------------------------------------------------------------------------------
 
     def url(self, program):
-        """Operators follow a tag; Airways are told of each release."""
+        """Operators follow a tag; Airways get the URL of each release."""
         release = self.released[program.name][1]
         return self.registry.url(f"soak/{program.name.replace('_', '-')}", f"v{release}" if program in FLIGHTS else "stable")
 
     def publish(self, program):
-        """Pushes what was released last."""
+        """Pushes the latest release."""
         path = ROOT / f"build/soak/{program.name}.wasm"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.released[program.name][0])
         self.registry.push(f"soak/{program.name.replace('_', '-')}", self.url(program).rpartition(":")[2], path)
 
     def release(self, program):
-        """The next version of a program: other bytes that do the same."""
+        """The next version of a program: other bytes with the same behaviour."""
         entry = self.released[program.name]
         entry[1] += 1
         original = pathlib.Path(program.module()).read_bytes()
@@ -226,7 +226,7 @@ class Teams:
         return self.boards[kind].answers.get((namespace, name)) == str(unit.number)
 
     def take_away(self, unit):
-        """The definition of an operator, and what it has made: whatever comes later has to be made by another."""
+        """Deletes the definition of an operator and its results: a later result must come from another operator."""
         self.gate.insist(self._gone, unit.program.kind, unit.name, unit.namespace)
         if unit.program.kind != operators.OPERATOR:
             kind, *place = unit.program.answer(unit)

@@ -51,7 +51,7 @@ def whole_stage(tmp_path_factory):
 
 @pytest.fixture
 def stage(whole_stage, request):
-    """The stage with a host that is well: one that an attack before has harmed is replaced."""
+    """The stage with a healthy host: one that an earlier attack has harmed is replaced."""
     if getattr(whole_stage, "is_harmed", False) or not whole_stage.is_alive():
         whole_stage.renew()
         whole_stage.victim.settle()

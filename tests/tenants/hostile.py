@@ -31,7 +31,7 @@ EMPTY_BODY = b"\x02\0\x0b"
 
 
 def deep_control_flow(depth, blocks, salt=0):
-    """One function of nested blocks with a jump table to each: what takes a compiler more than linear time."""
+    """One function of nested blocks with a jump table to each: it takes a compiler more than linear time."""
     targets = number(depth - 1) + b"".join(number(index) for index in range(depth))
     inner = b"\x41\0\x0e" + targets
     code = (b"\x02\x40" * depth + inner + b"\x0b" * depth) * blocks + b"\x0b"
@@ -40,13 +40,13 @@ def deep_control_flow(depth, blocks, salt=0):
 
 
 def salted(salt):
-    """A section that nobody reads, so that the digest is another."""
+    """A section that no code reads, so that the digest differs."""
     text = str(salt).encode()
     return section(0, number(4) + b"salt" + text)
 
 
 def padded(size, salt=0):
-    """A program that does nothing and has so many bytes."""
+    """A program that does nothing and has `size` bytes."""
     return HEADER + TYPES + section(3, vector([b"\0"])) + MEMORY + EXPORTS + section(10, vector([EMPTY_BODY])) + section(0, number(3) + b"pad" + bytes(size)) + salted(salt)
 
 

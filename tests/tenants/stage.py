@@ -1,7 +1,7 @@
-"""Where the attacks take place: a control plane, hangar as its chart installs it, and a name server that says nothing.
+"""The place of the attacks: a control plane, hangar as its chart installs it, and a silent name server.
 
 The host has the identity and the rights that the chart gives to its pods, the chart's flags, and a memory cgroup with the
-chart's limit where this machine lets us make one. Names cannot be resolved: every question waits until its asker gives up.
+chart's limit where this machine allows one. Names cannot be resolved: every question waits until its asker gives up.
 """
 import base64
 import contextlib
@@ -23,18 +23,18 @@ NAMESPACE = "hangar-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
 MIB = 1 << 20
 
-# What a platform team lets its tenants use.
+# The TenantPolicy that a platform team gives to its tenants.
 RIGHTS = {"rbac": {"airwayGroups": ["tenants.hangar.dev"],
                    "flightResources": [{"apiGroups": [""], "resources": ["configmaps"]}],
                    "operatorResources": [{"apiGroups": [""], "resources": ["configmaps", "namespaces", "secrets"]}],
                    "workflowResources": [{"apiGroups": [""], "resources": ["configmaps"]},
                                          {"apiGroups": ["batch"], "resources": ["jobs"]}]}}
-# Controllers that namespaces and owned objects need. The others would only take processor time.
+# Controllers that namespaces and owned objects need. The others would only cost processor time.
 CONTROLLERS = "namespace-controller,serviceaccount-controller,garbage-collector-controller"
 
 
 class SilentNameServer(threading.Thread):
-    """Takes questions and never answers. `questions` is how many there were."""
+    """Receives questions and never answers. `questions` counts them."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ class SilentNameServer(threading.Thread):
 
 
 class MemoryLimit:
-    """A memory cgroup for one host and what it starts, or nothing where this machine has none for us (`directory` is None)."""
+    """A memory cgroup for one host and its children, or none where this machine does not allow it (`directory` is None)."""
 
     def __init__(self, limit_bytes):
         self.directory = None
@@ -75,7 +75,7 @@ class MemoryLimit:
             return
 
     def inside(self):
-        """The beginning of a command whose process is to be in it."""
+        """The prefix of a command whose process should be in it."""
         return ("sh", "-c", f'echo $$ > "{self.directory}/cgroup.procs" && exec "$@"', "sh") if self.directory else ()
 
     def close(self):
@@ -103,20 +103,20 @@ class ChartHost(Host):
 
 
 class Stage:
-    """One control plane and one host that leads. `renew()` ends the host, however it is, and starts another. `flags`: given
-    the cluster, those of the host besides the chart's."""
+    """One control plane and one host that leads. `renew()` ends the host, whatever its state, and starts another. `flags`: a
+    function from the cluster to the host's flags besides the chart's."""
 
     def __init__(self, directory, values=None, binary=BINARY, flags=lambda cluster: ()):
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self._binary = directory, binary
         self.values = {**RIGHTS, **(values or {}), "replicaCount": 0}
-        # A peer of before knows no tenants: it acts everywhere.
+        # An older peer has no tenants: it acts everywhere.
         commands = subprocess.run([str(binary), "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
         self._knows_tenants = re.search(r"^ +tenant ", commands, re.MULTILINE) is not None
         chart_values = yaml.safe_load((charts.CHART / "values.yaml").read_text())
         if not self._knows_tenants and "tenants" in chart_values:
             self.values["tenants"] = "*"
-        # Where users are shown what is recorded; a peer of before shows it to nobody.
+        # The port at which users see recorded turns; an older peer shows them to nobody.
         self.records_port = free_port() if re.search(r"^ +top ", commands, re.MULTILINE) and "records" in chart_values else None
         if self.records_port:
             self.values["records"] = {"enabled": True}
@@ -142,7 +142,7 @@ class Stage:
             self._end()
         self._limit = MemoryLimit(self.limit_bytes)
         resolver = self.directory / "resolv.conf"
-        # As in a pod: each name is asked for in four domains, and each question waits for its answer.
+        # As in a pod: each name is looked up in four domains, and each question waits for its answer.
         resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
                             "options ndots:5\n")
         self._hosts += 1
@@ -156,7 +156,7 @@ class Stage:
         code = self.host.process.poll()
         if code is None:
             self.host.kill()
-        # Its Lease would be waited for.
+        # Otherwise the next host would wait for its Lease.
         self.cluster.delete(*LEASE, "hangar", NAMESPACE)
         self._limit.close()
 
@@ -168,16 +168,16 @@ class Stage:
                            stdout=subprocess.DEVNULL)
 
     def lease(self):
-        """Who leads, and how often that has changed."""
+        """The leader, and how often it has changed."""
         spec = (self.cluster.get(*LEASE, "hangar", NAMESPACE) or {}).get("spec", {})
         return spec.get("holderIdentity"), spec.get("leaseTransitions")
 
     def forget_peak(self):
-        """From here on `peak_bytes` begins anew."""
+        """From here on `peak_bytes` starts again."""
         pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self):
-        """The most memory that the host's process had resident."""
+        """The highest resident memory of the host's process."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) * 1024
 
@@ -185,7 +185,7 @@ class Stage:
         return self.host.process.poll() is None
 
     def stop(self):
-        """How the host ends when it is told to."""
+        """The host's exit status when it is told to stop."""
         return self.host.stop()
 
     def close(self):

@@ -1,6 +1,6 @@
-"""The attacker: somebody who may do what one namespace's administrator gives to a team.
+"""The attacker: a user with the rights that a namespace's administrator gives to a team.
 
-Whatever he does is done as himself: as a user with rights in his namespaces, or by operators and workflows there.
+It acts only under its own identity: as a user with rights in its namespaces, or by operators and workflows there.
 """
 import base64
 import contextlib
@@ -16,7 +16,7 @@ from airways import flight
 from cluster import ROOT, ApiError, Cluster
 from stage import config_map
 
-# What comes with a namespace of one's own.
+# The objects that every new namespace contains.
 RULES = [{"apiGroups": ["hangar.dev", "workflows.example.com", "tenants.hangar.dev"], "resources": ["*"], "verbs": ["*"]},
          {"apiGroups": ["", "batch", "apps"], "resources": ["*"], "verbs": ["*"]}]
 COLLECTIONS = ("/apis/hangar.dev/v1alpha1/namespaces/{}/operators", "/apis/workflows.example.com/v1/namespaces/{}/statefulworkflows",
@@ -28,7 +28,7 @@ COLLECTIONS = ("/apis/hangar.dev/v1alpha1/namespaces/{}/operators", "/apis/workf
 class ActingAs(Cluster):
     """The same control plane, as another user."""
 
-    def __init__(self, cluster, user):  # Nothing is started: it is somebody else's.
+    def __init__(self, cluster, user):  # Starts nothing: it belongs to another object.
         self.__dict__.update(cluster.__dict__)
         self._user = user
 
@@ -48,7 +48,7 @@ class Tenant:
     # What he has --------------------------------------------------------------------------------
 
     def add_namespace(self, name):
-        """Makes it his: his user may do all in it, and so may its service account."""
+        """Makes it the attacker's: his user may do everything in it, and so may its service account."""
         self.stage.add_tenant(name)
         prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
         self._admin.request("POST", f"{prefix}/roles", {"metadata": {"name": "tenant"}, "rules": RULES})
@@ -60,7 +60,7 @@ class Tenant:
         self.module("puppet", pathlib.Path(flight(operators.BEHAVE)).read_bytes(), namespace=name)
 
     def module(self, name, binary=None, packed=None, namespace=None):
-        """A ConfigMap with a module; `packed` is gzip already."""
+        """A ConfigMap with a module; `packed` is already compressed by gzip."""
         manifest = config_map(name, namespace or self.namespace, {"module": packed or gzip.compress(binary, compresslevel=6)})
         self.cluster.apply(manifest)
         return {"configMap": {"name": name, "key": "module"}}
@@ -91,14 +91,14 @@ class Tenant:
         return self.cluster.get(*operators.OPERATOR, name, namespace or self.namespace) or {}
 
     def is_noticed(self, name, namespace=None):
-        """The host has said something about that Operator."""
+        """The host has reported something about that Operator."""
         return bool(operators.phase(self.get(name, namespace)))
 
     def workflow_status(self, name):
         return workflows.status(self.cluster, self.namespace, name)
 
     def everything_he_can_read(self):
-        """All objects of his namespaces, and what his operators printed; without what he wrote himself."""
+        """All objects of his namespaces, and his operators' output; without what he wrote himself."""
         texts = []
         for namespace in self.namespaces:
             for collection in COLLECTIONS:
@@ -111,8 +111,8 @@ class Tenant:
     # What he does ---------------------------------------------------------------------------------
 
     def meanwhile(self, act):
-        """Calls `act` again and again on a thread until the attack is over; what the API server refuses is part of it.
-        Returns a function that says how often that was."""
+        """Calls `act` again and again on a thread until the attack is over; refusals by the API server are part of it.
+        Returns a function that says how often it was called."""
         count = [0]
 
         def run():
@@ -131,7 +131,7 @@ class Tenant:
             thread.join(60)
 
     def leaves(self):
-        """Takes all that is his away; an operator that is deleted ends, however busy it is."""
+        """Deletes all that is his; a deleted operator ends, however busy it is."""
         self.stops()
         for namespace in self.namespaces:
             for one in self._admin.request("GET", COLLECTIONS[0].format(namespace))["items"]:
@@ -143,7 +143,7 @@ class Tenant:
 
 
 def unpacked(manifest):
-    """A copy of a module is kept packed: what is in it is what he could read."""
+    """A copy of a module is kept compressed: he could read its content."""
     for key, value in (manifest.get("data") or {}).items():
         with contextlib.suppress(Exception):
             manifest["data"][key] = gzip.decompress(base64.b64decode(value)).decode("latin-1")

@@ -1,15 +1,15 @@
-"""Each way of harm beside a victim that is served: `ways.py` says which there are, what each attacks, and what holds.
+"""Each way of harm beside a served victim: `ways.py` lists them, what each attacks, and what holds.
 
-What does not depend on how fast a machine is: the victim's questions are all answered while the attack is shown to go on,
-the host is the same process with the same Lease, within the memory that its pod has, and nothing of the victim is to be
-read in the attacker's namespaces. How long the victim waits is for the benchmark: make bench NAME=tenants.
+Claims that do not depend on the machine's speed: all of the victim's questions are answered while the attack is shown to go
+on, the host is the same process with the same Lease, within its pod's memory, and nothing of the victim can be read in the
+attacker's namespaces. How long the victim waits is for the benchmark: make bench NAME=tenants.
 """
 import pytest
 
 from cluster import eventually
 from ways import WAYS
 
-# Of the victim, while an attack goes on: at least, and at most while it gets as far as it has to.
+# Rounds of the victim during an attack: at least, and at most until the attack has got as far as it has to.
 ROUNDS = range(5, 60)
 
 
@@ -46,7 +46,7 @@ def test_the_victim_is_served_beside(way, stage, victim, attacker):
 
 
 def with_conclusion(attack):
-    """What this way in particular must not have done."""
+    """What this way in particular must not have achieved."""
     with pytest.raises(StopIteration):
         next(attack)
 

@@ -1,7 +1,7 @@
-"""All ways of harm together, for five minutes, beside a victim that is served. It takes longer than `make test` may: make test-long.
+"""All ways of harm together, for five minutes, beside a served victim. It takes longer than `make test` may: make test-long.
 
-How long the victim waits is for the benchmark (make bench NAME=tenants): here it is asked all the time, and each question is
-answered.
+How long the victim waits is for the benchmark (make bench NAME=tenants): here the victim asks all the time, and each
+question is answered.
 """
 import os
 import time
@@ -13,7 +13,7 @@ from together import Together
 from ways import WAYS
 
 SECONDS = float(os.environ.get("HANGAR_TOGETHER_SECONDS", "300"))
-# A loss would be of one answer in a few hundred.
+# A loss would affect one answer in a few hundred.
 ROUNDS_LEAST = 20
 
 

@@ -7,7 +7,7 @@ import typing
 from cluster import eventually
 from tenant import Tenant
 
-# Attacks that are being begun at the same time: each waits for the host more than it computes.
+# How many attacks begin at the same time: each waits for the host more than it computes.
 BEGUN_AT_ONCE = 6
 
 
@@ -15,9 +15,9 @@ BEGUN_AT_ONCE = 6
 class Attack:
     way: typing.Any
     attacker: Tenant
-    # What `way.begin` gave; asked to go on, it concludes.
+    # The generator from `way.begin`; resumed, it concludes.
     generator: typing.Any
-    # How far it has got, once it has begun.
+    # The function that says how far it has got, once it has begun.
     pressure: typing.Callable | None = None
     # Why it could not begin.
     trouble: str = ""
@@ -29,12 +29,12 @@ class Attack:
         try:
             self.pressure = next(self.generator)
             eventually(lambda: self.pressure() > 0 or not self.attacker.stage.is_alive(), f"{self.way.name} goes on", patience)
-        except Exception as error:  # Whatever it was, this attack is not one.
+        except Exception as error:  # Whatever the error, this attack does not take part.
             self.trouble = (str(error) or repr(error)).splitlines()[0]
 
 
 class Together:
-    """Attacks by so many tenants. `begin()` comes back when each goes on, or cannot."""
+    """The attacks of these ways, each by a tenant of its own. `begin()` returns when each goes on, or cannot."""
 
     def __init__(self, stage, ways, label):
         self.attacks = [Attack(way, attacker, way.begin(attacker))
@@ -61,7 +61,7 @@ class Together:
             attack.attacker.leaves()
 
     def close(self):
-        """After they have left, or could not."""
+        """Call it after they have left, or could not."""
         if self._beginning:
             self._beginning.join()
         for attack in self.attacks:

@@ -1,8 +1,8 @@
-"""The tenant that is harmed: an operator, a workflow and an Airway's instance, each of which answers a question.
+"""The tenant under attack: an operator, a workflow and an Airway's instance, each of which answers a question.
 
 A question is a number. The operator is asked by a change of ConfigMap `question`, the workflow by a signal, the instance by
-its spec; each answers with a ConfigMap. A round asks all three and waits for all three answers, so an answer that is lost
-is a round that never ends.
+its spec; each answers with a ConfigMap. A round asks all three and waits for all three answers, so a lost answer is a round
+that never ends.
 """
 import gzip
 import itertools
@@ -20,13 +20,13 @@ from stage import NAMESPACE, config_map, make_namespace
 GREETING = ("tenants.hangar.dev/v1", "Greeting")
 KINDS[GREETING] = ("/apis/tenants.hangar.dev/v1", "greetings", True)
 CONFIG_MAP = ("v1", "ConfigMap")
-# Seconds after which an answer counts as lost. Far more than anybody may have to wait: whether he has to wait long is what
-# the benchmark measures.
+# Seconds after which an answer counts as lost. Far more than any tenant may have to wait: the benchmark measures
+# long waits.
 PATIENCE = 120
 
 
 class Answers(threading.Thread):
-    """What ConfigMaps of a namespace say, and when they came to say it, by a watch of its own."""
+    """The content of a namespace's ConfigMaps, and when it came, by a watch of its own."""
 
     def __init__(self, cluster, namespace):
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Answers(threading.Thread):
                 time.sleep(0.1)
 
     def when(self, name, key, value, deadline):
-        """The time at which that ConfigMap said so, or None."""
+        """The time at which that ConfigMap had that content, or None."""
         def said():
             data, at = self._seen.get(name, ({}, None))
             return at if data.get(key) == value else None
@@ -58,12 +58,12 @@ class Answers(threading.Thread):
 
 
 class Victim:
-    # What it has that is nobody else's business.
+    # The victim's private objects.
     
     def __init__(self, stage, patience=PATIENCE):
         self.stage, self.cluster, self.patience = stage, stage.cluster, patience
         self.namespace = "victim"
-        # In all that is nobody else's business.
+        # A word in all private objects.
         self.mark = f"mark-{secrets.token_hex(8)}"
         self._numbers = itertools.count(1)
         self._operators = itertools.count(1)
@@ -77,7 +77,7 @@ class Victim:
         cluster.create(config_map("module", namespace, {"module.wasm.gz": self.module}))
         cluster.create(config_map("machine", namespace, **{"machine.js": f"// {self.mark}\n{workflows.bundle('responder')}"}))
         cluster.create(config_map("question", namespace, number="0"))
-        # What the cluster has besides; it is in the host's cache, too.
+        # Other objects of the cluster; the host's cache has them, too.
         make_namespace(cluster, "bulk")
         for index in range(40):
             cluster.create(config_map(f"bulk-{index:02}", "bulk", text=self.mark + "x" * 300_000))
@@ -97,7 +97,7 @@ class Victim:
                 "spec": {"module": {"configMap": {"name": module}}, "args": list(steps), **spec}}
 
     def _make_airway(self):
-        """The administrator's: what tenants may ask for by instances."""
+        """The administrator's Airway: tenants may create instances of it."""
         greeting = gzip.compress(pathlib.Path(flight("greeting_cpp")).read_bytes())
         self.cluster.create(config_map("greeting", NAMESPACE, {"flight.wasm.gz": greeting}))
         self.cluster.create({
@@ -108,7 +108,7 @@ class Victim:
         eventually(lambda: is_ready(self.cluster.get("yoke.cd/v1alpha1", "Airway", "greetings.tenants.hangar.dev")), "the Airway is ready", PATIENCE)
 
     def _make_watcher_of_the_cluster(self):
-        """An operator that may see all namespaces, and does: from here on the host has them in its cache."""
+        """An operator that may watch all namespaces, and does: from here on the host's cache has them."""
         rbac = "/apis/rbac.authorization.k8s.io/v1"
         self.cluster.request("POST", f"{rbac}/clusterroles", {"metadata": {"name": "looks"}, "rules": [
             {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]}]})
@@ -120,7 +120,7 @@ class Victim:
                                                    limits={"logBytes": "1Ki"}))
 
     def settle(self):
-        """Waits until all of it is at work; on a host that has just begun, too."""
+        """Waits until all three work; also on a host that has just started."""
         eventually(lambda: self.cluster.get(*CONFIG_MAP, "operator-answer", self.namespace), "the operator answers", PATIENCE)
         eventually(lambda: operators.phase(self.cluster.get(*operators.OPERATOR, "looks", self.namespace)) in ("Running", "Asleep"),
                    "the other operator looks", PATIENCE)
@@ -148,7 +148,7 @@ class Victim:
         return took
 
     def begins_something_new(self):
-        """An operator of a module that nobody has run before is fetched, compiled, begins, prints and goes."""
+        """An operator of a module that was never run before is fetched, compiled, begins, prints and goes."""
         name = f"new-{next(self._operators)}"
         module = gzip.compress(private_module(f"{self.mark} {name}"), compresslevel=1)
         self.cluster.create(config_map(name, self.namespace, {"module.wasm.gz": module}))
@@ -164,13 +164,13 @@ class Victim:
         return [self.cluster.get(*operators.OPERATOR, name, self.namespace)["status"].get("restarts", 0) for name in ("answers", "looks")]
 
     def trouble(self):
-        """What its statuses complain about."""
+        """The problems in its statuses."""
         kinds = ((operators.OPERATOR, "answers"), (workflows.WORKFLOW, "answers"), (GREETING, "airway-answer"))
         seen = {kind[1]: condition(self.cluster.get(*kind, name, self.namespace), "Stalled") for kind, name in kinds}
         return {kind: one["message"] for kind, one in seen.items() if one.get("status") == "True"}
 
 
 def private_module(mark):
-    """The puppet with a section of its own, so that nobody else has a module of that digest."""
+    """The puppet with a section of its own, so that no other tenant has a module of that digest."""
     text = mark.encode()
     return pathlib.Path(flight(operators.BEHAVE)).read_bytes() + bytes([0, len(text) + 1, len(text)]) + text

@@ -1,12 +1,12 @@
 """The ways in which a tenant may try to harm others: one table, `WAYS`.
 
-Each way is a generator that is given the attacker. It begins the attack, yields a function that says how far the attack has
-got (0: it has not begun), and after the victim's rounds it is asked to go on: there it asserts what must hold of this way
-in particular. What must hold of every way is in test_attacks.py. `enough` is how far an attack has to get to do its harm; a
-host that lets it get there slowly is not waited for.
+Each way is a generator that receives the attacker. It begins the attack and yields a function that says how far the attack
+has got (0: it has not begun). After the victim's rounds it is resumed, and asserts the claims of this way in particular;
+test_attacks.py has the claims of every way. `enough` is how far an attack has to get to do its harm; if a host lets it get
+there only slowly, the test does not wait for it.
 
-`baseline` says what the way did to the last version without these walls: "seen" (it did the harm), or "guard" (that version
-held as well; the way is here so that later ones do).
+`baseline` is the effect of the way on the last version without these defences: "seen" (it did the harm), or "guard" (that
+version held as well; the way is here so that later ones do).
 """
 import collections
 import dataclasses
@@ -63,12 +63,12 @@ def lines_of(attacker, *names):
 
 
 def noticed(attacker, *names):
-    """How far: how many of those Operators the host has said something about."""
+    """How far: how many of those Operators the host has reported something about."""
     return lambda: sum(attacker.is_noticed(name) for name in names)
 
 
 def stalled(attacker, name, kind=operators.OPERATOR, seconds=60):
-    """What the condition Stalled says, once it is True."""
+    """The message of the condition Stalled, once it is True."""
     def told():
         seen = condition(attacker.cluster.get(*kind, name, attacker.namespace), "Stalled")
         return seen.get("message") if seen.get("status") == "True" else None
@@ -76,7 +76,7 @@ def stalled(attacker, name, kind=operators.OPERATOR, seconds=60):
 
 
 def answers(attacker, steps, name="asks", **spec):
-    """Begins an operator that takes these steps, all at once, and returns what it printed. Each prints one line."""
+    """Begins an operator that takes these steps, all at once, and returns its output. Each prints one line."""
     lists = [word for step in steps for word in (step, "wait", "--")]
     attacker.operator(name, *lists[:-1], limits={"requestsPerSecond": 1000}, **spec)
     return eventually(lambda: (lambda seen: seen if len(seen) == len(steps) else None)(attacker.printed(name)),
@@ -90,7 +90,7 @@ def code_of(line):
 
 
 def answered(attacker):
-    """How far: the requests that its guests have had answers to, as the host counts them."""
+    """How far: the requests of its guests that were answered, as the host counts them."""
     def count():
         return sum(attacker.get(one["metadata"]["name"]).get("status", {}).get("requests", 0)
                    for one in attacker.cluster.list(*operators.OPERATOR, attacker.namespace))
@@ -193,7 +193,7 @@ def known_digest(attacker):
 
 
 class Listener:
-    """An HTTP server of the machine that the host is on; `asked` is who came."""
+    """An HTTP server on the host's machine; `asked` lists its clients."""
 
     def __init__(self, answer=None):
         self.asked = []
@@ -745,7 +745,7 @@ def asks_for_records(attacker):
         status, text = ask("/v1/top", {})
         if status == 200 and any(one["namespace"] != attacker.namespace for one in json.loads(text)["guests"]):
             told.append((status, text[:300]))
-    # The first before the flood, whose own questions leave no place for others of this user.
+    # The first before the flood, whose own questions leave no room for others of this user.
     pry()
     assert statuses[403] > 0, f"nobody was asked for the victim's: {statuses}"
     for act in [flood] * 8 + [pry]:
