@@ -6,7 +6,8 @@
 #   build-kubernetes.sh --list      print the minor versions that there are modules for, newest first
 #   build-kubernetes.sh MINOR       build what is missing, print the directory; MINOR is 1.35, say
 #
-# In that directory the other programs of build-tools.sh, which must be built, are links: it can be HANGAR_TOOLS_DIR.
+# In that directory the other programs of build-tools.sh are links (build them first), so HANGAR_TOOLS_DIR can
+# name it.
 # A version takes 5 to 10 minutes on two cores.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")

@@ -43,7 +43,7 @@ dir=${HANGAR_CP_DIR:-}
 kcm='' scheduler='' kwok='' proxy='' registry='' audit='' apiserver_args=()
 watch_pid='' log='' bin='' rest=()
 
-# An instance remembers its options: later commands need DIR only. What is given now comes on top.
+# An instance remembers its options: later commands need DIR only. New options are added to the old ones.
 previous=
 for argument in "$@"; do
   case $previous$argument in
@@ -81,7 +81,8 @@ done
 
 # ---------------------------------------------------------------- processes
 
-# started PID: when that process started, in ticks since boot. A pid alone may be somebody else's by now.
+# started PID: when that process started, in ticks since boot. By now a pid alone may belong to
+# another process.
 started() {
   local stat
   { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
@@ -108,7 +109,7 @@ launch() {
   echo "$pid $(started "$pid")" >"$dir/run/$name.pid"
 }
 
-# terminate SIGNAL NAME...: all at once; those that do not heed it within 5 s are killed.
+# terminate SIGNAL NAME...: all at once; those that still run after 5 s are killed.
 terminate() {
   local signal=$1 name pid tries
   shift
@@ -148,9 +149,9 @@ kubectl_admin() { "$bin/kubectl" --kubeconfig="$dir/kubeconfig" "$@"; }
 
 # ---------------------------------------------------------------- ports
 
-# A block of 16 ports for each instance, below those that the kernel gives to outgoing connections, so that
-# a component that is stopped finds its port free when it starts again. Reserved by a file that names the
-# instance's directory; the reservation ends with the directory.
+# A block of 16 ports for each instance, below those that the kernel gives to outgoing connections, so that a
+# stopped component finds its port free when it starts again. A file that names the instance's directory
+# reserves it; the reservation ends with the directory.
 port_first=23000 port_block=16
 reserved=${TMPDIR:-/tmp}/hangar-ports-$(id -u)
 choose_ports() {
@@ -240,7 +241,7 @@ make_pki() {
 
 start_etcd() {
   if ! pid_of etcd >/dev/null; then
-    # No fsync: a crash of the machine may lose this instance, and that is fine. Elections of a single
+    # No fsync: a crash of the machine may lose this instance, which is acceptable. Elections of a single
     # member need not wait the usual second.
     launch etcd "$bin/etcd" --name=local --data-dir="$dir/etcd" --unsafe-no-fsync --logger=zap --log-level=warn \
       --listen-client-urls="http://127.0.0.1:$etcd_port" --advertise-client-urls="http://127.0.0.1:$etcd_port" \
@@ -281,7 +282,7 @@ YAML
   until_ready kube-apiserver 120 http_ok --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" "$url/readyz"
 }
 
-# The two below are throttled to 20 requests a second unless told otherwise: 300 pods took 18 s instead of 2 s.
+# By default the two below are throttled to 20 requests a second: 300 pods took 18 s instead of 2 s.
 unthrottled=(--kube-api-qps=500 --kube-api-burst=1000)
 
 start_kube-controller-manager() {
@@ -345,7 +346,7 @@ start_toxiproxy() {
 start_registry() {
   if [ ! -e "$dir/registry.password" ]; then
     openssl rand -hex 12 >"$dir/registry.password"
-    # bcrypt by crypt(3): the registry takes nothing else, and perl is on every Debian.
+    # bcrypt by crypt(3): the registry accepts nothing else, and every Debian has perl.
     perl -e 'chomp(my $password = <STDIN>); my @c = ("a".."z", "A".."Z", 0..9);
       my $hash = crypt($password, "\$2y\$05\$" . join("", map { $c[rand @c] } 1..21) . "u");
       die "crypt(3) has no bcrypt\n" unless $hash =~ /^\$2y/; print "hangar:$hash\n"' \
@@ -382,7 +383,7 @@ find_programs() {
   if [ -n "$registry" ] && [ -z "$docker_registry" ]; then not_built "no docker-registry (run make deps)"; fi
 }
 
-# Removes nothing that is not an instance, whatever DIR was given.
+# Removes only instances, whatever DIR was given.
 is_instance() { [ -n "$dir" ] && [ -e "$dir/hangar-control-plane" ]; }
 need_instance() {
   [ -n "$dir" ] || die "which instance? use --dir or set HANGAR_CP_DIR"
@@ -470,7 +471,8 @@ ENV
   fi
 }
 
-# Nothing need end gracefully: the state goes too. The watchdogs end by themselves once the directory is gone.
+# No component need end gracefully: the state is deleted too. The watchdogs end by themselves once the
+# directory is gone.
 remove_instance() {
   terminate KILL "${components[@]}"
   local watchdog pid

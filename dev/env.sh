@@ -1,10 +1,10 @@
-# Sourced by every script of dev/ and tools/ (`. dev/env.sh`): where the project keeps what it builds
-# once, and which toolchains it uses. Changes nothing but the environment; safe to source twice.
+# Every script of dev/ and tools/ sources it (`. dev/env.sh`): it says where the project keeps what it builds once, and
+# which toolchains it uses. It changes only the environment, and can be sourced twice.
 
 HANGAR_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Survives `make clean` and new clones: the control plane's programs, wasmtime, toolchains that the
-# system lacks. Directories in it are named by a hash of what they were built from.
+# Survives `make clean` and new clones: the control plane's programs, wasmtime, toolchains that the system lacks. A hash
+# of their sources names the directories in it.
 HANGAR_CACHE_DIR=${HANGAR_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/hangar}
 export HANGAR_ROOT HANGAR_CACHE_DIR
 
@@ -15,8 +15,8 @@ export HANGAR_JOBS
 # Compiled objects are shared between clones: ccache sees paths relative to the clone.
 export CCACHE_BASEDIR=$HANGAR_ROOT CCACHE_NOHASHDIR=1
 
-# dev/setup.sh puts a toolchain into the cache only if the system has none that is new enough, so a
-# toolchain there wins. The other two are the usual places that a login shell may not have on PATH.
+# dev/setup.sh puts a toolchain into the cache only if the system's own is too old or missing, so a toolchain there
+# wins. The other two are usual places that may be missing from a login shell's PATH.
 for hangar_dir in "$HOME/.cargo/bin" /usr/local/go/bin "$HANGAR_CACHE_DIR/toolchain/bin"; do
   case ":$PATH:" in
     *":$hangar_dir:"*) ;;
@@ -34,8 +34,8 @@ die() {
 }
 if [ ! -t 2 ]; then say() { printf '==> %s\n' "$*" >&2; }; fi
 
-# What the linker is told so that programs of Kubernetes know their version, for the module of the current directory.
-# Without it they call themselves v0.0.0-master+$Format:%H$, which clients cannot parse.
+# Linker flags that tell programs of Kubernetes their version, for the module of the current directory. Without them
+# they call themselves v0.0.0-master+$Format:%H$, which clients cannot parse.
 kubernetes_version_flags() {
   local version minor package
   version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
@@ -46,8 +46,8 @@ kubernetes_version_flags() {
   done
 }
 
-# build_go_program DIRECTORY OUT PACKAGE [LDFLAGS]: of the module there. A build that is interrupted leaves no half of a program; descriptor 9,
-# the lock of the script that builds, stays its own.
+# build_go_program DIRECTORY OUT PACKAGE [LDFLAGS]: builds a program of the module there. An interrupted build leaves no
+# partial program. The build does not inherit descriptor 9, the calling script's lock.
 build_go_program() {
   (cd "$1" && go build -p "$HANGAR_JOBS" -mod=readonly -buildvcs=false -ldflags "-s -w ${4:-}" -o "$2.new" "$3") 9>&-
   mv "$2.new" "$2"

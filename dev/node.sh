@@ -214,8 +214,8 @@ YAML
 
 # ---------------------------------------------------------------- inside
 
-# A cgroup of the node's own below this process's, in every hierarchy. The first line of each is all read
-# before anything moves.
+# A cgroup of the node's own below this process's, in every hierarchy. The first line of each is read before any
+# process moves.
 enter_cgroups() {
   local mine controllers path parent own
   mine=$(</proc/self/cgroup)
@@ -260,7 +260,7 @@ mount_cgroups() {
   done </proc/self/cgroup
 }
 
-# kubelet writes to these. It gets files of its own, and the machine's values stay as they are.
+# kubelet writes to these. It gets its own files, and the machine's values stay as they are.
 guard_sysctls() {
   local entry file
   for entry in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
@@ -274,7 +274,7 @@ guard_sysctls() {
 write_systemctl() {
   cat >"$root/usr/bin/systemctl" <<SH
 #!/bin/sh
-# This node has no systemd, only what an installer asks of it. A restart returns when the service answers.
+# This node has no systemd, only the commands that an installer needs. A restart returns when the service answers.
 case "\$1 \$2" in
   "restart containerd" | "restart containerd.service")
     old=\$(cat /run/containerd.pid)
@@ -294,7 +294,7 @@ SH
   chmod 755 "$root/usr/bin/systemctl"
 }
 
-# Process 1 of the node: makes its root, then starts the two services and starts them again when they end.
+# Process 1 of the node: makes its root, then starts the two services and restarts them when they end.
 inside() {
   local shared
   mount --make-rprivate /
@@ -304,7 +304,7 @@ inside() {
   mkdir -p "$root$dir" "$root"/var/lib/{containerd,kubelet} "$root"/etc/{containerd,cni/net.d} \
     "$root/opt/cni/bin" "$root/var/log/pods"
   mount --bind "$dir" "$root$dir"
-  # On the machine's disk: an overlay of containerd cannot lie on the node's own.
+  # On the machine's disk: an overlay of containerd cannot be on the node's own.
   for shared in containerd kubelet; do
     mount --bind "$state/$shared" "$root/var/lib/$shared"
   done
@@ -369,7 +369,7 @@ start_service() {
 
 # ---------------------------------------------------------------- outside
 
-# Holds the node, and cleans up after it however it ends: when it is told to, or when DIR is gone.
+# Holds the node, and cleans up after its end: when it is told to end, or when DIR is gone.
 hold() {
   local child own cgroups
   enter_cgroups
@@ -381,7 +381,7 @@ hold() {
   kill -KILL $child 2>/dev/null || true
   wait $child 2>/dev/null || true
   ip link del "$bridge" 2>/dev/null || true
-  # Out of them, so that they are empty; the kernel needs a moment for those of the pods.
+  # Leaves its cgroups, so that they are empty; the kernel needs a moment for those of the pods.
   while read -r own; do
     echo $$ >"${own%/*}/cgroup.procs" 2>/dev/null || true
     for _ in $(seq 100); do
@@ -460,7 +460,7 @@ up() {
   done
 }
 
-# relay NAME LISTEN UPSTREAM: what listens on the machine's loopback, for pods too.
+# relay NAME LISTEN UPSTREAM: makes a service on the machine's loopback reachable for pods.
 relay() {
   http_ok "$HANGAR_CP_TOXIPROXY/proxies/$1" 2>/dev/null ||
     http_ok -X POST "$HANGAR_CP_TOXIPROXY/proxies" -d \
@@ -472,7 +472,7 @@ http_ok() { curl -fsS --noproxy '*' --max-time 5 -o /dev/null "$@"; }
 write_registry() {
   if [ -z "${HANGAR_CP_REGISTRY:-}" ]; then return; fi
   mkdir -p "$state/certs.d/$registry"
-  # containerd 1.6 takes the scheme from the table only, 2 from the first line too.
+  # containerd 1.6 reads the scheme from the table only, 2 from the first line too.
   cat >"$state/certs.d/$registry/hosts.toml" <<TOML
 server = 'http://$registry'
 [host.'http://$registry']

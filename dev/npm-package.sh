@@ -4,7 +4,7 @@
 #
 #   npm-package.sh NAME@VERSION
 #
-# npm knows the registry, and fetches; the integrity decides whether it is the right one.
+# npm knows the registry, and fetches; the integrity hash proves that it is the right package.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -26,7 +26,7 @@ if [ ! -d "$out" ]; then
   [ "$found" = "$integrity" ] || die "$wanted: the tarball's integrity is $found, pinned is $integrity"
   mkdir -p "$work/out/node_modules/$name"
   tar --extract --gzip --file="$tarball" --strip-components=1 --no-same-owner --directory="$work/out/node_modules/$name"
-  # Whoever was faster has made the same.
+  # A faster process has made the same.
   mv -T "$work/out" "$out" 2>/dev/null || [ -d "$out" ]
 fi
 echo "$out/node_modules"

@@ -44,7 +44,7 @@ install_packages() {
 go_version() { (cd / && go env GOVERSION 2>/dev/null | sed 's/^go//') || true; }
 
 # The Go module proxy serves Go's own toolchains as a module; the checksum database vouches for them.
-# A Go that is new enough would fetch them by itself, but Debian's (1.19) does not know that yet.
+# A Go that is new enough would fetch them by itself, but Debian's (1.19) cannot do that yet.
 install_go() {
   if at_least "$(go_version)" "$go_needed"; then return; fi
   command -v go >/dev/null || apt_install golang-go
@@ -58,7 +58,7 @@ install_go() {
   rm -rf "$toolchain/go.new" "$toolchain/go"
   cp -r "$module" "$toolchain/go.new"
   chmod -R u+w "$toolchain/go.new"
-  # What the go command does after such a download: module archives carry no modes and no nested go.mod files.
+  # The go command does the same after such a download: module archives carry no modes and no nested go.mod files.
   chmod +x "$toolchain/go.new/bin/"* "$toolchain/go.new/pkg/tool/"*/*
   find "$toolchain/go.new" -name _go.mod -execdir mv {} go.mod \;
   mv "$toolchain/go.new" "$toolchain/go"
@@ -80,14 +80,15 @@ install_rust() {
   at_least "$(rust_version)" "$rust_needed" || die "rustc is $(rust_version), needed is $rust_needed or newer"
 }
 
-# Programs for tests out of a package of Debian's, whose installation would start services on ports that tests choose themselves.
+# Extracts programs for tests from a Debian package, whose installation would start services on ports that tests
+# choose themselves.
 unpack_programs() { # PACKAGE PROGRAM...
   local package=$1 program work
   shift
   if [ -x "$toolchain/bin/${!#}" ]; then return; fi
   say "unpacking Debian's $package (not installing it: its package starts a service)"
   work=$(mktemp -d)
-  # Where no package was missing, nobody may have asked what there is.
+  # If no package was missing, the package index may be absent.
   (cd "$work" && { apt-get download -q "$package" >&2 2>/dev/null || { as_root apt-get update -qq && apt-get download -q "$package"; } >&2; } &&
     dpkg-deb -x "$package"_*.deb root)
   mkdir -p "$toolchain/bin"
@@ -107,7 +108,7 @@ install_esbuild() {
     -o "$toolchain/bin/esbuild" github.com/evanw/esbuild/cmd/esbuild)
 }
 
-# Its package in Debian conflicts with others' Node.js, which bring an npm of their own.
+# Its Debian package conflicts with other vendors' Node.js, which bring an npm of their own.
 install_npm() { command -v npm >/dev/null || apt_install npm; }
 
 install_packages

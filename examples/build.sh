@@ -30,7 +30,7 @@ done
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dev/env.sh"
 
-# Two builds into one place would each see half of the other's.
+# Two builds into one directory would each see half of the other's.
 exec 9> "$out/.stamps/lock"
 flock 9
 
@@ -40,8 +40,8 @@ fingerprint() {
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)
 }
 
-# unless_current NAME FINGERPRINT COMMAND...: runs the command, which makes $out/NAME.wasm (or $out/NAME where
-# that has an ending of its own), unless that is there and was made from the same sources.
+# unless_current NAME FINGERPRINT COMMAND...: runs the command, which makes $out/NAME.wasm (or $out/NAME if that has a
+# suffix of its own), unless that exists and was made from the same sources.
 unless_current() {
   local name=$1 now=$2 stamp="$out/.stamps/${1//\//-}" file=$1
   shift 2
@@ -57,7 +57,7 @@ unless_current() {
   echo "$now" > "$stamp"
 }
 
-# go_flight NAME MODULE PACKAGE [LDFLAG...]: without what would make two checkouts' modules differ.
+# go_flight NAME MODULE PACKAGE [LDFLAG...]: without paths and stamps, so that all checkouts make the same module.
 go_flight() {
   local name=$1 module=$2 package=$3
   shift 3
@@ -117,7 +117,7 @@ build_operators() {
     "$root/sdk/cpp/build.sh" "$out/label_mirror.wasm" "$root/sdk/cpp/examples/label_mirror.cc"
 }
 
-# Large: client-go and controller-runtime are in it. docs/operating/go-operators.md explains the flags.
+# Large: it contains client-go and controller-runtime. docs/operating/go-operators.md explains the flags.
 build_go_operators() {
   local now
   now="$(go_version) $(fingerprint examples/website sdk/go/hangar)"
@@ -136,7 +136,7 @@ bundle() {
     esbuild "$3" --bundle --format=esm --log-level=warning --outfile="$1"
 }
 
-# bytecode OUT SOURCE QUICKJS: a machine's bundle as QuickJS reads it, made by the same engine, built for this machine.
+# bytecode OUT SOURCE QUICKJS: a machine's bundle as QuickJS bytecode, made by the same engine, built for this machine.
 bytecode() {
   local work
   work=$(mktemp -d)
@@ -172,7 +172,7 @@ dynamic_module() {
   rm -rf "$work"
 }
 
-# cpp_machine OUT SOURCE: two exports and no start, which the SDK's script for programs does not make.
+# cpp_machine OUT SOURCE: two exports and no start, which the SDK's script for programs does not support.
 cpp_machine() {
   local headers
   headers=$(mktemp -d)
@@ -189,7 +189,7 @@ build_machines() {
   now="$(esbuild --version) $(fingerprint examples/database-provisioner/src dev/npm-packages.txt)"
   unless_current database_provisioner.js "$now" \
     bundle "$out/database_provisioner.js" 4.38.3 "$root/examples/database-provisioner/src/index.ts"
-  # Those for one major version of XState say so in their names.
+  # Machines for one major version of XState have it in their names.
   for source in $(cd "$root" && echo tests/guests/machines/*.ts bench/workflows/*.ts); do
     name=$(basename "$source" .ts) version=5.33.3
     [[ $name != *_v4 ]] || version=4.38.3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows the published database provisioner at work: builds hangar, bundles the machine, starts a local control
-# plane, provisions a database, lets another one fail, and ends everything again.
+# Shows the published database provisioner running: builds hangar, bundles the machine, starts a local control
+# plane, provisions a database, lets another one fail, and stops everything again.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh
@@ -53,7 +53,7 @@ build/bin/hangar host --module-cache-dir=build/provisioner-modules --bind-addres
 host=$!
 
 printf '\nThe machine, bundled into a ConfigMap. It needs no cluster to be tried out:\n'
-# What `npm install` would put into the example's folder.
+# The packages that `npm install` would put into the example's folder.
 NODE_PATH=$(dev/npm-package.sh xstate@4.38.3)
 export NODE_PATH
 build/bin/hangar machine build "$example" --name=database-provisioner >build/provisioner-module.yaml

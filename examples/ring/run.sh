@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows three sleeping operators at work: builds hangar, starts a local control plane, sends a number around the
-# ring twice, and ends everything again.
+# Shows three sleeping operators working: builds hangar, starts a local control plane, sends a number around the
+# ring twice, and stops everything again.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh
@@ -67,5 +67,5 @@ until_seen "the operators sleep" all_sleep
 "$kubectl" --namespace ring0 patch testresource number --type=merge --patch='{"spec": {"nonce": 2}}' >/dev/null
 until_seen "the number is in ring2" has_number ring2 2
 show get testresources --all-namespaces -o 'custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,NUMBER:.spec.nonce'
-sleep 6 # Figures are written a few seconds late.
+sleep 6 # The host writes figures a few seconds late.
 show get operators --all-namespaces

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds one of the examples: sdk/cpp/build.sh OUT.wasm [SOURCE.cc]
 #
-# SOURCE is examples/greeting.cc, a flight, unless told. Needs clang-19, lld-19, wasi-libc,
+# SOURCE is examples/greeting.cc, a flight, by default. Needs clang-19, lld-19, wasi-libc,
 # libc++-19-dev-wasm32, libclang-rt-19-dev-wasm32 and nlohmann-json3-dev. Exceptions do not link on
-# wasm32-wasi, so there are none.
+# wasm32-wasi, so they are off.
 set -euo pipefail
 out=$(realpath -m "${1:?usage: $0 OUT.wasm [SOURCE.cc]}")
 sdk=$(cd "$(dirname "$0")" && pwd)
@@ -13,10 +13,11 @@ cd "$sdk"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The JSON library is headers only, but the folder that holds them holds the host's libc as well.
+# The JSON library is headers only, but its folder contains the host's libc headers as well.
 ln -s /usr/include/nlohmann "$work/nlohmann"
 
-# The stack first: beyond its end is nothing, so that an overflow is a trap and not somebody's data.
+# The stack first: there is no memory beyond its end, so that an overflow traps and
+# overwrites nothing.
 stack=(-Wl,--stack-first -Wl,-z,stack-size=262144)
 
 # Without -flto: the linker has to see the reference to the constructors before it optimises.

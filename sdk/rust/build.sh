@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds a module: sdk/rust/build.sh OUT.wasm [DIR WHAT...]
 #
-# DIR is a cargo package, WHAT one of its targets, such as `--bin ring`; the example flight
-# (sdk/rust/flight --example greeting) unless told.
+# DIR is a cargo package, WHAT one of its targets, such as `--bin ring`; by default the example flight
+# (sdk/rust/flight --example greeting).
 #
 # Uses the target wasm32-wasip1 of the installed toolchain where it has one (rustup target add
 # wasm32-wasip1). Debian's rustc-web comes without, so its standard library is built from rust-web-src and
@@ -18,7 +18,7 @@ target=wasm32-wasip1
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$(dirname "$out")/.rust}
 export CC_wasm32_wasip1=${CC_wasm32_wasip1:-clang-19} AR_wasm32_wasip1=${AR_wasm32_wasip1:-llvm-ar-19}
 
-# Where cargo puts the program: it says so itself, as the last of its messages about artifacts.
+# Where cargo puts the program: its last message about artifacts says so.
 build() {
   local messages
   messages=$(cd "$directory" && "$@" --locked --release --quiet --target $target "${what[@]}" --message-format=json-render-diagnostics)

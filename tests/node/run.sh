@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make test-node: the tests of this directory, with what `make build` and `make guests` made.
+# make test-node: the tests of this directory. Needs `make build` and `make guests`.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh

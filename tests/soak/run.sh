@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make soak: an hour of a busy cluster, with what `make build` and `make guests` made. Arguments go to soak.py. Needs root.
+# make soak: an hour of a busy cluster. Needs `make build`, `make guests` and root. Arguments go to soak.py.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make test-tenants: the tests of this directory, with what `make build` and `make guests` made. Arguments go to pytest.
+# make test-tenants: the tests of this directory. Needs `make build` and `make guests`. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The conformance tests on other minor versions of Kubernetes than the one that make test has.
+# The conformance tests on other minor versions of Kubernetes than that of make test.
 #
 #   tests/versions/run.sh [MINOR...]   1.35, say; all that dev/build-kubernetes.sh knows, if none is named
 #
-# With what `make guests` made. A version takes 3 minutes on two cores, and 10 more to be built once.
+# Needs `make guests`. A version takes 3 minutes on two cores, and 10 more for its first build.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . dev/env.sh

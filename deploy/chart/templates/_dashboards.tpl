@@ -1,4 +1,4 @@
-{{- /* A dashboard of Grafana as JSON. Of: what dashboards/NAME.yaml says, with `name`. Two panels stand in a row. */}}
+{{- /* A Grafana dashboard as JSON. Argument: the content of dashboards/NAME.yaml, with `name`. Two panels in a row. */}}
 {{- define "hangar.dashboard" -}}
 {{- $source := dict "type" "prometheus" "uid" "${datasource}" }}
 {{- $panels := list }}

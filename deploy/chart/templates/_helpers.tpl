@@ -41,7 +41,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{- /* The names of the features that are on, by comma. */}}
+{{- /* The names of the features that are on, separated by commas. */}}
 {{- define "hangar.features" -}}
 {{- $on := list }}
 {{- range $name, $is_on := .Values.features }}
@@ -51,14 +51,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- join "," $on }}
 {{- end }}
 
-{{- /* The names of pull secrets for the Jobs on nodes, by comma. */}}
+{{- /* The names of pull secrets for the Jobs on nodes, separated by commas. */}}
 {{- define "hangar.nodePullSecrets" -}}
 {{- $names := list }}
 {{- range .Values.nodes.imagePullSecrets | default .Values.imagePullSecrets }}{{ $names = append $names .name }}{{ end }}
 {{- join "," $names }}
 {{- end }}
 
-{{- /* FILE[@ARCHITECTURE]=URL#sha256:HEX[#program-sha256:HEX] by comma, as the host takes them. */}}
+{{- /* FILE[@ARCHITECTURE]=URL#sha256:HEX[#program-sha256:HEX], separated by commas, as the host reads them. */}}
 {{- define "hangar.nodeRuntimes" -}}
 {{- $runtimes := list }}
 {{- range .Values.nodes.runtimes }}
@@ -78,7 +78,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.cache.keySecret | default (printf "%s-code-cache" (include "hangar.fullname" .)) }}
 {{- end }}
 
-{{- /* The rights' subject. */}}
+{{- /* The subject of the rights. */}}
 {{- define "hangar.subjects" -}}
 subjects:
 - kind: ServiceAccount
@@ -86,11 +86,11 @@ subjects:
   namespace: {{ .Release.Namespace }}
 {{- end }}
 
-{{- /* The host's configuration file: `settings`, over what tenantPolicy.defaults means. */}}
+{{- /* The host's configuration file: `settings`, on top of the settings behind tenantPolicy.defaults. */}}
 {{- define "hangar.settings" -}}
 {{- $defaults := dict }}
 {{- if eq .Values.tenantPolicy.defaults "team" }}
-{{- /* More than any host has: it is bounded by the memory of all guests. */}}
+{{- /* More than any host has, because the memory of all guests bounds it. */}}
 {{- $defaults = dict "moduleAddressAllowList" (list "private") "namespaceGuestMemory" "1024Gi" }}
 {{- end }}
 {{- toYaml (merge (deepCopy .Values.settings) $defaults) }}

@@ -34,7 +34,7 @@
 {{- define "hangar.tenantRules" -}}
 {{- $features := .root.Values.features }}
 {{- if or $features.flights $features.operators $features.workflows (and $features.airways .serviceAccounts) }}
-# Act as service accounts, and only as those: no user and no group can be impersonated.
+# Act as service accounts only: no user and no group can be impersonated.
 {{- if .constrained }}
 - apiGroups: [authentication.k8s.io]
   resources: [serviceaccounts]
@@ -42,7 +42,7 @@
   {{- with .serviceAccounts }}
   resourceNames: {{ toYaml . | nindent 2 }}
   {{- end }}
-# In this namespace, as far as their own rights go.
+# In this namespace, as far as their own rights allow.
 - apiGroups: ["*"]
   resources: ["*"]
   verbs:
@@ -59,13 +59,13 @@
 {{- end }}
 {{- end }}
 {{- if or $features.airways $features.flights $features.operators $features.workflows }}
-# Modules in ConfigMaps, and that they change.
+# Modules in ConfigMaps, and changes to them.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch]
 {{- end }}
 {{- if $features.operators }}
-# What operators are given as their environment and files.
+# The sources of operators' environment and files.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]
