@@ -26,7 +26,7 @@ constexpr std::size_t kNamespaceSeriesMax = 100;
 Resident reading_of(const RunningOperator& running, std::uint64_t bytes) {
   return {.bytes = bytes,
           .idle_since = running.life().idle_since(),
-          .cost = running.statistics().last_cpu_time};
+          .cost = running.ledger().figures().last_cpu_time};
 }
 
 }  // namespace
@@ -63,16 +63,14 @@ Fleet::Fleet(const Parts& parts, Listener listener)
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       parts_{.loop = parts.loop,
              .runtime = parts.runtime,
-             .gateway = parts.gateway,
              .snapshots = parts.snapshots,
-             .metrics = metrics_,
              .output = parts.output,
-             .recorder = parts.recorder,
              .read_inputs = fleet_parts_.read_inputs,
              .log = parts.log,
              .starts = starts_,
              .turns = turns_,
-             .series = series_,
+             .requests = {.loop = parts.loop, .gateway = parts.gateway},
+             .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
              .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
              .on_failure =
@@ -228,11 +226,11 @@ void Fleet::collect(Metrics::Families& families) const {
   // No name of an operator.
   OperatorReading others{.controller = "(others)", .series = series_.shared(), .operators = 0};
   for (const std::shared_ptr<RunningOperator>& running : operators_) {
-    const bool is_own = running->series().is_own();
+    const bool is_own = running->ledger().series().is_own();
     OperatorReading own;
     if (is_own) {
       own = {.controller = controller_label(running->key()),
-             .series = running->series().read(),
+             .series = running->ledger().series().read(),
              .operators = 0};
     }
     OperatorReading& reading = is_own ? own : others;

@@ -212,7 +212,7 @@ Condition memory_of(const RunningOperator& running) {
 }
 
 void put_figures(json::Value& status, const RunningOperator& running) {
-  const RunningOperator::Statistics& figures = running.statistics();
+  const OperatorLedger::Figures& figures = running.ledger().figures();
   const wasm::SleepableModule& module = running.module();
   status.as_object()["phase"] = name_of(running.life().phase());
   json::Object source{{"sha256", module.digest().to_hex()},

@@ -1,36 +1,31 @@
-// One operator at work: its guest, the requests it has under way, and what waits for it.
+// One operator at work: its life decides what is next, and this carries it out, with its guest, its
+// requests and its ledger.
 //
-// What a guest asks for goes to the gateway under the operator's own identity; answers are
-// collected while it is in a turn or asleep, and handed over together in its next one. A failure of
-// any kind (a trap, a limit, a snapshot that cannot be read) ends this instance of the guest only:
-// after a back-off a new one starts from nothing, lists and watches, and so misses nothing.
+// A failure of any kind (a trap, a limit, a snapshot that cannot be read) ends this instance of the
+// guest only: after a back-off a new one starts from nothing, lists and watches, and so misses
+// nothing.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "base/result.h"
-#include "base/slots.h"
 #include "base/time.h"
-#include "base/token_bucket.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
-#include "gateway/gateway.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/guest_requests.h"
 #include "operators/life.h"
-#include "operators/mailbox.h"
 #include "operators/operator.h"
+#include "operators/operator_ledger.h"
 #include "operators/operator_modules.h"
-#include "operators/operator_series.h"
 #include "operators/packed_operator.h"
 #include "operators/recording.h"
 #include "output/log_writer.h"
 #include "output/printout.h"
-#include "recorder/recorder.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <cstddef>
@@ -55,39 +50,21 @@ struct GuestInputs {
 using ReadInputs =
     std::function<io::Task<Result<GuestInputs>>(const Operator& spec, std::stop_token)>;
 
-// Of all operators together.
-struct OperatorMetrics {
-  explicit OperatorMetrics(Metrics& metrics);
-
-  Counter& starts;
-  Counter& failures;
-  Counter& wakes;
-  Counter& events;            // Answers and pieces handed over.
-  Counter& events_coalesced;  // Those that were not the first of their wake.
-  Counter& requests;
-  Counter& suspends;
-  Counter& suspend_failures;
-  Histogram& wake_seconds;  // From the first arrival to the end of the guest's turn.
-  Histogram& resume_seconds;
-  Histogram& suspend_seconds;
-};
-
-class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
+class RunningOperator final : public std::enable_shared_from_this<RunningOperator>,
+                              private GuestRequests::Owner {
  public:
   // All of it outlives the operator.
   struct Parts {
     io::Loop& loop;
     const abi::kube_runtime::Runtime& runtime;
-    gateway::Gateway& gateway;
     wasm::SnapshotStore& snapshots;
-    OperatorMetrics& metrics;
     output::LogWriter& output;
-    recorder::Recorder* recorder;  // Null: nothing is recorded.
     const ReadInputs& read_inputs;
     Log log;
     budget::FairSlots& starts;  // Of all operators that may be starting at once,
     budget::FairSlots& turns;   // and those that may be under way.
-    OperatorSeriesPool& series;
+    GuestRequests::Parts requests;
+    OperatorLedger::Parts ledger;
     // Called in turns of the loop of their own, never from within a call of this class: something
     // about the operator is another than before.
     std::function<void(RunningOperator&)> on_change;
@@ -126,18 +103,8 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     return work_ && work_->shortage ? &*work_->shortage : nullptr;
   }
   // Events and answers that wait for its next turn.
-  [[nodiscard]] std::size_t waiting_count() const { return work_ ? work_->mailbox.size() : 0; }
-  [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
-
-  struct Statistics {
-    std::uint64_t wakes = 0;
-    Duration last_cpu_time{};     // Of the last turn.
-    Duration last_resume_time{};  // Of the last turn that began asleep.
-    std::optional<WallTime> last_wake;
-    std::uint64_t requests = 0;
-    std::uint64_t failures = 0;
-  };
-  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
+  [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
   struct Troubles {
     std::string last_error;  // Why the last instance ended; empty when none did.
     // Why it stays in memory although it is to sleep; empty once it could.
@@ -146,13 +113,17 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   [[nodiscard]] const Troubles& troubles() const;
 
  private:
-  class Call;
+  [[nodiscard]] kube::Identity identity() const override;
+  [[nodiscard]] bool is_resident() const override { return life_.is_resident(); }
+  void on_arrival() override;
+  void on_overflow() override;
 
   void look();
   void look_later();
   [[nodiscard]] io::Task<void> carry_out(Life::Act act);
   void give_up(Life::Act act, const Error& error);
-  [[nodiscard]] io::Task<void> take_turn(Life::Act act);
+  [[nodiscard]] io::Task<void> begin_guest();
+  [[nodiscard]] io::Task<void> wake_guest();
   // Until it has its place among those that start.
   [[nodiscard]] io::Task<Result<>> wait_to_start();
   // The same among those that have a turn.
@@ -164,26 +135,13 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
-  // For the recorder: whose, and the number of the turn that has ended last.
-  [[nodiscard]] recorder::Guest recorded_guest() const;
-  [[nodiscard]] std::uint64_t turn_number() const {
-    return life_.start_count() + statistics_.wakes;
-  }
   void record_turn(const abi::kube_runtime::TurnOutcome& outcome, const Woken& woken,
                    Instant arrived, Instant began) const;
-  void record_slept(Instant began, bool is_asleep) const;
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
   void on_outcome(abi::kube_runtime::TurnOutcome outcome, Duration took);
   void fail(Error error);
-  void overflow();
+  // With all that was meant for it.
   void drop_guest();
-  // All that was meant for the guest.
-  void drop_answers();
-
-  void begin_calls();
-  void cancel(const std::vector<std::uint64_t>& ids);
-  void arrive(std::uint64_t id, decltype(Mailbox::Arrival::what) what);
-  [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_wakeups(Woken& woken);
 
   // What it has to do, and what that needs. Mostly null in one that sleeps: there are thousands.
   struct Work {
@@ -194,23 +152,12 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
     };
     std::optional<Starting> starting;
 
-    Mailbox mailbox;
     std::optional<budget::Shortage> shortage;  // While it waits for memory.
-    // Held back by the rate limit.
-    struct WaitingCall {
-      abi::kube_runtime::HttpCall call;
-      std::uint64_t turn = 0;  // That asked for it.
-    };
-    std::vector<WaitingCall> waiting_calls;
-    io::Loop::Timer requests_timer;
-
     io::Loop::Timer look_timer;
     std::stop_source stop;
     std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.
 
-    [[nodiscard]] bool is_nothing() const {
-      return !starting && mailbox.is_idle() && waiting_calls.empty() && !stopped;
-    }
+    [[nodiscard]] bool is_nothing() const { return !starting && !stopped; }
   };
   [[nodiscard]] Work& work() {
     if (!work_) work_ = std::make_unique<Work>();
@@ -223,30 +170,18 @@ class RunningOperator : public std::enable_shared_from_this<RunningOperator> {
   // It is not in memory: what only one at work needs is not kept.
   void rest();
 
-  struct Delay {
-    std::uint64_t id = 0;
-    io::Loop::Timer timer;
-  };
-  using Calls = std::vector<std::unique_ptr<Call>, slots::Allocator<std::unique_ptr<Call>>>;
-  [[nodiscard]] Calls::iterator find_call(std::uint64_t id);
-
   const Parts& parts_;
   const kube::ObjectKey key_;
   const PackedOperator packed_;
   const std::shared_ptr<const wasm::SleepableModule> module_;
-  OperatorSeriesAccount series_;
   Life life_;
-  Statistics statistics_;
+  OperatorLedger ledger_;
+  GuestRequests requests_;
   std::unique_ptr<Troubles> troubles_;  // Null: it has never had any.
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
-  // Both by their ids, which ascend.
-  Calls calls_;
-  std::vector<Delay, slots::Allocator<Delay>> delays_;
-  std::uint32_t plain_calls_ = 0;  // Of the calls, those that are no streams: answered soon.
   bool will_look_ = false;
   bool is_stopped_ = false;
-  std::optional<TokenBucket> requests_;       // Nothing: as many as it likes.
   std::unique_ptr<output::Printout> output_;  // Null: as if it had never printed.
   std::unique_ptr<Work> work_;
 };

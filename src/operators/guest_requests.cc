@@ -1,0 +1,299 @@
+#include "operators/guest_requests.h"
+
+#include "base/in_slot.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace hangar::operators {
+
+namespace kube_runtime = abi::kube_runtime;
+
+using kube_runtime::Wakeup;
+
+namespace {
+
+std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
+  if (limits.requests_per_second <= 0) return std::nullopt;
+  return TokenBucket(
+      {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second});
+}
+
+}  // namespace
+
+// One request of the guest, and who hears its answer.
+class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
+ public:
+  Call(GuestRequests& requests, std::uint64_t id, bool is_stream, std::uint64_t turn)
+      : requests_(&requests),
+        id_(id),
+        is_stream_(is_stream),
+        turn_(static_cast<std::uint32_t>(turn)) {}
+
+  // Nobody is interested in the answer any more.
+  void detach() { requests_ = nullptr; }
+  // The same, of one among others that go on.
+  void give_up() {
+    set_under_way(0);
+    record_answer(/*status=*/0);
+    detach();
+  }
+
+  void begin(const kube::Identity& identity, kube_runtime::HttpRequest request) {
+    method_ = known_method(request.method);
+    exchange_ = requests_->parts_.gateway.begin(identity,
+                                                {.method = std::move(request.method),
+                                                 .target = std::move(request.uri),
+                                                 .headers = std::move(request.headers),
+                                                 .body = std::move(request.body)},
+                                                *this);
+  }
+
+  void on_understood(const gateway::RequestTarget& target,
+                     const gateway::Request& request) override {
+    if (requests_ == nullptr) return;
+    requests_->ledger_.record_request(id_, turn_, target, request);
+  }
+  void on_progress(std::uint64_t bytes) override {
+    if (requests_ == nullptr) return;
+    set_under_way(bytes);
+  }
+  void on_head(int status, http::Headers headers) override {
+    if (requests_ == nullptr) return;
+    requests_->ledger_.on_answer(method_, status);
+    status_ = static_cast<std::uint16_t>(status);
+    requests_->arrive(
+        {.id = id_, .what = Mailbox::Head{.status = status, .headers = std::move(headers)}});
+  }
+  void on_piece(gateway::Piece piece) override {
+    if (requests_ == nullptr) return;
+    if (is_stream_) {
+      // A bookmark stands behind what came before it, and means nothing behind what came later.
+      static_cast<void>(take_bookmark());
+      set_under_way(0);
+      requests_->arrive({.id = id_, .what = std::move(piece)});
+      return;
+    }
+    if (auto* const text = std::get_if<std::string>(&piece); text != nullptr && text_.empty()) {
+      text_ = std::move(*text);  // All of it usually, and large.
+    } else {
+      text_ += gateway::text_of(piece);
+    }
+    set_under_way(text_.size());
+  }
+  void on_bookmark(std::string line) override {
+    if (requests_ == nullptr || !is_stream_) return;
+    text_ = std::move(line);
+    if (requests_->owner_.is_resident()) {
+      requests_->arrive({.id = id_, .what = gateway::Piece(take_bookmark())});
+    }
+  }
+  void on_end() override {
+    if (requests_ == nullptr) return;
+    set_under_way(0);
+    record_answer(status_);
+    if (!is_stream_) requests_->arrive({.id = id_, .what = gateway::Piece(std::move(text_))});
+    // The body may have been too much: then nobody is interested any more.
+    if (requests_ != nullptr) requests_->arrive({.id = id_, .what = Mailbox::End{}});
+  }
+
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] bool is_stream() const { return is_stream_; }
+  // Of a stream; empty when there is none.
+  [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
+  // Not detached. Status zero: nobody waits for the answer any more.
+  void record_answer(int status) const {
+    const std::string_view body = is_stream_ || status == 0 ? std::string_view() : text_;
+    requests_->ledger_.record_answer(id_, method_, status, body);
+  }
+
+ private:
+  // Not detached.
+  void set_under_way(std::uint64_t bytes) {
+    if (bytes == under_way_) return;
+    const std::uint64_t before = std::exchange(under_way_, bytes);
+    if (requests_->inbox().mailbox.set_under_way(before, bytes) == Mailbox::Room::Overflow) {
+      requests_->overflow();
+    }
+  }
+
+  GuestRequests* requests_;  // Null: detached.
+  const std::uint64_t id_;
+  const bool is_stream_;
+  KnownMethod method_ = KnownMethod::Other;
+  // In the room that is left before the next member: thousands of these sleep.
+  std::uint16_t status_ = 0;
+  const std::uint32_t turn_;
+  std::uint64_t under_way_ = 0;  // Of what the mailbox counts so.
+  // Of a stream the bookmark that is held back while the guest sleeps; else the body so far.
+  std::string text_;
+  std::unique_ptr<gateway::Exchange> exchange_;
+};
+
+GuestRequests::GuestRequests(const Parts& parts, Owner& owner, OperatorLedger& ledger,
+                             const OperatorLimits& limits)
+    : parts_(parts), owner_(owner), ledger_(ledger), rate_(request_rate(limits)) {}
+
+GuestRequests::~GuestRequests() = default;
+
+void GuestRequests::take_up(kube_runtime::TurnOutcome& outcome, std::uint64_t turn) {
+  cancel(outcome.cancelled);
+  for (const kube_runtime::Delay& delay : outcome.delays) {
+    delays_.push_back(
+        {.id = delay.id, .timer = parts_.loop.after(delay.duration, [this, id = delay.id] {
+           arrive({.id = id, .what = Mailbox::End{}});
+         })});
+  }
+  if (outcome.calls.empty()) return;
+  for (kube_runtime::HttpCall& call : outcome.calls)
+    inbox().held_back.push_back({.call = std::move(call), .turn = turn});
+}
+
+void GuestRequests::begin_due() {
+  if (!inbox_) return;
+  std::vector<Inbox::HeldBack>& held_back = inbox_->held_back;
+  inbox_->next.cancel();
+  if (held_back.empty()) return;
+  const kube::Identity identity = owner_.identity();
+  auto next = held_back.begin();
+  for (; next != held_back.end(); ++next) {
+    if (rate_ && !rate_->try_take(io::Loop::now())) break;
+    kube_runtime::HttpCall& asked = next->call;
+    Call& call =
+        *calls_.emplace_back(std::make_unique<Call>(*this, asked.id, asked.is_stream, next->turn));
+    if (!asked.is_stream) ++plain_calls_;
+    ledger_.on_request();
+    call.begin(identity, std::move(asked.request));
+  }
+  held_back.erase(held_back.begin(), next);
+  if (held_back.empty()) return;
+  const std::chrono::duration<double> one_more(1 / rate_->options().per_second);
+  inbox_->next =
+      parts_.loop.after(std::chrono::duration_cast<Duration>(one_more), [this] { begin_due(); });
+}
+
+std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
+  std::vector<Wakeup> wakeups;
+  wakeups.reserve(waiting_count());
+  std::vector<std::uint64_t> ended_delays;
+  for (Mailbox::Arrival& arrival : inbox().mailbox.take()) {
+    const auto call = find_call(arrival.id);
+    const bool is_plain = call != calls_.end() && !(*call)->is_stream();
+    if (ledger_.is_recording()) {
+      woken.add(arrival, call == calls_.end() ? Woken::Source::Timer
+                         : is_plain           ? Woken::Source::Plain
+                                              : Woken::Source::Stream);
+    }
+    if (auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
+      wakeups.push_back({.id = arrival.id,
+                         .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});
+    } else if (auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
+      wakeups.push_back(
+          {.id = arrival.id, .finished = is_plain, .bytes = gateway::text_of(*piece)});
+    } else {
+      // A plain answer ended with its body.
+      if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
+      if (is_plain) --plain_calls_;
+      if (call != calls_.end()) {
+        calls_.erase(call);
+      } else {
+        ended_delays.push_back(arrival.id);
+      }
+    }
+  }
+  // At once: a guest may have made them by the thousand.
+  std::ranges::sort(ended_delays);
+  std::erase_if(delays_, [&](const Delay& delay) {
+    return std::ranges::binary_search(ended_delays, delay.id);
+  });
+  for (const std::unique_ptr<Call>& call : calls_) {
+    if (!call->is_stream()) continue;
+    if (std::string line = call->take_bookmark(); !line.empty()) {
+      wakeups.push_back({.id = call->id(), .bytes = std::move(line)});
+    }
+  }
+  return wakeups;
+}
+
+void GuestRequests::clear() {
+  if (inbox_) {
+    inbox_->next.cancel();
+    inbox_->held_back.clear();
+    inbox_->mailbox.clear();
+  }
+  delays_.clear();
+  plain_calls_ = 0;
+  for (const std::unique_ptr<Call>& call : calls_) {
+    if (!call->is_stream()) call->record_answer(/*status=*/0);
+    call->detach();
+  }
+  // Later: one of them may be who called us.
+  if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
+}
+
+void GuestRequests::reopen() {
+  if (inbox_) inbox_->mailbox.reopen();
+}
+
+void GuestRequests::rest() {
+  calls_.shrink_to_fit();
+  delays_.shrink_to_fit();
+  if (inbox_ && inbox_->mailbox.is_idle() && inbox_->held_back.empty()) inbox_.reset();
+}
+
+bool GuestRequests::is_empty() const {
+  const bool expects_nothing = calls_.empty() && delays_.empty();
+  if (!inbox_) return expects_nothing;
+  // One that is closed drops what its guest may have been waiting for: it begins anew.
+  return expects_nothing && inbox_->held_back.empty() && inbox_->mailbox.is_empty() &&
+         !inbox_->mailbox.is_closed();
+}
+
+// The guest does not wait for these any more.
+void GuestRequests::cancel(std::span<const std::uint64_t> ids) {
+  for (const std::uint64_t id : ids) {
+    if (const auto call = find_call(id); call != calls_.end()) {
+      if (!(*call)->is_stream()) --plain_calls_;
+      (*call)->give_up();
+      // Later: it may be what the gateway works on.
+      parts_.loop.post([ended = std::move(*call)] {});
+      calls_.erase(call);
+    } else if (const auto delay = std::ranges::lower_bound(delays_, id, {}, &Delay::id);
+               delay != delays_.end() && delay->id == id) {
+      delays_.erase(delay);
+    }
+  }
+  if (!inbox_ || ids.empty()) return;
+  std::erase_if(inbox_->held_back, [&ids](const Inbox::HeldBack& waiting) {
+    return std::ranges::find(ids, waiting.call.id) != ids.end();
+  });
+  inbox_->mailbox.drop(ids);
+}
+
+GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
+  const auto found = std::ranges::lower_bound(calls_, id, {}, &Call::id);
+  return found != calls_.end() && (*found)->id() == id ? found : calls_.end();
+}
+
+void GuestRequests::overflow() {
+  // At once: the guest's turn, if it is in one, may be long.
+  clear();
+  owner_.on_overflow();
+}
+
+void GuestRequests::arrive(Mailbox::Arrival arrival) {
+  const std::uint64_t id = arrival.id;
+  const bool is_head_only = std::holds_alternative<Mailbox::Head>(arrival.what);
+  const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now());
+  if (room == Mailbox::Room::Overflow) overflow();
+  if (room != Mailbox::Room::Enough) return;
+  // The head of a plain answer alone is nothing that the guest can use.
+  const auto call = find_call(id);
+  if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;
+  owner_.on_arrival();
+}
+
+}  // namespace hangar::operators

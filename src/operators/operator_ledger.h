@@ -1,0 +1,119 @@
+// What is counted, timed and recorded of one operator: in the metrics of all operators, in its own
+// series, in the figures of its status, and in the recorder. One entry for each thing that happens,
+// so that the four never tell of different things.
+#pragma once
+
+#include "abi/kube_runtime/guest.h"
+#include "base/metrics.h"
+#include "base/time.h"
+#include "gateway/gateway.h"
+#include "gateway/request_target.h"
+#include "kube/object.h"
+#include "operators/life.h"
+#include "operators/operator_series.h"
+#include "operators/recording.h"
+#include "recorder/record.h"
+#include "recorder/recorder.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hangar::operators {
+
+// Of all operators together.
+struct OperatorMetrics {
+  explicit OperatorMetrics(Metrics& metrics);
+
+  Counter& starts;
+  Counter& failures;
+  Counter& wakes;
+  Counter& events;            // Answers and pieces handed over.
+  Counter& events_coalesced;  // Those that were not the first of their wake.
+  Counter& requests;
+  Counter& suspends;
+  Counter& suspend_failures;
+  Histogram& wake_seconds;  // From the first arrival to the end of the guest's turn.
+  Histogram& resume_seconds;
+  Histogram& suspend_seconds;
+};
+
+// Loop thread only.
+class OperatorLedger {
+ public:
+  // All of it outlives the ledger.
+  struct Parts {
+    OperatorMetrics& metrics;
+    OperatorSeriesPool& series;
+    recorder::Recorder* recorder;  // Null: nothing is recorded.
+  };
+  // So do these.
+  OperatorLedger(const Parts& parts, const kube::ObjectKey& key, const Life& life)
+      : parts_(parts), key_(key), life_(life), series_(parts.series.take()) {}
+
+  struct Figures {
+    std::uint64_t wakes = 0;
+    Duration last_cpu_time{};     // Of the last turn after the first.
+    Duration last_resume_time{};  // Of the last turn that began asleep.
+    std::optional<WallTime> last_wake;
+    std::uint64_t requests = 0;
+    std::uint64_t failures = 0;
+  };
+  [[nodiscard]] const Figures& figures() const { return figures_; }
+  [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
+  // Of the last turn that began: ascends, and goes on where an instance failed.
+  [[nodiscard]] std::uint64_t turn_number() const { return life_.start_count() + figures_.wakes; }
+
+  // A guest is to begin, and has its turn.
+  void on_restart() { ++series_.series().restarts; }
+  void on_start() { parts_.metrics.starts.add(); }
+  // A turn that handed over what had arrived.
+  struct Wake {
+    std::size_t arrivals = 0;
+    Instant arrived;  // The first of them.
+    Instant began;
+    Instant ended;
+  };
+  void on_wake(const Wake& wake, const abi::kube_runtime::TurnOutcome& outcome);
+  // Each turn, the first one too.
+  void on_turn(Duration took, Duration cpu_time);
+  void on_success() { ++series_.series().turns_succeeded; }
+  void on_trap() { ++series_.series().traps; }
+  void on_failure();
+  void on_request();
+  void on_answer(KnownMethod method, int status) { series_.series().answered(method, status); }
+  // An attempt to leave memory that ended now.
+  void on_sleep(Instant began, bool is_asleep, std::uint64_t disk_bytes);
+  // Nothing happens for a while.
+  void rest() { series_.rest(); }
+
+  [[nodiscard]] bool is_recording() const { return parts_.recorder != nullptr; }
+  // The rest does nothing without a recorder. What a turn is recorded with besides its outcome:
+  struct TurnContext {
+    std::string_view uid;   // Of the Operator,
+    std::string_view user;  // and the ServiceAccount that it asks as.
+    std::string_view module;
+    std::uint64_t memory_bytes = 0;
+    Instant arrived;
+    Instant began;
+  };
+  void record_turn(const TurnContext& context, const abi::kube_runtime::TurnOutcome& outcome,
+                   const Woken& woken) const;
+  // By the turn of that number.
+  void record_request(std::uint64_t id, std::uint64_t turn, const gateway::RequestTarget& target,
+                      const gateway::Request& request) const;
+  // Status zero: nobody waits for the answer any more.
+  void record_answer(std::uint64_t id, KnownMethod method, int status, std::string_view body) const;
+
+ private:
+  [[nodiscard]] recorder::Guest recorded_guest() const;
+
+  const Parts& parts_;
+  const kube::ObjectKey& key_;
+  const Life& life_;
+  OperatorSeriesAccount series_;
+  Figures figures_;
+};
+
+}  // namespace hangar::operators
