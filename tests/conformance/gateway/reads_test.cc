@@ -215,6 +215,15 @@ struct Case {
   [[nodiscard]] std::string text() const {
     return fmt::format("{} {} ({}) as {}", method, target, accept, identity.user);
   }
+  // The same, of a watch with ten seconds in place of one.
+  [[nodiscard]] Case with_patience() const {
+    constexpr std::string_view kOneSecond = "timeoutSeconds=1";
+    Case out = *this;
+    if (const std::size_t at = target.find(kOneSecond); at != std::string::npos) {
+      out.target.insert(at + kOneSecond.size(), "0");
+    }
+    return out;
+  }
 };
 
 // Writes a segment, sometimes as nobody would.
@@ -637,6 +646,18 @@ subjects: [{kind: ServiceAccount, name: last, namespace: red}]
   struct Both {
     Answered gateway;
     std::optional<Answered> server;
+
+    // On a busy machine a watch of a second may end before it has shown what exists, or in an
+    // error about its deadline, and the server may fail to answer: this compares nothing.
+    [[nodiscard]] bool was_too_short() const {
+      if (!server) return true;
+      const auto has_events = [](const Answered& answer) {
+        return std::ranges::any_of(answer.content, [](const std::string& line) {
+          return line.starts_with("ADDED ") || line.starts_with("ERROR ");
+        });
+      };
+      return gateway != *server && (has_events(gateway) || has_events(*server));
+    }
   };
   std::vector<Both> ask(const std::vector<Case>& cases) {
     std::vector<std::unique_ptr<Guest>> guests;
@@ -664,8 +685,12 @@ subjects: [{kind: ServiceAccount, name: last, namespace: red}]
       Both& both = out.emplace_back(Both{.gateway = answered(guest.status, guest.body())});
       if (cases[index].refused_with()) continue;
       const Result<http::Response>& direct = *response++;
-      EXPECT_TRUE(direct.has_value()) << cases[index].text();
-      if (direct) both.server = answered(static_cast<int>(direct->status), direct->body);
+      if (direct) {
+        both.server = answered(static_cast<int>(direct->status), direct->body);
+      } else {
+        std::cout << "the server did not answer " << cases[index].text() << ": "
+                  << direct.error().message() << "\n";
+      }
     }
     return out;
   }
@@ -702,13 +727,18 @@ TEST_F(ReadsTest, AreAnsweredAsTheServerAnswersThem) {
     std::vector<Case> cases;
     for (; cases.size() < kAtOnce && done + cases.size() < count;)
       cases.push_back(draw(list->resource_version, dice));
-    const std::vector<Both> answers = ask(cases);
+    std::vector<Both> answers = ask(cases);
+    for (std::size_t index = 0; index < cases.size(); ++index) {
+      if (cases[index].refused_with() || !answers[index].was_too_short()) continue;
+      answers[index] = ask({cases[index].with_patience()}).front();
+    }
     for (std::size_t index = 0; index < cases.size(); ++index) {
       const auto& [gateway, server] = answers[index];
       if (const auto refusal = cases[index].refused_with()) {
         ++refused;
         EXPECT_EQ(gateway.status, *refusal) << cases[index].text();
-      } else if (server) {
+      } else {
+        ASSERT_TRUE(server.has_value()) << "no answer twice: " << cases[index].text();
         ++by_status[server->status];
         EXPECT_EQ(gateway, *server) << "case " << done + index << ": " << cases[index].text();
       }
