@@ -16,7 +16,7 @@ here=$(dirname "$(readlink -f "$0")")
 
 # Change the number when this script builds differently from the same sources.
 recipe=1
-pins=$(cd "$here" && sha256sum tools/{ctl,node,oras,helm}/go.{mod,sum} tools/oras/main.go; echo "recipe $recipe $(uname -m)")
+pins=$(cd "$here" && sha256sum tools/{ctl,kwok,oras,helm}/go.{mod,sum} tools/oras/main.go; echo "recipe $recipe $(uname -m)")
 bin=$HANGAR_CACHE_DIR/tools-$(sha256sum <<<"$pins" | cut -c1-16)/bin
 
 command=build
@@ -75,7 +75,7 @@ for program in "${wanted[@]}"; do
       ;;
     etcd) go_build ctl etcd go.etcd.io/etcd/server/v3 ;;
     toxiproxy-server) go_build ctl toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server ;;
-    kwok) go_build node kwok sigs.k8s.io/kwok/cmd/kwok ;;
+    kwok) go_build kwok kwok sigs.k8s.io/kwok/cmd/kwok ;;
     oras-push) go_build oras oras-push . ;;
     helm) go_build helm helm helm.sh/helm/v3/cmd/helm "$(helm_flags | tr '\n' ' ')" ;;
     *) die "no program $program is known" ;;

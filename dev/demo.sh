@@ -77,7 +77,7 @@ steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "t
 setup() { dev/setup.sh; }
 engine() { third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null; }
 control_plane() { dev/build-tools.sh "${tools[@]}" >/dev/null; }
-program() { tools/build.sh; }
+program() { tools/build.sh hangar hangar-compile hangar-guest; }
 guests() { examples/build.sh build/guests "${modules[@]}" >&2; }
 
 # is_there STEP: whether it takes seconds. The others ask make and its like what is to be done.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs as users get them and links them to build/bin.
+# Builds the programs as users get them and links them to build/bin. build.sh [PROGRAM...]: only these.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
@@ -9,7 +9,8 @@ dev/setup.sh
 third_party/wasmtime/build.sh >/dev/null
 third_party/quickjs/build.sh >/dev/null
 
-programs=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
+programs=("$@")
+if [ ${#programs[@]} = 0 ]; then programs=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch); fi
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"
 quiet=(--quiet)
