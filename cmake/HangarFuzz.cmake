@@ -1,5 +1,5 @@
 # hangar_fuzz(kubeconfig DEPS kube): the fuzzer tests/fuzz/kubeconfig_fuzz.cc, built if HANGAR_FUZZ is on. As a
-# test (label fuzz) it runs for a second from its seeds in tests/fuzz/corpus/kubeconfig; for longer, run
+# test (label fuzz) it runs for ten seconds from its seeds in tests/fuzz/corpus/kubeconfig; for longer, run
 # the program by hand with a directory of your own first: what it finds goes there.
 function(hangar_fuzz name)
   if(NOT HANGAR_FUZZ)
@@ -19,7 +19,7 @@ function(hangar_fuzz name)
     set(seeds "")
   endif()
   add_test(NAME fuzz.${name}
-    COMMAND ${name}_fuzz -max_total_time=1 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+    COMMAND ${name}_fuzz -max_total_time=10 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
             "-artifact_prefix=${found}-" "${found}" ${seeds})
   set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
 endfunction()
