@@ -1,4 +1,4 @@
-// What one evaluation costs, without Kubernetes: `runtime_bench MODULE.wasm ...` with Go flights
+// The cost of one evaluation, without Kubernetes: `runtime_bench MODULE.wasm ...` with Go flights
 // (tests/guests/flights). Real time per iteration; CPU time is that of the loop thread only.
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"

@@ -38,7 +38,7 @@ struct Shortage {
 // "64 MiB", "10 KiB", "100 bytes": rounded down to the unit.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-// What tenants may hold, if less than Accounts::Limits allows each of them.
+// Limits of tenants, if less than Accounts::Limits allows each of them.
 struct TenantLimits {
   struct Limit {
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
@@ -104,7 +104,7 @@ class Accounts {
 
   // Replaces the earlier limits. If a limit has grown, waiting reservations are tried again.
   void limit_tenants(TenantLimits limits);
-  // What one tenant may hold, by these and by limits(), and who limits it.
+  // The limit of one tenant, by these and by limits(), and who set it.
   [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const;
 
   // Called after bytes became free, or a limit has changed, on the thread that freed them. Set

@@ -406,7 +406,7 @@ TEST_F(GuestProcessesTest, CannotBeStartedWithoutDescriptorsOfTheHostAndCanLater
   expect_exit("exit_3", 3, {.consumer = consumer("b")});
 }
 
-// What an attacker does who has escaped from WebAssembly ------------------------------------------
+// Attacks by a guest that has escaped from WebAssembly -----------------------------------------
 
 // Only where the sandbox exists: not in a sanitized build.
 #if !__has_feature(address_sanitizer)

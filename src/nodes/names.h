@@ -46,7 +46,7 @@ inline constexpr std::string_view kRecordName = "hangar-nodes";
 
 inline constexpr std::string_view kFieldManager = "hangar-nodes";
 
-// What a Job does to a node.
+// The work of a Job on a node.
 enum class Action : std::uint8_t { Install, Uninstall, Probe };
 [[nodiscard]] std::string_view name_of(Action action);
 

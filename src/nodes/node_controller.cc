@@ -140,8 +140,7 @@ NodeController::OutcomeTask NodeController::reconcile(kube::ObjectKey key, std::
   return work_on(std::move(key.name), std::move(stop));
 }
 
-// The whole
-// ----------------------------------------------------------------------------------------
+// The whole ----------------------------------------------------------------------------------
 
 NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   if (!record_) {
@@ -228,8 +227,7 @@ void NodeController::count_phases() {
   }
 }
 
-// One node
-// -----------------------------------------------------------------------------------------
+// One node -----------------------------------------------------------------------------------
 
 NodeController::OutcomeTask NodeController::work_on(std::string name, std::stop_token stop) {
   const auto found = nodes_.find(name);
@@ -424,8 +422,7 @@ void NodeController::tell(const NodeView& before, const NodeState& after) {
   if (object) platform_.events.record(object->to_value(), std::move(text));
 }
 
-// Runtime classes
-// ----------------------------------------------------------------------------------
+// Runtime classes ----------------------------------------------------------------------------
 
 NodeController::OutcomeTask NodeController::keep_runtime_classes(std::stop_token stop) {
   std::map<std::string, json::Value> wanted;

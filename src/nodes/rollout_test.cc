@@ -73,8 +73,7 @@ T expect(Step step) {
 
 const Policy kPolicy = {.version = "v1"};
 
-// Who gets a slot
-// ----------------------------------------------------------------------------------
+// Who gets a slot ----------------------------------------------------------------------------
 
 TEST(TakeSlots, OneNodeAtATimeByName) {
   const Nodes nodes = nodes_of({ready("b"), ready("a"), ready("c")});
@@ -161,8 +160,7 @@ TEST(Share, IsAtLeastOneAndBounded) {
   EXPECT_EQ((Share{.value = 1'000'000}.of(5)), limits::kNodesInProgressMax);
 }
 
-// What one node needs next
-// -------------------------------------------------------------------------
+// What one node needs next -------------------------------------------------------------------
 
 TEST(NextStep, NothingIsBegunWithoutASlot) {
   expect<Rest>(next_step(ready("a"), {}, false, kPolicy, kNow));
@@ -397,8 +395,7 @@ TEST(NextStep, ALabelThatSomebodyRemovedComesBack) {
   EXPECT_EQ(write.state, node.state);
 }
 
-// Everything at once
-// -------------------------------------------------------------------------------
+// Everything at once -------------------------------------------------------------------------
 
 // The part of the API server that provisioning uses.
 struct Server {

@@ -48,7 +48,7 @@
 
 namespace hangar::reconcile {
 
-// What a status was computed from, and therefore what it may be written over.
+// The origin of a status, and therefore what it may be written over.
 enum class StatusOf : std::uint8_t {
   Spec,     // That generation, whatever happened to labels or the status meanwhile.
   Version,  // Exactly that state, because the next decision builds on it.

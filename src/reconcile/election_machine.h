@@ -42,7 +42,7 @@ class ElectionMachine {
   };
   ElectionMachine(Options options, std::uint64_t seed);
 
-  // What to do next; then tell how it went. Exactly one thing is open at any time.
+  // The next thing to do; then report how it went. Exactly one thing is open at any time.
   struct Read {};  // on_read().
   struct Write {   // on_written(). Only if the Lease still has that resource_version.
     LeaseRecord record;

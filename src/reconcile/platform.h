@@ -1,4 +1,4 @@
-// What the host shares with every feature: built once, handed to each by reference.
+// Shared by the host and all features: built once, passed to each by reference.
 #pragma once
 
 #include "base/log.h"

@@ -87,7 +87,7 @@ struct ActionPlan {
   // The object that the action is about; empty for DELETE_RESOURCES.
   kube::GroupVersionKind gvk = {};
   kube::ObjectKey key = {};  // Set whether or not the kind is namespaced.
-  // What to apply or create; the patch; the event to send.
+  // The object to apply or create; the patch; the event to send.
   json::Value document = {};
   kube::PatchType patch_type = kube::PatchType::Merge;
   bool is_forced = false;  // Takes over fields that others manage.

@@ -81,7 +81,7 @@ Rules rules() {
   return {.key = {.namespace_ = "team", .name = "db"}, .uid = "0a1b"};
 }
 
-// What the API server keeps of a ledger, and returns.
+// The ledger after a round trip through the API server.
 Ledger stored(const Ledger& ledger) {
   json::Value status = json::Object();
   put_ledger(status, ledger);

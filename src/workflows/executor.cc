@@ -105,7 +105,7 @@ Executor::Waits waits_for_kind(const Error& not_served) {
                                  to_go_duration(kLookAgain))};
 }
 
-// What is not met yet; empty when everything is.
+// The unmet part of the wish; empty when all is met.
 std::string unmet(const Wish& wish, const json::Value& live) {
   if (!wish.condition.empty()) {
     if (wish.condition_status == "True") {

@@ -1,4 +1,4 @@
-// What the host counts and times about workflows. docs/operating/workflows.md names the metrics.
+// Counts and times about workflows. docs/operating/workflows.md names the metrics.
 #pragma once
 
 #include "base/metrics.h"

@@ -46,7 +46,7 @@ class Reconciliation {
     reconcile::CustomResource& shell;  // The shell of workflows.
     MachineModules& modules;
     archive::ModuleArchive& archive;
-    // What the workflow's namespace may use and name.
+    // The tenant rules of the workflow's namespace.
     std::shared_ptr<const tenants::Rules> tenant;
     Watches& watches;
     Executor& executor;

@@ -15,7 +15,7 @@ namespace hangar::workflows {
 // The reason of a Problem: somebody has edited the status into an impossible one.
 inline constexpr std::string_view kStatusInvalid = "StatusInvalid";
 
-// What keeps a workflow from going on.
+// The reason why a workflow does not go on.
 struct Problem {
   std::string reason;   // One word in CamelCase.
   std::string message;  // Says what to do.

@@ -1,4 +1,4 @@
-"""Who leads, and what a host that leads no more may still do."""
+"""Which host leads, and what a host that no longer leads may still do."""
 import datetime
 import signal
 import time
@@ -15,7 +15,7 @@ from host import Host
 GROUP = "leadership.hangar.dev"
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 LEASE = ("coordination.k8s.io/v1", "Lease", "hangar")
-# As short as a busy machine keeps up with. A main loop is dead after four lease durations.
+# As short as a busy machine allows. A main loop counts as dead after four lease durations.
 QUICK = ("--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
 
 
@@ -115,7 +115,7 @@ def test_a_main_loop_that_does_not_come_back_ends_the_process(cluster, namespace
 
 def test_a_leader_that_was_stopped_writes_nothing_once_another_leads(cluster, namespace, start, kind, tmp_path):
     front = Front(cluster, tmp_path)
-    # So slow that the leader is in the middle of its work when it is stopped, and many answers are on their way.
+    # So slow that the leader is in the middle of its work when it is suspended, and many answers are on their way.
     front.fault = lambda method, path: time.sleep(0.3) if "/configmaps/" in path else None
     leader = start(kubeconfig=front.kubeconfig)
     wait_until_leading(cluster, namespace, leader)

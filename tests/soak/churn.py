@@ -1,4 +1,4 @@
-"""What people and pipelines do to a cluster all day, faster: a seeded schedule, carried out by a few workers at once."""
+"""The work of people and pipelines on a cluster, faster: a seeded schedule, carried out by a few workers at once."""
 import concurrent.futures
 import contextlib
 import random

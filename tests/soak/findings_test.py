@@ -1,4 +1,4 @@
-"""What a soak may conclude."""
+"""The conclusions of a soak."""
 import json
 
 from findings import DESCRIPTORS_MOST, BusyDay, Failure, Window, failures_in, growth, is_flat, orphans_among, without_cause

@@ -686,7 +686,7 @@ TEST_F(ClientTest, LosesNothingToAnAggregatedApiThatIsDown) {
                       {"", "v1." + group}, {}, {}));
 
   ASSERT_FALSE(down.has_value());
-  // Not "no such kind": nobody knows the answer.
+  // Not "no such kind": the answer is unknown.
   EXPECT_EQ(down.error().kind(), ErrorKind::Unavailable) << down.error().message();
   EXPECT_TRUE(up.has_value());
 }

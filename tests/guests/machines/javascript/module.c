@@ -163,7 +163,7 @@ int main(void) {
   return 1;
 }
 #elif defined(JAVY_PLUGIN)
-// What modules that want this plugin import from. Its bytecode fits no other engine.
+// The namespace that modules for this plugin import. Their bytecode fits no other engine.
 __asm__(".section .custom_section.import_namespace,\"\",@\n.ascii \"hangar-test-plugin-v1\"\n.text\n");
 
 __attribute__((export_name("cabi_realloc"))) void *cabi_realloc(void *old, size_t old_size, size_t alignment,
@@ -194,7 +194,8 @@ __attribute__((export_name("handle_event"))) const char *handle_event(const char
   JSValue function = JS_GetPropertyStr(context, exports, "handle_event");
   JSValue arguments[] = {JS_NewStringLen(context, state, state_bytes), JS_NewStringLen(context, event, event_bytes)};
   JSValue result = JS_Call(context, function, JS_UNDEFINED, 2, (JSValueConst *)arguments);
-  // The host reads it after this call and before the next: it is never freed, as the published one never is.
+  // The host reads it after this call and before the next: it is never freed, as in the
+  // published module.
   return JS_IsException(result) ? exception_text() : JS_ToCString(context, result);
 }
 #endif
