@@ -391,8 +391,7 @@ io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
 }
 
 io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket) {
-  const auto tls = self->tls_;  // A local copy outlives the stream, also when the certificate is
-                                // replaced meanwhile.
+  const auto tls = self->tls_;  // Outlives the stream, also if it is replaced meanwhile.
   TlsStream stream(std::move(socket), *tls);
   PlainStream& plain = beast::get_lowest_layer(stream);
   Connection connection(*self, plain);

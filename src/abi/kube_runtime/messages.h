@@ -13,8 +13,7 @@
 
 namespace hangar::abi::kube_runtime {
 
-using Headers = std::vector<std::pair<std::string, std::string>>;  // A name may occur several
-                                                                   // times.
+using Headers = std::vector<std::pair<std::string, std::string>>;  // Names may repeat.
 
 struct HttpRequest {
   std::string method;

@@ -16,8 +16,7 @@ namespace hangar::abi::statemachine {
 inline constexpr std::string_view kDelayPrefix = "xstate.after";
 
 struct Delay {
-  std::string event;  // The type of the event that the machine receives afterwards, and the timer's
-                      // id.
+  std::string event;  // Type of the event at its end, and the timer's id.
   // std::nullopt when the machine computes it (a named delay).
   std::optional<Duration> duration;
   // The actor of the machine that it belongs to. Empty: the machine itself.

@@ -19,8 +19,7 @@ namespace {
 namespace ip = boost::asio::ip;
 
 constexpr unsigned kBits = 128;
-constexpr unsigned kMappedBits = 96;  // The prefix of an IPv4-mapped address, before the IPv4
-                                      // address.
+constexpr unsigned kMappedBits = 96;  // Prefix of an IPv4-mapped address.
 
 struct Parsed {
   AddressBytes bytes;

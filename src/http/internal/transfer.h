@@ -155,8 +155,7 @@ class Transfer {
   bool encrypted_ = false;
   bool goes_again_ = false;
   std::string shown_;        // "GET https://host/path": what messages begin with.
-  std::string host_header_;  // Set when the URL that libcurl sees names another host than the
-                             // request.
+  std::string host_header_;  // Set if the URL for libcurl names another host.
 
   // How much of the body libcurl has taken, for a request with may_send or body_source.
   std::uint64_t uploaded_bytes_ = 0;
