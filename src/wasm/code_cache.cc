@@ -39,7 +39,7 @@ namespace hangar::wasm {
 
 namespace {
 
-// What is cheap to see is seen before a process is started.
+// Cheap checks, made before a process is started.
 Result<> check(const Digest& digest, const std::string& wasm_bytes) {
   const auto bytes = std::as_bytes(std::span(wasm_bytes));
   std::ignore = HANGAR_TRY(read_module_header(bytes));
@@ -112,7 +112,7 @@ io::Task<void> CodeCache::stop() {
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
     Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token caller_stop,
     budget::Consumer consumer) {
-  // The caller's, or that of all.
+  // Requested by the caller, or by stop() for all loads.
   std::stop_source stop;
   const std::stop_callback on_caller(caller_stop, [&stop] { stop.request_stop(); });
   const std::stop_callback on_all(stop_.get_token(), [&stop] { stop.request_stop(); });
@@ -121,11 +121,11 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
     if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
     const auto [waiting, is_first] = loading_.try_emplace(key);
     if (is_first) break;
-    // Somebody is at it. If that fails it is tried again here: their bytes, and their reasons to
-    // stop, need not be ours.
+    // Another task is loading the module. If it fails, this one tries again: with other bytes, and
+    // with another reason to stop.
     const io::OneShot<bool> done(engine_.loop());
     waiting->second.push_back(done);
-    // Who stops leaves at once: the list keeps a OneShot that nobody waits for.
+    // A stopped task leaves at once; the list then keeps a OneShot that no task awaits.
     const std::stop_callback on_stop(stop.get_token(), [&done] { done.set(true); });
     co_await done.wait();
   }
@@ -172,7 +172,7 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
     co_return fail(ErrorKind::LimitExceeded,
                    fmt::format("too much waits to be compiled: {}", to_text(room.error())));
   }
-  // What waits in line is a file, and nothing of it is in memory.
+  // A waiting module is a file; none of its bytes are in memory.
   PrivateFile input = HANGAR_CO_TRY(co_await engine_.workers().run(
       [directory = private_directory(), digest, bytes = std::move(wasm_bytes)] {
         return checked_file(directory, digest, *bytes);
@@ -181,7 +181,8 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
       std::move(consumer), {.cost = size, .rank = static_cast<std::uint32_t>(std::bit_width(size))},
       stop));
-  // As the host: what is made is for everybody who has the module, and the slots say in whose turn.
+  // Reserved for the host: everyone who has the module shares the code, and the slots above decide
+  // whose turn it is.
   const std::uint64_t memory_bytes = compiler_memory_bytes(size);
   std::optional<budget::Reservation> memory;
   if (budget::ReservationQueue* const queue = engine_.memory()) {
@@ -214,8 +215,8 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   co_return done;
 }
 
-// A module of which nobody knows beforehand what it takes gets no more than leaves guests a
-// quarter.
+// How much memory a module needs is unknown beforehand, so the bound is an estimate, and leaves
+// guests at least a quarter of the budget.
 std::uint64_t CodeCache::compiler_memory_bytes(std::uint64_t module_bytes) const {
   const std::uint64_t wanted =
       limits::kCompileMemoryBytesMin + limits::kCompileMemoryPerByte * module_bytes;

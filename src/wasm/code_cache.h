@@ -1,15 +1,17 @@
-// Native code of modules: compiled once by hangar-compile, kept in a directory, loaded from there.
+// The cache of native code: hangar-compile compiles each module once, and the code is loaded from
+// a directory.
 //
-// An entry is one file, named by what it was made from (module, wasmtime, configuration, processor)
-// and by the checksum of its own bytes, so that it is either whole or not trusted: wasmtime
-// believes every byte of it. A file that is not what its name says is deleted and made again.
-// Several hangar processes may share the directory.
+// An entry is one file. Its name contains what it was made from (module, wasmtime, configuration,
+// processor) and the checksum of its bytes, so that it is either whole or not trusted: wasmtime
+// trusts every byte of it. A file that does not match its name is deleted and made again. Several
+// hangar processes may share the directory.
 //
-// A checksum is no wall against who can write to the directory: they can compute one. Where others
-// can, because it is on a volume, the cache needs a seal: a key that is not on that volume. Then an
-// entry's name has an HMAC-SHA256 over what it was made from and its bytes, and nothing on the
-// volume is loaded or signed in place, since it could change meanwhile: native code is copied to a
-// private directory first, and compiled there. docs/formats/native-code.md has the names.
+// A checksum does not protect against a writer of the directory, who can compute one. Where there
+// may be other writers, because the directory is on a volume, the cache needs a seal: a key that is
+// not on that volume. Then the name of an entry contains an HMAC-SHA256 over what it was made from
+// and its bytes. A file on the volume could change at any time, so none is loaded or signed in
+// place: native code is first copied to a private directory, and compiled there.
+// docs/formats/native-code.md describes the names.
 #pragma once
 
 #include "base/limits.h"
@@ -37,14 +39,14 @@
 
 namespace hangar::wasm {
 
-// Compilations at the same time. A module of at most kSmallModuleBytesMax (most of Rust, C++ and
-// TinyGo) never waits for a large one, whose compilation takes seconds to minutes; and of two slots
-// for small ones no namespace has both. What each compiler may take of memory is reserved with the
-// guests' before it starts.
+// Concurrent compilations. A module of at most kSmallModuleBytesMax (most of Rust, C++ and TinyGo)
+// never waits for a large one, whose compilation takes seconds to minutes; and no namespace holds
+// both slots for small ones. The memory of each compiler is reserved, from the same budget as the
+// guests', before it starts.
 inline constexpr std::size_t kSmallCompilationsMax = 2;
 inline constexpr std::size_t kLargeCompilationsMax = 1;
 inline constexpr std::uint64_t kSmallModuleBytesMax = 8 * limits::kMiB;
-// Modules of one namespace that wait to be compiled, each as a file.
+// How many modules of one namespace may wait for compilation, each as a file.
 inline constexpr std::size_t kCompilationsWaitingMax = 32;
 
 // Loop thread.
@@ -52,18 +54,18 @@ class CodeCache {
  public:
   struct Seal {
     std::string key;
-    // On a disk that only this process's user can write to. Files in it have no names.
+    // On a disk to which only the user of this process can write. Files in it are unlinked.
     std::filesystem::path private_directory;
   };
 
   struct Options {
     std::filesystem::path directory;        // Private to this user; created when it is missing.
     std::filesystem::path compile_program;  // hangar-compile.
-    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // On disk, the least recently used go.
+    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // Least recently used go.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
-    // Of modules of one namespace that wait to be compiled.
+    // For the modules of one namespace that wait for compilation.
     std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
-    // Null: nobody else can write to `directory`.
+    // Null: no one else can write to `directory`.
     std::shared_ptr<const Seal> seal = {};
   };
 
@@ -72,29 +74,29 @@ class CodeCache {
   CodeCache& operator=(const CodeCache&) = delete;
   ~CodeCache();
 
-  // Makes the directory and removes what crashed processes left in it. Denied when others may write
-  // there. Blocking; before anything else.
+  // Creates the directory and removes what crashed processes left in it. Denied when others may
+  // write to it. Blocking; call it before anything else.
   [[nodiscard]] Result<> open();
 
-  // Whether load() can do without the module's bytes. May be wrong by the time it is called:
-  // another process may have removed the entry.
+  // Whether load() can do without the module's bytes. The answer may be outdated when load() is
+  // called: another process may have removed the entry.
   [[nodiscard]] bool has(const Digest& digest) const;
 
-  // The module, compiled if it must be; the same object for the same digest as long as anybody
-  // holds it. Concurrent calls for one digest share the work. What must be compiled waits its turn
-  // among namespaces, small modules of each first. InvalidInput: `wasm_bytes` is no module that can
-  // be compiled, or not of this digest. NotFound: not cached and no bytes. LimitExceeded: as
-  // compile() says, or as many modules of the consumer's namespace wait as may. Unavailable: as
-  // compile() says. Cancelled.
-  // `allocation`: Pooled becomes OnDemand for a module that is too large; the others are as they
-  // are. Each has its own Module object over the same file, and a Sleepable one is a new object
-  // each time: who loads those lets go of them and loads them again (SleepableModule).
+  // Loads the module, and compiles it if necessary. The same digest gives the same object while
+  // anyone holds it. Concurrent calls for one digest share the work. Namespaces take turns at
+  // compilation, and the small modules of each go first. InvalidInput: `wasm_bytes` is not a
+  // module that can be compiled, or does not have this digest. NotFound: not cached and no
+  // bytes. LimitExceeded: as for compile(), or too many modules of the consumer's namespace
+  // wait. Unavailable: as for compile(). Cancelled. `allocation`: Pooled becomes OnDemand for a
+  // module that is too large; the others stay. Each kind has its own Module object over the same
+  // file. A Sleepable module is a new object for each call: its owner drops it and loads it
+  // again (SleepableModule).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
       Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
       Module::Allocation allocation = Module::Allocation::Pooled,
       budget::Consumer consumer = budget::unnamed_consumer());
 
-  // Ends what is under way, whoever waits for it; nothing is loaded any more once it returns.
+  // Stops all work, whoever waits for it; nothing is loaded any more once this returns.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] Engine& engine() const { return engine_; }
@@ -118,18 +120,18 @@ class CodeCache {
                                                  std::stop_token stop, budget::Consumer consumer);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
   [[nodiscard]] std::uint64_t compiler_memory_bytes(std::uint64_t module_bytes) const;
-  // Where nobody else can change a file before it is used.
+  // Where no one else can change a file before it is used.
   [[nodiscard]] const std::filesystem::path& private_directory() const;
 
   Engine& engine_;
   const Options options_;
   std::map<Key, std::weak_ptr<const Module>> live_;
-  std::map<Key, std::list<io::OneShot<bool>>> loading_;  // Who waits for it to be done.
-  budget::Accounts waiting_;                             // Modules as files.
+  std::map<Key, std::list<io::OneShot<bool>>> loading_;  // Those who wait for the load.
+  budget::Accounts waiting_;                             // Waiting modules, as files.
   budget::FairSlots small_;
   budget::FairSlots large_;
   std::stop_source stop_;
-  std::size_t load_count_ = 0;  // Under way.
+  std::size_t load_count_ = 0;  // Loads in progress.
   io::Event loads_ended_;
   std::uint64_t compiled_count_ = 0;
 };

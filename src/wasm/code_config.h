@@ -1,5 +1,5 @@
-// How code is generated, in the one place that both programs include: hangar-compile when it makes
-// native code, hangar when it loads it. wasmtime refuses code that was made with other settings.
+// The settings of code generation, in one place for both programs: hangar-compile, which makes
+// native code, and hangar, which loads it. wasmtime refuses code that was made with other settings.
 #pragma once
 
 #include "base/limits.h"
@@ -17,8 +17,8 @@
 
 namespace hangar::wasm {
 
-// Part of the cache's key. Change it with anything below, with what link_plugin() makes, and when
-// wasmtime is updated.
+// Part of the cache's key. Change it together with anything below, with the output of
+// link_plugin(), and with every update of wasmtime.
 inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-config-1";
 
 // A whole 32-bit memory is reserved and guarded, so that loads and stores need no bounds checks.
@@ -33,7 +33,7 @@ inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_memory_guard_size_set(config, kMemoryGuardBytes);
   wasmtime_config_memory_may_move_set(config, false);
   wasmtime_config_signals_based_traps_set(config, true);
-  // Nothing unwinds through our guests but wasmtime, which has its own tables: 10 % smaller code.
+  // Only wasmtime unwinds through guests, and it has tables of its own: code is 10 % smaller.
   wasmtime_config_native_unwind_info_set(config, false);
   wasmtime_config_debug_info_set(config, false);
   wasmtime_config_gc_support_set(config, false);
@@ -43,7 +43,7 @@ inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_wasm_bulk_memory_set(config, true);
   wasmtime_config_wasm_multi_value_set(config, true);
   wasmtime_config_wasm_tail_call_set(config, true);
-  // What no guest of a published contract uses stays off: less to get wrong.
+  // Features that no guest of a published contract uses stay off: less can go wrong.
   wasmtime_config_shared_memory_set(config, false);
   wasmtime_config_wasm_multi_memory_set(config, false);
   wasmtime_config_wasm_memory64_set(config, false);

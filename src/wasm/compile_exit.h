@@ -1,4 +1,4 @@
-// How hangar-compile ends, for the program itself and for the host that started it.
+// The exit codes of hangar-compile, shared by the program and the host that starts it.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@ namespace hangar::wasm {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitInvalidModule = 2;  // The message on stderr is for the module's author.
-inline constexpr int kExitLimit = 3;          // Compiling it takes more than is allowed.
+inline constexpr int kExitLimit = 3;          // Compiling the module takes more than is allowed.
 inline constexpr int kExitInternal = 4;       // Not the module's fault.
 
-// What it says of itself, with kExitLimit.
+// The message that goes with kExitLimit.
 inline constexpr std::string_view kOutOfMemory = "compiling takes more memory than is allowed";
 
-// Behind the bytes of memory: that it is to verify the signature of the module and to compile
+// This argument, after the bytes of memory, means: verify the signature of the module and compile
 // nothing. Keys follow, each a SubjectPublicKeyInfo in base64.
 inline constexpr std::string_view kVerifyArgument = "verify";
 

@@ -41,7 +41,7 @@ namespace {
 
 using io::Descriptor;
 
-// Of what the process says; its last line is what counts.
+// Bounds the process's output; its last line is the message.
 constexpr std::size_t kMessageBytesMax = 4096;
 
 std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
@@ -51,17 +51,17 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
 
 struct Process {
   pid_t pid = -1;
-  Descriptor handle;    // A pidfd: readable when it has ended.
-  Descriptor messages;  // What it writes to its stderr.
+  Descriptor handle;    // A pidfd: readable when the process has ended.
+  Descriptor messages;  // The process's stderr.
 };
 
 // One run of the program.
 struct Job {
   std::filesystem::path program;
   PrivateFile input;
-  std::filesystem::path output;  // Empty: it has none.
+  std::filesystem::path output;  // Empty: no output.
   std::uint64_t memory_bytes = 0;
-  std::vector<std::string> arguments = {};  // Behind the bytes of memory.
+  std::vector<std::string> arguments = {};  // They follow the bytes of memory.
   std::string_view doing;                   // For messages.
 };
 
@@ -74,7 +74,7 @@ Result<Process> start(const Job& job) {
   Descriptor messages(ends[0]);
   const Descriptor messages_in(ends[1]);
 
-  // Nothing else of ours is inherited: every descriptor of the host is closed on exec.
+  // The process inherits no other descriptor: every descriptor of the host is closed on exec.
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, job.input.descriptor(), STDIN_FILENO);
@@ -86,10 +86,10 @@ Result<Process> start(const Job& job) {
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  // No environment: it may hold the host's secrets.
+  // No environment: it may contain the host's secrets.
   std::array<char*, 1> environment = {nullptr};
   Process process{.messages = std::move(messages)};
-  // The host may hold back signals that must end this process.
+  // The host may block signals that must end this process.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -139,7 +139,7 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes,
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("{} takes more processor time than is allowed", doing));
   }
-  // Without memory Rust's code aborts, C++'s throws, and threads have no place for their stacks.
+  // When memory runs out, Rust code aborts, C++ code throws, and threads cannot get stacks.
   constexpr std::array<std::string_view, 3> kSigns = {"memory allocation", "bad_alloc",
                                                       "ThreadPoolBuildError"};
   if (std::ranges::any_of(kSigns, [&](std::string_view sign) { return message.contains(sign); })) {
@@ -158,11 +158,11 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
                        std::chrono::nanoseconds deadline, std::stop_token stop) {
   const std::uint64_t memory_bytes = job.memory_bytes;
   const std::string_view doing = job.doing;
-  // Starting a process of a large one takes milliseconds.
+  // Starting a process from a large one takes milliseconds.
   Result<Process> started = co_await workers.run([job = std::move(job)] { return start(job); });
   if (!started) co_return std::unexpected(std::move(started).error());
   const pid_t pid = started->pid;
-  // The child is ours and not yet waited for, so its id cannot belong to another.
+  // The child is ours and not yet reaped, so its pid cannot belong to another process.
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 
   const io::OneShot<bool> ended(loop);

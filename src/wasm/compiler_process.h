@@ -20,15 +20,15 @@ struct CompileJob {
   std::filesystem::path program;   // hangar-compile.
   PrivateFile input;               // The module.
   std::filesystem::path output;    // Created, or replaced.
-  std::uint64_t memory_bytes = 0;  // That it may take, its input not counted.
-  // By the clock. The program bounds its processor time itself.
+  std::uint64_t memory_bytes = 0;  // The process may take this much, besides its input.
+  // In wall-clock time. The program itself bounds its processor time.
   std::chrono::nanoseconds deadline{};
 };
 
-// Writes native code for the module to `job.output`. InvalidInput: the module is at fault, with the
-// compiler's words. LimitExceeded: it takes more processor time or memory than is allowed, or has
-// not ended at the deadline. Cancelled: the process was killed because of `stop`. Unavailable:
-// anything else. The output is complete only after success. Loop thread.
+// Writes native code for the module to `job.output`. InvalidInput: the module is at fault; the
+// message is the compiler's. LimitExceeded: it takes more processor time or memory than is allowed,
+// or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
+// Unavailable: anything else. The output is complete only after success. Loop thread.
 [[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
                                          std::stop_token stop);
 
@@ -39,7 +39,8 @@ struct VerifyJob {
   std::chrono::nanoseconds deadline{};
 };
 
-// InvalidInput: it is signed by none of the keys, with why. The others as of compile().
+// InvalidInput, with the reason, when none of the keys has signed it. The other errors are those
+// of compile().
 [[nodiscard]] io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
                                         std::stop_token stop);
 

@@ -1,9 +1,8 @@
-// Custom sections by their place in a module: for what tools write into a module after it was
-// built, and take out of it again without changing any other byte.
+// Custom sections with their positions in a module: for data that tools write into a built module,
+// and remove again without changing any other byte.
 //
-// The bytes are a stranger's. Only the list of sections is read, with the compiler's own rules for
-// it: what is found here is a custom section to the compiler too, or the compiler refuses the
-// module.
+// The bytes are untrusted. Only the list of sections is read, by the compiler's own rules: a custom
+// section found here is one for the compiler, too, or the compiler refuses the module.
 #pragma once
 
 #include "base/result.h"
@@ -19,15 +18,15 @@ namespace hangar::wasm {
 struct PlacedSection {
   std::string_view name;
   std::string_view contents;
-  // Of the whole section, header included: module[begin, end).
+  // The position of the whole section, header included: module[begin, end).
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// Those whose names begin with `prefix`, in the module's order; into its bytes. InvalidInput, with
-// the offset, when it is not a module or its list of sections is damaged; LimitExceeded when there
-// are more than limits::kModuleItemsMax. Work and memory are bounded by the module's size. Any
-// thread.
+// The sections whose names begin with `prefix`, in the module's order, as views into its bytes.
+// InvalidInput, with the offset, when it is not a module or its list of sections is damaged;
+// LimitExceeded when there are more than limits::kModuleItemsMax. Work and memory are bounded by
+// the module's size. Any thread.
 [[nodiscard]] Result<std::vector<PlacedSection>> custom_sections_of(
     std::span<const std::byte> module, std::string_view prefix);
 

@@ -15,13 +15,13 @@ namespace hangar::wasm {
 
 class Digest {
  public:
-  // Computes it. Blocking: about a millisecond per two megabytes.
+  // Computes the digest. Blocking: about a millisecond per two megabytes.
   [[nodiscard]] static Digest of(std::span<const std::byte> bytes);
   [[nodiscard]] static Digest of(std::string_view bytes) {
     return of(std::as_bytes(std::span(bytes)));
   }
 
-  // 64 hexadecimal digits; InvalidInput for anything else.
+  // Parses 64 hexadecimal digits; InvalidInput for anything else.
   [[nodiscard]] static Result<Digest> from_hex(std::string_view text);
   [[nodiscard]] std::string to_hex() const;
   [[nodiscard]] std::span<const std::byte, 32> bytes() const {

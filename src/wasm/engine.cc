@@ -35,17 +35,17 @@
 #include <utility>
 
 #if __has_feature(thread_sanitizer)
-// Traps are synchronous signals: wasmtime's handler takes a backtrace, with allocations, on
-// purpose, and never in the middle of an allocation.
+// Traps are synchronous signals: wasmtime's handler takes a backtrace, with allocations,
+// deliberately, and never in the middle of an allocation.
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "report_signal_unsafe=0";
 }
 #endif
 
-// third_party/wasmtime/runtime.
+// Defined in third_party/wasmtime/runtime.
 extern "C" {
 extern const bool hangar_wasmtime_has_own_heap;
-// Sanitizers are to see what wasmtime allocates, too.
+// The sanitizers have to see wasmtime's allocations, too.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 const bool hangar_wasmtime_has_own_heap = false;
 #else
@@ -63,10 +63,10 @@ void trim_heaps() {
 
 namespace {
 
-// What host functions have beneath the guest's frames.
+// The stack of host functions, below the guest's frames.
 constexpr std::uint64_t kHostStackBytes = limits::kMiB;
 
-// An answer that is handed over by calling the guest's allocator runs on a second stack.
+// The second stack is for an answer that needs a call of the guest's allocator.
 constexpr std::uint32_t kStacksPerRun = 2;
 
 wasm_config_t* make_config() {
@@ -77,8 +77,8 @@ wasm_config_t* make_config() {
   return config;
 }
 
-// wasmtime ends the process when it cannot reserve the pool, so ask before. Some containers limit
-// address space.
+// wasmtime ends the process if it cannot reserve the pool, so this tries first. Some containers
+// limit address space.
 bool can_reserve(std::uint64_t bytes) {
   void* const address =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -86,7 +86,7 @@ bool can_reserve(std::uint64_t bytes) {
 }
 
 internal::EngineHandle make_pooled(const Engine::Options& options) {
-  // Memories and tables, and as much again for stacks and rounding.
+  // The size of memories and tables, and as much again for stacks and rounding.
   const std::uint64_t slot_bytes = kMemoryReservationBytes + 2 * kMemoryGuardBytes +
                                    limits::kGuestTableElementsMax * sizeof(void*);
   if (!can_reserve(options.runs_max * slot_bytes + 1024 * limits::kMiB)) return nullptr;
@@ -102,9 +102,9 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   wasmtime_pooling_allocation_config_max_memory_size_set(pool, kMemoryReservationBytes);
   wasmtime_pooling_allocation_config_table_elements_set(pool, limits::kGuestTableElementsMax);
   wasmtime_pooling_allocation_config_max_core_instance_size_set(pool, 16 * limits::kMiB);
-  // Memories go on being mapped for their module, which costs nothing, but none of their pages
-  // stays: what stays is reset by copying the whole image of the module, which is more than a guest
-  // writes to (Go: 6 MiB, 2 MiB), and is of use only when the same module is the next to come.
+  // A slot stays mapped for its module, which costs nothing, but keeps no pages. Resetting kept
+  // pages would copy the whole image of the module, which is more than a guest writes to (Go: 6
+  // MiB, 2 MiB), and would help only when the same module comes next.
   wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.runs_max);
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, 0);
   wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
@@ -113,8 +113,8 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   return internal::EngineHandle(wasm_engine_new_with_config(config));
 }
 
-// Data segments are gone from the modules of this engine, so that wasmtime makes no images of its
-// own, which a memory of ours could not take; the same native code serves all engines.
+// Modules of this engine have no data segments, so wasmtime makes no images of its own, which our
+// memories could not use; the same native code serves all engines.
 internal::EngineHandle make_sleepable(MemorySlots& slots) {
   wasm_config_t* const config = make_config();
   wasmtime_memory_creator_t creator = slots.creator();
@@ -130,7 +130,7 @@ Ticker::Ticker(std::function<void()> tick)
 Ticker::~Ticker() {
   HANGAR_ASSERT(running_count() == 0, "guests end before the engine does");
   thread_.request_stop();
-  thread_.join();  // Before what it uses goes.
+  thread_.join();  // Before the members that the thread uses are destroyed.
 }
 
 void Ticker::begin() {
@@ -177,7 +177,7 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(sleepable.get());
       }),
       ready(workers),
-      // A namespace alone may run half of what the pool has room for.
+      // A single namespace may run half of what the pool has room for.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,
            [statm = options.proc_files.statm] { return internal::resident_file_bytes(statm); }) {

@@ -1,5 +1,5 @@
-// The WebAssembly engine of the process: where instances get their memory and stacks, how guests
-// take turns on the workers, and the tick that bounds how long they run.
+// The WebAssembly engine of the process: provides instances with memory and stacks, lets guests
+// take turns on the workers, and ticks to bound how long they run.
 #pragma once
 
 #include "base/result.h"
@@ -22,36 +22,36 @@
 
 namespace hangar::wasm {
 
-// What each instance may take beside its memory and tables: its frames on a stack, and what
-// wasmtime knows of it. Frames of host functions, and the second stack of a guest that is called
-// back, are the host's own.
+// The memory of each instance besides its linear memory and tables: its frames on a stack, and
+// wasmtime's own data about it. The host pays for frames of host functions, and for the second
+// stack of a guest that is called back.
 inline constexpr std::uint64_t kInstanceBytes = limits::kGuestStackBytesMax + 256 * limits::kKiB;
 
-// Says whether a guest may have so much in all, kInstanceBytes included; the error is why not. On
-// the worker that runs it, which waits.
+// Returns success if a guest may have that many bytes in all, kInstanceBytes included; otherwise
+// the reason. Called on the guest's worker, which blocks.
 using AskMemory = std::function<Result<>(std::uint64_t bytes)>;
 
-// Files of /proc about this process, for one that opens none any more. The engine does not close
-// them. Negative: it opens them itself.
+// Files of /proc about this process, for a process that can no longer open them. The engine does
+// not close them. Negative: the engine opens them itself.
 struct OwnProcFiles {
   int pagemap = -1;
   int statm = -1;
 };
 
-// Created once, before modules are loaded; destroyed after all of them, when no guest runs. Any
+// Constructed once, before modules are loaded; destroyed after all of them, when no guest runs. Any
 // thread, unless a function says otherwise.
 class Engine {
  public:
   struct Options {
-    // Guests that have begun and not ended; more wait for their turn.
+    // The number of guests that have started and not ended; others wait for their turn.
     std::uint32_t runs_max = limits::kGuestRunsMax;
-    // Look for written pages as on Linux before 6.7, which is slower.
+    // Finds written pages as on Linux before 6.7, which is slower.
     bool scans_page_entries = false;
     OwnProcFiles proc_files = {};
-    // Code that only guests have that sleep stays loaded for so long.
+    // How long code stays loaded when all guests that use it sleep.
     Duration sleeping_code_kept = limits::kSleepingCodeKept;
-    // What all guests in memory may take, by namespace. Outlives the engine, which listens to it.
-    // Null: each is bounded for itself only.
+    // Counts the memory of all guests, by namespace. Outlives the engine, which listens to it.
+    // Null: each guest is bounded only by itself.
     budget::Accounts* memory = nullptr;
   };
 
@@ -64,20 +64,21 @@ class Engine {
   [[nodiscard]] io::Loop& loop() const { return loop_; }
   [[nodiscard]] io::Workers& workers() const { return workers_; }
 
-  // False where address space for the pool could not be had: everything is allocated on demand.
+  // False if the address space for the pool could not be reserved: instances are then allocated
+  // on demand.
   [[nodiscard]] bool has_pool() const;
-  // Guests that have begun and not ended.
+  // The number of guests that have started and not ended.
   [[nodiscard]] std::size_t running_count() const;
 
-  // Memory for a guest that has none yet: its linear memory at the beginning, `memory_bytes`, and
-  // what every one takes. Errors as those of ReservationQueue::reserve, with `on_wait` called once
-  // if it has to wait. Nothing is reserved without accounts. Loop thread.
+  // Reserves memory for a guest that has none yet: its initial linear memory, `memory_bytes`, and
+  // the fixed part. Errors as for ReservationQueue::reserve, with `on_wait` called once if it has
+  // to wait. Without accounts nothing is reserved. Loop thread.
   [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve(
       budget::Consumer consumer, std::uint64_t memory_bytes, std::stop_token stop,
       std::function<void(const budget::Shortage&)> on_wait = {});
   // Null without accounts.
   [[nodiscard]] const budget::Accounts* accounts() const;
-  // The same, for what is no guest and takes memory all the same. Loop thread.
+  // The same queue, for memory of anything other than guests. Null without accounts. Loop thread.
   [[nodiscard]] budget::ReservationQueue* memory() const;
 
   // For wasm/ only.
@@ -90,7 +91,7 @@ class Engine {
   std::unique_ptr<Native> native_;
 };
 
-// Gives what is free in the host's heap and in wasmtime's own back to the system. Takes some
+// Returns free memory of the host's heap and of wasmtime's own heap to the system. Takes some
 // milliseconds; any thread.
 void trim_heaps();
 

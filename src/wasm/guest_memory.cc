@@ -14,7 +14,7 @@
 
 namespace hangar::wasm {
 
-// wasm is little-endian, and so is every machine that wasmtime generates code for here.
+// wasm is little-endian, and so is every machine for which wasmtime generates code here.
 static_assert(std::endian::native == std::endian::little);
 
 bool GuestMemory::has_range(std::uint32_t address, std::uint64_t size_bytes) const {

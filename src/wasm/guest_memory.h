@@ -1,7 +1,7 @@
-// A guest's memory, seen from the host. Every number that a guest gives is checked here.
+// The host's view of a guest's memory. It checks every number that a guest gives.
 //
-// It is a view for one moment: memory.grow may move nothing but may change the size, and a guest
-// that runs changes the bytes. Make one inside each host call, never store it.
+// The view is valid for one moment: memory.grow does not move the memory but may change its size,
+// and a running guest changes the bytes. Make one inside each host call, never store it.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,7 @@ class GuestMemory {
   [[nodiscard]] std::uint64_t size_bytes() const { return bytes_.size(); }
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
-  // The bytes at `address`; GuestFault when they do not all lie inside.
+  // The bytes at `address`; GuestFault unless all of them lie inside the memory.
   [[nodiscard]] Result<std::span<std::byte>> range(std::uint32_t address,
                                                    std::uint64_t size_bytes) const;
   [[nodiscard]] bool has_range(std::uint32_t address, std::uint64_t size_bytes) const;

@@ -81,7 +81,7 @@ internal::FunctionTypeHandle function_type_of(const Signature& signature) {
   return internal::FunctionTypeHandle(wasm_functype_new(&parameters, &results));
 }
 
-// Calls a function of a guest; awaited by a host function that the guest called.
+// Calls a function of a guest; the host function that the guest called awaits it.
 class GuestCallWait final : public internal::Wait {
  public:
   GuestCallWait(HostCall call, const wasmtime_func_t& function, std::uint32_t argument)
@@ -99,7 +99,7 @@ class GuestCallWait final : public internal::Wait {
     future_.reset();
     const internal::TrapHandle trap(std::exchange(trap_, nullptr));
     const internal::ErrorHandle error(std::exchange(error_, nullptr));
-    // What a host function found wrong below us says more than that the call failed.
+    // The error of a nested host function says more than that the call failed.
     if (const std::optional<Error>& fault = call_.run().fault();
         fault && (trap != nullptr || error != nullptr)) {
       return std::unexpected(*fault);
@@ -120,13 +120,13 @@ class GuestCallWait final : public internal::Wait {
   std::array<wasmtime_val_t, 1> results_{};
   wasm_trap_t* trap_ = nullptr;
   wasmtime_error_t* error_ = nullptr;
-  internal::FutureHandle future_;  // Refers to all of the above, so it goes first.
+  internal::FutureHandle future_;  // Refers to all of the above, so it is destroyed first.
   bool is_over_ = false;
 };
 
 template <class F>
 Result<std::uint64_t> guarded(F call) {
-  // The guest's frames are above: nothing may be thrown through them.
+  // The guest's frames are further down this stack: no exception may pass through them.
   try {
     return call();
   } catch (const std::exception& error) {
@@ -150,7 +150,7 @@ wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t
   Result<std::uint64_t> result =
       guarded([&] { return entry.function(HostCall(run, caller, nullptr), arguments); });
   if (!result) return run.trap(entry.name, std::move(result).error());
-  // Both types: wasmtime expects an i32 extended with zeros.
+  // For both types: wasmtime expects an i32 extended with zeros.
   if (entry.signature.result) values[0].i64 = static_cast<std::int64_t>(*result);
   return nullptr;
 }
@@ -169,8 +169,13 @@ Result<InstancePreHandle> prepare(const HostFunctions& functions, const Module& 
   return InstancePreHandle(prepared);
 }
 
-// A call of a host function that may wait, kept alive by the guest's fiber. `caller`, `results` and
-// `trap` live in a frame of wasmtime's that waits for poll() to return true.
+// A call of a host function that may wait, owned by the guest's fiber.
+//
+// `caller`, `results` and `trap` belong to a frame of wasmtime, which waits until poll() returns
+// true. The coroutine of the host function has its frames on the heap, so that no C++ frame is on
+// the fiber while it is suspended. poll() therefore never blocks: it resumes the coroutine as long
+// as its waits are over, and otherwise returns false, whereupon wasmtime leaves the fiber and the
+// worker is free (Execution::advance).
 class WaitingCall {
  public:
   WaitingCall(const HostFunctions::Entry& entry, wasmtime_caller_t* caller,
@@ -240,6 +245,9 @@ class WaitingCall {
 
 namespace {
 
+// wasmtime's entry to a host function that may wait. It returns at once. wasmtime then calls
+// `callback` each time the fiber is resumed until that returns true, and calls `finalizer` after
+// that, or when the fiber is destroyed first.
 void call_waiting(void* env, wasmtime_caller_t* caller, const wasmtime_val_t* arguments,
                   std::size_t /*argument_count*/, wasmtime_val_t* results,
                   std::size_t /*result_count*/, wasm_trap_t** trap,
@@ -359,7 +367,7 @@ void HostFunctions::define(std::string_view module, std::string_view name, Entry
   for (wasmtime_linker_t* const linker :
        {native_->pooled.get(), native_->on_demand.get(), native_->sleepable.get()}) {
     if (linker == nullptr) continue;
-    // One each: a type belongs to the first engine that sees it.
+    // One type for each linker: a type belongs to the first engine that sees it.
     const internal::FunctionTypeHandle type = function_type_of(kept.signature);
     const internal::ErrorHandle error(
         kept.waiting != nullptr ? wasmtime_linker_define_async_func(

@@ -1,12 +1,12 @@
-// Where guests meet the host: the functions that a guest may import, and what such a function can
-// do while the guest waits for it.
+// Host functions: the functions that a guest may import, and what such a function can do while the
+// guest waits for it.
 //
-// A host function is a plain C++ function of HostCall and i32/i64 arguments:
+// A host function is a plain C++ function that takes a HostCall and i32/i64 arguments:
 //
 //   Result<std::uint32_t> random_get(HostCall call, std::uint32_t address, std::uint32_t size);
 //
 // or, if it may wait, a coroutine that returns a HostTask (see wasm/host_task.h). An error traps
-// the guest and becomes the result of its run. Exceptions are caught here and do the same.
+// the guest and becomes the result of its run. An exception is caught here and has the same effect.
 #pragma once
 
 #include "base/result.h"
@@ -40,9 +40,9 @@ namespace hangar::wasm {
 
 class Execution;
 
-// What the host functions of one kind of guest know about one run, or about one instance in all its
-// turns: derive from it. Touched by the worker that runs the guest, and by nobody else until the
-// run or turn has ended.
+// The state that the host functions of one kind of guest keep for one run, or for one instance in
+// all its turns: derive from it. Only the worker that runs the guest uses it until the run or turn
+// has ended.
 class HostState {
  public:
   HostState() = default;
@@ -55,14 +55,14 @@ namespace internal {
 
 class WaitingCall;
 
-// What a host function waits for.
+// Something for which a host function waits.
 class Wait {
  public:
   Wait() = default;
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   virtual ~Wait() = default;
-  // Asked each time the guest's fiber is resumed.
+  // Called each time the guest's fiber is resumed.
   [[nodiscard]] virtual bool is_over() = 0;
 };
 
@@ -75,11 +75,11 @@ struct Answer {
 
 }  // namespace internal
 
-// One call of a host function by a guest. A handle: copy it, keep it for as long as the call lasts.
-// On the worker that runs the guest.
+// One call of a host function by a guest. A handle: copy it, and use it only while the call lasts,
+// on the worker that runs the guest.
 class HostCall {
  public:
-  // `State` is what the run was started with.
+  // `State` is the type with which the run was started.
   template <std::derived_from<HostState> State>
   [[nodiscard]] State& state() const {
     return static_cast<State&>(host_state());
@@ -87,22 +87,22 @@ class HostCall {
 
   [[nodiscard]] io::Loop& loop() const;
 
-  // The memory that the guest exports as "memory"; GuestFault when there is none.
+  // The memory that the guest exports as "memory"; GuestFault when it exports none.
   [[nodiscard]] Result<GuestMemory> memory() const;
 
   // Ends the run as if the guest had returned: `return call.leave();`
   [[nodiscard]] std::unexpected<Error> leave() const;
 
   // Calls `ask` on the loop thread and waits for its task without holding a worker. Cancelled when
-  // the run must end first; the stop token tells the task so too. The run's owner gets no result
-  // before the task has ended, so it may refer to what that owner keeps alive.
+  // the run must end first; the stop token then stops the task, too. The run's owner gets no result
+  // before the task has ended, so the task may refer to objects that the owner keeps alive.
   template <class T>
   using Ask = std::move_only_function<io::Task<T>(std::stop_token)>;
   template <class T>
   [[nodiscard]] HostTask<T> on_loop(Ask<T> ask) const;
 
   // Calls a function that the guest exports, of type (i32) -> i64: its allocator. GuestFault when
-  // there is none, when it traps, or when the guest is in such a call already.
+  // there is none, when it traps, or when the guest is already in such a call.
   [[nodiscard]] HostTask<std::uint64_t> call_guest(std::string name, std::uint32_t argument) const;
 
   // For wasm/ only.
@@ -119,11 +119,11 @@ class HostCall {
   class LoopWait;
 
   [[nodiscard]] HostState& host_state() const;
-  // Between them the run counts as waiting for an answer.
+  // Between these two calls the run counts as waiting for an answer.
   void begin_wait() const;
   void end_wait() const;
   [[nodiscard]] bool is_stopped() const;
-  // Runs `task` on the loop, with the run kept until it has ended.
+  // Runs `task` on the loop, and keeps the run alive until the task has ended.
   void spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) const;
 
   Execution* run_;
@@ -138,8 +138,8 @@ struct Signature {
   std::optional<ValueType> result;
 };
 
-// The functions that one kind of guest may import. Filled once, then read by any thread; outlives
-// every run that was started with it, and is gone before its engine.
+// The functions that one kind of guest may import. Filled once, then read by any thread. Outlives
+// every run that was started with it, and is destroyed before its engine.
 class HostFunctions {
  public:
   explicit HostFunctions(const Engine& engine);
@@ -147,14 +147,14 @@ class HostFunctions {
   HostFunctions& operator=(const HostFunctions&) = delete;
   ~HostFunctions();
 
-  // Registers `kFunction` as `module`.`name`. Its type follows from the C++ signature: arguments
+  // Registers `kFunction` as `module`.`name`. The C++ signature gives its type: arguments
   // std::uint32_t (i32) and std::uint64_t (i64), result void, one of these, or a HostTask of one.
   template <auto kFunction>
   void add(std::string_view module, std::string_view name) {
     add_erased<kFunction>(module, name, kFunction);
   }
 
-  // Imports of `module` that are not here or are of another type.
+  // The imports of `module` that are not registered here, or with another type.
   [[nodiscard]] std::vector<Import> missing(const Module& module) const;
 
   // For wasm/ only.

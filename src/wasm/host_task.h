@@ -6,9 +6,9 @@
 //     ...
 //   }
 //
-// It runs on whichever worker runs its guest, and only waits for what HostCall offers. Like an
-// io::Task it begins when it is awaited and always runs to its end: when the guest's time is over,
-// what it waits for fails. Its value is a Result: an error traps the guest.
+// The coroutine runs on the worker that currently runs its guest, and waits only for what HostCall
+// offers. Like an io::Task it starts when it is awaited and always runs to its end: when the
+// guest's time is up, its waits fail. Its value is a Result: an error traps the guest.
 #pragma once
 
 #include "base/assert.h"
@@ -44,7 +44,7 @@ class [[nodiscard]] HostTask {
     void return_value(U&& result) {
       value.emplace(std::forward<U>(result));
     }
-    // Guests run above us on this stack, and wasmtime knows nothing of exceptions.
+    // Below this frame on the stack are wasmtime and guests, which cannot handle exceptions.
     void unhandled_exception() noexcept {
       try {
         throw;
@@ -81,7 +81,7 @@ class [[nodiscard]] HostTask {
     return Awaiter{handle_};
   }
 
-  // For the one who drives the outermost task.
+  // For the caller that drives the outermost task.
   void begin() const { handle_.resume(); }
   [[nodiscard]] bool is_done() const { return handle_.done(); }
   [[nodiscard]] Result<T> take() const { return *std::move(handle_.promise().value); }

@@ -58,7 +58,7 @@ namespace hangar::wasm {
 
 namespace {
 
-// All that there is of a guest that is in memory.
+// The state of a guest that is in memory.
 struct Resident {
   Resident(std::uint64_t memory_bytes_max, std::optional<budget::Reservation> reservation)
       : account(memory_bytes_max, std::move(reservation)) {}
@@ -69,8 +69,8 @@ struct Resident {
   wasmtime_instance_t instance{};
   std::optional<wasmtime_memory_t> memory;
   std::vector<wasmtime_global_t> globals;
-  // What the memory began as: the image's first `image_bytes`, zeros behind. Null when the module
-  // cannot sleep.
+  // The memory when it was made: the first `image_bytes` of the image, then zeros. Null when the
+  // module cannot sleep.
   std::shared_ptr<const BaseImage> image;
   std::uint64_t image_bytes = 0;
 
@@ -85,8 +85,9 @@ std::uint64_t mapped_bytes(const BaseImage& image, std::uint64_t memory_bytes) {
   return std::min(image.file_bytes(), memory_bytes);
 }
 
-// The pages in which `resident` is not what it would be as a fresh mapping of `image`. `written`:
-// those that it wrote since it was mapped itself.
+// The pages in which `resident` differs from a fresh mapping of `image`. `written`: the pages that
+// it has written since its own memory was mapped. If that was from another image, the data pages of
+// both images may differ as well.
 PageRanges difference(const Resident& resident, const PageRanges& written, const BaseImage& image) {
   const std::span<const std::byte> memory = resident.memory_bytes();
   const auto pages = static_cast<std::uint32_t>(memory.size() / kPageBytes);
@@ -126,14 +127,14 @@ GlobalValue value_of(wasmtime_context_t* context, const wasmtime_global_t& globa
 Result<> set_value(wasmtime_context_t* context, const wasmtime_global_t& global,
                    const GlobalValue& bytes) {
   wasmtime_val_t value{};
-  wasmtime_global_get(context, &global, &value);  // For its type.
+  wasmtime_global_get(context, &global, &value);  // To get its type.
   std::memcpy(&value.of, bytes.data(), bytes.size());
   const internal::ErrorHandle error(wasmtime_global_set(context, &global, &value));
   if (error != nullptr) return fail(ErrorKind::Unavailable, "a global cannot be set");
   return {};
 }
 
-// "(i32, i64) -> (i64)" as kinds; nothing when there are others.
+// Parses "(i32, i64) -> (i64)"; std::nullopt when there are other types.
 struct CallTypes {
   std::vector<wasmtime_valkind_t> parameters;
   std::optional<wasmtime_valkind_t> result;
@@ -172,22 +173,23 @@ struct Instance::Native {
   Engine& engine;
   const std::shared_ptr<const SleepableModule> module;
   const HostFunctions& functions;
-  HostState* state;  // Null between turns that have one each.
+  HostState* state;  // Null between turns that each bring their own.
   const std::uint64_t memory_bytes_max;
-  const std::shared_ptr<const Checkpoint> beginning;  // Null: as the module begins.
-  // To there after every turn, if it has written to less than this. Nothing: it goes on.
+  const std::shared_ptr<const Checkpoint> beginning;  // Null: starts as the module does.
+  // If set, the instance is reset to `beginning` after each turn that has written to at most this
+  // much. std::nullopt: it keeps its state.
   const std::optional<std::uint64_t> kept_bytes_max;
 
-  // While it is in memory: so long the code is needed.
+  // Held while the guest is in memory.
   std::shared_ptr<const Module> code;
   // For the next instance that is made.
   std::optional<budget::Reservation> provided;
-  // At most one of them; neither before the first turn.
+  // At most one is set; before the first turn neither is.
   std::unique_ptr<Resident> resident;
   std::optional<SleepingInstance::Rest> asleep;
   bool is_lost = false;
   bool is_busy = false;
-  // Read while a worker has the rest.
+  // Read on the loop while a worker has the rest.
   std::atomic<std::uint64_t> resident_bytes = 0;
   std::atomic<std::uint64_t> disk_bytes = 0;
 
@@ -202,9 +204,10 @@ struct Instance::Native {
                   kPageBytes *
                       page_count(engine.native().written_pages.find(resident->memory_bytes()));
   }
-  // After a turn, to where it began. False when that cannot be, or does not pay.
+  // Resets the guest to its checkpoint after a turn. False when that is impossible, or does
+  // not pay.
   [[nodiscard]] bool go_back();
-  // Any thread that has it to itself.
+  // Any thread that has exclusive access.
   void let_go() {
     resident.reset();
     resident_bytes = 0;
@@ -236,7 +239,7 @@ struct Instance::Native {
     disk_bytes = rest.extent.size_bytes;
     asleep = std::move(rest);
   }
-  // Whoever has it frees it.
+  // The caller must free it.
   [[nodiscard]] std::optional<SleepingInstance::Rest> take_snapshot() {
     disk_bytes = 0;
     return std::exchange(asleep, std::nullopt);
@@ -248,7 +251,7 @@ struct Instance::Native {
 
 namespace {
 
-// Whether an image of this instance's memory takes less than it saves in snapshots like this one.
+// True when an image of this memory takes less space than it saves in snapshots like this one.
 bool settling_pays(const SleepableModule::Native& module, const PageRanges& difference,
                    std::size_t snapshot_bytes) {
   const std::uint64_t image_bytes =
@@ -257,7 +260,7 @@ bool settling_pays(const SleepableModule::Native& module, const PageRanges& diff
   return instances > 1 && instances * snapshot_bytes > image_bytes;
 }
 
-// What would be written of `resident` to sleep on `image`.
+// How `resident` would be written: the image, and the pages in which it differs from that.
 struct Draft {
   std::shared_ptr<const BaseImage> image;
   PageRanges pages;
@@ -293,6 +296,15 @@ Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resid
 
 }  // namespace
 
+// Writes the pages that differ from an image, each XORed with the image's page: most of the result
+// is zero and compresses well. There are at most two images. The initial one contains the module's
+// data segments. The settled one is a copy of one instance's memory after it had started, so most
+// instances differ from it in fewer pages. The guest is written against the image with fewer
+// differences. The settled image is made here, the first time that it would save more disk space
+// than it takes.
+//
+// The guest stays in memory until the store has the snapshot, so a failure at any point leaves it
+// resident and unchanged.
 Result<> Instance::Native::put_to_sleep(SnapshotStore& store, const budget::Tenant& tenant) {
   SleepableModule::Native& shared = module->native();
   const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
@@ -322,12 +334,12 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store, const budget::Tena
   return {};
 }
 
-// All that a turn can have changed: a module whose code could change more, its tables or which of
-// its segments are left, has no checkpoints. A page that was never written is the checkpoint's own.
+// Restores all that a turn can have changed. A module whose code could change more, its tables or
+// segments, has no checkpoints. Pages that were never written still show the checkpoint's image.
 bool Instance::Native::go_back() {
   const Checkpoint::Native& begun = beginning->native();
   const std::span<std::byte> memory = resident->memory_bytes();
-  if (memory.size() != begun.memory_bytes) return false;  // It cannot shrink.
+  if (memory.size() != begun.memory_bytes) return false;  // A memory cannot shrink.
   const PageRanges written = engine.native().written_pages.find(memory);
   resident_bytes = kPageBytes * page_count(written);
   if (resident_bytes > *kept_bytes_max) return false;
@@ -346,7 +358,7 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
   made->module = module;
   made->memory_bytes = memory.size();
   made->globals = values_of_globals(*resident);
-  // Behind the image that it was mapped from there are zeros.
+  // Beyond the image from which it was mapped, memory that was not written is zero.
   made->image = HANGAR_TRY(BaseImage::of_memory(
       module->native().image_directory, memory,
       united(resident->image->data_pages(), engine.native().written_pages.find(memory))));
@@ -355,6 +367,11 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
 
 namespace {
 
+// One turn of an instance on the workers. Execution calls next() before each call of the guest: it
+// first brings the guest into memory if necessary (phases New, Instantiating and Starting), and
+// then makes the calls that `turn_` asks for. conclude() decides what remains: after an error or
+// proc_exit the guest cannot be called again, so an instance that keeps its state is lost; one for
+// run_afresh() is reset to its checkpoint or dropped.
 class InstanceTurn final : public Execution {
  public:
   InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
@@ -428,7 +445,7 @@ class InstanceTurn final : public Execution {
     return to_go_duration(limits_.cpu_time_max.value_or(Duration::zero())) +
            (waited() > Duration::zero() ? " of processor time and sleep" : " of processor time");
   }
-  // Whoever waits within a turn holds it as much as who computes.
+  // Waiting within a turn counts like computing: both keep the guest in memory.
   [[nodiscard]] Duration used_time() const { return cpu_time() - resume_cpu_time_ + waited(); }
 
   void conclude(Result<> ended) override {
@@ -453,7 +470,9 @@ class InstanceTurn final : public Execution {
     return native_.module->native();
   }
 
-  // An instance whose memory is `image` and zeros.
+  // Makes an instance whose memory is `image` followed by zeros. wasmtime requests the memory while
+  // it instantiates, on this thread, so MemorySlots::Next says what it contains. The rewritten
+  // module has no start function: no guest code runs here, and instantiation finishes at once.
   Result<> make_instance(std::shared_ptr<const BaseImage> image, std::uint64_t memory_bytes) {
     auto resident = std::make_unique<Resident>(native_.memory_bytes_max,
                                                std::exchange(native_.provided, std::nullopt));
@@ -487,6 +506,10 @@ class InstanceTurn final : public Execution {
     return {};
   }
 
+  // Maps the image and applies the snapshot's differences to it. SnapshotReader::open() has
+  // verified the checksum, and that the snapshot fits the module and the image, before any byte is
+  // used. The snapshot is freed last; after a failure the instance is lost. The time until then is
+  // not charged to the turn.
   Result<> resume() {
     const Instant began = io::Loop::now();
     const SleepingInstance::Rest asleep = *native_.asleep;
@@ -517,7 +540,7 @@ class InstanceTurn final : public Execution {
     return {};
   }
 
-  // Nothing when there is none of that name.
+  // std::nullopt when there is no export of that name and kind.
   std::optional<wasmtime_extern_t> find(std::string_view name, wasmtime_extern_kind_t kind) {
     wasmtime_extern_t item;
     if (!wasmtime_instance_export_get(context(), &native_.resident->instance, name.data(),
@@ -667,7 +690,7 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     co_await execution.wait();
     report = execution.take_report();
   }
-  native.provided.reset();  // It may have ended before there was an instance.
+  native.provided.reset();  // The turn may have ended before there was an instance.
   native.is_busy = false;
   native.engine.native().code.has_run(native.code);
   native.forget_code();

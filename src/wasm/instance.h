@@ -1,9 +1,8 @@
-// A guest that lives from call to call, and leaves memory in between when it is told to.
+// A guest that lives from call to call, and can be suspended to disk in between.
 //
-// Between two calls a guest of this kind has no frame on any stack: all that it is lies in its
-// linear memory and its globals. So it can be put to sleep then: what differs from the image that
-// all instances of its module share is written to the snapshot store, and the instance is gone. The
-// next turn brings it back.
+// Between two calls a guest of this kind has no frame on any stack: its entire state is its linear
+// memory and its globals. Suspending writes the difference from an image, which all instances of
+// its module share, to the snapshot store, and destroys the instance. The next turn resumes it.
 #pragma once
 
 #include "base/result.h"
@@ -29,13 +28,13 @@
 
 namespace hangar::wasm {
 
-// One call of an export. Arguments are i32 or i64 as the export's type says.
+// One call of an export. The export's type says whether each argument is i32 or i64.
 struct Invocation {
   std::string function;
   std::vector<std::uint64_t> arguments;
 };
 
-// What a guest is asked to do while it is awake once: one call after the other. On the worker.
+// The calls that a guest makes while it is awake once, in order. Used on the worker.
 class Turn {
  public:
   Turn() = default;
@@ -43,82 +42,89 @@ class Turn {
   Turn& operator=(const Turn&) = delete;
   virtual ~Turn() = default;
 
-  // The next call, or nothing at the end of the turn. `result` is what the call before returned;
-  // zero when it returns nothing and at the turn's beginning. An error ends the turn with it.
+  // The next call, or std::nullopt at the end of the turn. `result` is what the last call
+  // returned; zero if it returned nothing, and at the beginning of the turn. An error ends the
+  // turn with that error.
   [[nodiscard]] virtual Result<std::optional<Invocation>> next(GuestMemory memory,
                                                                std::uint64_t result) = 0;
 };
 
 struct TurnLimits {
-  // Of processor time, resuming not counted, and of what it waits for within the turn
-  // (poll_oneoff). Nothing: for ever.
+  // Bounds processor time, without resuming, plus the time that the guest waits within the turn
+  // (poll_oneoff). std::nullopt: no limit.
   std::optional<Duration> cpu_time_max = limits::kGuestCallMax;
-  // For whom: whose share of the workers it uses.
+  // On whose behalf it runs: it uses this consumer's share of the workers.
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct TurnReport {
   // As RunReport::ended. After an error the instance is lost: it holds nothing any more, and
-  // further turns are an error. Fine too when the guest left (HostCall::leave): has_left says so.
+  // further turns fail. Also successful when the guest left (HostCall::leave), which
+  // has_left reports.
   Result<> ended;
   bool has_left = false;
   bool has_timed_out = false;
   bool was_asleep = false;
   Duration resume_time{};  // Wall time from disk to memory, when it was asleep.
-  Duration cpu_time{};     // On the workers, resuming included.
+  Duration cpu_time{};     // On the workers, including resuming.
 };
 
-// Loop thread. Nothing is instantiated before the first turn.
+// Loop thread. The instance is not created before the first turn.
 class Instance {
  public:
-  // All outlive it; `state` is touched by workers while a turn is under way and by nobody else.
+  // All arguments outlive it. During a turn only workers use `state`.
   Instance(Engine& engine, std::shared_ptr<const SleepableModule> module,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
-  // The same for one that begins where another one was.
+  // The same, but it starts from a checkpoint of another instance.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
-  // The same for one that was taken out while it slept.
+  // The same for a suspended instance that was taken out.
   Instance(Engine& engine, SleepingInstance asleep, const HostFunctions& functions,
            HostState& state);
-  // The same for run_afresh() and nothing else. `kept_bytes_max`: of memory that its turns have
-  // written to; beyond that it holds nothing between two of them.
+  // The same, but only for run_afresh(). `kept_bytes_max` bounds the memory that its turns have
+  // written to; beyond that it keeps nothing between turns.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, std::uint64_t memory_bytes_max,
            std::uint64_t kept_bytes_max);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
-  ~Instance();  // No turn, no sleep() and no checkpoint() under way.
+  ~Instance();  // No turn, sleep() or checkpoint() may be in progress.
 
-  // One at a time. `turn` outlives the task. Resumes first where it must; Unavailable when the
-  // snapshot cannot be read or is not what was written (the guest has to start anew).
+  // One turn at a time. `turn` outlives the task. Resumes first if necessary; Unavailable when the
+  // snapshot cannot be read or is damaged (the guest then has to start anew).
   [[nodiscard]] io::Task<TurnReport> run(Turn& turn, TurnLimits limits, std::stop_token stop);
 
-  // A turn as if on a new instance that begins at the checkpoint: nothing of an earlier turn is
-  // left in it, and nothing of this one afterwards. What it holds then (resident_bytes()) is only
-  // what makes the next turn cheap; nothing when it could not be put back. No error loses it.
+  // A turn as if on a new instance that starts from the checkpoint: it sees nothing of earlier
+  // turns, and leaves nothing for later ones. The memory that remains (resident_bytes()) only
+  // makes the next turn cheaper; none remains if the instance could not be reset. No error loses
+  // the instance.
   [[nodiscard]] io::Task<TurnReport> run_afresh(Turn& turn, HostState& state, TurnLimits limits,
                                                 std::stop_token stop);
 
-  // What it is going to take when a turn brings it into memory; zero while it is there.
+  // How much memory a turn needs to bring it into memory; zero while it is there.
   [[nodiscard]] std::uint64_t memory_bytes_needed() const;
-  // Reserved for that (Engine::reserve), before the turn. Without it the turn waits for it.
+  // The reservation for that (Engine::reserve), to be passed before the turn. Without it the turn
+  // waits for one.
   void provide(std::optional<budget::Reservation> memory);
 
-  // Leaves memory. Unavailable when the store has no room for it or its tenant, or the disk fails:
-  // it stays resident then, as it was. InvalidInput: the module cannot (SleepableModule::obstacle).
+  // Suspends it to disk. Unavailable when the store has no room for it or its tenant, or
+  // the disk fails: it then stays resident, unchanged. InvalidInput: the module cannot
+  // sleep (SleepableModule::obstacle).
   [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store,
                                          budget::Tenant tenant = budget::unnamed_consumer().tenant);
-  // What is left of it while it sleeps. That is all there is of it then: it can be destroyed, and
-  // nothing else. Nothing when it is not asleep.
+  // Takes out the state of a suspended instance; after that this object can only be destroyed.
+  // std::nullopt when it is not asleep.
   [[nodiscard]] std::optional<SleepingInstance> take_asleep();
 
-  // What it is now, for others to begin with; it goes on. After a turn, while it is awake.
-  // Unavailable when the disk has no room. InvalidInput: the module cannot sleep.
+  // A copy of its present state, from which others can start; this instance continues. After a
+  // turn, while it is awake. Unavailable when the disk has no room. InvalidInput: the module
+  // cannot sleep.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Checkpoint>>> checkpoint();
 
   [[nodiscard]] bool is_asleep() const;
-  // Private memory that it holds now, as far as it is known: exact after a turn that was measured,
-  // zero while it sleeps. And what its snapshot takes on disk, zero while it is awake.
+  // resident_bytes(): its private memory as far as it is known; exact after a turn that was
+  // measured, zero while it sleeps. disk_bytes(): the size of its snapshot on disk, zero while it
+  // is awake.
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
 

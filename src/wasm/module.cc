@@ -25,7 +25,7 @@ std::string text_of(const wasm_name_t* name) {
   return {name->data, name->size};
 }
 
-// Not wasm_valtype_kind: it ends the process when it is asked about a v128.
+// Not by wasm_valtype_kind, which ends the process for a v128.
 std::string_view name_of(const wasm_valtype_t* type) {
   wasmtime_valtype_t value{};
   wasmtime_valtype_new(type, &value);
@@ -58,7 +58,7 @@ std::string list(const wasm_valtype_vec_t* types) {
   return text + ")";
 }
 
-// As module_header.cc writes them.
+// In the form of module_header.cc.
 std::string signature_of(const wasm_externtype_t* type) {
   const wasm_functype_t* const function = wasm_externtype_as_functype_const(type);
   if (function == nullptr) return {};
@@ -113,9 +113,9 @@ void Module::release_pages() const {
   void* start = nullptr;
   void* end = nullptr;
   wasmtime_module_image_range(parts_.code, &start, &end);
-  // Nothing is ever written to the mapping (wasmtime refuses code with relocations), so that all of
-  // it is in the page cache. Not MADV_PAGEOUT: that leaves what is not yet written to the disk, all
-  // of a module that was just compiled, and takes it from the page cache too.
+  // Nothing is ever written to the mapping (wasmtime refuses code with relocations), so the page
+  // cache has all of it. Not MADV_PAGEOUT: that skips pages not yet written to disk, which are all
+  // pages of a module that was just compiled, and also removes the others from the page cache.
   ::madvise(start, code_bytes_, MADV_DONTNEED);
 }
 

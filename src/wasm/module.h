@@ -1,4 +1,4 @@
-// A module as native code, ready to be instantiated any number of times at once.
+// A module as native code, of which any number of instances may exist at once.
 #pragma once
 
 #include "wasm/module_header.h"
@@ -20,19 +20,19 @@ class CodeFile;
 class UsualPages;
 }  // namespace internal
 
-// Made by CodeCache. Its code is mapped from the cache's file, so that it is shared with other
-// processes and may leave memory when nobody runs it. Immutable: any thread.
+// Made by CodeCache. Its code is mapped from the cache's file, so processes share it, and the
+// kernel may drop it from memory while no guest runs it. Immutable: any thread.
 class Module {
  public:
-  // Which allocator instances come from. Nearly all runs come from the pool; modules with more
-  // functions or tables than its slots have room for are instantiated on demand, some 0.5 ms
-  // slower. Sleepable: memories that hold an image of ours (snapshot/sleepable_module.h).
+  // The allocator for its instances. Nearly all runs use the pool; a module with more functions or
+  // tables than a slot of the pool has room for is instantiated on demand, which takes some 0.5 ms
+  // more. Sleepable: the memory contains an image of ours (snapshot/sleepable_module.h).
   enum class Allocation : std::uint8_t { Pooled, OnDemand, Sleepable };
 
   struct Parts {
     Allocation allocation = Allocation::Pooled;
     wasmtime_module* code = nullptr;                           // Owned by the Module.
-    std::shared_ptr<const internal::CodeFile> file = nullptr;  // What it was mapped from.
+    std::shared_ptr<const internal::CodeFile> file = nullptr;  // Mapped file of the code.
   };
   explicit Module(Parts parts);
   Module(const Module&) = delete;
@@ -40,19 +40,19 @@ class Module {
   ~Module();
 
   [[nodiscard]] Allocation allocation() const { return parts_.allocation; }
-  // Made anew at each call: they are asked for when a guest starts, and a hundred modules that stay
+  // Built at each call: callers need them when a guest starts, and a hundred modules that stay
   // loaded for some seconds would keep theirs.
   [[nodiscard]] std::vector<Import> imports() const;
   [[nodiscard]] const std::vector<Export>& exports() const { return exports_; }
-  // Null when there is none of that name.
+  // Null when there is no export of that name.
   [[nodiscard]] const Export* find_export(std::string_view name) const;
-  // What an instance has from the start: of its exported memory, zero without one.
+  // The initial size of the exported memory; zero without one.
   [[nodiscard]] std::uint64_t memory_bytes_min() const { return memory_bytes_min_; }
-  // Size of the native code, mapped, not necessarily resident.
+  // The size of the mapped native code; not all of it need be resident.
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
 
-  // Gives the memory that its code occupies back to the system, also while it runs; where it is
-  // needed it comes again from the page cache, or from the cache's file. Some 0.1 ms.
+  // Releases the memory of its code to the system, even while the code runs; needed pages come back
+  // from the page cache, or from the cache's file. Takes some 0.1 ms.
   void release_pages() const;
 
   // For wasm/ only.
@@ -60,7 +60,7 @@ class Module {
   [[nodiscard]] const std::shared_ptr<const internal::CodeFile>& file() const {
     return parts_.file;
   }
-  // Of one that is not Sleepable.
+  // Not for Sleepable modules.
   [[nodiscard]] internal::UsualPages& usual_pages() const { return *usual_pages_; }
 
  private:
@@ -68,7 +68,7 @@ class Module {
   std::vector<Export> exports_;
   std::uint64_t memory_bytes_min_ = 0;
   std::uint64_t code_bytes_ = 0;
-  std::unique_ptr<internal::UsualPages> usual_pages_;  // Of runs, each from the beginning.
+  std::unique_ptr<internal::UsualPages> usual_pages_;  // For runs from the beginning.
 };
 
 }  // namespace hangar::wasm

@@ -31,13 +31,13 @@ using namespace internal::section;  // NOLINT(google-build-using-namespace): ids
 
 constexpr std::uint64_t kPageOfMemoryBytes = 64 * limits::kKiB;
 
-// What reads a header: each failure with its place.
+// Reads a header; each failure names its offset.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::uint64_t offset) : cursor_(bytes, offset) {}
 
   [[nodiscard]] bool at_end() const { return cursor_.at_end(); }
-  // Position in the whole module, for messages.
+  // The position in the whole module, for messages.
   [[nodiscard]] std::uint64_t offset() const { return cursor_.offset(); }
 
   Result<std::uint8_t> byte() { return checked(cursor_.byte()); }
@@ -58,8 +58,8 @@ class Reader {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // The length of a list whose items take at least one byte each, so that a lie is found before
-  // memory is set aside for it.
+  // The length of a list whose items take at least one byte each, so that a false length is found
+  // before memory is allocated for it.
   Result<std::uint32_t> count(std::string_view of_what, std::uint32_t most) {
     const std::uint32_t value = HANGAR_TRY(u32());
     if (value > most) {
@@ -116,8 +116,8 @@ Result<std::string_view> value_type(Reader& reader) {
 
 Result<std::string> value_types(Reader& reader) {
   const std::uint32_t count = HANGAR_TRY(reader.count("values of one function", 1000));
-  // Longer ones are only compared with ours, which are short: ten thousand imports may share one
-  // type of a thousand values.
+  // Longer lists are only compared with ours, which are short, so they are not written out: ten
+  // thousand imports may share one type of a thousand values.
   constexpr std::uint32_t kWrittenOut = 16;
   std::string text = "(";
   for (std::uint32_t index = 0; index < count; ++index) {
@@ -131,7 +131,7 @@ Result<std::string> value_types(Reader& reader) {
   return text;
 }
 
-// Limits of a table or memory, in elements or pages.
+// The limits of a table or memory, in elements or pages.
 struct Limits {
   std::uint64_t minimum = 0;
   bool is_wide = false;  // Addressed with 64 bits.
@@ -174,7 +174,7 @@ class Walk {
         header_.has_start = true;
         return {};
       default:
-        return {};  // The compiler's business.
+        return {};  // Left to the compiler.
     }
   }
 

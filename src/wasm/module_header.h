@@ -1,9 +1,9 @@
-// What a WebAssembly module says about itself before anything is compiled.
+// What a WebAssembly module declares, read before anything is compiled.
 //
-// Modules come from strangers. This walk over the sections is the first thing that sees their
-// bytes, in the host and in hangar-compile alike: it refuses what is no core module, what is
-// truncated or contradicts itself, and names what a user can fix ("is a component, not a core
-// module"). It is not a validator: the compiler is. Every read is checked; its work and memory are
+// Modules come from strangers. This walk over the sections is the first code that reads their
+// bytes, in the host and in hangar-compile alike. It refuses bytes that are not a core module, are
+// truncated or contradict themselves, and names what a user can fix ("is a component, not a core
+// module"). It is not a validator; the compiler is. Every read is checked; its work and memory are
 // bounded by the module's size.
 #pragma once
 
@@ -21,19 +21,19 @@ namespace hangar::wasm {
 
 enum class ExternKind : std::uint8_t { Function, Table, Memory, Global, Tag };
 
-// "function", as messages name it.
+// "function": the kind as messages name it.
 [[nodiscard]] std::string_view name_of(ExternKind kind);
 
 struct Import {
   std::string module;
   std::string name;
   ExternKind kind = ExternKind::Function;
-  std::string signature;  // Of functions, as wat writes it: "(i32, i64) -> i64".
+  std::string signature;  // Only of functions, as wat writes it: "(i32, i64) -> i64".
 
   friend bool operator==(const Import&, const Import&) = default;
 };
 
-// For messages, the first five with their signatures: "env.a(i32), env.b() -> (i64)".
+// For messages: the first five with their signatures, "env.a(i32), env.b() -> (i64)".
 [[nodiscard]] std::string names_of(std::span<const Import> imports);
 
 struct Export {
@@ -48,21 +48,21 @@ struct Export {
 // Data that tools leave in a module, such as its names or a signature.
 struct CustomSection {
   std::string name;
-  std::span<const std::byte> bytes;  // Into the module's bytes.
+  std::span<const std::byte> bytes;  // A view into the module's bytes.
 };
 
 struct ModuleHeader {
   std::vector<Import> imports;
   std::vector<Export> exports;
   std::vector<CustomSection> custom_sections;
-  // Of the module's memory, its own or imported; nothing when it has none.
+  // Of the module's memory, its own or imported; std::nullopt when it has none.
   std::optional<std::uint64_t> memory_bytes_min;
-  std::uint32_t function_count = 0;  // Without imported ones.
+  std::uint32_t function_count = 0;  // Without imported functions.
   bool has_start = false;
 };
 
-// InvalidInput with what is wrong and where; LimitExceeded when a count passes base/limits.h. The
-// result's spans point into `module`. Any thread.
+// InvalidInput says what is wrong and where; LimitExceeded when a count passes base/limits.h. The
+// spans of the result are views into `module`. Any thread.
 [[nodiscard]] Result<ModuleHeader> read_module_header(std::span<const std::byte> module);
 
 [[nodiscard]] const Export* find_export(std::span<const Export> exports, std::string_view name);

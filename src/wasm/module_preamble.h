@@ -8,7 +8,8 @@
 
 namespace hangar::wasm {
 
-// InvalidInput for what does not begin as a core module does, with what it is instead. Any thread.
+// InvalidInput for bytes that do not begin like a core module, with what they are instead.
+// Any thread.
 [[nodiscard]] Result<> check_preamble(std::span<const std::byte> module);
 
 }  // namespace hangar::wasm

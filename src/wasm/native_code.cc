@@ -16,7 +16,7 @@
 namespace hangar::wasm {
 
 Result<int> open_native_code(const Module& module) {
-  // Opened once more, not duplicated: the host's own may be writable (a private copy).
+  // Opened again, not duplicated: the host's own descriptor may be writable (a private copy).
   const std::string path = fmt::format("/proc/self/fd/{}", module.file()->descriptor());
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {

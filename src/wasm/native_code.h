@@ -1,4 +1,4 @@
-// Native code between processes of one host: as a descriptor that can only be read.
+// Passes native code between processes of one host, as a read-only descriptor.
 #pragma once
 
 #include "base/result.h"
@@ -9,13 +9,13 @@
 
 namespace hangar::wasm {
 
-// A new descriptor, for the caller to close, of the file that `module` is mapped from. Who is given
-// it can change nothing of the file, whoever else maps it. Unavailable when there are no more
-// descriptors. Any thread.
+// Opens another descriptor for the file from which `module` is mapped; the caller closes it. A
+// process that receives it cannot change the file, whoever else maps it. Unavailable when there are
+// no more descriptors. Any thread.
 [[nodiscard]] Result<int> open_native_code(const Module& module);
 
-// What open_native_code() of another process of this host has given: its bytes are trusted
-// completely. Takes the descriptor over. Unavailable when it cannot be mapped. Any thread.
+// Loads a descriptor from open_native_code() of another process of this host; its bytes are trusted
+// completely. Takes ownership of the descriptor. Unavailable when it cannot be mapped. Any thread.
 [[nodiscard]] Result<std::shared_ptr<const Module>> load_native_code(const Engine& engine,
                                                                      int descriptor);
 

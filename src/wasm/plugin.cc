@@ -37,16 +37,17 @@ using internal::text_of;
 using namespace internal::section;  // NOLINT(google-build-using-namespace): ids only.
 
 constexpr std::string_view kPluginSection = "hangar:plugin";
-// Where Javy's plugins say what modules that want them import from. Older ones do not.
+// The section in which Javy's plugins name the namespace that their modules import from. Older
+// plugins lack it.
 constexpr std::string_view kNamespaceSection = "import_namespace";
-// javy_quickjs_provider_v1 to v3, javy-default-plugin-v1 and later.
+// All of them begin so: javy_quickjs_provider_v1 to v3, javy-default-plugin-v1 and later.
 constexpr std::string_view kJavy = "javy";
 constexpr std::string_view kMemoryName = "memory";
 constexpr std::string_view kPreamble("\0asm\1\0\0\0", internal::kPreambleBytes);
 constexpr std::string_view kNoValues = "() -> ()";
 constexpr std::uint8_t kFunctionForm = 0x60;
 constexpr std::uint8_t kEnd = 0x0b;
-// A namespace is quoted in messages.
+// Messages quote the namespace.
 constexpr std::size_t kNamespaceBytesMax = 200;
 
 std::unexpected<Error> not_understood(std::string_view what, std::uint64_t offset) {
@@ -58,22 +59,22 @@ const CustomSection* find_custom(const ModuleHeader& header, std::string_view na
   return found == header.custom_sections.end() ? nullptr : &*found;
 }
 
-// One of the two: its sections by id, and how many of everything it has.
+// The module or the plugin: its sections by id, and its counts.
 struct Side {
   ModuleHeader header;
   std::array<std::optional<Section>, kOrder.size() + 1> sections;
   std::uint32_t function_imports = 0;
 
   [[nodiscard]] bool has(std::uint8_t id) const { return count(id) > 0; }
-  // Of the items in a section that is a list.
+  // The number of items in a section that is a list.
   [[nodiscard]] std::uint32_t count(std::uint8_t id) const { return items(id).u32(); }
-  // At the number of items.
+  // The position of the number of items.
   [[nodiscard]] ByteCursor items(std::uint8_t id) const {
     const auto& section = sections.at(id);
     return section ? ByteCursor(section->bytes, section->offset)
                    : ByteCursor(std::as_bytes(std::span("", 1)));
   }
-  // The items of a list, as they are.
+  // The bytes of the items of a list.
   [[nodiscard]] std::string_view items_text(std::uint8_t id) const {
     ByteCursor cursor = items(id);
     cursor.u32();
@@ -102,8 +103,8 @@ void append_s33(std::string& out, std::int64_t value) {
   out += static_cast<char>(value & 0x7f);
 }
 
-// Writes the two as one. The plugin's items keep their numbers, so that its code stays as it is;
-// the module's come after them.
+// Writes the two as one module. The plugin's items keep their indices, so that its code is
+// unchanged; the module's items follow them.
 class Linking {
  public:
   Linking(const Side& module, const Side& plugin)
@@ -225,7 +226,8 @@ class Linking {
     return {};
   }
 
-  // What runs when the module is instantiated: nothing, one function, or a new one that calls all.
+  // Chooses the start function of the linked module: none, an existing one, or a new one that
+  // calls several.
   Result<> choose_start() {
     std::vector<std::uint32_t> calls;
     if (const auto start = plugin_.start()) calls.push_back(*start);
@@ -246,7 +248,7 @@ class Linking {
     more_function_count_ = more_type_count_ = 1;
     more_types_ = {static_cast<char>(kFunctionForm), 0, 0};
     append_u32(more_functions_, types_before_ + module_.count(kType));
-    std::string body(1, '\0');  // No variables.
+    std::string body(1, '\0');  // No local variables.
     for (const std::uint32_t call : calls) {
       body += '\x10';
       append_u32(body, call);
@@ -273,7 +275,7 @@ class Linking {
     return plugin_functions() + module_.header.function_count;
   }
 
-  // Numbers of the module's, as they are in the linked one.
+  // Maps an index in the module to the one in the linked module.
   [[nodiscard]] Result<std::uint32_t> function(std::uint32_t index) const {
     if (index < functions_.size()) return functions_[index];
     const std::uint64_t own = index - functions_.size();
@@ -295,14 +297,14 @@ class Linking {
     return data_before_ + index;
   }
 
-  // A section of the plugin's, which the module has nothing for.
+  // Copies a section of the plugin to which the module adds nothing.
   void keep(std::string& out, std::uint8_t id) const {
     if (const auto& section = plugin_.sections.at(id)) {
       append_section(out, id, text_of(section->bytes));
     }
   }
 
-  // The plugin's items, and `items` after them.
+  // Writes the plugin's items, followed by `items`.
   void add_list(std::string& out, std::uint8_t id, std::string_view items,
                 std::uint32_t count) const {
     const std::uint32_t all = plugin_.count(id) + count;
@@ -328,7 +330,7 @@ class Linking {
     ByteCursor cursor = module_.items(kGlobal);
     const std::uint32_t count = cursor.u32();
     for (std::uint32_t index = 0; index < count; ++index) {
-      items += text_of(cursor.take(2));  // Type, and whether it can be written.
+      items += text_of(cursor.take(2));  // The type, and whether it is mutable.
       HANGAR_TRY(constant_expression(cursor, items));
     }
     return items;
@@ -399,7 +401,7 @@ class Linking {
       const std::uint32_t flags = cursor.u32();
       if (flags > 2) return not_understood("data", cursor.offset());
       append_u32(items, flags);
-      if (flags == 2) append_u32(items, cursor.u32());  // The memory, of which there is one.
+      if (flags == 2) append_u32(items, cursor.u32());  // The only memory's index.
       if (flags != 1) HANGAR_TRY(constant_expression(cursor, items));
       append_text(items, text_of(cursor.take(cursor.u32())));
       if (cursor.has_failed()) return not_understood("data", cursor.offset());
@@ -413,7 +415,7 @@ class Linking {
     return {};
   }
 
-  // Copies one instruction, with its numbers as they are in the linked module; which one.
+  // Copies one instruction, with its indices mapped to the linked module; returns its code.
   Result<std::uint8_t> instruction(ByteCursor& cursor, std::string& out) const {
     const ByteCursor begin = cursor;
     const std::uint8_t code = cursor.byte();
@@ -460,7 +462,7 @@ class Linking {
     return code;
   }
 
-  // `numbers`: empty for one that stays as it is.
+  // `numbers` is empty for an instruction that stays unchanged.
   [[nodiscard]] Result<> bulk_instruction(ByteCursor& cursor, std::string& numbers) const {
     constexpr std::uint32_t kMemoryInit = 8;
     constexpr std::uint32_t kDataDrop = 9;
@@ -482,10 +484,10 @@ class Linking {
   const std::uint32_t types_before_;
   const std::uint32_t globals_before_;
   const std::uint32_t data_before_;
-  std::vector<std::uint32_t> functions_;  // The plugin's, for each that the module imports.
+  std::vector<std::uint32_t> functions_;  // For each import of the module, the plugin's function.
 
   std::optional<std::uint32_t> start_;
-  // A function that starts both, if one is needed.
+  // The function that starts both, if one is needed.
   std::string more_types_;
   std::string more_functions_;
   std::string more_code_;

@@ -33,7 +33,7 @@ namespace hangar::wasm {
 
 namespace {
 
-// An instance that is made, called once, and gone.
+// Makes an instance, calls it once, and destroys it.
 class Run final : public Execution {
  public:
   Run(Engine& engine, std::shared_ptr<const Module> module, const HostFunctions& functions,
@@ -137,7 +137,7 @@ class Run final : public Execution {
 io::Task<RunReport> run(Engine& engine, std::shared_ptr<const Module> module,
                         const HostFunctions& functions, HostState& state, std::string entry,
                         RunLimits limits, std::stop_token stop) {
-  // Before a slot: one that waits for memory holds up nobody.
+  // Before it takes a slot: a run that waits for memory must not hold up others.
   auto reservation = co_await engine.reserve(
       limits.consumer, std::min(module->memory_bytes_min(), limits.memory_bytes_max), stop);
   if (!reservation) co_return RunReport{.ended = std::unexpected(reservation.error())};

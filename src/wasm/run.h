@@ -1,8 +1,8 @@
-// One execution of a guest, from a fresh instance to its end.
+// One execution of a guest, from a new instance to its end.
 //
-// A guest runs on a stack of its own (a fiber), on whichever worker is free. While it waits for an
-// answer of the host it holds its memory and nothing else; when its slice is over and others wait,
-// it goes to the back of the queue. However it ends, the instance is gone when the result is there.
+// A guest runs on a stack of its own (a fiber), on any free worker. While it waits for an answer of
+// the host it holds only its memory; when its slice is over and others wait, it goes to the back of
+// the queue. However it ends, the instance is destroyed before the result is returned.
 #pragma once
 
 #include "base/result.h"
@@ -23,24 +23,24 @@
 namespace hangar::wasm {
 
 struct RunLimits {
-  // From the moment the guest begins, waiting included. Nothing: for ever.
+  // From the moment the guest starts, waiting included. std::nullopt: no limit.
   std::optional<Duration> timeout = limits::kGuestCallMax;
-  // Of its linear memory and its tables. A guest that asks for more gets -1 from memory.grow and
-  // table.grow.
+  // Bounds its linear memory and tables. A guest that asks for more gets -1 from memory.grow
+  // and table.grow.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
-  // For whom: whose share of the workers it uses.
+  // On whose behalf it runs: it uses this consumer's share of the workers.
   budget::Consumer consumer = budget::unnamed_consumer();
-  // Who is asked in place of the engine's accounts, also about what it begins with.
+  // Asked instead of the engine's accounts, also about the initial memory.
   AskMemory ask_memory = {};
 };
 
 struct RunReport {
-  // Fine when the guest returned or left (HostCall::leave). GuestFault: it trapped or broke a rule
-  // of its contract. LimitExceeded: time, memory or what a host function bounds. Cancelled.
-  // Unavailable: the host's fault.
+  // Success when the guest returned or left (HostCall::leave). GuestFault: it trapped or broke a
+  // rule of its contract. LimitExceeded: it exceeded its time, memory or a bound of a host
+  // function. Cancelled. Unavailable: the host's fault.
   Result<> ended;
-  bool has_timed_out = false;      // Why it is LimitExceeded.
-  Duration cpu_time{};             // On the workers, instantiation included.
+  bool has_timed_out = false;      // The reason for LimitExceeded.
+  Duration cpu_time{};             // On the workers, including instantiation.
   std::uint64_t memory_bytes = 0;  // Of memory and tables at the end.
 };
 

@@ -31,7 +31,7 @@
 
 namespace hangar::wasm {
 
-// A directory of its own, removed at the end.
+// A directory that is removed by the destructor.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -56,8 +56,7 @@ inline const std::filesystem::path& shared_code_directory() {
   return directory.path();
 }
 
-// Makes calls one after the other, and keeps what they returned and what memory was before and
-// after them.
+// Makes calls in order, and keeps their results and the size of memory before and after them.
 class Calls final : public Turn {
  public:
   explicit Calls(std::vector<Invocation> calls) : calls_(std::move(calls)) {}
@@ -112,7 +111,7 @@ class GuestRig {
     return io::run_to_end(loop_, std::move(task));
   }
 
-  // The text of tests/guests/<name>.wat, assembled.
+  // The assembled text of tests/guests/<name>.wat.
   static std::shared_ptr<const std::string> bytes_of(const std::string& name) {
     auto bytes = io::read_file(std::filesystem::path(HANGAR_GUESTS_DIR) / (name + ".wasm"),
                                limits::kModuleBytesMax);

@@ -50,7 +50,7 @@ void WarmInstances::keep(Kept kept) {
   release_later();
 }
 
-// One timer for all that are kept.
+// One timer serves all kept instances.
 void WarmInstances::release_later() {
   if (kept_.empty() || std::exchange(will_release_, true)) return;
   const Instant due = kept_.back().since + options_.kept;

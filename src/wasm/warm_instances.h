@@ -1,8 +1,9 @@
-// Turns that each begin at a checkpoint, as if on an instance of their own, without making one.
+// Runs turns that each start from a checkpoint as if on an instance of their own, usually without
+// making one.
 //
 // A new instance costs more than a small turn: the store, the mappings, and a fault for each page
-// that it writes to. So an instance that has gone back to its checkpoint is kept for the next turn
-// from there: a few of them, for some seconds.
+// that it writes to. So an instance that was reset to its checkpoint is kept for the next turn from
+// there: a few of them, for some seconds.
 #pragma once
 
 #include "base/time.h"
@@ -27,10 +28,10 @@ class WarmInstances {
  public:
   struct Options {
     std::size_t kept_max = limits::kWarmInstancesMax;
-    std::uint64_t bytes_max = limits::kWarmInstanceBytesMax;  // Of one.
+    std::uint64_t bytes_max = limits::kWarmInstanceBytesMax;  // For one instance.
     Duration kept = limits::kWarmInstanceKept;
   };
-  // Both outlive it.
+  // Both outlive this object.
   WarmInstances(Engine& engine, const HostFunctions& functions, Options options)
       : engine_(engine), functions_(functions), options_(options) {}
   WarmInstances(Engine& engine, const HostFunctions& functions)
@@ -38,7 +39,7 @@ class WarmInstances {
   WarmInstances(const WarmInstances&) = delete;
   WarmInstances& operator=(const WarmInstances&) = delete;
 
-  // Instance::run_afresh(), on one that is there or a new one. `turn` and `state` outlive the task.
+  // Instance::run_afresh(), on a kept instance or a new one. `turn` and `state` outlive the task.
   [[nodiscard]] io::Task<TurnReport> run(std::shared_ptr<const Checkpoint> checkpoint,
                                          std::uint64_t memory_bytes_max, Turn& turn,
                                          HostState& state, TurnLimits limits, std::stop_token stop);
@@ -61,7 +62,7 @@ class WarmInstances {
   Engine& engine_;
   const HostFunctions& functions_;
   const Options options_;
-  std::list<Kept> kept_;  // The one that has run last is first.
+  std::list<Kept> kept_;  // The most recently used first.
   io::Loop::Timer release_timer_;
   bool will_release_ = false;
 };

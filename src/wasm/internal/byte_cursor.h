@@ -1,7 +1,7 @@
 // Reads forwards through the bytes of a module, none of which is trusted.
 //
-// The first failure sticks: from then on every read gives zero and nothing moves, so that a loop
-// over code may look at it once per instruction instead of once per byte.
+// The first failure is permanent: every later read returns zero and does not move, so that a loop
+// over code may check once per instruction instead of once per byte.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class ByteCursor {
  public:
   enum class Failure : std::uint8_t { None, EndsEarly, NumberTooLarge };
 
-  // `offset`: of the first byte in the whole module, for messages.
+  // `offset`: the position of the first byte in the whole module, for messages.
   explicit ByteCursor(std::span<const std::byte> bytes, std::uint64_t offset = 0)
       : bytes_(bytes), start_(offset) {}
 
@@ -34,7 +34,7 @@ class ByteCursor {
     return static_cast<std::uint8_t>(bytes_[position_++]);
   }
 
-  // LEB128. Longer or wider encodings than the specification allows are a failure.
+  // LEB128. An encoding that is longer or wider than the specification allows is a failure.
   std::uint32_t u32() { return static_cast<std::uint32_t>(unsigned_leb(32)); }
   std::uint64_t u64() { return unsigned_leb(64); }
   std::int32_t i32() { return static_cast<std::int32_t>(signed_leb(32)); }
@@ -76,7 +76,7 @@ class ByteCursor {
       const unsigned read = shift + 7;
       if (read < 64 && (next & 0x40U) != 0) value |= ~std::uint64_t{0} << read;
       const auto result = static_cast<std::int64_t>(value);
-      // Bits beyond the type must repeat its sign. The last byte of 64 bits has one of them.
+      // Bits beyond the type must repeat its sign. Of 64 bits the last byte holds one.
       const bool fits = bits == 64 ? read <= 63 || (next & 0x7fU) == 0 || (next & 0x7fU) == 0x7fU
                                    : result >= -(std::int64_t{1} << (bits - 1)) &&
                                          result < std::int64_t{1} << (bits - 1);

@@ -51,7 +51,7 @@ namespace {
 constexpr std::string_view kEntrySuffix = ".cwasm";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
 
-// The processor's abilities that code generation looks at: a cache on a shared disk, or a machine
+// The processor features that code generation depends on: a cache on a shared disk, or a machine
 // image, may meet another processor.
 std::string processor_features() {
 #if defined(__x86_64__)
@@ -81,7 +81,7 @@ std::string processor_features() {
 #endif
 }
 
-// A file's bytes, mapped.
+// A mapped file.
 class Mapping {
  public:
   explicit Mapping(int descriptor) {
@@ -91,8 +91,8 @@ class Mapping {
     void* const address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (address == MAP_FAILED) return;
     address_ = address;
-    // What is read now stays in the page cache, in large pages where the file system has them: then
-    // native code costs a fault for 2 MiB, not for 64 KiB.
+    // Pages read now stay in the page cache, as large pages if the file system supports them: then
+    // a fault maps 2 MiB of native code, not 64 KiB.
     ::madvise(address, size_, MADV_HUGEPAGE);
   }
   Mapping(const Mapping&) = delete;
@@ -100,7 +100,7 @@ class Mapping {
   ~Mapping() {
     if (address_ != nullptr) ::munmap(address_, size_);
   }
-  // Empty when the file is, or cannot be mapped.
+  // Empty when the file is empty or cannot be mapped.
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return {static_cast<const std::byte*>(address_), address_ != nullptr ? size_ : 0};
   }
@@ -111,13 +111,13 @@ class Mapping {
 };
 
 std::unexpected<Error> discard(const fs::path& entry, std::string why) {
-  std::error_code ignored;  // Whoever comes next will try again.
+  std::error_code ignored;  // The next caller will try again.
   fs::remove(entry, ignored);
   return fail(ErrorKind::Corrupt, std::move(why));
 }
 
-// Over `key`, a zero byte and the bytes: code that was signed for one module is not taken for
-// another's.
+// Signs `key`, a zero byte and the bytes, so that code signed for one module is not accepted
+// for another.
 std::string sign(const std::string& secret, const std::string& key,
                  std::span<const std::byte> bytes) {
   const std::string_view code(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -137,7 +137,7 @@ std::unexpected<Error> cannot(std::string_view doing, const fs::path& path) {
                                                   std::generic_category().message(errno)));
 }
 
-// All of `from`, from the beginning. Bounded, because others may make the file grow.
+// Copies all of `from`, from its beginning. Bounded, because others may make the file grow.
 Result<> copy(const CodeFile& from, int to, const fs::path& path) {
   ::lseek(from.descriptor(), 0, SEEK_SET);
   std::uint64_t total = 0;
@@ -154,7 +154,7 @@ Result<> copy(const CodeFile& from, int to, const fs::path& path) {
   }
 }
 
-// A copy that has no name, and so cannot be changed by who can change `file`.
+// Makes a copy without a name, which writers of `file` cannot change.
 Result<std::shared_ptr<const CodeFile>> copy_privately(const CodeFile& file, const fs::path& entry,
                                                        const fs::path& directory) {
   struct stat status{};
@@ -175,7 +175,7 @@ bool is_entry(const fs::path& path) {
 }
 
 Result<ModuleHandle> deserialize(wasm_engine_t* engine, int descriptor) {
-  // By descriptor, so that it is the file whose checksum was right.
+  // By descriptor, so that it is the same file whose checksum was verified.
   const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
   wasmtime_module_t* module = nullptr;
   const ErrorHandle error(wasmtime_module_deserialize_file(engine, path.c_str(), &module));
@@ -186,7 +186,7 @@ Result<ModuleHandle> deserialize(wasm_engine_t* engine, int descriptor) {
 }  // namespace
 
 CodeFile::CodeFile(const fs::path& path)
-    // Neither waits for a pipe that somebody put there, nor follows a link.
+    // Neither blocks on a pipe that someone put there, nor follows a link.
     : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
 
 CodeFile::~CodeFile() {
@@ -224,7 +224,7 @@ Result<> publish(const fs::path& temporary, const fs::path& directory, const std
   if (seal == nullptr) {
     fs::rename(temporary, entry, error);
   } else {
-    // Another file system, perhaps. What arrives there is checked when it is loaded.
+    // Perhaps another file system. The copy is checked when it is loaded.
     const fs::path part = temporary_name(directory);
     const int descriptor = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0) return cannot("make", part);
@@ -245,7 +245,7 @@ Result<> publish(const fs::path& temporary, const fs::path& directory, const std
 
 namespace {
 
-// Not make_shared: who only remembers that there was a module (CodeCache) would keep its memory.
+// Not make_shared: the weak_ptr of CodeCache would keep the memory of a destroyed module.
 std::shared_ptr<const Module> share(Module::Parts parts) {
   return std::shared_ptr<const Module>(new Module(std::move(parts)));
 }
@@ -262,7 +262,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
     return fail(errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable,
                 fmt::format("open {}: {}", entry.string(), std::generic_category().message(errno)));
   }
-  // Its age decides who goes when room is needed.
+  // The time of last use decides what is evicted.
   ::futimens(file->descriptor(), nullptr);
   if (seal != nullptr) {
     Result<std::shared_ptr<const CodeFile>> copied =
@@ -288,7 +288,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
 Result<std::shared_ptr<const Module>> load_file(const Engine& engine,
                                                 std::shared_ptr<const CodeFile> file,
                                                 Module::Allocation allocation) {
-  // A module that is too large for a slot of the pool is refused by the pooled engine only.
+  // Only the pooled engine refuses a module that is too large for a slot of the pool.
   const Engine::Native& native = engine.native();
   Module::Parts parts{.allocation = allocation, .file = std::move(file)};
   const int descriptor = parts.file->descriptor();
@@ -319,7 +319,7 @@ void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string
   std::uint64_t total = 0;
   std::error_code error;
   for (const fs::directory_entry& found : fs::directory_iterator(directory, error)) {
-    // Another process may remove it between these lines.
+    // Another process may remove the file at any time.
     std::error_code gone;
     Entry entry{.path = found.path(), .used = found.last_write_time(gone)};
     if (!gone) entry.bytes = found.file_size(gone);
@@ -335,7 +335,7 @@ void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string
 }
 
 void remove_leftovers(const fs::path& directory) {
-  // Longer than any compilation takes: younger files may be another process's work.
+  // Longer than any compilation takes: a younger file may be another process's work.
   constexpr auto kAge = 2 * limits::kCompileMax;
   std::error_code error;
   for (const fs::directory_entry& found : fs::directory_iterator(directory, error)) {

@@ -1,4 +1,4 @@
-// The inside of Engine: wasmtime's engines, the ticker, and what all guests share.
+// The internals of Engine: wasmtime's engines, the ticker, and what all guests share.
 #pragma once
 
 #include "budget/fair_slots.h"
@@ -27,10 +27,10 @@
 
 namespace hangar::wasm {
 
-// How long a guest runs before it is looked at: whether its time is over, whether others wait.
+// How often a running guest is checked: whether its time is up, and whether others wait.
 inline constexpr std::chrono::milliseconds kEpochTick{10};
 
-// Advances the epoch while guests run; sleeps while none does, so that an idle host is idle.
+// Advances the epoch while guests run; blocks while none does, so that an idle host stays idle.
 class Ticker {
  public:
   explicit Ticker(std::function<void()> tick);
@@ -68,20 +68,20 @@ struct Engine::Native {
   }
 
   const Duration sleeping_code_kept;
-  // Of modules that are loaded again.
+  // One load at a time of each module whose code was unloaded.
   io::Turns<const SleepableModule::Native*> code_loads;
-  // Each once for all modules whose images lie there; they last as long as the engine.
+  // Directories of images, each stored once for all modules; they last as long as the engine.
   std::set<std::filesystem::path> image_directories;
   MemorySlots memory_slots;
   WrittenPages written_pages;
-  internal::EngineHandle pooled;  // Null when the address space cannot be had.
+  internal::EngineHandle pooled;  // Null if the address space cannot be reserved.
   internal::EngineHandle on_demand;
-  internal::EngineHandle sleepable;  // With memories in `memory_slots`.
+  internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
   Ticker ticker;
   internal::ReadyQueue ready;
   budget::FairSlots slots;
   internal::ResidentCode<Module> code;
-  std::optional<budget::ReservationQueue> memory;  // Nothing: guests are not counted together.
+  std::optional<budget::ReservationQueue> memory;  // std::nullopt: no common accounts for guests.
 };
 
 }  // namespace hangar::wasm

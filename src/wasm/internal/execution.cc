@@ -50,7 +50,7 @@ namespace {
 
 constexpr std::string_view kMemoryName = "memory";
 
-// A limit may be less than a MiB.
+// The limit need not be a multiple of a MiB.
 std::string size_text(std::uint64_t bytes) {
   if (bytes % limits::kMiB == 0) return fmt::format("{} MiB", bytes / limits::kMiB);
   if (bytes % limits::kKiB == 0) return fmt::format("{} KiB", bytes / limits::kKiB);
@@ -77,6 +77,8 @@ void Execution::begin() {
   queue(internal::ReadyQueue::Place::New);
 }
 
+// A running guest notices the stop at the next tick of the epoch (on_epoch). A waiting one is woken
+// here, and its wait then fails, because every wait on the loop is over once the run is stopped.
 void Execution::stop(Stop reason) {
   {
     const std::scoped_lock lock(mutex_);
@@ -89,7 +91,7 @@ void Execution::stop(Stop reason) {
 
 io::Task<void> Execution::wait() {
   co_await done_.wait();
-  // Tasks on the loop may still refer to what the caller keeps alive for them, and to this object.
+  // Tasks on the loop may still refer to objects that the caller keeps alive, and to this object.
   while (asks_ > 0) {
     const Result<> ended = co_await asks_ended_.wait({});
     HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
@@ -119,7 +121,8 @@ GuestMemory Execution::memory_view() const {
 
 wasm_trap_t* Execution::trap(const std::string& function, Error error) {
   if (!fault_) {
-    // Limits name themselves; what the guest did wrong needs the function that it called.
+    // An error about a limit names the limit; for a guest's mistake, the message needs the name of
+    // the function that it called.
     fault_ =
         error.kind() == ErrorKind::GuestFault ? std::move(error).in(function) : std::move(error);
   }
@@ -156,7 +159,7 @@ Result<internal::StoreHandle> Execution::make_store(internal::GuestAccount& acco
 void Execution::adopt(wasmtime_context_t* context) {
   context_ = context;
   wasmtime_context_set_data(context, this);
-  // Before anything of the guest runs: its start function and initialisation are bounded too.
+  // Set before any code of the guest runs: its start function and initialisation are bounded, too.
   wasmtime_context_set_epoch_deadline(context, 1);
 }
 
@@ -166,6 +169,8 @@ void Execution::instantiate(const wasmtime_instance_pre_t& prepared,
       wasmtime_instance_pre_instantiate_async(&prepared, context_, &instance, &trap_, &error_));
 }
 
+// The C API instantiates only asynchronously. Without a start function no guest code runs, so
+// nothing can suspend the fiber, and a single poll completes it.
 Result<> Execution::instantiate_at_once(const wasmtime_instance_pre_t& prepared,
                                         wasmtime_instance_t& instance) {
   internal::FutureHandle future(
@@ -187,6 +192,10 @@ Duration Execution::cpu_time() const {
   return cpu_before_ + (io::thread_cpu_time() - slice_began_);
 }
 
+// wasmtime calls this on the guest's fiber when the epoch has passed the store's deadline, which is
+// always one tick ahead. An error ends the guest; YIELD returns from the poll in advance();
+// CONTINUE lets it run on. Processor time decides and not the number of ticks, because the kernel
+// may have run other threads in between.
 wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unused*/,
                                       std::uint64_t* ticks, wasmtime_update_deadline_kind_t* kind) {
   const internal::OnGuestStack on_guest_stack;
@@ -203,10 +212,13 @@ wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unuse
   return nullptr;
 }
 
+// Runs one slice of the guest. Afterwards it has ended, or it is queued again, or it waits and no
+// worker has it. As soon as queue() or suspend() has passed it on, another worker may run it and
+// the loop may destroy this object: nothing of it may be used after that.
 std::uint64_t Execution::step() {
   const Duration began = io::thread_cpu_time();
   slice_began_ = began;
-  // Not of this object's: it may be gone.
+  // Uses no member: the object may be destroyed by then.
   const auto took = [began] {
     return static_cast<std::uint64_t>((io::thread_cpu_time() - began).count());
   };
@@ -214,7 +226,7 @@ std::uint64_t Execution::step() {
   if (progress == Progress::Ended) {
     conclude(outcome());
     engine_.native().ticker.end();
-    // The loop may destroy this object from here on.
+    // From here on the loop may destroy this object.
     engine_.loop().post([this] { done_.set(true); });
     return took();
   }
@@ -232,6 +244,10 @@ std::uint64_t Execution::step() {
   return took();
 }
 
+// Polling the future runs the guest on its fiber until the call has finished, a host function
+// waits, or on_epoch() yields. In the last two cases the poll returns false, and the fiber keeps
+// the guest's frames until the next poll, on whichever worker. is_waiting_, which the host function
+// has set, tells the two apart.
 Execution::Progress Execution::advance() {
   while (true) {
     if (future_ != nullptr) {
@@ -247,6 +263,9 @@ Execution::Progress Execution::advance() {
   }
 }
 
+// The order of the tests matters. A stopped guest also has the error of on_epoch(), which says less
+// than why it was stopped; and the error of a host function says more than the trap by which it
+// ended the guest.
 Result<> Execution::outcome() {
   const internal::TrapHandle trap(std::exchange(trap_, nullptr));
   const internal::ErrorHandle error(std::exchange(error_, nullptr));
@@ -267,14 +286,17 @@ Result<> Execution::outcome() {
   }
   if (fault_) return std::unexpected(*std::move(fault_));
   if (trap != nullptr) return fail(ErrorKind::GuestFault, "wasm trap: " + where);
-  // "memory minimum size of 1024 pages exceeds memory limits": the store's limits, before any of
-  // the guest's code has run.
+  // "memory minimum size of 1024 pages exceeds memory limits": the limits of the store, checked
+  // before any code of the guest has run.
   const bool is_limit = where.find("exceeds memory limits") != std::string::npos ||
                         where.find("exceeds table limits") != std::string::npos;
   return fail(is_limit ? ErrorKind::LimitExceeded : ErrorKind::GuestFault,
               "cannot be instantiated: " + where);
 }
 
+// An answer may arrive between the poll that did not find it and this call. wake() then found no
+// suspended guest to queue, and has set is_woken_; so the caller queues the guest instead. Both
+// decide under the mutex: no answer is lost, and the guest is queued once.
 bool Execution::suspend() {
   const std::scoped_lock lock(mutex_);
   if (is_woken_ || is_stopped()) {
@@ -300,7 +322,7 @@ void Execution::begin_ask(Instant until,
   if (until != Instant::max()) {
     const Duration left = std::max(Duration::zero(), Duration(until - io::Loop::now()));
     deadline_timer_ = engine_.loop().after(left, [this, left] {
-      waited_ = waited_.load() + left;  // Before the guest is told, which says why it ended.
+      waited_ = waited_.load() + left;  // Set first: the guest's error depends on it.
       stop(Stop::TimedOut);
     });
   }
@@ -309,7 +331,7 @@ void Execution::begin_ask(Instant until,
 
 io::Task<void> Execution::run_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) {
   const Instant began = io::Loop::now();
-  // The guest has no answer then, which its task's waiter finds; the run itself must end.
+  // After an exception the guest gets no answer, so the run itself must end.
   const Result<> done = co_await io::contained(task(stop_asks_.get_token()));
   if (!done) stop(Stop::Cancelled);
   if (!is_stopped()) waited_ = waited_.load() + (io::Loop::now() - began);

@@ -1,6 +1,6 @@
-// One guest on its way through the workers: what a run of a command and a turn of an instance have
-// in common. Derived classes say which calls are made; this one drives them, counts their time,
-// suspends the guest while it waits, and ends it when it must end.
+// One guest on its way through the workers: the common part of a run of a command and a turn of an
+// instance. Derived classes decide which calls are made. This class drives the calls, counts their
+// time, suspends the guest while it waits, and ends it when it must end.
 #pragma once
 
 #include "base/result.h"
@@ -34,8 +34,8 @@
 
 namespace hangar::wasm {
 
-// Lives in the frame of a coroutine on the loop. Between begin() and the end of wait() it is one
-// worker's at a time; the members that both sides touch say so.
+// Lives in the frame of a coroutine on the loop. Between begin() and the end of wait() one worker
+// at a time owns it; members that both sides use are marked.
 class Execution {
  public:
   enum class Stop : std::uint8_t { No, TimedOut, Cancelled };
@@ -48,7 +48,7 @@ class Execution {
   // Loop thread.
   void begin();
   void stop(Stop reason);
-  // Until no worker has it and no task that it began on the loop is under way.
+  // Waits until no worker has it and no task that it started on the loop is running.
   [[nodiscard]] io::Task<void> wait();
 
   // For HostCall, on the worker.
@@ -57,42 +57,42 @@ class Execution {
   [[nodiscard]] HostState& state() const { return state_; }
   [[nodiscard]] bool is_stopped() const { return stop_.load() != Stop::No; }
   [[nodiscard]] Result<GuestMemory> memory(wasmtime_caller* caller);
-  // What the execution ends with when the trap that is returned reaches its end. The first one
-  // counts.
+  // Sets the error with which the execution ends once the returned trap has reached wasmtime's
+  // caller. The first error counts.
   [[nodiscard]] wasm_trap_t* trap(const std::string& function, Error error);
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
   void leave() { has_left_ = true; }
   void begin_wait();
   void end_wait() { is_waiting_ = false; }
   void spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task);
-  // One call into the guest from a host function at a time: each takes a stack.
+  // At most one call into the guest from a host function at a time: each takes a stack.
   [[nodiscard]] bool enter_guest_call() { return !std::exchange(is_in_guest_call_, true); }
   void exit_guest_call() { is_in_guest_call_ = false; }
 
  protected:
-  // All of these on the worker.
+  // All of these run on the worker.
 
-  // Begins the next call with call() or instantiate(); false when none is left. What came before
-  // has succeeded.
+  // Starts the next call with call() or instantiate(); false when there is none. All calls before
+  // have succeeded.
   [[nodiscard]] virtual Result<bool> next() = 0;
-  // Whether the guest has used up its time. Asked while it runs.
+  // True when the guest has used up its time. Called while the guest runs.
   [[nodiscard]] virtual bool is_time_over() const = 0;
   [[nodiscard]] virtual std::string timeout_text() const = 0;
-  // After the last call or a failure, on the worker still; `ended` as RunReport::ended says.
+  // Called on the worker after the last call or a failure; `ended` as in RunReport::ended.
   virtual void conclude(Result<> ended) = 0;
 
   // A store with this module's limits and epochs, whose guest belongs to this execution.
-  // LimitExceeded when the module's memory is larger from its start.
+  // LimitExceeded when the module's initial memory is larger than the limit.
   [[nodiscard]] Result<internal::StoreHandle> make_store(internal::GuestAccount& account);
-  // The guest of `context` belongs to this execution from here on.
+  // From here on the guest of `context` belongs to this execution.
   void adopt(wasmtime_context_t* context);
-  // `prepared` and `instance` live until the next call of next().
+  // `prepared` and `instance` must live until the next call of next().
   void instantiate(const wasmtime_instance_pre_t& prepared, wasmtime_instance_t& instance);
-  // The same for an instance without a start function, which needs no stack and so is there when
+  // The same for an instance without a start function. It needs no stack, so it is complete when
   // this returns.
   [[nodiscard]] Result<> instantiate_at_once(const wasmtime_instance_pre_t& prepared,
                                              wasmtime_instance_t& instance);
-  // What they refer to lives until the next call of next().
+  // The arguments' referents must live until the next call of next().
   void call(const wasmtime_func_t& function, std::span<const wasmtime_val_t> arguments,
             std::span<wasmtime_val_t> results);
 
@@ -103,12 +103,12 @@ class Execution {
 
   [[nodiscard]] bool has_left() const { return has_left_; }
   [[nodiscard]] bool has_timed_out() const { return stop_.load() == Stop::TimedOut; }
-  // On the workers, until now.
+  // On the workers, so far.
   [[nodiscard]] Duration cpu_time() const;
 
-  // Until when the guest may wait for the answer that it asks for now; later it is ended.
+  // The time until which the guest may wait for the present answer; after that it is ended.
   [[nodiscard]] virtual Instant wait_until() const = 0;
-  // For answers, until now.
+  // The time it has waited for answers so far.
   [[nodiscard]] Duration waited() const { return waited_.load(); }
 
  private:
@@ -117,15 +117,15 @@ class Execution {
   static wasmtime_error_t* on_epoch(wasmtime_context_t* context, void* unused, std::uint64_t* ticks,
                                     wasmtime_update_deadline_kind_t* kind);
 
-  // Any thread. A worker may have it before this returns.
+  // Any thread. A worker may already run it before this returns.
   void queue(internal::ReadyQueue::Place place);
 
   // Worker.
-  // How long it took, in nanoseconds of processor time.
+  // Returns how long the step took, in nanoseconds of processor time.
   std::uint64_t step();
   Progress advance();
   [[nodiscard]] Result<> outcome();
-  // False when there is a reason to go on already.
+  // False when there is a reason to continue already.
   [[nodiscard]] bool suspend();
 
   // Loop thread.
@@ -144,27 +144,28 @@ class Execution {
   std::optional<wasmtime_memory_t> memory_;
   wasm_trap_t* trap_ = nullptr;        // Written by wasmtime, owned by us.
   wasmtime_error_t* error_ = nullptr;  // The same.
-  internal::FutureHandle future_;      // Refers to both.
+  internal::FutureHandle future_;      // Refers to trap_ and error_.
   std::optional<Error> fault_;
   bool has_left_ = false;
   bool is_waiting_ = false;
   bool is_in_guest_call_ = false;
-  Duration cpu_before_{};   // Of the slices before this one.
-  Duration slice_began_{};  // In processor time of the worker that has it.
+  Duration cpu_before_{};   // Before the current slice.
+  Duration slice_began_{};  // By the clock of the current worker's processor time.
 
   // Both sides.
   std::atomic<Stop> stop_ = Stop::No;
   std::atomic<Duration> waited_ = Duration::zero();
   std::mutex mutex_;
-  bool is_suspended_ = false;  // No worker has it; whoever wakes it clears this and queues it.
-  bool is_woken_ = false;      // Something arrived while a worker still had it.
+  bool is_suspended_ = false;  // No worker has it; the thread that wakes it clears this and queues
+                               // it.
+  bool is_woken_ = false;      // An answer arrived while a worker still had it.
 
   // Loop thread.
   io::OneShot<bool> done_;
-  std::size_t asks_ = 0;  // Tasks begun for the guest and not ended.
+  std::size_t asks_ = 0;  // Tasks that were started for the guest and have not ended.
   io::Event asks_ended_;
   std::stop_source stop_asks_;
-  io::Loop::Timer deadline_timer_;  // Only while the guest waits: epochs see to it otherwise.
+  io::Loop::Timer deadline_timer_;  // Set while the guest waits; else epochs do it.
 };
 
 }  // namespace hangar::wasm

@@ -15,9 +15,9 @@ namespace hangar::wasm::internal {
 
 namespace {
 
-// Of one function's name in a backtrace, after demangling.
+// The bound of one function's name in a backtrace, after demangling.
 constexpr std::size_t kNameBytesMax = 120;
-// Of a message of wasmtime's own.
+// The bound of a message of wasmtime's own.
 constexpr std::size_t kMessageBytesMax = 1024;
 
 bool is_printable(char c) {
@@ -88,7 +88,7 @@ std::string backtrace_of(const T& object) {
   return text;
 }
 
-// Reads "3foo": a length and as many characters. Moves `text` past it.
+// Reads "3foo": a length and that many characters. Moves `text` past it.
 std::optional<std::string_view> take_identifier(std::string_view& text) {
   std::size_t length = 0;
   std::size_t digits = 0;
@@ -102,7 +102,7 @@ std::optional<std::string_view> take_identifier(std::string_view& text) {
   return identifier;
 }
 
-// The hash that ends Rust's names: h and 16 hexadecimal digits.
+// The hash at the end of Rust's names: h and 16 hexadecimal digits.
 bool is_rust_hash(std::string_view identifier) {
   return identifier.size() == 17 && identifier[0] == 'h' &&
          identifier.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
@@ -118,7 +118,7 @@ std::string describe(const wasm_trap_t& trap) {
 }
 
 std::string describe(const wasmtime_error_t& error) {
-  // A message that belongs to a backtrace contains it, with names demangled in full: not for us.
+  // A message with a backtrace contains it with fully demangled names, so we do not request it.
   if (std::string where = backtrace_of<wasmtime_error_wasm_trace>(error); !where.empty()) {
     return where;
   }
@@ -136,7 +136,7 @@ std::string demangle_path(std::string_view name) {
   const bool is_nested = rest.starts_with('N');
   if (is_nested) rest.remove_prefix(1);
   while (is_nested && rest.starts_with('K'))
-    rest.remove_prefix(1);  // A const member function.
+    rest.remove_prefix(1);  // Marks a const member function.
   std::string path;
   while (const auto identifier = take_identifier(rest)) {
     if (is_rust_hash(*identifier)) break;

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// third_party/wasmtime/runtime.
+// Defined in third_party/wasmtime/runtime.
 extern "C" void hangar_wasmtime_limit_store(wasmtime_store_t* store, void* account,
                                             bool (*may_grow)(void* account, std::uint32_t kind,
                                                              std::size_t current,
@@ -22,10 +22,10 @@ namespace hangar::wasm::internal {
 
 namespace {
 
-// As third_party/wasmtime/runtime has it.
+// The value in third_party/wasmtime/runtime.
 constexpr std::uint32_t kKindMemory = 0;
 
-// A reference to a function; the others take less.
+// The size of a reference to a function; other references take less.
 constexpr std::uint64_t kTableElementBytes = 8;
 
 }  // namespace
@@ -44,7 +44,7 @@ bool GuestAccount::may_grow(void* account, std::uint32_t kind, std::size_t curre
 
 bool GuestAccount::take_memory(std::uint64_t bytes) {
   if (bytes > bytes_max_ - table_bytes_) return false;
-  // One that comes from a snapshot is larger than what its module asks for at its start.
+  // A memory from a snapshot is larger than the initial memory that its module requests.
   const std::uint64_t larger = std::max(memory_bytes_, bytes);
   if (!reserve(larger, table_bytes_)) return false;
   memory_bytes_ = larger;
@@ -67,7 +67,7 @@ bool GuestAccount::reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes
     if (!answer) shortage_ = answer.error().message();
     return answer.has_value();
   }
-  // The memory that it begins with was reserved before there was an instance.
+  // The initial memory was reserved before the instance existed.
   if (!reservation_ || bytes <= reservation_->bytes()) return true;
   const auto reserved = reservation_->resize(bytes);
   if (!reserved) shortage_ = budget::to_text(reserved.error());

@@ -1,5 +1,5 @@
-// What one instance takes of memory, and what it may: asked before each growth. What it takes is
-// reserved before, in the accounts of all guests, and given back with the account.
+// Counts and bounds the memory of one instance. It is asked before each growth, reserves the memory
+// in the accounts of all guests, and releases it when it is destroyed.
 #pragma once
 
 #include "base/limits.h"
@@ -20,11 +20,11 @@
 namespace hangar::wasm::internal {
 
 // Counts linear memory and all tables together: an instance has one memory, and as many tables as
-// its module says. Destroyed after its store; on the worker that has that, unless a function says
-// otherwise.
+// its module declares. Destroyed after its store. Used on the worker that has the store, unless a
+// function says otherwise.
 class GuestAccount {
  public:
-  // `ask_memory` as RunLimits has it; with it there is no reservation.
+  // `ask_memory` as in RunLimits; with it there is no reservation.
   GuestAccount(std::uint64_t bytes_max, std::optional<budget::Reservation> reservation,
                AskMemory ask_memory = {})
       : bytes_max_(bytes_max),
@@ -33,16 +33,17 @@ class GuestAccount {
   GuestAccount(const GuestAccount&) = delete;
   GuestAccount& operator=(const GuestAccount&) = delete;
 
-  // Whatever instances of `store` take counts from here on.
+  // From here on counts everything that instances of `store` allocate.
   void limit(wasmtime_store_t& store);
-  // The memory is larger from its start than its module says: it comes from a snapshot. False when
-  // that is more than may be.
+  // The initial memory is larger than the module declares, because it comes from a snapshot. False
+  // when that is more than the limit.
   [[nodiscard]] bool begin_with(std::uint64_t memory_bytes) { return take_memory(memory_bytes); }
 
   [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
-  // Why it was refused more although it was within its own limit; nothing if it never was.
+  // Why the guest was refused memory although it was within its own limit; std::nullopt if it
+  // never was.
   [[nodiscard]] const std::optional<std::string>& shortage() const { return shortage_; }
-  // Of all tables. Any thread.
+  // The size of all tables. Any thread.
   [[nodiscard]] std::uint64_t table_bytes() const { return table_bytes_.load(); }
 
  private:
@@ -54,14 +55,14 @@ class GuestAccount {
   const std::uint64_t bytes_max_;
   [[nodiscard]] bool reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes);
 
-  std::optional<budget::Reservation> reservation_;  // Nothing without accounts.
+  std::optional<budget::Reservation> reservation_;  // std::nullopt without accounts.
   const AskMemory ask_memory_;
   std::optional<std::string> shortage_;
   std::uint64_t memory_bytes_ = 0;
   std::atomic<std::uint64_t> table_bytes_ = 0;
 };
 
-// The error of a guest that failed after it was refused memory says so.
+// Adds the shortage to the error of a guest that failed after it was refused memory.
 [[nodiscard]] Result<> explained(Result<> ended, const GuestAccount& account);
 
 }  // namespace hangar::wasm::internal

@@ -1,4 +1,4 @@
-// Owners of what wasmtime's C API hands out.
+// Owners for the objects that wasmtime's C API returns.
 #pragma once
 
 #include "base/destroyed_by.h"

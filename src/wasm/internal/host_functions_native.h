@@ -1,4 +1,4 @@
-// The inside of HostFunctions: wasmtime's linkers.
+// The internals of HostFunctions: wasmtime's linkers.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +17,7 @@ struct HostFunctions::Entry {
   std::string name;  // "host.k8s_lookup", for messages.
   Signature signature;
   std::string signature_text;
-  Function function = nullptr;  // One of the two.
+  Function function = nullptr;  // One of the two functions is set.
   WaitingFunction waiting = nullptr;
 };
 
@@ -37,13 +37,13 @@ struct HostFunctions::Native {
   internal::LinkerHandle pooled;  // Null when the engine has no pool.
   internal::LinkerHandle on_demand;
   internal::LinkerHandle sleepable;
-  std::deque<Entry> entries;  // wasmtime holds pointers to them.
+  std::deque<Entry> entries;  // wasmtime holds pointers to these.
   std::map<std::pair<std::string, std::string>, const Entry*> by_name;
 };
 
 namespace internal {
 
-// `module` with its imports found; InvalidInput when one is missing or of another type.
+// Resolves the imports of `module`; InvalidInput when one is missing or has another type.
 [[nodiscard]] Result<InstancePreHandle> prepare(const HostFunctions& functions,
                                                 const Module& module);
 

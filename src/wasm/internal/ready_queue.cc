@@ -15,10 +15,10 @@ namespace hangar::wasm::internal {
 
 namespace {
 
-// Ordinary evaluations are over by then: were it shorter, all that wait would begin before the
-// first has ended, each with its memory.
+// Ordinary evaluations have finished by then. With a shorter slice, all that wait would start
+// before the first has ended, each with its memory.
 constexpr std::chrono::milliseconds kSliceAmongOwn{100};
-// While another tenant waits. Two ticks of the epoch.
+// While another tenant waits: two ticks of the epoch.
 constexpr std::chrono::milliseconds kSliceAmongTenants{20};
 
 std::uint32_t rank_of(ReadyQueue::Place place) {
@@ -33,7 +33,7 @@ ReadyQueue::~ReadyQueue() {
 }
 
 void ReadyQueue::push(const budget::Consumer& consumer, Place place, Key module, Step step) {
-  // One that has used up its slice has no advantage of its module.
+  // A guest that has used up its slice gets no advantage from its module.
   if (place != Place::New) module = nullptr;
   {
     const std::scoped_lock lock(mutex_);
@@ -59,12 +59,12 @@ void ReadyQueue::run_next() {
   {
     const std::scoped_lock lock(mutex_);
     queue_.done(taken.consumer, cost);
-    // Under the lock: whoever waits for this may destroy the queue once it is free.
+    // Under the lock: the destructor, which waits for this, may destroy the queue once it is free.
     if (--running_count_ == 0) nobody_runs_.notify_all();
     if (queue_.size() <= submitted_count_) return;
     ++submitted_count_;
   }
-  // Behind what else workers have to do.
+  // After the other jobs that wait for a worker.
   workers_.submit([this] { run_next(); });
 }
 
@@ -89,7 +89,7 @@ ReadyQueue::Queue::Taken ReadyQueue::take() {
 
 std::optional<ReadyQueue::Queue::Taken> ReadyQueue::take_same_module() {
   if (last_ == nullptr || in_a_row_ >= kInARowMax) return std::nullopt;
-  bool has_begun = false;  // Such come first.
+  bool has_begun = false;  // Guests that have started come first.
   return queue_.pop_of(last_tenant_, [&](const budget::Consumer& /*any*/, const Waiting& waiting) {
     has_begun = has_begun || waiting.place == Place::Begun;
     return !has_begun && waiting.module == last_;

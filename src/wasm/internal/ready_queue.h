@@ -1,4 +1,4 @@
-// Guests that can go on, and which of them a free worker takes.
+// The guests that can continue, and the choice of the next one for a free worker.
 #pragma once
 
 #include "base/time.h"
@@ -15,31 +15,32 @@
 
 namespace hangar::wasm::internal {
 
-// Tenants have their turns by the processor time that they use, and so have the consumers of each
-// (budget::FairQueue). Of one tenant those that have begun go first, so that few are half done at a
-// time: each of them holds its memory. Among its others those of the module that was taken last go
-// on, a few in a row: its code is mapped and in the processor's caches, where each of twenty
-// modules that take turns finds another one's. Any thread.
+// Tenants take turns by the processor time that they use, and so do the consumers of each tenant
+// (budget::FairQueue). Within one tenant, guests that have started go first, so that few are
+// unfinished at a time: each of them holds its memory. Among the others, those of the module that
+// ran last continue, a few in a row: its code is mapped and in the processor's caches, whereas
+// twenty modules that take turns evict each other's code. Any thread.
 class ReadyQueue {
  public:
   enum class Place : std::uint8_t { Begun, New, Yielded };
-  // Runs the guest for a while, and says how long that took: in nanoseconds of processor time.
+  // Runs the guest for a while, and returns how long that took, in nanoseconds of processor time.
   using Step = std::move_only_function<std::uint64_t()>;
-  // Whose code runs. Only compared.
+  // The module whose code runs. Only compared.
   using Key = const void*;
 
-  // How often a module goes on before others that have waited for longer.
+  // How often a module may continue before others that have waited longer.
   static constexpr std::size_t kInARowMax = 8;
 
   explicit ReadyQueue(io::Workers& workers) : workers_(workers) {}
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
-  // When no guest waits. Lets workers end that are still counting what the last ones took.
+  // Must be called when no guest waits. Waits for workers that are still recording what the last
+  // guests took.
   ~ReadyQueue();
 
   void push(const budget::Consumer& consumer, Place place, Key module, Step step);
-  // Of processor time, before a guest of `tenant` makes room for those that wait for a worker.
-  // Nothing when none does.
+  // How much processor time a guest of `tenant` may use before it yields to those that wait for a
+  // worker. std::nullopt when none waits.
   [[nodiscard]] std::optional<Duration> slice(const budget::Tenant& tenant) const;
 
  private:
@@ -58,13 +59,14 @@ class ReadyQueue {
   mutable std::mutex mutex_;
   std::condition_variable nobody_runs_;
   Queue queue_;
-  // Calls of run_next() that wait for a worker, and those that have one. Together no more than
-  // there are workers: their other work waits for a step of each, not for all that wait here.
+  // Calls of run_next() that wait for a worker, and those that have one. Together at most as
+  // many as workers: other jobs of the workers wait for one step of each, not for all guests in
+  // this queue.
   std::size_t submitted_count_ = 0;
   std::size_t running_count_ = 0;
-  Key last_ = nullptr;  // Module of the last one taken that was new,
-  budget::Tenant last_tenant_ = budget::Tenant::host();  // and whose it was.
-  std::size_t in_a_row_ = 0;                             // Of `last_`, the first one included.
+  Key last_ = nullptr;                                   // The module of the last new guest taken,
+  budget::Tenant last_tenant_ = budget::Tenant::host();  // and its tenant.
+  std::size_t in_a_row_ = 0;                             // How many of `last_`, in a row.
 };
 
 }  // namespace hangar::wasm::internal

@@ -20,7 +20,7 @@ std::uint64_t resident_file_bytes(int statm) {
   std::array<char, 128> buffer{};
   const ssize_t size = ::pread(file, buffer.data(), buffer.size(), 0);
   if (opened >= 0) ::close(opened);
-  // "total resident shared ...", in pages: the third is what is of files.
+  // "total resident shared ...", in pages: the third number counts pages of files.
   std::string_view text(buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   for (int field = 0; field < 2; ++field) {
     const std::size_t space = text.find(' ');

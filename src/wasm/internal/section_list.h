@@ -1,4 +1,4 @@
-// A module as the list of its sections, and sections on their way into another module.
+// A module as a list of its sections, and the assembly of sections into another module.
 #pragma once
 
 #include "wasm/internal/byte_cursor.h"
@@ -18,11 +18,11 @@ inline constexpr std::size_t kPreambleBytes = 8;
 
 struct Section {
   std::uint8_t id = 0;
-  std::uint64_t offset = 0;  // Of its contents in the module.
+  std::uint64_t offset = 0;  // Of the contents, within the module.
   std::span<const std::byte> bytes;
 };
 
-// In the module's order. `module`: one whose header could be read.
+// In the module's order. The header of `module` must have been read without an error.
 [[nodiscard]] inline std::vector<Section> sections_of(std::span<const std::byte> module) {
   std::vector<Section> sections;
   ByteCursor cursor(module.subspan(kPreambleBytes), kPreambleBytes);
@@ -36,7 +36,7 @@ struct Section {
   return sections;
 }
 
-// Where sections with that id stand among the others.
+// The position of sections with that id among the others.
 [[nodiscard]] inline std::ptrdiff_t rank_of(std::uint8_t id) {
   return std::ranges::find(section::kOrder, id) - section::kOrder.begin();
 }

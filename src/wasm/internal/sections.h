@@ -24,7 +24,7 @@ enum Id : std::uint8_t {
   kTag = 13,
 };
 
-// The order in which sections must come, which is not that of their ids.
+// The order in which sections must come; it differs from that of their ids.
 inline constexpr std::array<std::uint8_t, 13> kOrder = {
     kType,   kImport, kFunction, kTable,     kMemory, kTag, kGlobal,
     kExport, kStart,  kElement,  kDataCount, kCode,   kData};

@@ -1,9 +1,9 @@
-// What ThreadSanitizer has to be told about guests.
+// Annotations about guests for ThreadSanitizer.
 //
-// A guest's stack and memory go from one guest to the next, on another worker, under locks of
-// wasmtime's own: those are Rust, which it does not see. Our frames on such a stack, and our writes
-// to such a memory, happen in host functions and in the epoch callback only. So each of these is
-// declared to come after all of them that have returned.
+// A guest's stack and memory pass from one guest to the next, on another worker, under locks of
+// wasmtime, which is Rust and which ThreadSanitizer does not see. Our frames on such a stack, and
+// our writes to such a memory, happen only in host functions and in the epoch callback. So each of
+// these is declared to happen after all of them that have returned.
 #pragma once
 
 #if __has_feature(thread_sanitizer)

@@ -31,11 +31,11 @@ void UsualPages::learn(const WrittenPages& written, std::span<const std::byte> m
 void UsualPages::make_ready(std::span<std::byte> memory) const {
   if (!are_known_.load()) return;
   for (const PageRange& range : usual_) {
-    // Ascending: what follows lies in memory that the guest has yet to ask for.
+    // The ranges ascend: the rest lies in memory that the guest has not yet allocated.
     if (std::size_t{range.end()} * kPageBytes > memory.size()) return;
     if (::madvise(&memory[std::size_t{range.first} * kPageBytes],
                   std::size_t{range.count} * kPageBytes, MADV_POPULATE_WRITE) != 0) {
-      return;  // A kernel before 5.14, or no memory left.
+      return;  // A kernel before 5.14, or out of memory.
     }
   }
 }

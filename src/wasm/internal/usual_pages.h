@@ -1,8 +1,8 @@
-// The pages that runs of one module write to: programs begin alike.
+// The pages that every run of a module writes to: programs start alike.
 //
-// A page that a guest reads and then writes costs a fault for each, and the second has to be made
-// known to all processors that other guests run on. Pages that were made writable beforehand, many
-// at a time, cost neither.
+// A page that a guest first reads and then writes costs two faults, and the second one interrupts
+// all processors on which other guests run. Pages that are made writable beforehand, many at a
+// time, cost neither.
 #pragma once
 
 #include "base/limits.h"
@@ -20,19 +20,20 @@ namespace hangar::wasm::internal {
 // Any thread.
 class UsualPages {
  public:
-  // At the end of a run: what it wrote to. The first two are asked, and what both wrote to is
-  // usual, unless that is more than `bytes_max`: guests are not given what they may not need.
+  // To be called at the end of a run with the pages that it wrote to. The pages that the first two
+  // runs both wrote to are the usual ones, unless they are more than `bytes_max`: guests do not get
+  // pages that they may not need.
   void learn(const WrittenPages& written, std::span<const std::byte> memory,
              std::size_t bytes_max = 4 * limits::kMiB);
 
-  // Before a run: makes the usual pages of `memory` its own and writable. Contents stay as they
-  // are. What the system refuses comes when the guest asks for it, as without this.
+  // To be called before a run: makes the usual pages of `memory` private and writable. Contents do
+  // not change. If the kernel refuses, the guest causes the faults itself, as without this.
   void make_ready(std::span<std::byte> memory) const;
 
  private:
   std::mutex mutex_;
   std::optional<PageRanges> first_;  // Of the first run, until the second has ended.
-  PageRanges usual_;                 // Not changed once are_known_.
+  PageRanges usual_;                 // Constant once are_known_ is set.
   std::atomic<bool> are_known_ = false;
 };
 

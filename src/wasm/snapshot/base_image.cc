@@ -28,12 +28,13 @@ namespace hangar::wasm {
 
 namespace {
 
-// Mappings of one memory: the system has some 65,000 for all.
+// Mappings of one memory: the kernel allows some 65,000 for all memories together.
 constexpr std::size_t kExtentsMax = 8;
-// Between two of them: a mapping more costs about as much as reading so much that is zero.
+// The gap between two extents: one more mapping costs about as much as reading this many pages
+// of zeros.
 constexpr std::uint32_t kGapPagesMin = 16;
 
-// Neighbouring pages are written together, up to this.
+// Neighbouring pages are written together, up to this size.
 constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
 
 std::uint64_t next_number() {
@@ -41,7 +42,7 @@ std::uint64_t next_number() {
   return ++last;
 }
 
-// `pages` with their gaps filled, the smallest ones first, until few are left.
+// Merges `pages` across their gaps, the smallest gaps first, until few pieces remain.
 PageRanges in_few_pieces(std::span<const PageRange> pages) {
   for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
     PageRanges pieces;
@@ -58,7 +59,7 @@ PageRanges in_few_pieces(std::span<const PageRange> pages) {
 
 }  // namespace
 
-// Takes pages in ascending order.
+// Writes pages in ascending order.
 class BaseImage::Writer {
  public:
   explicit Writer(PrivateFile file) : file_(std::move(file)) {}

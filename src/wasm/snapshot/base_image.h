@@ -1,5 +1,5 @@
-// What the memories of all instances of a module have in common, as a file that they map: its pages
-// are the system's to drop and to read again, and nobody has them twice.
+// The common part of the memories of all instances of a module, as a file that they map: the kernel
+// can drop its pages and read them again, and keeps each of them once.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +17,7 @@
 
 namespace hangar::wasm {
 
-// Immutable: any thread. Pages of zeros are holes in the file and no part of data_pages().
+// Immutable: any thread. Pages of zeros are holes in the file and not part of data_pages().
 class BaseImage {
   class Writer;
 
@@ -25,27 +25,27 @@ class BaseImage {
   // Blocking. Unavailable when the disk has no room.
   [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_data(
       const std::filesystem::path& directory, std::span<const DataPiece> data);
-  // Of `memory`, which has zeros outside of `pages`.
+  // An image of `memory`, which must be zero outside of `pages`.
   [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_memory(
       const std::filesystem::path& directory, std::span<const std::byte> memory,
       const PageRanges& pages);
 
-  // Of what was written; `view` is the whole file, null when it is empty.
+  // Of the pages that were written; `view` is the whole file, null when it is empty.
   BaseImage(Writer&& written, const std::byte* view);
   BaseImage(const BaseImage&) = delete;
   BaseImage& operator=(const BaseImage&) = delete;
   ~BaseImage();
 
-  // No two images of the process have the same.
+  // Unique among the images of the process.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] int descriptor() const { return file_.descriptor(); }
-  // Of the file, whole pages. What lies behind it is zeros.
+  // The size of the file in whole pages. Memory beyond it is zero.
   [[nodiscard]] std::uint64_t file_bytes() const;
   [[nodiscard]] std::span<const PageRange> data_pages() const {
     return std::span(ranges_).first(data_count_);
   }
-  // What of the file is worth mapping: all data, in few pieces. The rest is zeros, which as a part
-  // of the file would come to lie in the page cache when they are touched.
+  // The parts of the file that instances map: all data, in few pieces. The rest is zero, and as a
+  // part of the mapped file it would fill the page cache when it is touched.
   [[nodiscard]] std::span<const PageRange> extents() const {
     return std::span(ranges_).subspan(data_count_);
   }
@@ -57,7 +57,7 @@ class BaseImage {
   const std::uint64_t number_;
   const std::byte* const view_;
   const PrivateFile file_;
-  std::uint32_t data_count_ = 0;  // Of the ranges, the first; the others are extents.
+  std::uint32_t data_count_ = 0;  // So many ranges are data, the others are extents.
   std::vector<PageRange, slots::Allocator<PageRange>> ranges_;
 };
 

@@ -1,5 +1,5 @@
-// An instance at rest, kept for others to begin with: what all of them would compute for themselves
-// in the same way, computed once.
+// The state of an instance between calls, from which other instances start: a computation that all
+// of them would repeat is done once.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Checkpoint {
   Checkpoint& operator=(const Checkpoint&) = delete;
   ~Checkpoint();
 
-  // What its image takes on disk; instances hold what they write to, and share the rest.
+  // The size of its image on disk. Instances hold the pages that they write to, and share the rest.
   [[nodiscard]] std::uint64_t image_bytes() const;
 
   // For wasm/ only.

@@ -1,4 +1,4 @@
-// The inside of Checkpoint.
+// The internals of Checkpoint.
 #pragma once
 
 #include "wasm/snapshot/base_image.h"

@@ -18,7 +18,7 @@ using internal::ByteCursor;
 // What one instruction means for snapshots.
 enum class Verdict : std::uint8_t { Fine, DropsData, WritesTable, DropsElements, Unknown };
 
-// The text of a module is full of these, so they come first in instruction().
+// Code consists mostly of memory accesses, so instruction() tests for them first.
 constexpr std::uint8_t kFirstMemoryAccess = 0x28;
 constexpr std::uint8_t kLastMemoryAccess = 0x3e;
 constexpr std::uint8_t kFirstNumeric = 0x45;
@@ -143,13 +143,13 @@ class Scan {
       case 0xfe:
         return atomic(body);
       default:
-        return Verdict::Unknown;  // Garbage collection, exceptions, typed references among them.
+        return Verdict::Unknown;  // Such as garbage collection, exceptions, typed references.
     }
   }
 
   static Verdict memory_access(ByteCursor& body) {
     const std::uint32_t flags = body.u32();
-    if ((flags & 0x40U) != 0) body.u32();  // Which memory.
+    if ((flags & 0x40U) != 0) body.u32();  // The index of the memory.
     body.u64();
     return Verdict::Fine;
   }

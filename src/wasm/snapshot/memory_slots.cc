@@ -27,6 +27,8 @@ namespace hangar::wasm {
 
 namespace {
 
+// wasmtime's callback for a new memory has no parameter for its content. It is called on the thread
+// that makes the instance, so Next passes the content here.
 thread_local MemorySlots::Next* next_memory = nullptr;
 
 std::unexpected<Error> failed(std::string_view doing) {
@@ -41,7 +43,10 @@ Result<> make_writable(std::byte* address, std::size_t size) {
 
 }  // namespace
 
-// Guard, memory, guard. All of it is inaccessible but the first `size` bytes of the memory.
+// One reservation of address space: guard, memory, guard. Only the first `size` bytes of the memory
+// are accessible. A slot is reserved once and then reused, with other contents each time: fill()
+// maps the image's extents over anonymous memory, privately, so that a guest's writes go to pages
+// of its own and all other pages are shared through the page cache.
 struct MemorySlots::Slot {
   Slot(MemorySlots& owner_in, std::byte* mapping_in, std::size_t mapping_bytes_in,
        std::size_t guard_bytes_in, std::size_t capacity_in)
@@ -57,9 +62,9 @@ struct MemorySlots::Slot {
   [[nodiscard]] std::byte* memory() const { return mapping + guard_bytes; }
 
   Result<> fill(const BaseImage& image, std::size_t bytes) {
-    size = bytes;  // From here on clear() has something to do, whatever happens.
-    // A page that is written is one page: a huge one would be a hundred guests' worth. Not every
-    // kernel knows them.
+    size = bytes;  // From here on clear() has something to undo.
+    // A written page must cost one small page: a huge one would cost as much as a hundred guests.
+    // The result is ignored, since not every kernel has huge pages.
     ::madvise(memory(), capacity, MADV_NOHUGEPAGE);
     HANGAR_TRY(make_writable(memory(), bytes));
     for (const PageRange& extent : image.extents()) {
@@ -74,7 +79,7 @@ struct MemorySlots::Slot {
     return {};
   }
 
-  // Drops pages and mappings in one step. False when the system refuses: the slot is of no use.
+  // Drops pages and mappings in one call. False when the kernel refuses: the slot is then unusable.
   bool clear() {
     const std::size_t used = std::exchange(size, 0);
     return used == 0 ||
@@ -121,6 +126,7 @@ wasmtime_error_t* MemorySlots::new_memory(void* self, const wasm_memorytype_t* /
   };
   Result<std::unique_ptr<Slot>> slot = slots.take(reserved_bytes, guard_bytes);
   if (!slot) return refuse(std::move(slot).error());
+  // A memory from a snapshot may be larger than the module's minimum.
   const std::size_t bytes = std::max<std::size_t>(minimum, next->memory_bytes_);
   if (bytes > (*slot)->capacity) {
     slots.give(*std::move(slot));
@@ -148,7 +154,7 @@ wasmtime_error_t* MemorySlots::grow_memory(void* slot, std::size_t size) {
   auto& self = *static_cast<Slot*>(slot);
   if (size <= self.size) return nullptr;
   if (size > self.capacity || !make_writable(self.memory() + self.size, size - self.size)) {
-    return wasmtime_error_new("no memory");  // The guest sees -1.
+    return wasmtime_error_new("no memory");  // memory.grow returns -1 to the guest.
   }
   self.size = size;
   return nullptr;
@@ -179,7 +185,7 @@ Result<std::unique_ptr<MemorySlots::Slot>> MemorySlots::take(std::size_t reserve
 }
 
 void MemorySlots::give(std::unique_ptr<Slot> slot) {
-  if (!slot->clear()) return;  // Unmapped as a whole.
+  if (!slot->clear()) return;  // The destructor unmaps all of it.
   const std::scoped_lock lock(mutex_);
   free_.push_back(std::move(slot));
 }

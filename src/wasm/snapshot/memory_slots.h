@@ -1,8 +1,8 @@
-// The address space that instances of sleepable modules live in.
+// The address space for the memories of sleepable instances.
 //
-// wasmtime asks for a memory when it makes an instance, and is given a place in address space that
-// was used before if there is one: reserving costs more than mapping. What lies in it is said by
-// whoever makes the instance, through Next, on the same thread.
+// wasmtime asks for a memory when it makes an instance. It gets a slot of address space that was
+// used before, if there is one: reserving address space costs more than mapping into it. The code
+// that makes the instance says through Next, on the same thread, what the memory contains.
 #pragma once
 
 #include "base/result.h"
@@ -29,18 +29,18 @@ class MemorySlots {
   MemorySlots& operator=(const MemorySlots&) = delete;
   ~MemorySlots();
 
-  // What the engine's configuration is given.
+  // The callbacks for the engine's configuration.
   [[nodiscard]] wasmtime_memory_creator_t creator();
 
-  // The next memory that this thread makes, while the object exists: `memory_bytes` of it, with
-  // `image` at its beginning as far as it reaches.
+  // Describes the next memory that this thread makes, while the object exists: `memory_bytes` of
+  // it, with `image` at its beginning as far as that reaches.
   class Next {
    public:
     Next(const BaseImage& image, std::uint64_t memory_bytes);
     Next(const Next&) = delete;
     Next& operator=(const Next&) = delete;
     ~Next();
-    // Why the system refused to map it; an error of wasmtime's own says less.
+    // Why the kernel refused to map it; wasmtime's own error says less.
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
    private:

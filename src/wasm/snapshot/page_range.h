@@ -1,4 +1,4 @@
-// Pages of the host, in which the memory of guests is shared, compared and written.
+// Pages of the host, the unit in which memories of guests are shared, compared and written.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hangar::wasm {
 
-// Where the machine's pages are larger, nothing sleeps (SleepableModule::obstacle).
+// On machines with larger pages no guest sleeps (SleepableModule::obstacle).
 inline constexpr std::size_t kPageBytes = 4096;
 
 struct PageRange {
@@ -19,7 +19,7 @@ struct PageRange {
   friend bool operator==(const PageRange&, const PageRange&) = default;
 };
 
-// Ascending, neither overlapping nor adjacent.
+// Ascending; ranges neither overlap nor touch.
 using PageRanges = std::vector<PageRange>;
 
 // Adds a page that comes after all others.
@@ -38,7 +38,7 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
   return total;
 }
 
-// All pages that are in one of both.
+// All pages that are in either.
 [[nodiscard]] PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages that are in both.
 [[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);

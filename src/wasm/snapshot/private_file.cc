@@ -35,7 +35,7 @@ Result<PrivateFile> PrivateFile::open(const std::filesystem::path& directory) {
   HANGAR_TRY(io::make_private_directory(directory));
   const int unnamed = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0) return PrivateFile(unnamed);
-  // Not every file system has files without names from the start.
+  // Not every file system can create files without names.
   std::string name = (directory / "private-XXXXXX").string();
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named < 0) return failed(fmt::format("create a file in {}", directory.string()), errno);

@@ -1,4 +1,4 @@
-// A file without a name, for what must not outlive the process.
+// A file without a name, for data that must not outlive the process.
 #pragma once
 
 #include "base/result.h"
@@ -11,10 +11,10 @@
 
 namespace hangar::wasm {
 
-// Reading and writing are for any thread.
+// Reading and writing: any thread.
 class PrivateFile {
  public:
-  // In `directory`, which is made 0700 when it is missing. Blocking.
+  // Creates it in `directory`, which is created with mode 0700 if it is missing. Blocking.
   [[nodiscard]] static Result<PrivateFile> open(const std::filesystem::path& directory);
 
   PrivateFile(PrivateFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -24,14 +24,14 @@ class PrivateFile {
   ~PrivateFile();
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  // Unavailable, with what the system says: no space, a broken disk.
+  // Unavailable, with the system's reason: no space, a broken disk.
   [[nodiscard]] Result<> write(std::uint64_t offset, std::span<const std::byte> bytes) const;
-  // Unavailable also when the file ends before.
+  // Unavailable also when the file ends before the range does.
   [[nodiscard]] Result<> read(std::uint64_t offset, std::span<std::byte> into) const;
   [[nodiscard]] Result<> truncate(std::uint64_t size_bytes) const;
-  // Gives a part of it back to the disk where the file system can; reads as zeros then.
+  // Frees the disk space of a range if the file system can; the range then reads as zeros.
   void punch(std::uint64_t offset, std::uint64_t size_bytes) const;
-  // What it takes on disk, holes not counted.
+  // The disk space that it occupies, without holes.
   [[nodiscard]] std::uint64_t disk_bytes() const;
 
  private:

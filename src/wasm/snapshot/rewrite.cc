@@ -44,7 +44,7 @@ struct DataSegment {
   std::span<const std::byte> bytes;
 };
 
-// Learns what is to be changed, and what stands in the way. Sections in the module's order.
+// Finds what has to be changed, and obstacles. Sections come in the module's order.
 class Survey {
  public:
   explicit Survey(const ModuleHeader& header) : header_(header) {
@@ -93,7 +93,7 @@ class Survey {
     }
   }
 
-  // After the last section.
+  // Called after the last section.
   void conclude() {
     const bool has_passive = std::ranges::any_of(
         segments_, [](const DataSegment& segment) { return !segment.is_active; });
@@ -112,7 +112,7 @@ class Survey {
   [[nodiscard]] std::vector<DataPiece>& pieces() { return pieces_; }
 
  private:
-  // The first one counts.
+  // The first obstacle counts.
   void obstacle(std::string text) {
     if (!obstacle_) obstacle_ = std::move(text);
   }
@@ -136,7 +136,7 @@ class Survey {
       const bool is_reference = type == 0x70 || type == 0x6f;
       if (!is_number && !is_reference) return obstacle("has a global of a type not known here");
       if (is_mutable && is_reference) obstacle("has a reference in a mutable global");
-      // No global is imported, so that this is its index.
+      // No global is imported, so this is the global's index.
       if (is_mutable) mutable_globals_.push_back(index);
       if (!skip_constant_expression(cursor)) {
         return obstacle("has a global with an initial value that is not understood");
@@ -144,7 +144,7 @@ class Survey {
     }
   }
 
-  // Known to be well formed; what follows the last one is not.
+  // The list is known to be well formed; the bytes after its last item are not.
   static void exports(ByteCursor& cursor) {
     const std::uint32_t count = cursor.u32();
     for (std::uint32_t index = 0; index < count && !cursor.has_failed(); ++index) {
@@ -156,7 +156,7 @@ class Survey {
 
   void start(ByteCursor& cursor) {
     start_ = cursor.u32();
-    // Imports are functions, or there is an obstacle already.
+    // All imports are functions, or there is an obstacle already.
     if (*start_ >= header_.imports.size() + header_.function_count) {
       obstacle("has a start function that does not exist");
     }
@@ -190,7 +190,8 @@ class Survey {
   void place_data() {
     for (const DataSegment& segment : segments_) {
       if (!segment.is_active) continue;
-      // Also of no bytes: such a module cannot be instantiated, and its compiled form says so.
+      // Also for an empty segment: such a module cannot be instantiated, and its compiled form must
+      // say so.
       if (segment.address + segment.bytes.size() > memory_bytes_min_) {
         return obstacle("has data that does not lie in its memory");
       }
@@ -200,7 +201,7 @@ class Survey {
     }
     std::ranges::sort(pieces_, {}, &DataPiece::address);
     std::uint64_t end = 0;
-    std::uint64_t pages = 0;  // Each piece may make one or two out of a byte.
+    std::uint64_t pages = 0;  // Each piece may extend a byte to one or two pages.
     for (const DataPiece& piece : pieces_) {
       if (piece.address < end) return obstacle("has segments of data that overlap");
       const std::uint64_t pages_begun = (end + kPageBytes - 1) / kPageBytes;
@@ -235,7 +236,7 @@ class ExtraExports {
   }
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
-  // The contents of an export section: those of `section`, if there is one, and these.
+  // The contents of an export section: those of `section`, if there is one, followed by these.
   [[nodiscard]] std::string joined(const Section* section) const {
     ByteCursor cursor(section != nullptr ? section->bytes : std::span<const std::byte>());
     const std::uint32_t present = section != nullptr ? cursor.u32() : 0;
@@ -251,8 +252,8 @@ class ExtraExports {
   std::uint32_t count_ = 0;
 };
 
-// The segments that stay have their places: instructions name them by number. Those that were
-// active are what they are after instantiation anyway: empty.
+// All segments keep their indices, which instructions use. Formerly active ones become empty, which
+// is what they are after instantiation anyway.
 std::string without_active_data(const std::vector<DataSegment>& segments) {
   std::string contents;
   append_u32(contents, static_cast<std::uint32_t>(segments.size()));

@@ -1,10 +1,12 @@
-// Makes the state of a module's instances reachable from outside, without running or compiling it.
+// Rewrites a module so that the host can read and restore the state of its instances, without
+// running or compiling it.
 //
-// What is left of an instance between two calls is its memory, its mutable globals, and its tables
-// and dropped segments. The rewritten module exports the first two under reserved names. Its active
-// data segments are taken out, so that the memory's first content is an image of ours, and its
-// start function is an export, so that an instance can be made again without it. A module that
-// changes the rest has an obstacle: its instances cannot be snapshots.
+// Between two calls, the state of an instance consists of its memory, its mutable globals, and its
+// tables and dropped segments. The rewritten module exports the memory and the globals under
+// reserved names. Its active data segments are removed, because the initial memory is an image of
+// ours. Its start function becomes an export, so that an instance can be made again without
+// running it. A module that changes its tables or drops segments has an obstacle: its instances
+// cannot have snapshots.
 #pragma once
 
 #include "base/result.h"
@@ -19,33 +21,33 @@
 
 namespace hangar::wasm {
 
-// Names of what is exported in addition. No module of a published contract has a colon in a name.
+// Names of the additional exports. No module of a published contract has a colon in a name.
 inline constexpr std::string_view kReservedPrefix = "hangar:";
 inline constexpr std::string_view kMemoryExport = "hangar:memory";
 inline constexpr std::string_view kStartExport = "hangar:start";
-// The `index`th mutable global, in the module's order.
+// The name for the `index`th mutable global, in the module's order.
 [[nodiscard]] std::string global_export(std::size_t index);
 
-// Bytes that lie in memory before anything has run.
+// Bytes that are in memory before any code has run.
 struct DataPiece {
   std::uint64_t address = 0;
-  std::span<const std::byte> bytes;  // Into the module that was rewritten.
+  std::span<const std::byte> bytes;  // A view into the module that was rewritten.
 };
 
 struct RewrittenModule {
-  // Why instances cannot be snapshots: "writes to a table (table.set)". All else is empty then.
+  // Why instances cannot have snapshots: "writes to a table (table.set)". Then all else is empty.
   std::optional<std::string> obstacle;
   std::string bytes;
   std::vector<DataPiece> data;   // Ascending, not overlapping, all inside `memory_bytes_min`.
-  std::size_t global_count = 0;  // Mutable ones.
+  std::size_t global_count = 0;  // Only mutable ones.
   bool has_memory = false;
   bool has_start = false;
   std::uint64_t memory_bytes_min = 0;
 };
 
-// Errors as read_module_header(). A module that is not valid in a way that only the compiler sees
-// is rewritten into one that is not valid either, or has an obstacle. Work and memory are bounded
-// by the module's size. Any thread.
+// Errors as for read_module_header(). If a module is invalid in a way that only the compiler
+// detects, the result is invalid, too, or has an obstacle. Work and memory are bounded by the
+// module's size. Any thread.
 [[nodiscard]] Result<RewrittenModule> rewrite(std::span<const std::byte> module);
 
 }  // namespace hangar::wasm

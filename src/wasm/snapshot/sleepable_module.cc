@@ -34,10 +34,10 @@ namespace hangar::wasm {
 
 namespace {
 
-// What a worker makes of a module's bytes.
+// What a worker prepares from a module's bytes.
 struct Prepared {
   RewrittenModule module;
-  Digest digest;  // Of what is compiled.
+  Digest digest;  // Of the rewritten module.
   std::shared_ptr<const std::string> bytes;
   std::shared_ptr<const BaseImage> image;
 };
@@ -59,7 +59,7 @@ Result<Prepared> prepare(const Digest& digest, const std::shared_ptr<const std::
     return prepared;
   }
   prepared.image = HANGAR_TRY(BaseImage::of_data(image_directory, module.data));
-  module.data.clear();  // They point into `wasm_bytes`.
+  module.data.clear();  // They are views into `wasm_bytes`.
   prepared.bytes = std::make_shared<const std::string>(std::move(module.bytes));
   prepared.digest = Digest::of(*prepared.bytes);
   return prepared;
@@ -81,7 +81,7 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
 
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
-  // Not from the pool in any case: these instances stay.
+  // Never from the pool: these instances live long.
   std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
       prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable,
@@ -133,7 +133,7 @@ SleepableModule::Native& SleepableModule::native() const {
 }
 
 void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
-  // What stays resident is not loaded again.
+  // Code of a module with an obstacle stays loaded, because its instances stay resident.
   if (code->allocation() == Module::Allocation::Sleepable) code_file_ = code->file();
   code_ = std::make_unique<Code>(Code{.module = std::move(code), .used = io::Loop::now()});
   unload_when_unused();
@@ -158,14 +158,14 @@ void SleepableModule::Native::on_code_released() {
   unload_when_unused();
 }
 
-// One timer for all who let go of it within some seconds.
+// One timer serves all instances that release the code within some seconds.
 void SleepableModule::Native::unload_when_unused() {
   if (code_file_ == nullptr || std::exchange(code_->is_timed, true)) return;
   const Duration kept = engine.native().sleeping_code_kept;
   code_->timer = engine.loop().after(kept, [this, kept] {
     code_->is_timed = false;
-    if (code_->holders > 0) return;  // The last of them comes back here.
-    // Somebody else may hold it for a moment.
+    if (code_->holders > 0) return;  // The last holder comes back here.
+    // Others may hold it for a moment.
     if (code_->module.use_count() != 1 || io::Loop::now() - code_->used < kept) {
       return unload_when_unused();
     }
@@ -178,6 +178,9 @@ std::shared_ptr<const BaseImage> SleepableModule::Native::settled() const {
   return settling_ == Settling::Done ? settled_ : nullptr;
 }
 
+// Several workers may call this at once: the first one makes the image, the others go on without
+// it. settled_ is written before settling_ becomes Done, and settled() reads settling_ first, so
+// settled_ needs no lock.
 void SleepableModule::Native::settle(std::span<const std::byte> memory, const PageRanges& pages) {
   Settling expected = Settling::NotYet;
   if (!settling_.compare_exchange_strong(expected, Settling::UnderWay)) return;

@@ -1,4 +1,4 @@
-// The inside of SleepableModule.
+// The internals of SleepableModule.
 #pragma once
 
 #include "base/in_slot.h"
@@ -26,8 +26,9 @@
 
 namespace hangar::wasm {
 
-// What is about native code is for the loop thread, the other functions are for any; the rest never
-// changes after load(). There is one for each module, however long its instances sleep.
+// Members about native code belong to the loop thread; the other functions are for any thread, and
+// the other data never change after load(). There is one object for each module, however long its
+// instances sleep.
 struct SleepableModule::Native : slots::InSlot {
   Native(Engine& engine_in, std::filesystem::path image_directory_in)
       : engine(engine_in),
@@ -37,43 +38,44 @@ struct SleepableModule::Native : slots::InSlot {
   Engine& engine;
   const std::filesystem::path& image_directory;
   Digest digest;
-  std::unique_ptr<const std::string> obstacle;  // Null without one.
-  // Memory as the data segments have it. Null with an obstacle.
+  std::unique_ptr<const std::string> obstacle;  // Null if there is none.
+  // The memory that the data segments describe. Null if there is an obstacle.
   std::shared_ptr<const BaseImage> initial;
   std::uint32_t global_count = 0;
   std::uint64_t memory_bytes_min = 0;  // As Module::memory_bytes_min().
   std::atomic<std::uint32_t> instance_count = 0;
   bool has_start = false;
 
-  // Memory as one instance had it after it had begun: what all instances have computed for
-  // themselves in the same way. Null until it takes less than what it saves.
+  // The memory of one instance after it had started: contains what all instances have computed
+  // alike. Null until it takes less space than it saves.
   [[nodiscard]] std::shared_ptr<const BaseImage> settled() const;
-  // Makes it of `memory`, unless it is there or somebody is at it. `pages`: where `memory` is not
-  // zero. A failure changes nothing.
+  // Makes that image from `memory`, unless it exists or another worker is making it. `pages`: where
+  // `memory` is not zero. A failure changes nothing.
   void settle(std::span<const std::byte> memory, const PageRanges& pages);
 
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code();
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
   void set_code(std::shared_ptr<const Module> code);
-  // An instance holds it from now on, for as long as its guest is in memory; and does not any more.
+  // Called when an instance brings its guest into memory, and when the guest has left it.
   void on_code_held() { ++code_->holders; }
   void on_code_released();
 
  private:
   struct Code {
-    std::shared_ptr<const Module> module;  // Whoever needs it holds it too.
-    Instant used;                          // When it was last asked for.
-    std::uint32_t holders = 0;             // Instances.
-    io::Loop::Timer timer = {};            // While there are none.
+    std::shared_ptr<const Module> module;  // Those who use it hold it as well.
+    Instant used;                          // When code() last returned it, or an instance released
+                                           // it.
+    std::uint32_t holders = 0;             // Instances that hold the code.
+    io::Loop::Timer timer = {};            // Runs while there are none.
     bool is_timed = false;
   };
   void unload_when_unused();
   enum class Settling : std::uint8_t { NotYet, UnderWay, Done };
 
   std::atomic<Settling> settling_ = Settling::NotYet;
-  std::shared_ptr<const BaseImage> settled_;             // Does not change once it is Done.
+  std::shared_ptr<const BaseImage> settled_;             // Constant once settling_ is Done.
   std::unique_ptr<Code> code_;                           // Null while it is not loaded.
-  std::shared_ptr<const internal::CodeFile> code_file_;  // Null with an obstacle.
+  std::shared_ptr<const internal::CodeFile> code_file_;  // Null if there is an obstacle.
 };
 
 }  // namespace hangar::wasm

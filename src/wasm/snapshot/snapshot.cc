@@ -37,10 +37,10 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kDigestBytes = 32;
 constexpr std::uint64_t kWasmPageBytes = 64 * limits::kKiB;
 
-// The fastest that is worth it: pages are small differences, and guests wait.
+// The fastest useful level: pages are mostly zeros, and guests wait.
 constexpr int kLevel = 1;
 
-// Pages that are compressed in one step.
+// How many pages are compressed in one step.
 constexpr std::size_t kPagesAtOnce = 64;
 
 struct Header {
@@ -58,14 +58,15 @@ struct Header {
 static_assert(sizeof(Header) == 80 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(PageRange) == 8 && std::has_unique_object_representations_v<PageRange>);
 
-// Contexts between two uses: making one costs more than using it, and one is a third of a megabyte.
-// As many as workers have used at once.
+// Contexts between two uses: making one costs more than using it, and each takes a third of a
+// megabyte. There are as many as workers have used at the same time.
 template <class Context, auto kMake, auto kFree>
 class Spares {
  public:
   using Handle = std::unique_ptr<Context, DestroyedBy<kFree>>;
 
-  // One of them, or a new one, for as long as this lives. Null when there is no memory for one.
+  // A kept context or a new one, for as long as this object lives. Null when there is no memory
+  // for one.
   class Loan {
    public:
     explicit Loan(Spares& spares) : spares_(spares), context_(spares.take()) {}
@@ -136,7 +137,7 @@ std::array<std::byte, kDigestBytes> bytes_of(const Digest& digest) {
   return bytes;
 }
 
-// One zstd frame of all pages, appended to `bytes`.
+// Appends all pages to `bytes` as one zstd frame.
 class PageCompressor {
  public:
   explicit PageCompressor(std::vector<std::byte>& bytes) : bytes_(bytes) {}
@@ -172,7 +173,7 @@ class PageCompressor {
   const Compressors::Loan compressor_{compressors()};
 };
 
-// Reads forwards; sizes have been checked.
+// Reads forwards; the caller has checked the sizes.
 class Parts {
  public:
   explicit Parts(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -206,6 +207,10 @@ Result<> check_pages(const PageRanges& ranges, const Header& header) {
 
 }  // namespace
 
+// docs/formats/snapshot.md describes the parts: header, globals, page ranges, one zstd frame,
+// checksum. Pages are compressed in parts of kPagesAtOnce, so that this needs little memory besides
+// the result. The header is written a second time at the end, when the total size is known; the
+// checksum covers it.
 Result<std::vector<std::byte>> encode(const Snapshot& snapshot, const FillPage& fill) {
   const std::uint64_t pages = page_count(snapshot.pages);
   Header header{.magic = kMagic,
@@ -299,7 +304,7 @@ Result<> SnapshotReader::read_pages(const ApplyPage& apply) const {
   std::size_t filled = 0;
   std::size_t taken = 0;
   std::size_t hint = 1;
-  // Whole parts at a time: `part` is full, or the frame is at its end.
+  // Decompresses whole parts: afterwards `part` is full, or the frame is at its end.
   const auto refill = [&]() -> Result<> {
     ZSTD_outBuffer out{.dst = part.data(), .size = part.size(), .pos = 0};
     while (hint != 0 && out.pos < out.size) {
@@ -320,7 +325,7 @@ Result<> SnapshotReader::read_pages(const ApplyPage& apply) const {
       taken += kPageBytes;
     }
   }
-  if (taken == filled && hint != 0) {  // The frame's end, which is no page.
+  if (taken == filled && hint != 0) {  // Reads the frame's end, which holds no page.
     std::byte extra{};
     ZSTD_outBuffer out{.dst = &extra, .size = 1, .pos = 0};
     while (hint != 0 && out.pos == 0) {

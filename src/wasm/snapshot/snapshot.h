@@ -1,6 +1,6 @@
-// The bytes of a sleeping guest. docs/formats/snapshot.md is the specification.
+// The encoding of a sleeping guest. docs/formats/snapshot.md is the specification.
 //
-// They come back from a disk, so nothing of them is used before their checksum was seen.
+// The bytes come back from a disk, so none of them is used before their checksum was verified.
 #pragma once
 
 #include "base/result.h"
@@ -17,12 +17,12 @@
 
 namespace hangar::wasm {
 
-// A global of any numeric type, little-endian, zeros behind.
+// A global of any numeric type: little-endian, padded with zeros.
 using GlobalValue = std::array<std::byte, 16>;
 
 struct Snapshot {
   Digest module;
-  std::uint64_t base_number = 0;  // Of the image that `pages` differ from.
+  std::uint64_t base_number = 0;  // The image from which `pages` differ.
   std::uint64_t memory_bytes = 0;
   std::vector<GlobalValue> globals;
   PageRanges pages;
@@ -30,12 +30,12 @@ struct Snapshot {
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
-// `fill` writes what page `number` has exclusive-ored with the image's; called for each page once,
-// ascending. Unavailable when there is no memory for it, LimitExceeded beyond 4 GiB.
+// `fill` writes page `number` of the guest XORed with that of the image; called once for each page,
+// in ascending order. Unavailable when there is not enough memory, LimitExceeded beyond 4 GiB.
 using FillPage = std::function<void(std::uint32_t number, std::span<std::byte> difference)>;
 [[nodiscard]] Result<std::vector<std::byte>> encode(const Snapshot& snapshot, const FillPage& fill);
 
-// What must be so for a snapshot to be one of this guest.
+// The values that a snapshot of this guest must have.
 struct SnapshotExpectation {
   Digest module;
   std::uint64_t base_number = 0;
@@ -46,15 +46,15 @@ struct SnapshotExpectation {
 // Any thread, one at a time.
 class SnapshotReader {
  public:
-  // Unavailable, saying what is wrong, for anything but the intact bytes of a snapshot that is
-  // expected. The pages are known to be intact then, too.
+  // Unavailable, with the reason, for anything but the intact bytes of the expected snapshot. The
+  // checksum covers the pages as well.
   [[nodiscard]] static Result<SnapshotReader> open(std::vector<std::byte> bytes,
                                                    const SnapshotExpectation& expectation);
 
-  // All but the contents of the pages.
+  // Everything except the contents of the pages.
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
 
-  // Each page, ascending. After an error what was applied is of no use.
+  // Called for each page in ascending order. After an error the memory is unusable.
   using ApplyPage =
       std::function<void(std::uint32_t number, std::span<const std::byte> difference)>;
   [[nodiscard]] Result<> read_pages(const ApplyPage& apply) const;
@@ -65,11 +65,11 @@ class SnapshotReader {
 
   std::vector<std::byte> bytes_;
   Snapshot snapshot_;
-  std::size_t frame_offset_;  // Of the compressed pages.
+  std::size_t frame_offset_;  // Where the compressed pages begin.
 };
 
-// Gives back what is kept from one snapshot to the next so that it need not be made again. For when
-// nobody wakes or falls asleep any more. Any thread.
+// Frees the zstd contexts that are kept from one snapshot to the next. To be called when no guest
+// will resume or fall asleep soon. Any thread.
 void drop_snapshot_spares();
 
 }  // namespace hangar::wasm

@@ -29,28 +29,30 @@ namespace hangar::wasm {
 
 namespace {
 
-// Extents are rounded up to this: less than the smallest snapshot, and few different sizes.
+// Extents are rounded up to multiples of this: less than the smallest snapshot, and few
+// different sizes.
 constexpr std::uint64_t kGrainBytes = 256;
 
-// Blocks are given back in pieces that are worth a call.
+// Blocks are freed only in pieces that are worth a system call.
 constexpr std::uint64_t kPunchBytesMin = 64 * limits::kKiB;
 constexpr std::uint64_t kPunchAlignment = 4 * limits::kKiB;
 
-// So much may lie free before the file is looked through for what can be given back.
+// This much may be free before the file is searched for blocks that can be freed.
 constexpr std::uint64_t kSlackBytesMin = 4 * limits::kMiB;
 
 std::uint64_t rounded(std::uint64_t size_bytes) {
   return (size_bytes + kGrainBytes - 1) / kGrainBytes * kGrainBytes;
 }
 
-// Which parts of a file are free. Best fit, neighbours joined.
+// The free ranges of a file. Best fit; neighbours are merged.
 class FreeSpace {
  public:
   explicit FreeSpace(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
-  // The smallest place that is large enough, or one at the end; nothing when that passes the bound.
+  // The smallest free range that is large enough, or one at the end; std::nullopt when that passes
+  // the bound.
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t size) {
     const auto found = by_size_.lower_bound({size, 0});
     if (found == by_size_.end()) {
@@ -101,12 +103,12 @@ class FreeSpace {
 
   const std::uint64_t bytes_max_;
   std::uint64_t end_ = 0;
-  std::map<std::uint64_t, std::uint64_t> by_offset_;           // To size.
+  std::map<std::uint64_t, std::uint64_t> by_offset_;           // From offset to size.
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // Size and offset.
 };
 
-// One reservation for each tenant that has something in a store, by a number that an extent can
-// remember: a ticket for each extent would be more than a small sleeper is otherwise.
+// One reservation for each tenant with extents in a store, found by a number that fits an extent: a
+// reservation for each extent would take more memory than the rest of a small sleeper.
 class TenantShares {
  public:
   explicit TenantShares(budget::Accounts::Limits limits) : accounts_(limits) {}
@@ -134,7 +136,7 @@ class TenantShares {
     budget::Reservation& held = *reservations_[number];
     HANGAR_ASSERT(held.bytes() >= bytes, "what is freed was counted");
     if (held.bytes() > bytes) {
-      std::ignore = held.resize(held.bytes() - bytes);  // Less can always be had.
+      std::ignore = held.resize(held.bytes() - bytes);  // Shrinking always succeeds.
       return;
     }
     reservations_[number].reset();
@@ -156,7 +158,7 @@ class TenantShares {
 
   budget::Accounts accounts_;
   std::map<budget::Tenant, std::uint32_t> numbers_;
-  // By number.
+  // Indexed by number.
   std::vector<std::optional<budget::Reservation>> reservations_;
   std::vector<std::map<budget::Tenant, std::uint32_t>::iterator> tenants_;
   std::vector<std::uint32_t> free_;
@@ -177,7 +179,7 @@ struct SnapshotStore::Native {
     freed_bytes += size;
     if (freed_bytes < kSlackBytesMin || freed_bytes < live_bytes / 4) return;
     freed_bytes = 0;
-    std::ignore = file.truncate(space.end());  // If it stays longer, it is written over later.
+    std::ignore = file.truncate(space.end());  // Else it is overwritten later.
     for (const auto& [free_offset, free_size] : space.by_offset()) {
       if (free_size < kPunchBytesMin) continue;
       const std::uint64_t first =
@@ -192,7 +194,7 @@ struct SnapshotStore::Native {
   FreeSpace space;
   TenantShares shares;
   std::uint64_t live_bytes = 0;
-  std::uint64_t freed_bytes = 0;  // Since blocks were last given back.
+  std::uint64_t freed_bytes = 0;  // Since blocks were last freed.
 };
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem::path& directory,

@@ -17,7 +17,7 @@ namespace hangar::wasm {
 
 namespace {
 
-// The interface of linux/fs.h, which the headers of older systems do not have.
+// The interface of linux/fs.h; the headers of older systems lack it.
 struct PageRegion {
   std::uint64_t start;
   std::uint64_t end;
@@ -43,7 +43,7 @@ constexpr std::uint64_t kIsPresent = 1U << 3U;
 constexpr std::uint64_t kIsSwapped = 1U << 4U;
 constexpr std::uint64_t kIsZero = 1U << 5U;
 
-// Bits of an entry of /proc/self/pagemap. Bit 61: a page of a file, or shared.
+// Bits of an entry of /proc/self/pagemap. Bit 61: a page of a file, or a shared one.
 constexpr std::uint64_t kEntryFile = std::uint64_t{1} << 61U;
 constexpr std::uint64_t kEntrySwapped = std::uint64_t{1} << 62U;
 constexpr std::uint64_t kEntryPresent = std::uint64_t{1} << 63U;
@@ -99,6 +99,8 @@ bool WrittenPages::scan(std::span<const std::byte> memory, PageRanges& into) con
     argument.end = end;
     argument.vec = reinterpret_cast<std::uintptr_t>(regions.data());
     argument.vec_len = regions.size();
+    // Selects pages that are present or swapped, and are neither a file's nor the page of zeros: an
+    // inverted category must be absent.
     argument.category_mask = kIsFile | kIsZero;
     argument.category_inverted = kIsFile | kIsZero;
     argument.category_anyof_mask = kIsPresent | kIsSwapped;
@@ -126,7 +128,8 @@ bool WrittenPages::read_entries(std::span<const std::byte> memory, PageRanges& i
     const std::size_t count = static_cast<std::size_t>(got) / sizeof(std::uint64_t);
     for (std::size_t index = 0; index < count; ++index) {
       const std::uint64_t entry = entries[index];
-      // A swapped page has bit 61 only if it is shared. Pages of zeros count: they cannot be told.
+      // A swapped page has bit 61 only if it is shared. The page of zeros counts as written: its
+      // entry looks the same.
       const bool is_own =
           (entry & (kEntryPresent | kEntrySwapped)) != 0 && (entry & kEntryFile) == 0;
       if (is_own) append_page(into, page + static_cast<std::uint32_t>(index));

@@ -1,5 +1,5 @@
-// Arguments or variables in the form in which guests get them: each text with its null byte, one
-// behind the other.
+// Arguments or variables in the form in which guests receive them: the texts, each followed by a
+// null byte.
 #pragma once
 
 #include "base/slots.h"
@@ -15,7 +15,7 @@ namespace hangar::wasm::wasi {
 class CStrings {
  public:
   CStrings() = default;
-  // No null bytes in them.
+  // `texts` must not contain null bytes.
   explicit CStrings(const std::vector<std::string>& texts) {
     std::size_t size = 0;
     for (const std::string& text : texts)

@@ -1,4 +1,4 @@
-// For wasm/wasi/ only: what its host functions have in common.
+// Shared by the host functions of wasm/wasi/.
 #pragma once
 
 #include "base/result.h"
@@ -10,19 +10,19 @@
 
 namespace hangar::wasm::wasi {
 
-// What a function answers: an Errno, unless the run is over.
+// The result of a function: an Errno, or an error that ends the run.
 using Status = Result<std::uint32_t>;
 
 [[nodiscard]] inline Process& process_of(HostCall call) {
   return call.state<Process>();
 }
 
-// Of an access to the guest's memory.
+// The status for an access to the guest's memory.
 [[nodiscard]] inline Errno status(const Result<>& result) {
   return result ? kSuccess : kFault;
 }
 
-// The functions fd_* and path_*.
+// Registers the functions fd_* and path_*.
 void add_descriptor_functions(HostFunctions& functions);
 
 }  // namespace hangar::wasm::wasi

@@ -1,4 +1,4 @@
-// fd_* and path_*: the standard streams, and files that can only be read.
+// fd_* and path_*: the standard streams, and read-only files.
 
 #include "base/result.h"
 #include "wasm/guest_memory.h"
@@ -29,7 +29,7 @@ namespace {
 
 using Kind = Descriptor::Kind;
 
-// Of one readv or writev; more are left for the next call, which POSIX allows.
+// The elements of one readv or writev; the guest calls again for the others, as POSIX allows.
 constexpr std::uint32_t kVectorsMax = 1024;
 
 constexpr std::uint16_t kNonBlocking = 1U << 2;  // Of fdflags.
@@ -59,13 +59,13 @@ constexpr std::uint64_t kFileRights =
     kRightRead | kRightSeek | kRightTell | kRightAdvise | kRightFilestat | kRightPoll;
 constexpr std::uint64_t kDirectoryRights =
     kRightPathOpen | kRightReaddir | kRightReadlink | kRightPathFilestat | kRightFilestat;
-// wasi-libc asks path_open for no more than this: with the right to write among it, what a program
-// opens for writing is refused there, with EROFS, and not at its first write.
+// wasi-libc requests no more rights than these in path_open. They include the right to write, so
+// that a program that opens a file for writing fails there, with EROFS, and not at its first write.
 constexpr std::uint64_t kInheritedRights = kFileRights | kDirectoryRights | kRightWrite;
 
 enum OpenFlag : std::uint32_t { kCreate = 1, kOnlyDirectory = 2, kExclusive = 4, kTruncate = 8 };
 
-// The directory that the host presents, under the first number after the standard streams.
+// The directory that the host presents; it has the first number after the standard streams.
 constexpr std::string_view kPresented = "/";
 
 bool is_file_system(const Descriptor& descriptor) {
@@ -78,7 +78,7 @@ struct Vector {
   std::uint32_t size = 0;
 };
 
-// EFAULT as nothing.
+// std::nullopt means EFAULT.
 std::optional<std::vector<Vector>> read_vectors(const GuestMemory& memory, std::uint32_t address,
                                                 std::uint32_t count) {
   count = std::min(count, kVectorsMax);
@@ -93,7 +93,7 @@ std::optional<std::vector<Vector>> read_vectors(const GuestMemory& memory, std::
   return vectors;
 }
 
-// Puts what `take` gives, for each vector at most its size, into the guest's memory.
+// Copies the bytes that `take` returns, for each vector at most its size, into the guest's memory.
 template <class Take>
 Status read_into(HostCall call, std::uint32_t vectors_at, std::uint32_t count,
                  std::uint32_t size_at, Take take) {
@@ -102,7 +102,7 @@ Status read_into(HostCall call, std::uint32_t vectors_at, std::uint32_t count,
   if (!vectors || !memory.has_range(size_at, 4)) return kFault;
   std::uint32_t total = 0;
   for (const Vector& vector : *vectors) {
-    // A count that fits the 32 bits it is reported in; the rest is a short read.
+    // Keeps the total within the 32 bits in which it is reported; the result is a short read.
     if (vector.size > std::numeric_limits<std::uint32_t>::max() - total) break;
     const std::string_view bytes = take(vector.size);
     HANGAR_TRY(memory.write(vector.address, bytes));
@@ -151,7 +151,7 @@ Status fd_write(HostCall call, std::uint32_t number, std::uint32_t vectors_at, s
   if (!vectors || !memory.has_range(size_at, 4)) return kFault;
   std::uint32_t total = 0;
   for (const Vector& vector : *vectors) {
-    // A count that fits the 32 bits it is reported in; the rest is a short write.
+    // Keeps the total within the 32 bits in which it is reported; the result is a short write.
     if (vector.size > std::numeric_limits<std::uint32_t>::max() - total) break;
     const auto bytes = HANGAR_TRY(memory.range(vector.address, vector.size));
     HANGAR_TRY(process.print(stream, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
@@ -182,8 +182,8 @@ std::uint64_t rights_of(Kind kind) {
   }
 }
 
-// The type of the standard streams stays "unknown", as for a pipe: a character device would be
-// taken for a terminal.
+// The type of the standard streams is "unknown", as for a pipe: programs take a character device
+// for a terminal.
 FileType type_of(Kind kind) {
   if (kind == Kind::File) return kRegularFile;
   return kind == Kind::Directory ? kDirectoryType : kUnknown;
@@ -214,7 +214,7 @@ std::string filestat_of(const FileTree& files, FileTree::Index index) {
   std::string filestat(kFilestatBytes, '\0');
   put(filestat, 8, inode_of(index));
   put(filestat, 16, node.is_directory ? kDirectoryType : kRegularFile);
-  put(filestat, 24, std::uint64_t{1});  // Links.
+  put(filestat, 24, std::uint64_t{1});  // The number of links.
   put(filestat, 32, std::uint64_t{node.content.size()});
   return filestat;
 }
@@ -279,7 +279,7 @@ Status fd_tell(HostCall call, std::uint32_t number, std::uint32_t position_at) {
   return status(HANGAR_TRY(call.memory()).write_u64(position_at, descriptor.offset));
 }
 
-// The entries of a directory are numbered: itself, the one above it, and what lies in it.
+// The entries of a directory are numbered: itself, its parent, and its contents.
 std::string dirent_of(const FileTree& files, FileTree::Index directory, std::uint64_t number) {
   constexpr std::array<std::string_view, 2> kDots = {".", ".."};
   const FileTree::Node& node = files.node(directory);
@@ -296,8 +296,8 @@ std::string dirent_of(const FileTree& files, FileTree::Index directory, std::uin
   return dirent;
 }
 
-// Fills the buffer to its end, the last entry cut where it does not fit: a buffer that is not full
-// is how a guest learns that there are no more.
+// Fills the buffer to its end and cuts the last entry if necessary: a guest takes a buffer that is
+// not full for the end of the directory.
 Status fd_readdir(HostCall call, std::uint32_t number, std::uint32_t buffer_at, std::uint32_t size,
                   std::uint64_t cookie, std::uint32_t used_at) {
   Process& process = process_of(call);
@@ -318,7 +318,7 @@ Status fd_readdir(HostCall call, std::uint32_t number, std::uint32_t buffer_at, 
   return status(memory.write_u32(used_at, used));
 }
 
-// What every function answers that wants more of a descriptor than it can do.
+// The answer of functions that a descriptor does not support: `answer`, unless it is closed.
 Status unless_closed(HostCall call, std::uint32_t number, Errno answer) {
   return process_of(call).descriptor(number).kind == Kind::Closed ? kBadDescriptor : answer;
 }
@@ -354,9 +354,9 @@ Status fd_renumber(HostCall call, std::uint32_t from, std::uint32_t /*to*/) {
 }
 
 Status fd_prestat_get(HostCall call, std::uint32_t number, std::uint32_t prestat_at) {
-  // A libc asks about one descriptor after the other, until the first that is not presented.
+  // A libc asks about each descriptor in turn, until the first one that is not presented.
   if (!process_of(call).descriptor(number).is_presented) return kBadDescriptor;
-  std::string prestat(kPrestatBytes, '\0');  // Its first byte says: a directory.
+  std::string prestat(kPrestatBytes, '\0');  // The first byte, zero, means a directory.
   put(prestat, 4, static_cast<std::uint32_t>(kPresented.size()));
   return status(HANGAR_TRY(call.memory()).write(prestat_at, prestat));
 }
@@ -368,7 +368,7 @@ Status fd_prestat_dir_name(HostCall call, std::uint32_t number, std::uint32_t pa
   return status(HANGAR_TRY(call.memory()).write(path_at, kPresented));
 }
 
-// What `path` in the directory `number` means.
+// Resolves `path` in the directory `number`.
 Result<std::expected<FileTree::Index, Errno>> find_path(HostCall call, std::uint32_t number,
                                                         std::uint32_t path_at, std::uint32_t size) {
   using Found = std::expected<FileTree::Index, Errno>;
@@ -423,7 +423,7 @@ Status path_readlink(HostCall call, std::uint32_t number, std::uint32_t path_at,
   return found ? kInvalid : found.error();
 }
 
-// What would change the file system.
+// The answer to calls that would change the file system.
 Status refuse_change(HostCall call, std::uint32_t directory) {
   const Kind kind = process_of(call).descriptor(directory).kind;
   return kind == Kind::Directory ? kReadOnlyFileSystem : kBadDescriptor;
@@ -468,7 +468,8 @@ Process::Process(ProcessState state)
                                              : std::move(state.descriptors)) {}
 
 ProcessState Process::take_state() {
-  // A guest that has closed all of its descriptors is not one that has not begun.
+  // Keeps one descriptor: a guest that has closed all of them must differ from one that has
+  // not started.
   while (descriptors_.size() > 1 && descriptors_.back().kind == Kind::Closed)
     descriptors_.pop_back();
   if (descriptors_ == first_descriptors(files_ != nullptr)) descriptors_ = {};

@@ -1,4 +1,4 @@
-// WASI's error numbers, those that are used.
+// The error numbers of WASI that are used here.
 #pragma once
 
 #include <cstdint>

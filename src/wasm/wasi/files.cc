@@ -21,7 +21,7 @@ namespace {
 // PATH_MAX.
 constexpr std::size_t kPathBytesMax = 4096;
 
-// The part of `path` before its next slash, which is taken off it.
+// Takes the part before the next slash off `path`.
 std::string_view take_part(std::string_view& path) {
   const std::size_t slash = path.find('/');
   const std::string_view part = path.substr(0, slash);
@@ -53,7 +53,7 @@ Result<FileTree> FileTree::of(std::map<std::string, std::string> files) {
       const std::expected<Index, Errno> found = tree.child(at, part);
       at = found ? *found : tree.add(at, part, !rest.empty());
     }
-    // Keys of the map are unique, and a file comes before all that would lie below it.
+    // Paths are unique keys of the map, and a file comes before any path below it.
     tree.nodes_[at].content = std::move(content);
   }
   return tree;

@@ -1,5 +1,5 @@
-// Files that a guest may read: given as paths and contents, seen as a tree of directories. It is
-// all there is of a file system, it never changes, and no path leads out of it.
+// Files that a guest may read: passed as paths and contents, seen as a tree of directories. The
+// tree is the guest's whole file system, it never changes, and no path leads out of it.
 #pragma once
 
 #include "base/result.h"
@@ -18,8 +18,8 @@ namespace hangar::wasm::wasi {
 // Immutable: any thread.
 class FileTree {
  public:
-  // Absolute paths ("/etc/config/key") to contents. InvalidInput, naming the path, when one is not
-  // absolute and plain (no empty part, no "." or "..", no null byte), or lies below a file.
+  // Absolute paths ("/etc/config/key") to contents. InvalidInput, which names the path, when one is
+  // not absolute and plain (no empty part, no "." or "..", no null byte), or lies below a file.
   [[nodiscard]] static Result<FileTree> of(std::map<std::string, std::string> files);
 
   using Index = std::uint32_t;
@@ -29,12 +29,12 @@ class FileTree {
     std::string name;  // Empty for the root.
     bool is_directory = false;
     Index parent = kRoot;
-    std::vector<Index> children;  // Of directories, by name.
-    std::string content;          // Of files.
+    std::vector<Index> children;  // Of directories; sorted by name.
+    std::string content;          // Only of files.
   };
   [[nodiscard]] const Node& node(Index index) const { return nodes_[index]; }
 
-  // What `path` means in `directory`, as preview 1 has it: relative, and never above `directory`
+  // Resolves `path` in `directory` as preview 1 does: relative, and never above `directory`
   // (kNotCapable). kNotFound, kNotDirectory, kNameTooLong.
   [[nodiscard]] std::expected<Index, Errno> find(Index directory, std::string_view path) const;
 

@@ -36,16 +36,16 @@ namespace {
 
 using Kind = Descriptor::Kind;
 
-// Of one poll_oneoff: a clock, and each descriptor twice, would be seven.
+// For one poll_oneoff: a clock, and each standard stream twice, would be seven.
 constexpr std::uint32_t kSubscriptionsMax = 256;
-// One random_get. Filling it cannot be interrupted: this much takes 50 ms.
+// For one random_get. Filling the buffer cannot be interrupted: this much takes 50 ms.
 constexpr std::uint32_t kRandomBytesMax = 16 * limits::kMiB;
 
 // Layouts of preview 1, in bytes.
 constexpr std::uint32_t kSubscriptionBytes = 48;
 constexpr std::uint32_t kEventBytes = 32;
 
-// Arguments and environment have one form: a list of pointers and the strings behind them.
+// Arguments and environment have the same form: a list of pointers, and the strings.
 Status write_strings(HostCall call, const CStrings& strings, std::uint32_t pointers,
                      std::uint32_t bytes) {
   const GuestMemory memory = HANGAR_TRY(call.memory());
@@ -85,7 +85,7 @@ Status environ_sizes_get(HostCall call, std::uint32_t count, std::uint32_t bytes
 
 enum Clock : std::uint32_t { kRealtime = 0, kMonotonic = 1 };
 
-// Nothing for the clocks of processor time, which guests are not told.
+// std::nullopt for the clocks of processor time, which are withheld from guests.
 std::optional<std::uint64_t> read_clock(std::uint32_t clock) {
   const auto nanoseconds = [](auto time) {
     return static_cast<std::uint64_t>(Duration(time.time_since_epoch()).count());
@@ -161,15 +161,15 @@ Status sock_shutdown(HostCall call, std::uint32_t number, std::uint32_t) {
   return no_socket(call, number);
 }
 
-// What a guest waits for in poll_oneoff.
+// One subscription of poll_oneoff.
 struct Subscription {
   enum Kind : std::uint8_t { kClock = 0, kRead = 1, kWrite = 2 };
 
   std::uint64_t user_data = 0;
   std::uint8_t kind = kClock;
-  std::uint32_t descriptor = 0;  // Of the last two.
-  Instant due;                   // Of clocks.
-  Errno error = kSuccess;        // Known at once.
+  std::uint32_t descriptor = 0;  // Only for the last two kinds.
+  Instant due;                   // Only for clocks.
+  Errno error = kSuccess;        // An error that is known at once.
 };
 
 Subscription read_subscription(std::span<const std::byte> bytes, Instant now) {
@@ -192,18 +192,19 @@ Subscription read_subscription(std::span<const std::byte> bytes, Instant now) {
     return subscription;
   }
   if (is_absolute) delay -= std::min(delay, *clock_now);
-  // Anything longer is for ever, and would overflow.
+  // A longer delay counts as for ever, and would overflow.
   constexpr std::uint64_t kDelayMax =
       std::chrono::nanoseconds(std::chrono::hours(24 * 365)).count();
   subscription.due = now + std::chrono::nanoseconds(std::min(delay, kDelayMax));
   return subscription;
 }
 
-// How much can be read from or written to `descriptor` at once; nothing when it cannot.
+// How many bytes can be read from or written to `descriptor` at once; std::nullopt when it does not
+// support that.
 std::optional<std::uint64_t> ready_bytes_of(Process& process, const Descriptor& descriptor,
                                             bool reads) {
   switch (descriptor.kind) {
-    case Kind::Stdin:  // Its end can be read too.
+    case Kind::Stdin:  // The end of input counts as readable.
       return reads ? std::optional<std::uint64_t>(process.stdin_left()) : std::nullopt;
     case Kind::Idle:
       return reads ? std::optional<std::uint64_t>(0) : std::nullopt;
@@ -220,7 +221,7 @@ std::optional<std::uint64_t> ready_bytes_of(Process& process, const Descriptor& 
   }
 }
 
-// Event for `subscription` if it is due; nothing otherwise.
+// The event for `subscription` if it is due; otherwise std::nullopt.
 std::optional<std::string> event_of(Process& process, const Subscription& subscription,
                                     Instant now) {
   Errno error = subscription.error;
@@ -245,7 +246,7 @@ std::optional<std::string> event_of(Process& process, const Subscription& subscr
   return event;
 }
 
-// Whether it is for the end of all other work.
+// True when it waits for the end of all other work.
 bool is_for_idleness(Process& process, const Subscription& subscription) {
   return subscription.kind == Subscription::kRead && subscription.error == kSuccess &&
          process.descriptor(subscription.descriptor).kind == Kind::Idle;
@@ -275,7 +276,7 @@ HostTask<std::uint32_t> poll_oneoff(HostCall call, std::uint32_t subscriptions_a
       if (is_for_idleness(process, subscription)) {
         asks_for_idleness = true;
       } else {
-        // Everything else answers at once.
+        // All other subscriptions are due at once.
         due = std::min(due, is_clock ? subscription.due : now);
       }
       subscriptions.push_back(subscription);
@@ -294,7 +295,7 @@ HostTask<std::uint32_t> poll_oneoff(HostCall call, std::uint32_t subscriptions_a
   }
 
   const GuestMemory memory = HANGAR_CO_TRY(call.memory());
-  // A timer may be early by less than the clock's resolution; the one it was for is due.
+  // A timer may fire early by less than the clock's resolution; its subscription counts as due.
   const Instant now = is_idle ? io::Loop::now() : std::max(io::Loop::now(), due);
   std::uint32_t events = 0;
   for (const Subscription& subscription : subscriptions) {
