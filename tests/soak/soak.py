@@ -34,7 +34,7 @@ import programs  # noqa: E402
 import workflows  # noqa: E402
 from churn import Churn  # noqa: E402
 from cluster import eventually  # noqa: E402
-from findings import DESCRIPTORS_MOST, BusyDay, Window, failures_in, growth, is_flat, orphans_among, without_cause  # noqa: E402
+from findings import DESCRIPTORS_MOST, WARM_UP, BusyDay, Window, failures_in, growth, is_flat, orphans_among, without_cause  # noqa: E402
 from harness import progress  # noqa: E402
 from registry import Registry  # noqa: E402
 from stage import Stage  # noqa: E402
@@ -145,6 +145,7 @@ class Soak:
             samples.append({**harness.memory(self.stage.pid), "descriptors": descriptors(self.stage.pid)})
             time.sleep(1)
         seen = {key: min(one[key] for one in samples) for key in ("rss", "anonymous", "descriptors")}
+        seen["held"] = descriptors_by_kind(self.stage.pid)
         seen["disk"] = self.stage.host.metrics()["hangar_operator_disk_bytes"] / harness.MIB
         self.cycles.append(seen)
         progress(f"cycle {len(self.cycles)} at rest: RSS {seen['rss']:.1f} MiB, {seen['anonymous']:.1f} anonymous; "
@@ -217,6 +218,10 @@ class Soak:
         yield "guests failed, without a cause", f"{len(failures)}, {len(unexplained)}", "0 without", not unexplained
         yield "unexpected exceptions", str(exceptions), "0", exceptions == 0
         yield "host alive, Lease never lost", str(self.stage.is_alive()), "True", self.stage.is_alive() and not self.trouble
+        if self.cycles:
+            first, last = self.cycles[min(WARM_UP, len(self.cycles) - 1)]["held"], self.cycles[-1]["held"]
+            grown = {kind: f"{first.get(kind, 0)} -> {count}" for kind, count in last.items() if count > first.get(kind, 0)}
+            progress(f"  descriptors that became more: {grown or 'none'}")
         for text in (*self.lost, *self.orphans, *self.trouble, *self.churn.trouble, *(f"{one.namespace}/{one.name}: {one.error}" for one in unexplained)):
             progress(f"  {text}")
         yield "what went wrong besides", str(len(self.trouble) + len(self.churn.trouble)), "0", not self.trouble and not self.churn.trouble
@@ -242,6 +247,26 @@ def wait_for_all(stage, teams):
 
 def descriptors(pid):
     return len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def descriptors_by_kind(pid):
+    """How many of each kind of file; connections by the port at the other end, which says whose they are."""
+    ports = {}
+    for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        ports[fields[9]] = int(fields[2].rpartition(":")[2], 16)
+    kinds = collections.Counter()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except OSError:
+            continue  # It was closed meanwhile.
+        inode = target.removeprefix("socket:[").removesuffix("]")
+        if inode in ports:
+            kinds[f"connection to port {ports[inode]}"] += 1
+        else:
+            kinds[str(pathlib.Path(target).parent) if target.startswith("/") else target.partition("[")[0]] += 1
+    return dict(kinds)
 
 
 def main():
