@@ -1,11 +1,12 @@
-// hangar-compile: a WebAssembly module on descriptor 0, native code on descriptor 1.
+// hangar-compile: reads a WebAssembly module from descriptor 0 and writes native code to
+// descriptor 1.
 //
 // The only program that is linked with the compiler. hangar starts it for one module, and kills it
-// after kCompileMax; it bounds its processor time itself, and its memory to the bytes that its one
-// argument says. With `verify` and public keys behind it, it compiles nothing and says whether the
-// module is signed by one of them. Descriptor 0 must be a file (it is mapped), 1 an empty file;
-// what went wrong is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module that
-// carries its plugin is linked with it first.
+// after kCompileMax. It bounds its own processor time, and its memory to the bytes given by its
+// first argument. With `verify` and public keys as further arguments it compiles nothing and checks
+// whether one of the keys has signed the module. Descriptor 0 must be a file (it is mapped), 1 an
+// empty file; an error is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module
+// that carries its plugin is first linked with it.
 #include "base/base64.h"
 #include "base/destroyed_by.h"
 #include "base/limits.h"
@@ -45,14 +46,14 @@ namespace hangar::compile {
 
 namespace {
 
-// Of a message of the compiler's.
+// The bound of the compiler's message.
 constexpr std::size_t kMessageBytesMax = 2048;
 
 using EnginePtr = std::unique_ptr<wasm_engine_t, DestroyedBy<wasm_engine_delete>>;
 using ModulePtr = std::unique_ptr<wasmtime_module_t, DestroyedBy<wasmtime_module_delete>>;
 using ErrorPtr = std::unique_ptr<wasmtime_error_t, DestroyedBy<wasmtime_error_delete>>;
 
-// One line, and nothing that a terminal would obey: messages have paragraphs, and quote the module.
+// Makes one line without control characters: messages have paragraphs, and quote the module.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, kMessageBytesMax)) {
@@ -77,7 +78,7 @@ std::string text_of(const wasmtime_error_t* error) {
 }
 
 Result<std::span<const std::byte>> map_input() {
-  // Not fstat, which is fstatat with a path in glibc, and paths are out of bounds here.
+  // Not fstat, which glibc implements as fstatat with a path, and paths are forbidden here.
   const off_t end = ::lseek(STDIN_FILENO, 0, SEEK_END);
   if (end < 0) return fail(ErrorKind::Unavailable, "standard input is not a file");
   const auto size = static_cast<std::uint64_t>(end);
@@ -118,11 +119,11 @@ const std::uint8_t* data_of(std::span<const std::byte> module) {
 
 std::unexpected<Error> refused(const wasmtime_error_t* error) {
   std::string text = text_of(error);
-  // As the system says it of a mapping; Rust's own allocations abort.
+  // The system's message for a failed mapping; a failed allocation in Rust aborts instead.
   if (text.contains("os error 12")) {
     return fail(ErrorKind::LimitExceeded, std::string(wasm::kOutOfMemory));
   }
-  // What it was doing is all that its first words say.
+  // The beginning only says what the compiler was doing.
   if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
       text.starts_with(kDoing)) {
     text.erase(0, kDoing.size());
@@ -153,7 +154,8 @@ Result<> compile(wasm_engine_t* engine, std::span<const std::byte> module) {
   return written;
 }
 
-// What is not valid by itself must not become so by being linked: it would be told nonsense.
+// Both are validated by themselves first: linking an invalid module could make it valid, or give a
+// misleading error.
 Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module,
                         std::span<const std::byte> plugin) {
   HANGAR_TRY(validate(engine, module));
@@ -164,7 +166,7 @@ Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module
   return compile(engine, std::as_bytes(std::span(linked)));
 }
 
-// Of the one argument; all that there may be without it.
+// The first argument; without it, the maximum.
 Result<std::uint64_t> memory_bytes_of(std::span<char* const> arguments) {
   if (arguments.size() < 2) return limits::kCompileMemoryBytesMax;
   const std::string_view text = arguments[1];
@@ -189,7 +191,7 @@ Result<schematics::PublicKeys> keys_of(std::span<char* const> arguments) {
 }
 
 Result<> verify(std::uint64_t memory_bytes, std::span<char* const> arguments) {
-  // Before the walls: OpenSSL opens a file when it is first used.
+  // Before the system calls are limited: OpenSSL opens a file when it is first used.
   const schematics::PublicKeys keys = HANGAR_TRY(keys_of(arguments));
   HANGAR_TRY(limit_resources(
       {.memory_bytes = memory_bytes, .processor_time = limits::kVerifyProcessorMax}));
@@ -232,15 +234,15 @@ int status_of(ErrorKind kind) {
 
 #if __has_feature(thread_sanitizer)
 // One thread here is ours. The others are wasmtime's, whose synchronisation ThreadSanitizer does
-// not see: all that it could report is false.
+// not see: every report would be false.
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "report_bugs=0";
 }
 #endif
 
 int main(int count, char** arguments) {
-  // Two threads share the work; the host's guests need the machine too. Nothing runs yet that could
-  // read the environment meanwhile.
+  // Two threads share the work; the host's guests need the machine, too. No other thread runs yet
+  // that could read the environment.
   ::setenv("RAYON_NUM_THREADS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
   const hangar::Result<> done = hangar::compile::run({arguments, static_cast<std::size_t>(count)});
   if (done) return hangar::wasm::kExitOk;

@@ -16,15 +16,15 @@ namespace hangar::compile {
 Result<> limit_resources(const Resources& resources) {
   sandbox::end_first_when_memory_is_short();
   HANGAR_TRY(sandbox::give_up_privileges());
-  // The host may have ended before this program began: then it ends at its limit of time.
+  // If the host ended before this program started, the program ends at its time limit.
   HANGAR_TRY(sandbox::die_with(::getppid()));
   HANGAR_TRY(sandbox::limit(RLIMIT_FSIZE, limits::kCompiledBytesMax));
   HANGAR_TRY(sandbox::limit(RLIMIT_NOFILE, 16));
   const auto seconds = static_cast<std::uint64_t>(resources.processor_time.count());
-  // At the second limit the kernel kills, which looks as if somebody else had.
+  // At the hard limit the kernel sends SIGKILL, which would look as if another process had.
   HANGAR_TRY(sandbox::limit(RLIMIT_CPU, seconds, seconds + 1));
   if (!sandbox::kIsSandboxed) return {};
-  // What it writes to counts; address space that is only reserved does not.
+  // Counts memory that the process writes to; address space that is only reserved does not count.
   HANGAR_TRY(sandbox::limit(RLIMIT_DATA, resources.memory_bytes));
   return sandbox::limit(RLIMIT_AS, limits::kCompileMemoryBytesMax);
 }

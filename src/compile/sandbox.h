@@ -1,5 +1,5 @@
-// What hangar-compile gives up before it looks at a module: a compiler is a large program that
-// reads a stranger's bytes, so a mistake in it must not be worth anything.
+// The rights that hangar-compile gives up before it reads a module. A compiler is a large program
+// that reads a stranger's bytes, so a bug in it must gain an attacker nothing.
 #pragma once
 
 #include "base/result.h"
@@ -15,13 +15,14 @@ struct Resources {
   std::chrono::seconds processor_time = limits::kCompileProcessorMax;
 };
 
-// Bounds memory, processor time and output; no new privileges; dies with its parent, and before it
-// when memory is short. When its processor time is used up, it ends by SIGXCPU.
+// Bounds memory, processor time and output, and gives up gaining privileges. The process ends
+// with its parent, and before it when memory is short. When its processor time is used up,
+// SIGXCPU ends it.
 [[nodiscard]] Result<> limit_resources(const Resources& resources = {});
 
-// From here on only what compiling needs of the kernel: memory, threads of this process, reading
-// and writing descriptors that are open already. No files, no network, no other processes; what is
-// not allowed fails with EPERM. Inherited by threads that are started later: call it before any.
+// From here on only the system calls that compiling needs are allowed: memory, threads of this
+// process, reading and writing open descriptors. No files, no network, no other processes; any
+// other call fails with EPERM. Threads that start later inherit this: call it before any does.
 [[nodiscard]] Result<> limit_system_calls();
 
 }  // namespace hangar::compile
