@@ -30,11 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of sources, and of what `go list` says of a thousand packages.
+// For source files, and for the output of `go list` about a thousand packages.
 constexpr std::uint64_t kSourceBytesMax = 16 * limits::kMiB;
 constexpr std::uint64_t kListingBytesMax = 256 * limits::kMiB;
 
-// The file that is added to the main package. It is nowhere but in -overlay.
+// The file that is added to the main package. It exists only in -overlay.
 constexpr std::string_view kMainFile = "zz_hangar_guest.go";
 
 Result<std::string> read_source(const fs::path& path) {
@@ -53,8 +53,8 @@ Result<> write_source(const fs::path& path, std::string_view text) {
   return io::write_file(path, text);
 }
 
-// Of a module that is replaced. The module says it of itself (go version -m), so that it has to be
-// the same in each build: equal programs become equal bytes.
+// The path for the copy of a replaced module. The built module contains it (go version -m), so it
+// must be the same in each build: equal programs give equal bytes.
 fs::path place_of(std::string_view module) {
   return fs::path("/hangar-build") / module;
 }
@@ -66,23 +66,23 @@ class Build {
   Result<Built> run();
 
  private:
-  // What `go env` says where the program is.
+  // Runs `go env` in the program's directory.
   Result<> look_at_toolchain();
-  // A go.mod and a go.sum that the build may change.
+  // Makes a go.mod and a go.sum that the build may change.
   Result<> copy_go_mod();
   Result<> list_packages();
-  // Each file of the module cache that is to be another.
+  // Replaces each module with files that have to change.
   Result<> change_modules();
-  // Where the program finds that module from now on: a directory that is nowhere but in -overlay.
+  // The directory in which the program now finds that module; it exists only in -overlay.
   Result<fs::path> replace(const Package& package);
   Result<> change_standard_library();
-  // That file is to have that text in this build, whether it is there or not.
+  // Gives that file that text in this build, whether or not it exists.
   Result<> lay_over(const fs::path& file, std::string_view text);
   Result<> add_guest();
   Result<> compile();
   void tell_changes() const;
 
-  // In the program's directory, for a guest's platform, with the go.mod of the build.
+  // Runs go in the program's directory, for a guest's platform, with the go.mod of the build.
   Result<io::ProgramOutput> go(std::vector<std::string> arguments);
   Result<> edit_go_mod(std::vector<std::string> edits);
   [[nodiscard]] fs::path go_mod() const { return options_.work / "build" / "go.mod"; }
@@ -104,8 +104,8 @@ class Build {
 };
 
 std::vector<std::string> Build::environment() const {
-  // A workspace and flags of the user's own would change this build. An empty GOFLAGS would not
-  // override what `go env -w` has written.
+  // The user's own workspace and flags would change this build. An empty GOFLAGS would not override
+  // what `go env -w` has stored.
   return {"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"};
 }
 
@@ -132,7 +132,7 @@ const Package* Build::find(std::string_view import_path) const {
 }
 
 Result<> Build::look_at_toolchain() {
-  // As the program's own go.mod has it: the go command may take another toolchain for it.
+  // In the program's directory: its go.mod may make the go command choose another toolchain.
   const io::ProgramOutput output = HANGAR_TRY(
       io::read_program({.path = go_,
                         .arguments = {"env", "-json", "GOVERSION", "GOROOT", "GOMOD", "GOWORK"},
@@ -145,7 +145,7 @@ Result<> Build::look_at_toolchain() {
   user_go_mod_ = std::string(json::string_at(variables, {"GOMOD"}));
   const std::string warning = HANGAR_TRY(check_toolchain(go_version_));
   if (!warning.empty()) say_("warning: " + warning);
-  // os.DevNull is what it says outside of a module.
+  // `go env GOMOD` prints os.DevNull outside of a module.
   if (user_go_mod_.empty() || user_go_mod_ == "/dev/null") {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("{} is not in a Go module: make one with go mod init and go mod tidy",
@@ -190,7 +190,7 @@ Result<fs::path> Build::replace(const Package& package) {
     overlay_[(place / file).string()] = (package.module_directory / file).string();
   }
   std::vector<std::string> edits;
-  // One that the program has already is the more particular where it names a version.
+  // The program's own replacement is dropped: one that names a version would take precedence.
   const io::ProgramOutput output = HANGAR_TRY(go({"mod", "edit", "-json", go_mod().string()}));
   const json::Value parsed = HANGAR_TRY(json::parse(output.text));
   if (const json::Array* const replaced = json::array_at(parsed, {"Replace"})) {
@@ -215,7 +215,7 @@ Result<> Build::lay_over(const fs::path& file, std::string_view text) {
 }
 
 Result<> Build::change_modules() {
-  // All are looked at before the first is replaced: an unknown version costs no time.
+  // All files are checked before the first one is replaced, so that an unknown version fails fast.
   std::vector<std::pair<const ChangedFile*, Change>> changes;
   for (const ChangedFile& file : changed_files()) {
     const Package* const package = find(fmt::format("{}/{}", file.module, file.directory));
@@ -248,7 +248,7 @@ Result<> Build::change_standard_library() {
 }
 
 Result<> Build::add_guest() {
-  // A program that names the SDK brings the package with it, and must not have it twice.
+  // A program that imports the SDK contains the package already, and must not have it twice.
   const auto has_sdk = [](const Package& package) { return package.module == kGuestModule; };
   if (std::ranges::none_of(packages_, has_sdk)) {
     const fs::path place = place_of(kGuestModule);
@@ -271,7 +271,7 @@ Result<> Build::compile() {
   std::vector<std::string> arguments = {
       "build", modfile_flag(), "-overlay=" + overlay.string(), "-buildmode=c-shared", "-trimpath",
       "-buildvcs=false",
-      // The SDK's own way of turning signals off reaches into os/signal.
+      // The way in which the SDK turns off signals refers to internals of os/signal.
       fmt::format("-ldflags=-s -w -checklinkname=0 {}", options_.ldflags), "-o",
       fs::absolute(options_.output).string()};
   if (!options_.tags.empty()) arguments.push_back("-tags=" + options_.tags);

@@ -1,9 +1,9 @@
-// Builds a Go program as a guest of this host, with the Go toolchain of the user: what
-// `hangar build go` does.
+// Builds a Go program as a guest, with the user's Go toolchain: the implementation of `hangar
+// build go`.
 //
-// The program's main stays as it is, and nothing is written beside it. What a guest needs besides
-// (package guest, and other lines in a few files of client-go, controller-runtime and Go's own
-// library) comes in by a go.mod of the build's own, copies of those modules, and -overlay.
+// The program's main package stays unchanged, and nothing is written beside it. A guest needs
+// package guest, and other lines in a few files of client-go, controller-runtime and Go's own
+// library. The build adds these by a go.mod of its own, copies of those modules, and -overlay.
 #pragma once
 
 #include "base/result.h"
@@ -19,12 +19,12 @@
 namespace hangar::go_build {
 
 struct BuildOptions {
-  // A directory; an import path of the module around the current directory; or IMPORT-PATH@VERSION.
+  // A directory, an import path of the module around the current directory, or IMPORT-PATH@VERSION.
   std::string program;
-  std::filesystem::path output;  // The module to make.
-  std::string tags;              // As go build has them.
-  std::string ldflags;           // Besides our own.
-  // For what the build makes and nobody keeps; empty, and writable by nobody else.
+  std::filesystem::path output;  // The module to write.
+  std::string tags;              // As for go build.
+  std::string ldflags;           // Added to our own.
+  // For temporary files of the build: an empty directory to which no one else can write.
   std::filesystem::path work;
 };
 
@@ -33,18 +33,18 @@ struct Built {
   std::vector<Change> changes;
 };
 
-// For people, a line at a time: what is about to be done, and what they should know.
+// Receives messages for people, line by line: the next step, and warnings.
 using Say = std::function<void(std::string_view line)>;
 
-// The name of a program by its place: "manager" of "/src/memo/cmd/manager" and of
-// "example.com/operator/v2/cmd/manager@v2.1.0", "operator" of "example.com/operator/v2" and of
-// "example.com/operator/cmd".
+// The name of a program, from its location: "manager" for "/src/memo/cmd/manager" and for
+// "example.com/operator/v2/cmd/manager@v2.1.0", "operator" for "example.com/operator/v2" and
+// for "example.com/operator/cmd".
 [[nodiscard]] std::string name_of(std::string_view program);
 
-// Blocking, for minutes. The words of the go command go to stderr.
-// Errors: NotFound (no go command, no such directory or module), InvalidInput (a program that
-// cannot be a guest, a version that is not known, a toolchain that is too old, what the compiler
-// refuses), Denied and Unavailable for the file system.
+// Builds the program. Blocking, for minutes. The output of the go command goes to stderr. Errors:
+// NotFound (no go command, no such directory or module), InvalidInput (a program that cannot be a
+// guest, an unknown version, a toolchain that is too old, an error of the compiler), Denied and
+// Unavailable for the file system.
 [[nodiscard]] Result<Built> build(const BuildOptions& options, const Say& say);
 
 }  // namespace hangar::go_build

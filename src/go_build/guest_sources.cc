@@ -20,8 +20,8 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 }  // namespace
 
-// No later version than what package guest needs: a newer one than the program's own would make
-// the go command look for another toolchain.
+// The oldest version that package guest can use: a newer one than the program's own would make the
+// go command look for another toolchain.
 std::string guest_go_mod() {
   return fmt::format("module {}\n\ngo 1.24\n", kGuestModule);
 }
@@ -33,8 +33,8 @@ std::string in_package_manager(std::string_view manager_options) {
   return replace_all(std::move(text), "manager.Options", "Options");
 }
 
-// The import has a name that the program's own package is unlikely to have, which would be an
-// error.
+// The import has a name that the program's own package is unlikely to use; a name used twice would
+// be an error.
 std::string main_source() {
   return fmt::format(
       "package main\n\nimport hangarGuest \"{}\"\n\nfunc init() {{ hangarGuest.Main = main }}\n",

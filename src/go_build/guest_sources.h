@@ -1,5 +1,5 @@
-// The Go files that `hangar build go` adds to a program: parts of sdk/go/hangar, which are in this
-// program so that it needs no source tree (cmake/GuestSources.cmake).
+// The Go files that `hangar build go` adds to a program: parts of sdk/go/hangar, which are embedded
+// here so that no source tree is needed (cmake/GuestSources.cmake).
 #pragma once
 
 #include <span>
@@ -16,19 +16,19 @@ struct GuestSource {
   std::string_view text;
 };
 
-// Of package guest.
+// The files of package guest.
 [[nodiscard]] std::span<const GuestSource> guest_sources();
 
-// The go.mod of a module with that package and nothing else.
+// The go.mod of a module that contains only that package.
 [[nodiscard]] std::string guest_go_mod();
 
 // sdk/go/hangar/manager_options.go.
 [[nodiscard]] std::string_view manager_options_source();
 
-// The same as a file of controller-runtime's package manager.
+// The same text as a file of controller-runtime's package manager.
 [[nodiscard]] std::string in_package_manager(std::string_view manager_options);
 
-// A file for the program's main package that makes it a guest.
+// A file for the program's main package that turns the program into a guest.
 [[nodiscard]] std::string main_source();
 
 }  // namespace hangar::go_build

@@ -49,7 +49,7 @@ constexpr std::array kDelayingQueue = {
                                          "\tgo ret.waitingLoop(logger)"}},
 };
 
-// In New, before anything is made of the options.
+// In New, before the options are used.
 constexpr Edit kManagerEdit = {.line = "\t// Set default values for options fields",
                                .replacement =
                                    "\toptions = hangarOptions(options)\n"

@@ -1,7 +1,8 @@
-// Which files of which modules `hangar build go` changes, and in which versions it knows them.
+// The files of other modules that `hangar build go` changes, and the versions of them that
+// it knows.
 //
-// A version is known by the digest of the file and not by its number: a fork with the same file is
-// known, a version whose file was changed is not, and nothing is changed by guessing.
+// A version is identified by the digest of the file and not by its number: a fork with the same
+// file is known, a version with a changed file is not, and nothing is changed by guesswork.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +16,7 @@
 namespace hangar::go_build {
 
 inline constexpr std::string_view kControllerRuntime = "sigs.k8s.io/controller-runtime";
-// Where a copy of controller-runtime gets a file more.
+// The directory in which a copy of controller-runtime gets an additional file.
 inline constexpr std::string_view kManagerDirectory = "pkg/manager";
 
 struct KnownVersion {
@@ -26,7 +27,7 @@ struct KnownVersion {
 
 struct ChangedFile {
   std::string_view module;
-  std::string_view directory;  // In the module: the package.
+  std::string_view directory;  // The package's directory in the module.
   std::string_view name;
   std::string_view why;  // What the line would do in a guest.
   std::span<const KnownVersion> versions;
@@ -41,18 +42,18 @@ struct Change {
   std::string why;
   std::string before;
   std::string after;
-  std::string text;  // Of the whole file, changed.
+  std::string text;  // The whole changed file.
 };
 
-// `version` is what the build takes of the module, for messages. InvalidInput when the text is not
-// one of the known versions: the message says which are known, and what else can be done.
+// `version` is the version of the module that the build uses, for messages. InvalidInput when the
+// text is not one of the known versions; the message names these, and the alternatives.
 [[nodiscard]] Result<Change> change(const ChangedFile& file, std::string_view version,
                                     std::string_view text);
 
 // "client-go 0.32 to 0.37, controller-runtime 0.20 to 0.25".
 [[nodiscard]] std::string_view known_releases();
 
-// Files of Go's own library, below its src; they are not known by their digest but by the line.
+// Files of Go's own library, relative to its src; identified by the line and not by a digest.
 struct StandardFile {
   std::string_view path;
   std::string_view why;
@@ -61,7 +62,7 @@ struct StandardFile {
 };
 [[nodiscard]] std::span<const StandardFile> standard_files();
 
-// InvalidInput naming the toolchain, `version`, when the line is not there.
+// InvalidInput, which names the toolchain `version`, when the file lacks the line.
 [[nodiscard]] Result<Change> change(const StandardFile& file, std::string_view version,
                                     std::string_view text);
 

@@ -62,8 +62,8 @@ std::string_view trim(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(kSpace) + 1 - begin);
 }
 
-// Whether a file imports C and says nothing else that could keep it out. As gofmt writes it: cgo
-// does not read the comment before an import within parentheses.
+// True when a file imports C and no other condition could exclude it. Assumes gofmt's style: cgo
+// ignores the comment before an import within parentheses.
 bool needs_cgo(std::string_view text) {
   bool imports_c = false;
   while (!text.empty()) {
@@ -79,7 +79,7 @@ bool needs_cgo(std::string_view text) {
 }  // namespace
 
 Result<std::vector<Package>> read_packages(std::string_view text) {
-  // Each document is an object that ends in a line with nothing but a brace.
+  // Each document is an object that ends in a line with a single brace.
   constexpr std::string_view kEnd = "\n}\n";
   std::vector<Package> packages;
   while (!text.empty()) {
@@ -112,7 +112,7 @@ Result<> check_packages(std::span<const Package> packages, const ReadFile& read_
                               "others",
                               package.import_path));
     }
-    // Where there is something else to compile, the files for cgo may be a choice.
+    // If there are other files to compile, the files for cgo may be optional.
     if (!package.has_go_files) {
       const std::vector<std::string> files = cgo_files(package, read_file);
       if (!files.empty()) {

@@ -1,4 +1,5 @@
-// What `go list -deps -json` says of a program's packages, and why some cannot be in a guest.
+// Reads the output of `go list -deps -json` about a program's packages, and explains why some
+// cannot be part of a guest.
 #pragma once
 
 #include "base/result.h"
@@ -17,27 +18,27 @@ struct Package {
   std::string name;
   std::filesystem::path directory;
   bool is_standard = false;
-  // Its module; empty for those of the standard library.
+  // The package's module; empty for the standard library.
   std::string module;
-  std::string version;  // What the build takes: "v0.37.0", or what replaces it.
+  std::string version;  // The version in the build: "v0.37.0", or its replacement.
   std::filesystem::path module_directory;
   bool is_of_main_module = false;
   bool has_go_files = false;               // For a guest's platform.
-  std::vector<std::string> ignored_files;  // Of Go, left out on that platform.
+  std::vector<std::string> ignored_files;  // Go files that are left out on that platform.
   std::vector<std::string> imports;
-  std::string error;  // Why it cannot be built; empty: nothing is known.
+  std::string error;  // Why it cannot be built; empty: no reason is known.
 };
 
-// The documents that `go list -json` prints one after the other. InvalidInput.
+// Parses the documents that `go list -json` prints in sequence. InvalidInput.
 [[nodiscard]] Result<std::vector<Package>> read_packages(std::string_view text);
 
 using ReadFile = std::function<Result<std::string>(const std::filesystem::path&)>;
 
-// Which files of a package need cgo, though nothing but that keeps them out.
+// The files of a package that need cgo and are left out for no other reason.
 [[nodiscard]] std::vector<std::string> cgo_files(const Package& package, const ReadFile& read_file);
 
-// InvalidInput, with words, for the first package that needs cgo or plugins, or that Go cannot
-// build for another reason. `packages` are in the order of go list: the program is the last.
+// InvalidInput, with an explanation, for the first package that needs cgo or plugins, or that Go
+// cannot build for another reason. `packages` are in the order of go list: the program comes last.
 [[nodiscard]] Result<> check_packages(std::span<const Package> packages, const ReadFile& read_file);
 
 }  // namespace hangar::go_build

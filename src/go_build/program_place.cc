@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kAnswerBytesMax = 4 * limits::kMiB;
 
-// Of an import path outside of the current module the user has to say the version.
+// For an import path outside of the current module the user must give the version.
 Result<fs::path> find_package(const std::string& program, const fs::path& go) {
   const io::ProgramOutput output = HANGAR_TRY(io::read_program(
       {.path = go,
@@ -44,7 +44,7 @@ Result<fs::path> find_package(const std::string& program, const fs::path& go) {
                           program, program));
 }
 
-// What a module replaces by directories that are not in it.
+// Checks which modules this module replaces by directories outside of it.
 Result<> check_replacements(const std::string& module, const fs::path& directory,
                             const fs::path& go) {
   const io::ProgramOutput output = HANGAR_TRY(
@@ -90,7 +90,8 @@ Result<fs::path> download(std::string_view import_path, std::string_view version
         kAnswerBytesMax));
     const Result<json::Value> answer = json::parse(output.text);
     if (!answer || output.exit_code != 0) {
-      // Of several reasons the shortest path's: longer ones are not even names of repositories.
+      // Of several reasons, that of the shortest path counts: longer paths are not even names
+      // of repositories.
       if (answer && !is_module_known) why = json::string_at(*answer, {"Error"});
       continue;
     }
@@ -146,7 +147,7 @@ Result<> copy_tree(const fs::path& from, const fs::path& to) {
     std::error_code error;
     fs::create_directories(copy.parent_path(), error);
     if (!error) fs::copy_file(from / file, copy, error);
-    // The module cache's files are read-only.
+    // Files in the module cache are read-only.
     if (!error) fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add, error);
     if (error) {
       return fail(ErrorKind::Unavailable,

@@ -1,4 +1,4 @@
-// One line of a source file, replaced: what `hangar build go` does to files that it has copied.
+// Replaces one line of a source file, as `hangar build go` does in files that it has copied.
 #pragma once
 
 #include "base/result.h"
@@ -10,16 +10,16 @@
 namespace hangar::go_build {
 
 struct Edit {
-  std::string_view line;         // As it stands in the file, its tabs included.
-  std::string_view replacement;  // Any number of lines, without the end of the last.
+  std::string_view line;         // As in the file, with its tabs.
+  std::string_view replacement;  // Any number of lines, without the last line end.
 };
 
 struct Edited {
   std::string text;
-  std::size_t line_number = 0;  // Of the line, from 1.
+  std::size_t line_number = 0;  // The number of the line, from 1.
 };
 
-// InvalidInput unless the text has the line exactly once.
+// InvalidInput unless the text contains the line exactly once.
 [[nodiscard]] Result<Edited> apply(const Edit& edit, std::string_view text);
 
 }  // namespace hangar::go_build

@@ -15,8 +15,8 @@ namespace hangar::go_build {
 
 namespace {
 
-// The first whose compiler exports functions (go:wasmexport), and builds what exports them as a
-// library (-buildmode=c-shared).
+// The first version whose compiler exports functions (go:wasmexport) and builds libraries that
+// export them (-buildmode=c-shared).
 constexpr int kMinorMin = 24;
 constexpr std::array kTestedMinors = {26};
 constexpr std::string_view kTested = "Go 1.26";
@@ -24,7 +24,7 @@ constexpr std::string_view kTested = "Go 1.26";
 }  // namespace
 
 Result<std::string> check_toolchain(std::string_view version) {
-  // Of a development version: "devel go1.27-0123abcd".
+  // A development version is "devel go1.27-0123abcd".
   constexpr std::string_view kPrefix = "go1.";
   const std::size_t at = version.find(kPrefix);
   int minor = 0;

@@ -1,4 +1,4 @@
-// Which Go toolchains make guests.
+// Checks which Go toolchains can build guests.
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +8,9 @@
 
 namespace hangar::go_build {
 
-// `version` as `go env GOVERSION` has it: "go1.26.8". Returns what to tell the user of one that
-// guests were not tested with; empty: it is one of those. InvalidInput for one that cannot make
-// guests, and for what is not a version.
+// `version` is the output of `go env GOVERSION`: "go1.26.8". Returns a warning for the user when
+// guests were not tested with that version; empty when they were. InvalidInput for a version that
+// cannot build guests, and for text that is not a version.
 [[nodiscard]] Result<std::string> check_toolchain(std::string_view version);
 
 }  // namespace hangar::go_build
