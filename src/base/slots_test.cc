@@ -33,7 +33,7 @@ TEST(Slots, HaveTheSizeThatWasAskedForAndLittleMore) {
   EXPECT_EQ(slots::slot_size(kLargest + 1), kLargest + 1) << "the heap's own";
 }
 
-// Whatever is taken and given back in whatever order, no two slots share a byte.
+// No two slots share a byte, in whatever order they are taken and freed.
 TEST(Slots, KeepWhatIsWrittenToThem) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -52,7 +52,7 @@ TEST(Slots, KeepWhatIsWrittenToThem) {
     slots::give_back(slot.at, slot.size);
   };
   for (int round = 0; round < 20'000; ++round) {
-    // More is taken than given back for a while, then the other way round.
+    // For a while more slots are taken than freed, then the other way round.
     const bool grows = round / 4000 % 2 == 0;
     if (taken.empty() || random() % 3 < (grows ? 2U : 1U)) {
       const std::size_t size = 1 + random() % (kLargest + 100);
@@ -96,7 +96,7 @@ TEST(Slots, AreForAnyThread) {
       });
     }
   }
-  // Given back by another thread than the one that took them.
+  // Another thread frees them than the one that took them.
   for (const auto& own : taken)
     for (const auto& [at, size] : own)
       slots::give_back(at, size);
@@ -125,7 +125,7 @@ TEST(Slots, LeaveNoSlabBehindWhenTheyMoveToAnotherSize) {
     taken.push_back(slots::take(1000));
   const std::size_t full = slots::slab_bytes() - before;
 
-  // As objects do whose status grows: each is made anew, and the old one goes.
+  // Like objects whose status grows: each is replaced by a larger one.
   for (void*& slot : taken) {
     void* const larger = slots::take(1020);
     slots::give_back(std::exchange(slot, larger), 1000);

@@ -22,7 +22,7 @@
 namespace hangar::compile {
 namespace {
 
-// What `attempt` returns in a process that has limited its system calls; 255 when it could not.
+// The result of `attempt` in a process that has limited its system calls; 255 when it could not.
 int in_sandbox(const std::function<int()>& attempt) {
   return sandbox::in_child([&attempt] {
     const bool is_limited = limit_resources() && limit_system_calls();

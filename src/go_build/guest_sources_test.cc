@@ -15,7 +15,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// No assembly: the assembler runs in the directory of the package, which is only in the overlay.
+// No assembly: the assembler runs in the directory of the package, which exists only in
+// the overlay.
 TEST(GuestSources, AreAllGoFilesOfThePackageAndNoTests) {
   std::vector<std::string_view> names;
   for (const GuestSource& source : guest_sources()) {

@@ -53,7 +53,7 @@ TEST(KnownFiles, AreChangedWhereTheirDigestIsKnown) {
   EXPECT_EQ(changed->line_number, 2U);
   EXPECT_EQ(changed->before, "\tgo loop()");
   EXPECT_EQ(changed->after, "\t// no loop");
-  // The line is there, but what is around it is not known.
+  // The line exists, but the rest of the file is not known.
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().kind(), ErrorKind::InvalidInput);
   EXPECT_THAT(other.error().message(), AllOf(HasSubstr("example.com/queue v1.1.0 util/queue.go"),
@@ -61,7 +61,7 @@ TEST(KnownFiles, AreChangedWhereTheirDigestIsKnown) {
                                              HasSubstr("hangar.GetConfigOrDie()")));
 }
 
-// As the files of Go 1.26 have them.
+// The lines as in the files of Go 1.26.
 TEST(StandardFiles, AreChangedWhereTheLineIs) {
   for (const StandardFile& file : standard_files()) {
     const std::string text = std::string("package x\n") + std::string(file.edit.line) + "\n";

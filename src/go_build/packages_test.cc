@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// As `go list -deps -json` prints them.
+// The output of `go list -deps -json`.
 constexpr std::string_view kListing = R"({
 	"Dir": "/go/src/net/http",
 	"ImportPath": "net/http",
@@ -108,7 +108,7 @@ TEST(Packages, ThatAreCutOffAreAnError) {
 
 class CheckPackages : public testing::Test {
  protected:
-  // The message of the refusal; empty: they are fine.
+  // The message of the refusal; empty when all packages are accepted.
   std::string check(std::vector<Package> packages) {
     packages.push_back({.import_path = "example.com/operator",
                         .name = "main",
@@ -145,7 +145,7 @@ TEST_F(CheckPackages, RefusesOneThatNeedsCgoByItsFiles) {
       AllOf(HasSubstr("example.com/sqlite needs cgo (sqlite.go)"), HasSubstr("no C in a guest")));
 }
 
-// Such as one whose users have a file of Go alone instead.
+// For example a package that has a file in plain Go for builds without cgo.
 TEST_F(CheckPackages, TakesCgoThatIsAChoice) {
   files_["/dns/cgo.go"] = "package dns\n\nimport \"C\"\n";
 

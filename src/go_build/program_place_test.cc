@@ -46,7 +46,7 @@ TEST(CopyTree, MakesFilesThatMayBeWrittenTo) {
   fs::create_directories(place / "from/sub");
   ASSERT_TRUE(io::write_file(place / "from/go.mod", "module x\n"));
   ASSERT_TRUE(io::write_file(place / "from/sub/a.go", "package sub\n"));
-  // As the module cache has them.
+  // With the permissions of the module cache.
   fs::permissions(place / "from/sub/a.go", fs::perms::owner_read);
   fs::permissions(place / "from/sub", fs::perms::owner_read | fs::perms::owner_exec);
 

@@ -132,7 +132,7 @@ TEST_F(ConversationTest, WaitsTheGraceOnlyForARunThatIsCancelled) {
   talk_.begin(1, {.timeout = std::nullopt}, kNow);
 
   talk_.cancel(1, kNow + seconds(1));
-  talk_.cancel(2, kNow);  // Which has ended meanwhile.
+  talk_.cancel(2, kNow);  // This run has ended meanwhile.
 
   const Instant due = kNow + seconds(1) + kPatience.run_grace;
   Conversation asked = talk_;

@@ -103,7 +103,7 @@ TEST(GuestMessages, ThatGoOnAreRefused) {
     EXPECT_FALSE(decode_whole(encode(message) + '\0').has_value());
 }
 
-// What flips is another value, or is refused: nothing is read twice in two ways.
+// A flipped bit gives another value or a refusal: no two encodings have the same meaning.
 TEST(GuestMessages, WithAnyBitFlippedAreAnotherMessageOrNone) {
   for (const FromGuest& message : kFromGuest) {
     const std::string bytes = encode(message);

@@ -22,12 +22,12 @@ AddressPolicy public_and(const std::vector<std::string>& allowed) {
   return AddressPolicy::public_and(allowed).value();
 }
 
-// What every policy says of one address.
+// The verdict of every policy on one address.
 struct Case {
   std::string_view address;
-  bool by_default;    // For strangers.
-  bool with_private;  // The same, with private ranges.
-  bool to_admins;     // For administrators.
+  bool by_default;    // The policy for strangers.
+  bool with_private;  // The same with private ranges.
+  bool to_admins;     // The policy for administrators.
 };
 
 constexpr Case kCases[] = {
@@ -85,7 +85,7 @@ constexpr Case kCases[] = {
     {"100.100.100.200", false, false, false},
     {"168.63.129.16", false, false, false},
     {"192.0.0.192", false, false, false},
-    // Neither hosts nor anybody's.
+    // Addresses that belong to no host.
     {"192.0.0.1", false, false, true},
     {"192.0.2.1", false, false, true},
     {"192.88.99.1", false, false, true},
@@ -141,7 +141,7 @@ TEST(AddressPolicy, AllowsWhatTheAdministratorNames) {
   EXPECT_FALSE(services.allows("127.0.0.2"));
   EXPECT_TRUE(services.allows("1.1.1.1"));
 
-  // A range never brings credentials along.
+  // A range never includes the addresses that serve credentials.
   const AddressPolicy wide = public_and({"0.0.0.0/0", "::/0"});
   EXPECT_TRUE(wide.allows("127.0.0.1"));
   EXPECT_TRUE(wide.allows("100.100.100.100"));

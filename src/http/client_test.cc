@@ -76,7 +76,7 @@ class ClientTest : public ::testing::Test {
     return run(loop_, client_.stream(std::move(request), std::move(handler), std::move(stop)));
   }
 
-  // Our own server; the URL of its root.
+  // Starts our own server; returns the URL of its root.
   std::string serve(Server::Handler handler, ServerOptions options = {}) {
     const bool tls = options.tls.has_value();
     server_.emplace(loop_, std::move(options), std::move(handler));
@@ -149,7 +149,7 @@ TEST_F(ClientTest, SendsABodyThatIsReadPieceByPiece) {
             .body_source = BodySource{
                 .size_bytes = body.size(),
                 .read = [&](std::uint64_t offset, std::span<char> into) -> Result<std::size_t> {
-                  // Fewer than there is room for, as a pipe would have it.
+                  // Fewer bytes than there is room for, as a pipe might return.
                   return body.copy(into.data(), std::min<std::size_t>(into.size(), 1000), offset);
                 }}});
 
@@ -233,7 +233,7 @@ TEST_F(ClientTest, TellsThatNothingWasSentAndShowsNoSecret) {
   EXPECT_THAT(response.error().message(), HasSubstr("/path: "));
   EXPECT_THAT(response.error().message(), Not(HasSubstr("secret")));
   EXPECT_THAT(response.error().message(), Not(HasSubstr("password")));
-  // No time that it took: the same failure is the same text.
+  // The message does not contain how long it took: the same failure gives the same text.
   EXPECT_THAT(response.error().message(), HasSubstr("Failed to connect"));
   EXPECT_THAT(response.error().message(), Not(HasSubstr(" after ")));
 }
@@ -344,7 +344,7 @@ TEST_F(ClientTest, EndsAnAnswerThatTricklesAndNoOther) {
     EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
     EXPECT_THAT(response.error().message(), HasSubstr("too slow"));
   }
-  // What is fast enough goes on, and so does what has not begun to answer.
+  // A response that is fast enough continues, and so does one that has not begun.
   std::latch has_waited(1);
   const ScriptedServer late([&](Peer& peer) {
     peer.read_head();
@@ -359,7 +359,7 @@ TEST_F(ClientTest, EndsAnAnswerThatTricklesAndNoOther) {
 }
 
 TEST_F(ClientTest, DeliversAStreamPieceByPiece) {
-  // The server sends each piece when the one before has been seen.
+  // The server sends each piece when the client has seen the one before.
   std::latch first_seen(1);
   std::latch headers_seen(1);
   const ScriptedServer server([&](Peer& peer) {
@@ -529,7 +529,7 @@ TEST_F(ClientTest, TakesNewRequestsFromInsideOfACallback) {
 TEST_F(ClientTest, SendsNothingThatMayNotBeSentAnyMore) {
   std::atomic<int> requests = 0;
   const ScriptedServer server([&](Peer& peer) {
-    // The second answer ends the connection: a server waits for those of its peers.
+    // The second response ends the connection, because the server waits for its connections.
     while (requests < 2 && !peer.read_head().empty()) {
       const bool is_last = ++requests == 2;
       peer.write(is_last ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -627,7 +627,7 @@ TEST_F(ClientTest, TakesCredentialsToNoOtherHost) {
     head = peer.read_head();
     peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   });
-  // Another port is another host to libcurl.
+  // To libcurl another port is another host.
   const ScriptedServer detour(answer(fmt::format(
       "HTTP/1.1 307 Go\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url("/there"))));
 
@@ -652,14 +652,15 @@ io::Task<> send_many(io::Loop& loop, Client& client, Request request, int count,
 
 TEST_F(ClientTest, HoldsAThousandStreamsAtOnce) {
   constexpr int kStreams = 1000;
-  // Both ends of each connection are ours: many systems allow 1024 descriptors unless asked.
+  // Both ends of each connection belong to this process: many systems allow 1024 descriptors
+  // by default.
   rlimit descriptors{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
   descriptors.rlim_cur = descriptors.rlim_max;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &descriptors), 0);
   io::Event arrived(loop_);
   int waiting = 0;
-  // Nobody is answered before everybody has asked.
+  // No request is answered before all have arrived.
   const std::string url = serve(
       [&](ServerRequest) -> io::Task<Response> {
         if (++waiting == kStreams) {
@@ -724,7 +725,7 @@ TEST_F(ClientTest, UsesTheProxyItIsGiven) {
   EXPECT_THAT(head, StartsWith("GET http://127.0.0.1:1/x HTTP/1.1\r\n"));
 }
 
-// Of a URL with an address, the same with a name.
+// Replaces the address in a URL by a name.
 std::string with_host(std::string url, std::string_view name) {
   return url.replace(url.find("127.0.0.1"), 9, name);
 }
@@ -763,7 +764,7 @@ TEST_F(ClientNamesTest, FindsServersByTheirNames) {
 
 TEST_F(ClientNamesTest, TriesEveryAddress) {
   const NameServer names([](const std::string&) {
-    // Nothing listens at the first ones.
+    // No server listens at the first addresses.
     return NameServer::Reply{.addresses = {"::1", "127.1.2.3", "127.0.0.1"}};
   });
   use(names);
@@ -883,7 +884,7 @@ TEST_F(ClientNamesTest, ResolvesTheProxyAndNotWhatItIsFor) {
   EXPECT_THAT(asked, ::testing::Each("proxy.example.com"));
 }
 
-// May reach what the public internet routes, and that.
+// A transport that may reach public addresses, and `addresses`.
 std::shared_ptr<const Transport> allowing(const std::vector<std::string>& addresses) {
   return direct({.addresses = AddressPolicy::public_and(addresses).value()});
 }
@@ -893,7 +894,7 @@ TEST_F(ClientNamesTest, ConnectsToNoAddressThatItsPolicyRefuses) {
       [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.1", "::1"}}; });
   use(names);
   const std::string url = serve_echo();
-  // As many ways to write it as libcurl understands, and names.
+  // All spellings that libcurl understands, and names.
   for (const char* host :
        {"127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0", "[::ffff:127.0.0.1]",
         "[::ffff:7f00:1]", "[::1]", "[::]", "localhost", "server.example.com"}) {
@@ -916,7 +917,7 @@ TEST_F(ClientNamesTest, ConnectsToTheAllowedAddressesOfANameOnly) {
   const std::string url = with_host(serve_echo(), "server.example.com");
 
   EXPECT_TRUE(send_named({.url = url, .transport = allowing({"127.0.0.1"})}).has_value());
-  // Nothing listens there.
+  // No server listens there.
   const auto other = send_named({.url = url, .transport = allowing({"127.0.0.2"})});
   ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().kind(), ErrorKind::Unavailable);

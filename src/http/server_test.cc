@@ -45,7 +45,7 @@ using ::testing::StartsWith;
 
 class ServerTest : public ::testing::Test {
  protected:
-  // A connection of somebody who says exactly what a test wants.
+  // A client that sends exactly what a test wants.
   class Peer {
    public:
     explicit Peer(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -61,7 +61,7 @@ class ServerTest : public ::testing::Test {
     void send(std::string_view bytes) const {
       (void)::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     }
-    // Until the server closes.
+    // Reads until the server closes the connection.
     [[nodiscard]] std::string read_all() const {
       std::string answer;
       std::array<char, 4096> buffer{};
@@ -86,7 +86,7 @@ class ServerTest : public ::testing::Test {
     ASSERT_NE(server_->port(), 0);
   }
 
-  // Runs the loop while `work` is done on another thread.
+  // Runs the loop while another thread does `work`.
   template <class F>
   void with_thread(F work) {
     std::atomic<bool> done = false;
@@ -98,7 +98,7 @@ class ServerTest : public ::testing::Test {
     loop_.run_until([&] { return done.load(); });
     thread.join();
   }
-  // What somebody sees who sends `bytes` and reads until the server closes.
+  // Sends `bytes` and returns everything until the server closes the connection.
   std::string talk(std::string_view bytes) {
     std::string answer;
     with_thread([&, port = server_->port()] {
@@ -229,7 +229,7 @@ TEST_F(ServerTest, ServesTheNextClientHoweverManyConnectionsAreHeld) {
   const Peer says_nothing(server_->port());
   loop_.run_until([&] { return server_->connection_count() == 3; });
 
-  // Each one holds its connection for good, and loses it to the next.
+  // Each client holds its connection as long as it can, and loses it to the next one.
   std::vector<std::unique_ptr<Peer>> others;
   for (int client = 0; client < 10; ++client) {
     others.push_back(std::make_unique<Peer>(server_->port()));
@@ -359,7 +359,8 @@ TEST_F(ServerTest, LetsRequestsFinishWhenItStops) {
     co_await server.stop(hours(1));
     out = true;
   }(*server_, stopped));
-  loop_.run_until([&] { return server_->connection_count() == 1; });  // The idle one has gone.
+  loop_.run_until([&] { return server_->connection_count() == 1; });  // The idle connection is
+                                                                      // closed.
   EXPECT_FALSE(stopped);
   may_answer.set(true);
   loop_.run_until([&] { return stopped; });
@@ -469,11 +470,11 @@ TEST_F(ServerTest, KnowsTheNameOfAClientThatShowsItsCertificate) {
   EXPECT_EQ(without->body, "nobody of []");
   ASSERT_TRUE(known) << known.error().message();
   EXPECT_EQ(known->body, "kube-apiserver of []");
-  // As the API server has users and their groups.
+  // In the form in which the API server's certificates name users and groups.
   const auto member = ask(clients.sign("jane", {{"O", "team-b"}, {"O", "team-a"}}));
   ASSERT_TRUE(member) << member.error().message();
   EXPECT_EQ(member->body, "jane of [team-b, team-a]");
-  // Which of several it is, programs do not agree upon.
+  // Programs disagree on which of several names counts.
   const auto torn = ask(clients.sign("jane", {{"CN", "john"}}));
   ASSERT_TRUE(torn) << torn.error().message();
   EXPECT_EQ(torn->body, " of []");

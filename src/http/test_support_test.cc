@@ -59,7 +59,7 @@ void add_to_subject(X509* certificate, const std::string& field, const std::stri
                              reinterpret_cast<const unsigned char*>(text.c_str()), -1, -1, 0);
 }
 
-// Not signed yet.
+// Makes a certificate that is not signed yet.
 Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
   static std::atomic<long> serial = 1;
   Certificate certificate(X509_new());
@@ -148,7 +148,7 @@ ScriptedServer::ScriptedServer(std::function<void(Peer&)> script) : script_(std:
 }
 
 ScriptedServer::~ScriptedServer() {
-  ::shutdown(listener_, SHUT_RDWR);  // Ends the accept.
+  ::shutdown(listener_, SHUT_RDWR);  // Makes accept(2) return.
   acceptor_.join();
   peers_.clear();
   ::close(listener_);
@@ -178,10 +178,10 @@ namespace {
 struct DnsQuestion {
   std::string name;
   unsigned type = 0;
-  std::size_t end = 0;  // Of the question, in the message.
+  std::size_t end = 0;  // Of the question, within the message.
 };
 
-// Of a message of c-ares, which is well-formed.
+// Reads a question of c-ares, which is well-formed.
 DnsQuestion read_question(const std::vector<std::uint8_t>& message) {
   constexpr std::size_t kHeaderBytes = 12;
   DnsQuestion question;
@@ -203,7 +203,7 @@ std::vector<std::uint8_t> dns_answer(std::vector<std::uint8_t> message, const Dn
   const int family = question.type == kIpv6 ? AF_INET6 : AF_INET;
   const std::uint8_t length = question.type == kIpv6 ? 16 : 4;
   message.resize(question.end);
-  message.at(2) = 0x84;  // An answer, authoritative.
+  message.at(2) = 0x84;  // An authoritative answer.
   message.at(3) = static_cast<std::uint8_t>(0x80 | reply.code);
   std::uint8_t count = 0;
   for (const std::string& address : reply.addresses) {
@@ -235,7 +235,7 @@ NameServer::NameServer(Script script) : script_(std::move(script)) {
 }
 
 NameServer::~NameServer() {
-  ::shutdown(socket_, SHUT_RDWR);  // Ends the recvfrom, although there is no connection.
+  ::shutdown(socket_, SHUT_RDWR);  // Makes recvfrom(2) return, although there is no connection.
   thread_.join();
   ::close(socket_);
 }

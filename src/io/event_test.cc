@@ -30,7 +30,7 @@ Task<void> wait_and_record(Event& event, std::stop_token stop, std::vector<Resul
 
 void run_ready(Loop& loop) {
   bool done = false;
-  // Two turns: what the first one posts runs before the second.
+  // Two turns: work that the first one posts runs before the second.
   loop.post([&] { loop.post([&] { done = true; }); });
   loop.run_until([&] { return done; });
 }
@@ -47,7 +47,7 @@ TEST(OneShot, HandsItsValueOverInEitherOrder) {
   loop.spawn(take(early, first));
   loop.spawn(take(late, second));
   late.set("late");
-  EXPECT_EQ(second, "");  // In a later turn.
+  EXPECT_EQ(second, "");  // It runs in a later turn.
   run_ready(loop);
 
   EXPECT_EQ(first, "early");

@@ -24,7 +24,7 @@
 namespace hangar::io {
 namespace {
 
-// What the loop was told of.
+// The exceptions that the loop has reported.
 struct Reports {
   explicit Reports(Loop& loop) {
     loop.observe({.on_exception = [this](const Error& error, std::string_view activity) {
@@ -73,7 +73,7 @@ TEST(Exception, IsAnErrorOnceContained) {
 
 TEST(Exception, OfTooLittleMemoryIsOne) {
   Loop loop;
-  // The sanitizers' allocator ends the process where others throw, so this one is asked.
+  // The sanitizers' allocator ends the process instead of throwing, so this resource is used.
   const auto allocate = [](std::pmr::memory_resource& memory) -> Task<Result<int>> {
     const std::pmr::vector<int> values(1, &memory);
     co_return values.front();

@@ -46,7 +46,7 @@ TEST_F(FileTest, ReadsWhatItWrote) {
 
   EXPECT_EQ(read_file(path("a"), bytes.size()).value(), bytes);
   EXPECT_EQ(mode(path("a")), 0600U);
-  EXPECT_EQ(entry_count(), 1);  // Nothing temporary is left.
+  EXPECT_EQ(entry_count(), 1);  // No temporary file remains.
 }
 
 TEST_F(FileTest, ReadsEmptyFiles) {

@@ -259,7 +259,7 @@ TEST(LoopWatch, TellsBothDirectionsOfOneDescriptorApart) {
   auto write = loop.watch(sockets.near(), Loop::Direction::Write, [&] { ++writes; });
   loop.run_until([&] { return writes > 0; });
   EXPECT_EQ(reads, 0);
-  // The end of one leaves the other alone.
+  // Destroying one watch does not affect the other.
   write.reset();
   const int writes_before = writes;
   sockets.send_from_far();

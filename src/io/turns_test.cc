@@ -15,7 +15,7 @@ namespace {
 
 void run_ready(Loop& loop) {
   bool done = false;
-  // Two turns: what the first one posts runs before the second.
+  // Two turns: work that the first one posts runs before the second.
   loop.post([&] { loop.post([&] { done = true; }); });
   loop.run_until([&] { return done; });
 }

@@ -81,7 +81,8 @@ TEST(Workers, WorkAtTheSameTime) {
 
   for (int index = 0; index < 3; ++index) {
     workers.submit([&] {
-      all_there.arrive_and_wait();  // For ever, if one waited for another's end.
+      all_there.arrive_and_wait();  // It would block for ever if one job waited for another to
+                                    // finish.
       ++passed;
       loop.post([] {});
     });
@@ -107,7 +108,8 @@ TEST(Workers, EndWhatTheyHaveBegunAndDropTheRest) {
     });
     workers.submit([dropped] {});
     begun.wait();
-    // The destructor asks to stop before the first may end, or after: both are fine for the first.
+    // The destructor requests the stop before or after the first job may end: both are fine for
+    // that job.
     may_end.count_down();
   }
 

@@ -13,7 +13,7 @@
 namespace hangar::json {
 namespace {
 
-// What patch(1) does with a diff that has the whole text as context.
+// Does what patch(1) does with a diff whose context is the whole text.
 std::string patch(std::string_view diff, char dropped) {
   std::string out;
   for (std::size_t at = 0; at < diff.size();) {
@@ -76,7 +76,7 @@ TEST(Diff, TurnsOneSideIntoTheOther) {
 }
 
 TEST(Diff, IsTheSmallest) {
-  // The example of Myers' paper: five changes.
+  // The example in Myers' paper: five changes.
   const std::string diff = diff_lines("a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n");
 
   int changes = 0;

@@ -50,7 +50,7 @@ TEST(GoYaml, QuotesWhatWouldBeReadAsSomethingElse) {
     std::string_view text;
     std::string_view written;
   };
-  // As yaml.v3 has written each of them.
+  // The output of yaml.v3 for each of them.
   for (const Case& one : {
            Case{"", R"("")"},
            Case{"plain text", "plain text"},

@@ -147,7 +147,7 @@ TEST(Yaml, NeverTakesTheFirstOfSeveralDocumentsForAll) {
             "error: line 2, column 1: a second document needs a line '---' before it");
 }
 
-// yaml-cpp itself would begin documents without end.
+// yaml-cpp itself would begin documents for ever.
 TEST(Yaml, EndsAtATokenThatNoDocumentCanBeginWith) {
   for (const std::string_view text :
        {"--- ,", "--- ,a\n", "---\n,", "a\n--- ,:b", "--- }", "--- ]"}) {

@@ -187,7 +187,7 @@ TEST(Object, CountsItsBytes) {
   const ObjectPtr small = make(head + R"("})");
   const ObjectPtr large = make(head + std::string(1000, 'x') + R"("})");
 
-  // A slot has up to a sixteenth more.
+  // A slot is up to a sixteenth larger than the object.
   EXPECT_NEAR(static_cast<double>(large->size_bytes() - small->size_bytes()), 1000, 64);
 }
 
@@ -241,7 +241,8 @@ TEST(Object, HasAViewOfItsMetadataAlone) {
 TEST(Identification, IsWhatAnObjectIsKnownBy) {
   const auto found = identify(
       R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"shop",)"
-      R"("resourceVersion":"42","managedFields":[{"a":"b"}]},"spec":{"x":[1,2)");  // And no end.
+      R"("resourceVersion":"42","managedFields":[{"a":"b"}]},"spec":{"x":[1,2)");  // The document
+                                                                                   // has no end.
   ASSERT_TRUE(found);
   EXPECT_EQ(found->group(), "apps");
   EXPECT_EQ(found->kind, "Deployment");

@@ -11,7 +11,7 @@
 namespace hangar::modules {
 namespace {
 
-// Something that does not compress to nothing, the same on every run.
+// Bytes that do not compress well, the same on every run.
 std::string noise(std::size_t size) {
   std::string bytes;
   unsigned state = 1;
@@ -70,7 +70,7 @@ TEST(Gunzip, NamesACutAtEveryPlace) {
 TEST(Gunzip, NoticesEveryFlippedBitOfTheContent) {
   const std::string bytes = noise(300);
   const std::string packed = gzip(bytes);
-  constexpr std::size_t kHeaderBytes = 10;  // Time and system are free to differ.
+  constexpr std::size_t kHeaderBytes = 10;  // The time and the system in the header may differ.
   for (std::size_t at = kHeaderBytes; at < packed.size(); ++at) {
     std::string flipped = packed;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);

@@ -121,7 +121,7 @@ TEST_F(ModuleStoreTest, RemovesWhatWasNotUsedForLongest) {
   const timespec longer_ago[] = {{.tv_sec = 10, .tv_nsec = 0}, {.tv_sec = 10, .tv_nsec = 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, file_of(first).c_str(), longer_ago, 0), 0);
   ASSERT_EQ(::utimensat(AT_FDCWD, file_of(second).c_str(), long_ago, 0), 0);
-  ASSERT_TRUE(store->read(first).has_value());  // From here on the second one is the older.
+  ASSERT_TRUE(store->read(first).has_value());  // Now the second module is the older one.
 
   const std::string third = stored(*store, "module 2");
 

@@ -41,7 +41,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// ConfigMaps that answer when they are let.
+// ConfigMaps whose answers wait until the test lets them.
 class GatedConfigMaps final : public ConfigMapReader {
  public:
   explicit GatedConfigMaps(io::Loop& loop) : changed_(loop) {}
@@ -69,7 +69,7 @@ class GatedConfigMaps final : public ConfigMapReader {
   io::Event changed_;
 };
 
-// Makes texts of bytes.
+// Makes texts from bytes.
 class Texts final : public Maker {
  public:
   [[nodiscard]] Product find(const std::string& sha256) override {
@@ -97,12 +97,12 @@ class Texts final : public Maker {
 
   int make_count = 0;
   bool may_make = true;
-  io::Event* gate = nullptr;  // Notified when it may.
+  io::Event* gate = nullptr;  // Notified when may_make becomes true.
   std::optional<std::string> copy;
   std::map<std::string, std::weak_ptr<const std::string>> made;
 };
 
-// Lets run what is in `trusted`.
+// Allows the modules in `trusted` to run.
 class Signers final : public Verifier {
  public:
   [[nodiscard]] std::uint64_t generation() const override { return keys; }
@@ -163,7 +163,7 @@ class SupplyTest : public testing::Test {
     supply_.reset();
   }
 
-  // What is in memory is gone, what is on disk is there.
+  // Forgets everything in memory and keeps what is on disk.
   void restart(Duration patience = std::chrono::hours(1)) {
     stop();
     texts_.made.clear();
@@ -188,7 +188,7 @@ class SupplyTest : public testing::Test {
     return supply_->ask(wish, since,
                         {.name = listener, .changed = [this, listener] { ++told_[listener]; }});
   }
-  // Asks whenever it is told to.
+  // Asks, and asks again each time the listener is called.
   Supply::Answer wait(const Wish& wish, Instant since = Instant::min(),
                       const std::string& listener = "me") {
     while (true) {
@@ -310,7 +310,7 @@ TEST_F(SupplyTest, RefusesWhatIsLargerThanTheMemoryOfItsNamespace) {
   EXPECT_EQ(memory_.held_bytes(), 0U);
 }
 
-// Its trailer says less than what comes out: then it is given all that a module may have, or not.
+// The trailer claims less than the content has: the fetch then reserves the maximum, or fails.
 TEST_F(SupplyTest, RefusesAGzipThatInflatesToMoreThanItSays) {
   std::string packed = gzip("f();" + std::string(kMemory, ' '));
   packed.replace(packed.size() - 4, 4, std::string("\x10\0\0\0", 4));
@@ -381,7 +381,7 @@ TEST_F(SupplyTest, EndsWorkThatNobodyWaitsForAnyMore) {
   supply_->leave("second");
   supply_->leave("nobody");
 
-  // Another one begins anew, and is not told of the end of what was before.
+  // Another consumer starts over, and does not see the end of the earlier attempt.
   config_maps_.scripts["m"] = "f()";
   config_maps_.let("team");
   EXPECT_EQ(text_of(wait(wish, Instant::min(), "third")), "f()");
@@ -398,7 +398,7 @@ TEST_F(SupplyTest, ADefinitionThatChangesLeavesItsOldSource) {
   EXPECT_EQ(text_of(wait(wish_of("team", "new"))), "f()");
 }
 
-// A registry that does not answer must not stop what ran before the restart.
+// A registry that does not answer must not stop modules that ran before the restart.
 TEST_F(SupplyTest, ServesWhatASourceGaveBeforeWhenItLeavesUsWaiting) {
   config_maps_.scripts["m"] = "f()";
   EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "f()");
@@ -437,7 +437,7 @@ TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {
   config_maps_.scripts["other"] = "g()";
 
   EXPECT_THAT(text_of(wait(wish)), HasSubstr("cannot verify module"));
-  // A copy that it made itself is what it is, and nothing else.
+  // The copy counts only as the module that its bytes are.
   texts_.copy = gzip("h()");
   EXPECT_THAT(text_of(wait(wish, io::Loop::now())), HasSubstr("cannot verify module"));
   EXPECT_EQ(store_->read(pinned).value(), "f()") << "the owner's module stays";

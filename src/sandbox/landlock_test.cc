@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kNoLandlock = 200;
 
-// What `attempt` returns where Landlock is in force.
+// The result of `attempt` in a process that Landlock restricts.
 int behind_landlock(int version_min, const std::function<int()>& attempt) {
   return in_child([&attempt, version_min] {
     if (!give_up_privileges()) return 255;

@@ -39,7 +39,7 @@ TEST(Process, EndsWithItsParent) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
 
-  // The grandchild holds the pipe for as long as it lives.
+  // The grandchild holds its end of the pipe as long as it lives.
   const int parent = in_child([&ends] {
     const pid_t self = ::getpid();
     std::array<int, 2> ready{};
@@ -58,7 +58,7 @@ TEST(Process, EndsWithItsParent) {
 
   ASSERT_EQ(parent, 0);
   char byte = 0;
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // Once nobody holds the other end.
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // Returns once no process holds the other end.
   ::close(ends[0]);
 }
 

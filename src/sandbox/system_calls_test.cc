@@ -28,7 +28,7 @@ namespace {
 // A sanitized build has no sandbox to test.
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 
-// The error number of `attempt` once only computing is allowed; 255 when that was not possible.
+// The errno of `attempt` when only computing is allowed; 255 when that could not be set up.
 int error_of(const std::function<long()>& attempt) {
   return in_child([&attempt] {
     if (!limit_system_calls(computing_calls(), Threads::ThisOne)) return 255;

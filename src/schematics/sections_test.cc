@@ -35,7 +35,7 @@ std::vector<std::string> names_in(const std::string& module) {
   return names;
 }
 
-// As yoke's own program wrote it.
+// The bytes that yoke's own program wrote.
 TEST(Schematics, AreWrittenToTheByteAsYokeWritesThem) {
   const std::string module =
       with(kEmpty, {.name = "mail", .kind = Kind::Command, .contents = R"(["-a"])"});

@@ -33,7 +33,7 @@ std::string signed_by(std::string_view pem, std::string_view module = kPlain,
   return made ? *made : made.error().message();
 }
 
-// Empty: it is signed by one of them.
+// The message of the refusal; empty when one of the keys has signed the module.
 std::string refusal(std::string_view module, const PublicKeys& keys) {
   const Result<> verified = verify_module(bytes_of(module), keys);
   return verified ? "" : verified.error().message();
@@ -48,7 +48,7 @@ TEST(Signature, OfYokeVerifies) {
   }
 }
 
-// Ed25519 has no randomness in it.
+// Ed25519 signatures contain no randomness.
 TEST(Signature, IsToTheByteThatOfYoke) {
   std::string module(kPlain);
   wasm::append_custom_section(module, "yoke.schematics:signature", kMadeByYoke[2].payload);
@@ -68,8 +68,8 @@ TEST(Signature, OfAnotherKeyIsRefused) {
             "module's key fingerprint does not match provided key(s)");
 }
 
-// By Ed25519, whose signature is always the same: of other base64, unused bits of the last letter
-// may change nothing.
+// With Ed25519, whose signature is always the same: in the base64 of another one, unused bits of the
+// last letter could change without effect.
 TEST(Signature, OfAnyOtherByteIsRefused) {
   const std::string module = signed_by(kEd25519Private);
   const PublicKeys keys = keys_of(kEd25519Private);
@@ -141,7 +141,7 @@ TEST(Signature, IsReplacedOnlyWhereThatIsWanted) {
   EXPECT_EQ(again.find("yoke.schematics:signature"), again.rfind("yoke.schematics:signature"));
 }
 
-// What stays in the module is signed, whatever else had that name.
+// Sections that stay in the module are signed, whatever other sections had that name.
 TEST(Signature, HoldsForAModuleThatHadACommandOfItsName) {
   const std::string module = *with_schematic(
       bytes_of(kPlain), {.name = "signature", .kind = Kind::Command, .contents = "[]"});

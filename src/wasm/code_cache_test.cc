@@ -188,7 +188,7 @@ TEST_F(CodeCacheTest, AFileWithARightChecksumThatIsNoNativeCodeIsCorrupt) {
   EXPECT_EQ(entries(), std::vector<fs::path>{entry});
 }
 
-// The name of an entry before its checksum.
+// The name of an entry without its checksum.
 std::string key_of(const fs::path& entry) {
   const std::string name = entry.filename().string();
   return name.substr(0, name.rfind('-') + 1);
@@ -203,8 +203,8 @@ std::string bytes_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Native code of another module, under this one's name and with a right sha256: what somebody can
-// do who can write to the volume.
+// Native code of another module, under this one's name and with a correct sha256: what a writer of
+// the volume can do.
 TEST_F(CodeCacheTest, WithASealCodeThatSomebodyElsePutThereIsRefusedAndMadeAgain) {
   {
     ASSERT_TRUE(load(*make_cache(), other_guest_).has_value());
@@ -240,7 +240,8 @@ TEST_F(CodeCacheTest, ASealIsOfOneModule) {
   }
   const std::vector<fs::path> both = entries();
   const fs::path& entry = both[0] == other ? both[1] : both[0];
-  // Signed code of the other module, under this one's key and the signature that belongs to it.
+  // Signed code of the other module, under this module's key and with the signature that belongs to
+  // the code.
   const std::string signature = other.filename().string().substr(key_of(other).size());
   fs::rename(other, other.parent_path() / (key_of(entry) + signature));
   fs::remove(entry);
@@ -267,7 +268,7 @@ TEST_F(CodeCacheTest, ASealIsOfOneKey) {
   EXPECT_EQ(other->compiled_count(), 1U);
 }
 
-// What is loaded is mapped, so that a change of the file would be a change of the code.
+// Loaded code is mapped, so changing the file would change the code.
 TEST_F(CodeCacheTest, WithASealWhatIsLoadedIsNotWhatLiesOnTheVolume) {
   const auto cache = make_cache(sealed());
   ASSERT_TRUE(load(*cache, guest_).has_value());
@@ -306,7 +307,7 @@ TEST_F(CodeCacheTest, InvalidModulesSayWhatIsWrong) {
   const std::vector<Case> cases = {
       {"not wasm at all", "does not start with"},
       {"\0asm\x0d\0\1\0"s, "is a component"},
-      // A function without a body passes the header check; the compiler refuses it.
+      // A function without a body passes the header check, but the compiler refuses it.
       {"\0asm\1\0\0\0\1\4\1\x60\0\0\3\2\1\0"s,
        "invalid module: function section has non-zero count"},
   };
@@ -347,7 +348,7 @@ TEST_F(CodeCacheTest, ACompilerThatHangsIsKilledAtItsDeadline) {
 }
 
 TEST_F(CodeCacheTest, ACompilerThatUsedUpItsProcessorTimeIsTheModulesFault) {
-  // As hangar-compile ends by a limit that it sets itself.
+  // Ends as hangar-compile does at the limit that it sets itself.
   const fs::path program = directory_.path() / "spin";
   std::ofstream(program) << "#!/bin/sh\nkill -XCPU $$\n";
   fs::permissions(program, fs::perms::owner_all);
@@ -376,7 +377,7 @@ TEST_F(CodeCacheTest, StoppingKillsTheCompiler) {
   EXPECT_EQ(loaded.error().kind(), ErrorKind::Cancelled);
 }
 
-// A compiler that writes down how large each module is, and does not end by itself.
+// A compiler that records the size of each module, and does not end by itself.
 class CompileQueueTest : public CodeCacheTest {
  protected:
   CompileQueueTest() {
@@ -385,7 +386,7 @@ class CompileQueueTest : public CodeCacheTest {
     fs::permissions(program_, fs::perms::owner_all);
   }
 
-  // The guest with `more` bytes that mean nothing: another module.
+  // The guest with `more` bytes that have no meaning: another module.
   [[nodiscard]] std::shared_ptr<const std::string> padded(std::size_t more) const {
     std::string bytes = *guest_;
     std::size_t size = more;
@@ -402,7 +403,7 @@ class CompileQueueTest : public CodeCacheTest {
     rig_.loop().spawn(load_later(cache, namespace_name, padded(more)));
   }
 
-  // Sizes of the modules whose compilation has begun, once these are `count`.
+  // The sizes of the modules whose compilation has started, once there are `count`.
   std::vector<std::size_t> begun(std::size_t count) {
     return rig_.await(
         [](CompileQueueTest& self, std::size_t at_least) -> io::Task<std::vector<std::size_t>> {
@@ -459,7 +460,7 @@ TEST_F(CompileQueueTest, WhatWaitsForACompilerIsNotInMemory) {
   const std::weak_ptr<const std::string> waiting = bytes;
   rig_.loop().spawn(load_later(*cache, "team", std::move(bytes)));
 
-  // A worker lets go of them last, and wakes nobody with that.
+  // A worker releases them last, and notifies no one.
   rig_.await([](io::Loop& loop, const std::weak_ptr<const std::string>& bytes) -> io::Task<bool> {
     while (!bytes.expired())
       EXPECT_TRUE((co_await loop.sleep(std::chrono::milliseconds(5), std::stop_token())));
@@ -496,7 +497,7 @@ TEST_F(CompileQueueTest, ANamespaceFindsACompilerHoweverManyModulesAnotherHas) {
   stop(*cache);
 }
 
-// What is under way, what waits for it, and what waits for a compiler.
+// Loads in progress, loads that wait for these, and loads that wait for a compiler.
 TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
   auto cache = make_cache({.compile_program = program_});
   begin(*cache, "a", 1);
@@ -512,7 +513,7 @@ TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
   cache.reset();
 }
 
-// A cache without native code, on a host of so much memory for guests.
+// A cache without native code, on a host with this much memory for guests.
 struct SmallHost {
   explicit SmallHost(std::uint64_t memory_bytes) : memory({.host_bytes_max = memory_bytes}) {
     EXPECT_TRUE(cache.open().has_value());
@@ -578,7 +579,7 @@ TEST_F(CodeCacheTest, TheLeastRecentlyUsedEntriesMakeRoom) {
     ASSERT_TRUE(load(*cache, GuestRig::bytes_of("exit_3")).has_value());
     for (const fs::path& entry : entries()) {
       bytes += fs::file_size(entry);
-      // exit_0 was used longer ago, whatever the clock's resolution.
+      // exit_0 was used earlier, whatever the clock's resolution.
       const bool is_older =
           entry.filename().string().starts_with(Digest::of(*GuestRig::bytes_of("exit_0")).to_hex());
       fs::last_write_time(entry,

@@ -53,7 +53,7 @@ TEST(CustomSections, OfDamagedModulesAreRefusedWithThePlace) {
   EXPECT_EQ(refusal("\0asm"), "is not a WebAssembly module: too short");
   EXPECT_EQ(refusal(text(std::string_view("\0", 1))), "ends early at offset 9");
   EXPECT_EQ(refusal(text(std::string_view("\0\5\1a", 4))), "ends early at offset 10");
-  // A name that would reach beyond its section.
+  // The name would extend beyond its section.
   EXPECT_EQ(refusal(text(std::string_view("\0\2\5ab", 5))), "ends early at offset 11");
   EXPECT_EQ(refusal(text(std::string_view("\0\377\377\377\377\377\1", 7))),
             "number too large at offset 14");

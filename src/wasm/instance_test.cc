@@ -71,7 +71,7 @@ class InstanceTest : public ::testing::Test {
                  std::stop_token stop = {}) {
     return rig_.await(instance.run(turn, limits, std::move(stop)));
   }
-  // A turn of one call that is expected to work.
+  // Runs a turn of one call that must succeed.
   std::uint64_t call(Instance& instance, std::string function,
                      std::vector<std::uint64_t> arguments = {}) {
     Calls calls({{.function = std::move(function), .arguments = std::move(arguments)}});
@@ -79,7 +79,7 @@ class InstanceTest : public ::testing::Test {
     EXPECT_TRUE(report.ended.has_value()) << report.ended.error().message();
     return calls.results().empty() ? 0 : calls.results().front();
   }
-  // The same with one that is not.
+  // Runs a turn of one call that must fail.
   Error fail_to_call(Instance& instance, std::string function, TurnLimits limits = {}) {
     Calls calls({{.function = std::move(function)}});
     const TurnReport report = run(instance, calls, limits);
@@ -182,7 +182,7 @@ TEST_F(InstanceTest, PagesThatAreWrittenBackToWhatTheyWereTakeNoRoom) {
   const auto module = load("sleeper");
   const auto store = make_store();
   const auto instance = make(module);
-  sleep(*instance, *store);  // Not begun: nothing to do.
+  sleep(*instance, *store);  // Not started, so there is nothing to do.
   EXPECT_FALSE(instance->is_asleep());
   call(*instance, "load", {0});
   sleep(*instance, *store);
@@ -268,7 +268,7 @@ TEST_F(InstanceTest, ManyInstancesShareOneImageAndSettleOnABetterOne) {
   constexpr std::size_t kCount = 200;
   for (std::size_t index = 0; index < kCount; ++index) {
     instances.push_back(make(module));
-    // All do the same at first, as programs do when they begin.
+    // All do the same at first, as programs do when they start.
     call(*instances.back(), "work", {60});
   }
   const std::uint64_t initial_bytes = module->image_bytes();
@@ -281,8 +281,8 @@ TEST_F(InstanceTest, ManyInstancesShareOneImageAndSettleOnABetterOne) {
     largest = std::max(largest, instances[index]->disk_bytes());
   }
   EXPECT_LE(largest, 400U) << "what they have in common lies in the image";
-  // Those that slept on the first image, those mapped on the first that slept on the second, and
-  // those mapped on the second: all go on as one that never slept.
+  // Instances that slept on the first image, instances mapped from the first that slept on the
+  // second, and instances mapped from the second: all continue like one that never slept.
   const auto awake = make(module);
   Calls begin({{.function = "work", .arguments = {60}}});
   ASSERT_TRUE(run(*awake, begin).ended.has_value());
@@ -310,14 +310,14 @@ TEST_F(InstanceTest, AnInstanceUnlikeTheOthersSleepsOnTheFirstImage) {
   crowd.reserve(800);
   for (int index = 0; index < 800; ++index)
     crowd.push_back(make(module));
-  sleep(*odd, *store);  // Makes the second image, of 100 pages that nobody else has.
+  sleep(*odd, *store);  // Makes the second image, of 100 pages that no other instance has.
   ASSERT_NE(module->native().settled(), nullptr);
   call(*crowd[0], "store", {4096, 1});
   sleep(*crowd[0], *store);
   EXPECT_LT(crowd[0]->disk_bytes(), 350U);
   EXPECT_EQ(call(*crowd[0], "load", {4096}), 1U);
   EXPECT_EQ(call(*crowd[0], "load", {8 * 4096}), 0U);
-  // Smaller than the image that it slept on, and larger later: what comes then is zero.
+  // Smaller than the image on which it slept, and larger later: the new memory is zero.
   sleep(*odd, *store);
   EXPECT_EQ(call(*odd, "load", {99 * 4096}), 1099U);
 }
@@ -370,7 +370,7 @@ TEST_F(InstanceTest, ASnapshotThatIsNotWhatWasWrittenIsRefused) {
   const auto instance = make(module);
   call(*instance, "work", {20});
   sleep(*instance, *store);
-  // Over its extent, which is given away behind its back.
+  // Overwrites its extent in the store.
   const SnapshotStore::Extent extent{
       .offset = 0, .size_bytes = static_cast<std::uint32_t>(instance->disk_bytes())};
   std::vector<std::byte> bytes(extent.size_bytes);
@@ -426,7 +426,7 @@ TEST_F(ForgetfulEngineTest, CodeThatOnlySleepersHaveIsUnloadedAndComesBackWithTh
   sleep(*right, *store);
   run_until_unloaded(*module);
 
-  // The cache is not needed for it: its entry may have been evicted meanwhile.
+  // The cache is not needed for this: its entry may have been evicted.
   for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / "code"))
     std::filesystem::remove(entry.path());
   EXPECT_EQ(call(*left, "work", {4}), second);
@@ -517,7 +517,7 @@ TEST_F(InstanceTest, TablesCountAsMemory) {
   constexpr std::uint64_t kRefused = 0xffff'ffffU;
   const auto module = load("tables_grow");
   const auto instance = make(module, 8 * 65536);
-  // A page of memory and six pages of elements of eight bytes.
+  // A page of memory and six pages of table elements of eight bytes.
   EXPECT_EQ(call(*instance, "grow_first", {3 * 8192}), 0U);
   EXPECT_EQ(call(*instance, "grow_second", {3 * 8192}), 0U);
   EXPECT_EQ(instance->resident_bytes(), 6 * 65536U);
@@ -609,7 +609,7 @@ class SharedMemoryTest : public ::testing::Test {
   static inline ErrorKind error_kind = ErrorKind::Corrupt;
 
   TemporaryDirectory directory_;
-  // Two instances with the four pages of "sleeper" and four more.
+  // Room for two instances with the four pages of "sleeper" and four more pages.
   budget::Accounts accounts_{{.host_bytes_max = 2 * (kOwn + 4 * kPage) + 4 * kPage}};
   GuestRig rig_{Engine::Options{.memory = &accounts_}};
   HostFunctions functions_{rig_.engine()};
@@ -725,7 +725,7 @@ TEST_F(InstanceTest, GuestsOfOneNamespaceThatBurnDoNotHoldUpAnother) {
     ASSERT_TRUE(report.ended.has_value()) << report.ended.error().message();
   }
 
-  // In order of arrival all of them would have burned their second before.
+  // In order of arrival, all burners would have used their second first.
   EXPECT_LT(ended, kBurners / 2);
   rig_.loop().run_until([&ended] { return ended == kBurners; });
 }

@@ -104,7 +104,7 @@ TEST(ModuleHeader, RefusesWhatIsNoModuleAndSaysWhy) {
 }
 
 TEST(ModuleHeader, BoundsCounts) {
-  // 10,001 types of one byte each would fit, were there a type of one byte.
+  // 10,001 types of one byte each would fit, if a type could have one byte.
   const std::string many = module_of("\1\x93\x4e\x91\x4e"sv) + std::string(10'001, '\x60');
   const Result<ModuleHeader> header = read(many);
   ASSERT_FALSE(header.has_value());
@@ -118,7 +118,7 @@ TEST(ModuleHeader, EveryTruncationIsRefusedOrHarmless) {
   for (std::size_t size = 0; size < bytes->size(); ++size) {
     if (!read(std::string_view(*bytes).substr(0, size))) ++refused;
   }
-  // What is left is cut exactly between two sections.
+  // The remaining module is cut exactly between two sections.
   EXPECT_GT(refused, bytes->size() - 12);
 }
 

@@ -30,7 +30,7 @@ std::string guest(const std::string& name) {
   return *GuestRig::bytes_of(name);
 }
 
-// A module as its bytes; lengths are below 128 everywhere.
+// A module as bytes; all lengths are below 128.
 std::string with_section(std::string module, std::uint8_t id, std::string_view contents) {
   module += static_cast<char>(id);
   module += static_cast<char>(contents.size());
@@ -40,7 +40,7 @@ std::string with_section(std::string module, std::uint8_t id, std::string_view c
 std::string empty_module() {
   return {"\0asm\1\0\0\0", 8};
 }
-// A plugin that says what its users import from.
+// A plugin that names the namespace from which its users import.
 std::string named_plugin(const std::string& name) {
   return with_section(guest("plugin"), 0, "\x10import_namespace" + name);
 }
@@ -52,7 +52,7 @@ std::string refusal(std::string_view module, std::string_view plugin) {
   return linked.error().message();
 }
 
-// What the compiler says of the two together.
+// The compiler's result for the two together.
 std::string compiled(const std::string& module, const std::string& plugin) {
   GuestRig rig;
   const Result<std::string> both = carry_plugin(bytes_of(module), bytes_of(plugin));
@@ -133,7 +133,7 @@ TEST(Plugin, ThatDoesNotFitIsNamedWithWhatItLacks) {
   EXPECT_THAT(refusal(guest("plugged"), named_plugin("javy-default-plugin-v3")),
               HasSubstr("wants the plugin javy-default-plugin-v4, and was given "
                         "javy-default-plugin-v3"));
-  // Imports as ("p", name, kind and type).
+  // An import from "p": name, kind and type.
   const auto importing = [](std::string_view name, std::string_view what) {
     std::string contents = "\1\1p";
     contents += static_cast<char>(name.size());
@@ -172,7 +172,7 @@ TEST(Plugin, TakesNoModuleThatHasMoreThanJavysHave) {
 TEST(Plugin, MakesNothingValidThatIsNotValidByItself) {
   const std::string type_and_function =
       with_section(with_section(empty_module(), 1, {"\1\x60\0\0", 4}), 3, {"\1\0", 2});
-  // With a plugin there would be a memory and a function 5.
+  // If linked to a plugin, there would be a memory and a function 5.
   const std::string stores =
       with_section(type_and_function, 10, {"\1\x09\0\x41\0\x41\0\x36\0\0\x0b", 11});
   EXPECT_EQ(refusal(stores, guest("plugin")), "linked");
@@ -184,7 +184,7 @@ TEST(Plugin, MakesNothingValidThatIsNotValidByItself) {
   EXPECT_THAT(compiled(guest("plugged"), broken_plugin), HasSubstr("its plugin: invalid module"));
 }
 
-// Whatever is cut off or changed: an answer, and never one that cannot be read.
+// Cut or changed bytes give a result or an error, and a result can always be read.
 TEST(Plugin, BearsAnyBytes) {
   const std::string module = guest("plugged_all");
   const std::string plugin = guest("plugin");

@@ -45,7 +45,7 @@ class WarmInstancesTest : public ::testing::Test {
     instances_.emplace(rig_.engine(), functions_, options);
   }
 
-  // After `calls`.
+  // A checkpoint of the guest after `calls`.
   std::shared_ptr<const Checkpoint> checkpoint_of(const std::string& guest,
                                                   std::vector<Invocation> calls) {
     const auto bytes = GuestRig::bytes_of(guest);
@@ -59,7 +59,7 @@ class WarmInstancesTest : public ::testing::Test {
     EXPECT_TRUE(checkpoint.has_value()) << checkpoint.error().message();
     return checkpoint ? *std::move(checkpoint) : nullptr;
   }
-  // Of a guest whose results depend on all that it did before.
+  // A checkpoint of a guest whose results depend on all its earlier calls.
   std::shared_ptr<const Checkpoint> sleeper() {
     return checkpoint_of("sleeper", {{.function = "work", .arguments = {30}}});
   }

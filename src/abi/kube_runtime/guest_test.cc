@@ -33,8 +33,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Runs each test twice: with guests that stay in memory, and with guests that leave it after every
-// turn. Nothing that a guest does may depend on it.
+// Runs each test twice: with guests that stay in memory, and with guests that are suspended after
+// every turn. The results must be the same.
 class GuestTest : public testing::TestWithParam<bool> {
  public:
   // One engine for all tests: reserving its pool takes seconds under ThreadSanitizer.
@@ -72,7 +72,7 @@ class GuestTest : public testing::TestWithParam<bool> {
     return after_turn(guest, rig_.await(guest.wake(std::move(wakeups), std::move(stop))));
   }
 
-  // A guest that has started and waits.
+  // Returns a guest that has started and waits.
   std::unique_ptr<Guest> make_waiting(const std::string& name, GuestOptions options = {}) {
     auto guest = make(name, std::move(options));
     const TurnOutcome outcome = start(*guest);
@@ -94,7 +94,7 @@ class GuestTest : public testing::TestWithParam<bool> {
     SCOPED_TRACE(name);
     expect_error(start(*make(name, std::move(options))), kind, text);
   }
-  // When it is woken with three bytes by its first delay.
+  // Expects the error when the guest's first delay wakes it with three bytes.
   void expect_wakeup_error(const std::string& name, ErrorKind kind, const std::string& text,
                            GuestOptions options = {}) {
     SCOPED_TRACE(name);
@@ -168,7 +168,7 @@ TEST_P(GuestTest, WakeupsAreDeliveredInTheirOrderWithTheirBytes) {
       wake(*guest,
            {{.id = 0, .bytes = "meta"}, {.id = 1, .bytes = "line"}, {.id = 0, .finished = true}});
   ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
-  // An empty body has an address all the same.
+  // An empty body also has an address.
   EXPECT_THAT(texts_of(outcome), ElementsAre("1100bmeta", "2210bline", "3301b"));
   EXPECT_EQ(outcome.was_asleep, GetParam());
 
@@ -256,12 +256,12 @@ TEST_P(GuestTest, ReactorsAreInitializedFirst) {
 TEST_P(GuestTest, AGuestWithASchedulerRunsOnceAfterAllAnswersUntilItIsIdle) {
   const auto guest = make("kube_runtime_idle");
 
-  // A poll that would not block finds it busy.
+  // A poll that would not block finds the idle descriptor busy.
   TurnOutcome outcome = start(*guest);
   ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
   EXPECT_THAT(texts_of(outcome), ElementsAre("1c", "1i"));
   EXPECT_EQ(outcome.calls.size(), 1U);
-  // Its own, and the one that stands for the clock of its last poll.
+  // The guest's own delay, and the host's for the clock of the last poll.
   ASSERT_EQ(outcome.delays.size(), 2U);
   EXPECT_EQ(outcome.delays[0].id, 1U);
   EXPECT_EQ(outcome.delays[0].duration, milliseconds(60000));
@@ -269,7 +269,7 @@ TEST_P(GuestTest, AGuestWithASchedulerRunsOnceAfterAllAnswersUntilItIsIdle) {
   EXPECT_LE(outcome.delays[1].duration, milliseconds(1500));
   EXPECT_TRUE(guest->waits_for(timer));
 
-  // Its timer is no answer.
+  // The end of the host's timer is not an answer for the guest.
   outcome = wake(*guest, {{.id = timer, .finished = true, .is_null = true}});
   ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
   EXPECT_THAT(texts_of(outcome), ElementsAre("1i"));
@@ -363,7 +363,7 @@ TEST_P(GuestTest, KeepsWhatItWasGivenAndWhereItIsInItsFilesFromTurnToTurn) {
            {.args = {"operator", ""},
             .environment = {"A=b", "C="},
             .files = {{"/key", "value"}},
-            // Guests of the published contract notice nothing of it.
+            // Guests of the published contract do not see this.
             .in_pod = {.environment = {"POD=1"}, .files = {{"/key", "other"}, {"/x", ""}}}});
   const std::string given = "operator\0\0A=b\0C=\0"s;
 

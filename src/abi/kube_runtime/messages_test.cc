@@ -42,7 +42,7 @@ void expect_fault(std::string_view bytes, std::string_view text) {
   EXPECT_THAT(request.error().message(), HasSubstr(text));
 }
 
-// What the unmodified ring controller passes to the host.
+// The bytes that the unmodified ring controller passes to the host.
 constexpr std::string_view kList =
     "030000000000000047455433000000000000002f617069732f616d7572616e742e696f2f76312f6e616d6573706163"
     "65732f72696e67302f746573747265736f75726365733f00000000000000000000000000000000";
@@ -54,7 +54,7 @@ constexpr std::string_view kGet =
     "030000000000000047455437000000000000002f617069732f616d7572616e742e696f2f76312f6e616d6573706163"
     "65732f72696e67312f746573747265736f75726365732f72756e3000000000000000000000000000000000";
 
-// What bincode 1.3 makes of http-serde 1.1.0's structures.
+// The encoding of http-serde 1.1.0's structures by bincode 1.3.
 constexpr std::string_view kPostOfOneHeader =
     "0400000000000000504f535403000000000000002f613f01000000000000000c00000000000000636f6e74656e742d"
     "74797065010000000000000010000000000000006170706c69636174696f6e2f6a736f6e02000000000000007b7d";
@@ -153,7 +153,7 @@ TEST(DecodeRequest, NamesOfHeadersAreLowerCase) {
 }
 
 TEST(DecodeRequest, HeadersAreBoundedByWhatTheyTakeWhenTheyAreCopied) {
-  // 4 KiB of name, and a thousand values that take eight bytes each on the wire.
+  // A name of 4 KiB, and a thousand values that take eight bytes each in the message.
   std::string bytes;
   append_text(bytes, "GET");
   append_text(bytes, "/");

@@ -107,7 +107,7 @@ TEST(PendingCalls, RequestsBeyondThoseUnderWayWait) {
     ASSERT_TRUE(pending.add_request(get("/"), index % 2 == 0).has_value());
   EXPECT_EQ(pending.take_calls().size(), limits::kGuestRequestsMax);
   EXPECT_TRUE(pending.take_calls().empty());
-  // It has not begun, so it is not what has finished.
+  // It has not started, so it cannot have finished.
   pending.finish(limits::kGuestRequestsMax);
   EXPECT_TRUE(pending.has(limits::kGuestRequestsMax));
 

@@ -49,7 +49,7 @@ testing::Matcher<const Timer&> is_timer(const std::string& id, Duration delay,
 
 class MachineTest : public testing::Test {
  public:
-  // One for all tests: QuickJS is compiled once.
+  // One rig for all tests: QuickJS is compiled once.
   static void SetUpTestSuite() {
     rig = std::make_unique<wasm::GuestRig>();
     directory = std::make_unique<wasm::TemporaryDirectory>();
@@ -70,7 +70,7 @@ class MachineTest : public testing::Test {
     EXPECT_TRUE(machine.has_value()) << machine.error().message();
     return machine ? *std::move(machine) : nullptr;
   }
-  // What examples/build.sh has made of tests/guests/machines and examples.
+  // A file that examples/build.sh has built from tests/guests/machines and examples.
   static std::string built(const std::string& file) {
     auto bytes =
         io::read_file(std::filesystem::path(HANGAR_MACHINES_DIR) / file, limits::kModuleBytesMax);
@@ -102,7 +102,7 @@ class MachineTest : public testing::Test {
   static Step step(Machine& machine, const Step& before, std::string event) {
     return value_of(try_step(machine, before, std::move(event)));
   }
-  // An event without more.
+  // Sends an event that has only a type.
   static Step send(Machine& machine, const Step& before, const std::string& type) {
     return step(machine, before, R"({"type":")" + type + R"("})");
   }
@@ -118,7 +118,7 @@ class MachineTest : public testing::Test {
     SCOPED_TRACE(text);
     expect_error(try_load(std::move(bytes), limits), kind, text);
   }
-  // Of an answer to an event.
+  // Expects the error of an answer to an event.
   static void expect_step_error(std::string bytes, ErrorKind kind, const std::string& text,
                                 MachineLimits limits = {}) {
     SCOPED_TRACE(text);
@@ -132,7 +132,7 @@ class MachineTest : public testing::Test {
   inline static std::unique_ptr<Runtime> runtime;
 };
 
-// The published example as it stands, in all shapes that it comes in.
+// The unchanged published example, in all its shapes.
 class ProvisionerTest : public MachineTest, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Shapes, ProvisionerTest,
                          testing::Values("database_provisioner.js", "provisioner_handle_event.wasm",
@@ -184,7 +184,7 @@ TEST_P(ProvisionerTest, IgnoresWhatItsStateDoesNotKnow) {
   EXPECT_FALSE(send(*machine, failed, "PROVISION").is_handled);
 }
 
-// One machine as users of both majors write it.
+// The same machine as users of either major version write it.
 class EverythingTest : public MachineTest, public testing::WithParamInterface<bool> {
  public:
   static bool is_4() { return GetParam(); }
@@ -347,7 +347,7 @@ testing::Matcher<const Actor&> is_actor(const std::string& id, const std::string
                Field("status", &Actor::status, ""));
 }
 
-// The same family of machines as users of both majors write it.
+// The same family of machines as users of either major version write it.
 class FamilyTest : public MachineTest, public testing::WithParamInterface<const char*> {
  public:
   static bool is_4() { return std::string_view(GetParam()).contains("_v4"); }
@@ -356,15 +356,15 @@ class FamilyTest : public MachineTest, public testing::WithParamInterface<const 
   }
   static std::shared_ptr<Machine> load_it() { return load(built(GetParam())); }
 
-  // Its worker has asked for a ConfigMap.
+  // The state in which its worker has asked for a ConfigMap.
   static Step making(Machine& machine) {
     return send(machine, start(machine, R"({"name":"n1","rest":3000})"), "PROVISION");
   }
-  // Its worker has got that, and rests.
+  // The state in which its worker has the ConfigMap, and rests.
   static Step resting(Machine& machine, const std::string& worker = "worker#1") {
     return step(machine, making(machine), made(worker));
   }
-  // Its worker is done, and its watcher is there.
+  // The state in which its worker is done, and its watcher exists.
   static Step watching(Machine& machine) {
     const Step before = resting(machine);
     return step(machine, before, before.timers_started.at(0).event);
@@ -646,7 +646,7 @@ TEST_F(MachineTest, AnyShapeMayHaveActorsOfItsOwn) {
 }
 
 TEST_F(MachineTest, ActorsThatNeverComeToRestEndTheStep) {
-  // A logic of version 5 that answers whatever it gets.
+  // A logic of version 5 that answers every event.
   std::string code = built("family_v5.js");
   const std::string pong = R"(sendParent({ type: "PONG" }))";
   ASSERT_NE(code.find(pong), std::string::npos);

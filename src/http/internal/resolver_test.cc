@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using testing::NameServer;
 using ::testing::UnorderedElementsAre;
 
-// Longer than any of these tests takes: nobody loses patience unless the test wants it.
+// Longer than any of these tests takes: no request times out unless the test wants it.
 constexpr seconds kLong{600};
 
 class ResolverTest : public ::testing::Test {
@@ -100,7 +100,7 @@ TEST_F(ResolverTest, LeavesTheLoopFreeWhileANameServerIsSilent) {
   std::stop_source stop;
   const Answer answer = ask({.name = "registry.example.com"}, stop.get_token());
 
-  // Whatever else the loop has to do is done.
+  // All other work of the loop is done.
   constexpr int kTurns = 100;
   int turns = 0;
   std::function<void()> again = [&] {
@@ -110,7 +110,7 @@ TEST_F(ResolverTest, LeavesTheLoopFreeWhileANameServerIsSilent) {
   loop_.run_until([&] { return turns == kTurns; });
   EXPECT_FALSE(answer->has_value());
 
-  // And a request that is stopped ends, while the name server still says nothing.
+  // A request whose stop is requested ends, although the name server still does not answer.
   stop.request_stop();
   loop_.run_until([&] { return answer->has_value(); });
   EXPECT_EQ((*answer)->error().kind(), ErrorKind::Cancelled);
@@ -142,7 +142,7 @@ TEST_F(ResolverTest, AsksOnceForAllWhoWaitAndAsLongAsTheAnswerIsFresh) {
   EXPECT_EQ(resolver_->lookup_count(), 1U);
   loop_.run_until([&] { return first->has_value() && second->has_value(); });
 
-  // A lookup is two questions: for IPv4 and for IPv6.
+  // A lookup asks two questions: for IPv4 and for IPv6.
   EXPECT_TRUE(resolve({.name = "kept.example.com"}).has_value());
   EXPECT_EQ(asked, 2);
   for (int time = 0; time < 2; ++time)
@@ -198,7 +198,7 @@ TEST_F(ResolverTest, HoldsNobodyUpForTheNamesOfAnother) {
   }
   EXPECT_EQ(resolver_->lookup_count(), 128U);
 
-  // The host's own names wait for no tenant's.
+  // The host's own lookups do not wait for those of tenants.
   EXPECT_TRUE(resolve({.name = "api.example.com"}).has_value());
   resolver_->stop();
   use(server);
@@ -227,7 +227,7 @@ TEST_F(ResolverTest, RemembersFewNamesOfOneRequester) {
         resolve({.name = fmt::format("n{}.example.com", name), .requester = "greedy"}).has_value());
   }
 
-  // The host's answer is still there, the greedy one's has made room.
+  // The host's answer is still cached; one of the greedy tenant's answers was evicted.
   EXPECT_TRUE(resolve({.name = "api.example.com"}).has_value());
   EXPECT_EQ(asked, 4);
   EXPECT_TRUE(resolve({.name = "api.example.com", .requester = "greedy"}).has_value());

@@ -64,7 +64,7 @@ class CredentialsTest : public ::testing::Test {
     };
     return out;
   }
-  // A kubeconfig whose user is the YAML flow mapping `user`.
+  // A login by a kubeconfig whose user is the YAML flow mapping `user`.
   Login login_as(std::string_view user) {
     const path file =
         write("config",
@@ -79,7 +79,7 @@ class CredentialsTest : public ::testing::Test {
     EXPECT_TRUE(login.has_value()) << login.error().message();
     return *std::move(login);
   }
-  // An exec plugin that is the shell script `body`.
+  // A login by an exec plugin that is the shell script `body`.
   Login login_by_plugin(std::string_view body) {
     write_script("plugin", body);
     return login_as("exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}");
@@ -241,7 +241,7 @@ TEST_F(CredentialsTest, RunsAPluginOnceUntilItsCredentialExpires) {
   const auto grant = run(lasting.grant({}));
   EXPECT_TRUE(run(lasting.renew(grant->generation, {})).value());
   EXPECT_EQ(authorization(lasting), "Bearer t2");
-  // A server that refuses every token does not make us run the plugin for each request.
+  // A server that refuses every token must not make us run the plugin for each request.
   EXPECT_FALSE(run(lasting.renew(grant->generation + 1, {})).value());
   EXPECT_EQ(authorization(lasting), "Bearer t2");
 }
@@ -286,7 +286,7 @@ TEST_F(CredentialsTest, TriesAPluginAgainAfterItFailed) {
 }
 
 TEST_F(CredentialsTest, EndsAPluginWhenItIsStopped) {
-  // The child of the plugin holds the pipe open too: both must go.
+  // The child of the plugin also holds the pipe open: both must be killed.
   const std::string started = (directory_ / "started").string();
   Credentials credentials(loop_, login_by_plugin("touch '" + started + "'; sleep 1000 & wait"),
                           Log());

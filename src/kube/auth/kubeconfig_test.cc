@@ -63,7 +63,7 @@ Kubeconfig parse(std::string_view text, const char* file = "/home/me/.kube/confi
   return config ? *std::move(config) : Kubeconfig();
 }
 
-// A config with one context whose cluster and user have these fields (YAML flow mappings).
+// Resolves a config with one context whose cluster and user have these fields (YAML flow mappings).
 Result<Login> resolve_with(std::string_view cluster, std::string_view user) {
   const std::string text =
       "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"

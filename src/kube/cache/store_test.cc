@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-// Sanitizers bring an allocator of their own, and nothing can be measured.
+// Sanitizers replace the allocator, so the memory cannot be measured.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HANGAR_TEST_ALLOCATOR_IS_REPLACED 1
 #else
@@ -49,7 +49,7 @@ ObjectPtr make(const Spec& spec) {
           .value();
 }
 
-// "+ns/a@1" for added, "~" modified, "-" deleted.
+// "+ns/a@1" for added, "~" for modified, "-" for deleted.
 struct Log {
   Store::OnDelta record() {
     return [this](const Delta& delta) {
@@ -164,7 +164,7 @@ TEST(Store, FindsByOwnerAndLabelBeforeAndAfterChanges) {
 }
 
 #if !HANGAR_TEST_ALLOCATOR_IS_REPLACED
-// client-go needs several times the JSON of an object. What we add to the bytes is bounded here,
+// client-go needs several times the JSON of an object. This bounds what we need besides the bytes,
 // so that it does not grow unnoticed.
 TEST(Store, AddsLittleToTheBytesOfAnObject) {
   constexpr std::size_t kCount = 10'000;
@@ -184,7 +184,7 @@ TEST(Store, AddsLittleToTheBytesOfAnObject) {
   const std::size_t used = in_use() - before;
   const std::size_t overhead = (used - json_bytes) / kCount;
 
-  // The end of each slot included, and of each slab.
+  // Includes the unused ends of slots and slabs.
   EXPECT_LE(overhead, 340U) << "bytes for each object";
   const double accounted = static_cast<double>(store.size_bytes()) / static_cast<double>(used);
   EXPECT_GT(accounted, 0.9);

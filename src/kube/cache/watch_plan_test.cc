@@ -93,7 +93,7 @@ TEST(WatchPlan, TakesWhatTheHostMayWatch) {
             (Watches{in("a"), named("b", "z"), named("c", "z")}));
   EXPECT_EQ(watches(plan_watches(wanted, {all(), in("a")})), Watches(wanted.begin(), wanted.end()));
 
-  // A tenant's wish that the host may not fulfil costs nobody else.
+  // A tenant's wish for a scope that the host may not watch costs no other tenant anything.
   EXPECT_EQ(watches(plan_watches({all(), named("a", "x"), named("a", "y")}, {all()})),
             (Watches{all(), named("a", "x"), named("a", "y")}));
 }

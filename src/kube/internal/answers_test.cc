@@ -68,7 +68,7 @@ TEST(StatusError, ShowsAGlanceOfWhatIsNoStatus) {
 }
 
 TEST(StatusError, KeepsMessagesOfBoundedSize) {
-  // Cut between characters: what follows must stay UTF-8.
+  // Cut between characters, so that the result is still UTF-8.
   std::string long_text = "x";
   while (long_text.size() < 3 * limits::kServerMessageBytesMax)
     long_text += "\xC3\xA9";

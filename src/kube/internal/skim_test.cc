@@ -15,7 +15,7 @@ TEST(Skim, EndsAtTheFirstMistakeWhereverTheTextIsCut) {
   ASSERT_EQ(Skim(kWhole).value(), kWhole);
 
   for (std::size_t size = 0; size < kWhole.size(); ++size) {
-    // A copy of that very size, so that a sanitizer sees any byte read beyond it.
+    // A copy of exactly that size, so that a sanitizer detects a read beyond its end.
     const std::string cut(kWhole.substr(0, size));
     Skim skim(cut);
     skim.value();

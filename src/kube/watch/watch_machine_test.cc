@@ -85,7 +85,7 @@ struct Fixture {
     now += wait.delay;
     return machine.on_due(now);
   }
-  // A healthy stream whose list ended at version 10.
+  // Opens a healthy stream whose list ended at version 10.
   void stream() {
     expect<WatchMachine::Watch>(start());
     expect<WatchMachine::Replace>(event(end_of_list("10")));
@@ -261,7 +261,7 @@ TEST(WatchMachine, BacksOffFromTheFirstDelayToTheLast) {
   }
   EXPECT_GE(last, seconds(15));
 
-  // A stream that works is a new beginning.
+  // A working stream resets the back-off.
   expect<Change>(fixture.event(added("a", 11)));
   const auto wait = expect<WatchMachine::Wait>(fixture.failed(ErrorKind::Unavailable));
   EXPECT_LE(wait.delay, milliseconds(1600));
@@ -303,7 +303,7 @@ TEST(WatchMachine, BelievesThatAResourceIsGoneWhenItIsSaidTwice) {
   const auto gone = expect<WatchMachine::Wait>(fixture.failed(ErrorKind::NotFound));
   EXPECT_TRUE(gone.is_gone);
 
-  // Back: a list, not the old place.
+  // The resource is back: the machine lists instead of resuming at the old place.
   EXPECT_TRUE(lists(expect<WatchMachine::Watch>(fixture.due(gone))));
   expect<WatchMachine::Replace>(fixture.event(end_of_list("50")));
   EXPECT_FALSE(expect<WatchMachine::Wait>(fixture.failed(ErrorKind::NotFound)).is_gone);
@@ -405,8 +405,8 @@ TEST(ParseWatchEvent, RefusesWhatIsNoEvent) {
   }
 }
 
-// A server with a history, as far as the protocol goes: it forgets old versions, cuts streams, and
-// loses the whole resource now and then.
+// A server with a history, as far as the protocol needs one: it forgets old versions, cuts streams,
+// and sometimes loses the whole resource.
 class Server {
  public:
   explicit Server(std::mt19937_64& random) : random_(random) {}
@@ -433,7 +433,7 @@ class Server {
   }
   void come_back() { is_gone_ = false; }
 
-  // The next event after `place`; none when there is none.
+  // The next event after `place`; std::nullopt when there is none.
   std::optional<WatchEvent> after(std::uint64_t place) const {
     for (const auto& [version, event] : history_)
       if (version > place) return event;
@@ -448,8 +448,8 @@ class Server {
   std::vector<std::pair<std::uint64_t, WatchEvent>> history_;
 };
 
-// Drives the machine and a store from the server with faults, and a subscriber that believes only
-// deltas.
+// Runs the machine and a store against the server with its faults, and a subscriber that sees
+// only deltas.
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed)
@@ -572,7 +572,7 @@ class Simulation {
     open();
   }
 
-  // What the server does when the request arrives.
+  // The server's reaction when the request arrives.
   void open() {
     if (const auto* wait = std::get_if<WatchMachine::Wait>(&next_)) {
       waits_until_ = now_ + wait->delay;

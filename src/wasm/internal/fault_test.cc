@@ -21,7 +21,7 @@ TEST(Fault, DemanglesPathsOfRustAndCxx) {
       {"main.main", "main.main"},
       {"_start", "_start"},
       {"", ""},
-      // Forms that it does not know stay as they are.
+      // Unknown forms stay as they are.
       {"_Z", "_Z"},
       {"_ZN", "_ZN"},
       {"_ZN99999999999foo", "_ZN99999999999foo"},

@@ -20,8 +20,8 @@ namespace {
 
 using Place = ReadyQueue::Place;
 
-// One worker that is held until everything waits. What it takes then is written down: a letter per
-// module.
+// One worker that is blocked until all guests wait. The order in which it then takes them is
+// recorded, with a letter for each module.
 class ReadyQueueTest : public ::testing::Test {
  protected:
   ReadyQueueTest() {
@@ -33,7 +33,7 @@ class ReadyQueueTest : public ::testing::Test {
     is_held_.wait();
   }
 
-  // One that waits is one consumer, as an operator is.
+  // Each guest that waits is a consumer of its own, as an operator is.
   static budget::Consumer consumer(std::string namespace_name, std::size_t number) {
     return {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
             .name = std::to_string(number)};
@@ -45,7 +45,7 @@ class ReadyQueueTest : public ::testing::Test {
                 &modules_.at(static_cast<std::size_t>(module - 'a')),
                 [this, module] { return take(module, 0); });
   }
-  // A step of a guest that goes on `times` more often, and uses `cost` each time.
+  // Pushes a guest that runs `times` more slices, each of which uses `cost`.
   void push_of(const std::string& namespace_name, std::uint64_t cost, int times) {
     ++pushed_;
     push_again(consumer(namespace_name, pushed_), cost, times);
@@ -81,7 +81,7 @@ class ReadyQueueTest : public ::testing::Test {
   io::Loop loop_;
   std::array<char, 26> modules_{};
   std::string order_;
-  std::size_t pushed_ = 0;  // All of them before the worker goes on.
+  std::size_t pushed_ = 0;  // All are pushed before the worker continues.
   bool is_done_ = false;
   std::latch is_held_{1};
   std::latch may_go_on_{1};
@@ -125,7 +125,7 @@ TEST_F(ReadyQueueTest, WhoHasUsedUpASliceHasNoAdvantage) {
   EXPECT_EQ(order(), "ababb");
 }
 
-// Seventy that burn all that they are given, and a neighbour that does little and often.
+// Seventy guests that burn all their time, and a neighbour that does little and often.
 TEST_F(ReadyQueueTest, ANeighbourOfManyBurnersHasItsTurnNext) {
   for (int burner = 0; burner < 70; ++burner)
     push_of("burners", 20'000, 9);
@@ -134,7 +134,7 @@ TEST_F(ReadyQueueTest, ANeighbourOfManyBurnersHasItsTurnNext) {
   const std::string order = this->order();
 
   ASSERT_EQ(order.size(), 710U);
-  // First the one that came first; then a neighbour that has used next to nothing.
+  // The guest that came first, then the neighbour, which has used almost nothing.
   EXPECT_EQ(order.substr(0, 11), "bnnnnnnnnnn");
 }
 

@@ -11,7 +11,7 @@
 namespace hangar::wasm::internal {
 namespace {
 
-// A module whose run brings 10 bytes into memory.
+// A module whose run makes 10 bytes resident.
 class Code {
  public:
   Code(std::string name, std::uint64_t& resident, std::vector<std::string>& released)
@@ -86,7 +86,7 @@ TEST_F(ResidentCodeTest, ReleasesAsManyAsItTakes) {
   const auto c = make("c");
   run(a);
   run(b);
-  resident_ += 15;  // Something else of the process.
+  resident_ += 15;  // Other memory of the process.
 
   run(c);
 
@@ -116,7 +116,7 @@ TEST_F(ResidentCodeTest, ForgetsModulesThatAreGone) {
 }
 
 TEST_F(ResidentCodeTest, NothingIsLeftOfAModuleThatIsGone) {
-  // What counts the owners lives as long as somebody looks at it, and its deleter with it.
+  // A weak_ptr would keep the control block and its deleter alive.
   const auto witness = std::make_shared<int>();
   const auto code = make("a");
   std::shared_ptr<Code> gone(code.get(), [witness](Code*) {});

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPages = 64;
 
-// Memory as a run finds it: nothing of it written.
+// Memory as at the start of a run: none of it written.
 class Memory {
  public:
   Memory()

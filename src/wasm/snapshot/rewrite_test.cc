@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-// Modules as their bytes; lengths are below 128 everywhere.
+// Modules as bytes; all lengths are below 128.
 class Bytes {
  public:
   Bytes() : text_("\0asm\1\0\0\0", 8) {}
@@ -121,7 +121,7 @@ TEST(Rewrite, IsNotMisledByNumbersThatLookLikeInstructions) {
   EXPECT_EQ(obstacle_of(with_code({0x43, 0x26, 0x26, 0x26, 0x26, 0x1a})), std::nullopt);
   EXPECT_EQ(obstacle_of(with_code({0x41, 0, 0x28, 2, 0x26, 0x1a})), std::nullopt);  // i32.load
   EXPECT_EQ(obstacle_of(with_code({0x0e, 2, 0, 0, 0})), std::nullopt);              // br_table
-  // After all of these, one that is one.
+  // A real one after all of these.
   EXPECT_THAT(obstacle_of(with_code({0x41, 0x26, 0x41, 0, 0x28, 2, 0x26, 0x26, 0})),
               Optional(HasSubstr("table.set")));
 }
@@ -166,7 +166,7 @@ TEST(Rewrite, DroppingDataMattersOnlyWhenSomeIsPassive) {
 TEST(Rewrite, BrokenModulesAreErrors) {
   const std::string whole = *GuestRig::bytes_of("sleeper");
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // Whatever it says, it says it without reading beyond the end.
+    // Whatever the result, reading must not pass the end.
     const Result<RewrittenModule> result = rewrite(std::as_bytes(std::span(whole)).first(size));
     if (size < 8) EXPECT_FALSE(result.has_value());
   }

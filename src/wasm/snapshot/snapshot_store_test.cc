@@ -59,7 +59,7 @@ TEST_F(SnapshotStoreTest, KeepsExtentsApart) {
     extents.push_back(
         store->write(bytes_of(static_cast<std::size_t>(1 + index * 97), index)).value());
   }
-  // Every third one makes room for others, of other sizes.
+  // Every third extent is freed for others of other sizes.
   for (std::size_t index = 0; index < extents.size(); index += 3) {
     store->free(extents[index]);
     extents[index] = store->write(bytes_of(5000 - index * 40, static_cast<int>(index))).value();
@@ -116,7 +116,7 @@ TEST_F(SnapshotStoreTest, CountsWhatEachTenantHas) {
           store->write(bytes_of(256, round), budget::Tenant::of_namespace(std::to_string(tenant)))
               .value());
     }
-    // Those who have nothing leave nothing behind: their numbers are given to others.
+    // A tenant without extents leaves no trace: its number is given to another tenant.
     store->free(extents.front());
     extents.erase(extents.begin());
   }

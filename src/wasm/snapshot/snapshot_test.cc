@@ -35,7 +35,7 @@ SnapshotExpectation expectation() {
           .memory_bytes_max = kMemoryBytes};
 }
 
-// A page that compression does not make nothing of.
+// A page that does not compress to almost nothing.
 std::vector<std::byte> page_content(std::uint32_t page) {
   std::vector<std::byte> content(kPageBytes);
   std::uint32_t value = page + 1;
@@ -54,7 +54,7 @@ std::vector<std::byte> encoded(const Snapshot& snapshot) {
       .value();
 }
 
-// What is wrong with it, or nothing.
+// The message of the error; empty when there is none.
 std::string complaint(std::vector<std::byte> bytes, const SnapshotExpectation& expected) {
   const Result<SnapshotReader> reader = SnapshotReader::open(std::move(bytes), expected);
   if (!reader) {

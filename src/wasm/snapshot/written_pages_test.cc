@@ -20,7 +20,7 @@
 namespace hangar::wasm {
 namespace {
 
-// An image of 4 pages, and zeros behind it.
+// An image of 4 pages, followed by zeros.
 class WrittenPagesTest : public ::testing::TestWithParam<WrittenPages::Method> {
  protected:
   static constexpr std::size_t kPages = 3000;
@@ -82,7 +82,7 @@ TEST_P(WrittenPagesTest, LeavesNoWrittenPageOut) {
   EXPECT_EQ(united(found, written), found);
 }
 
-// Where there is no /proc to ask, everything else counts too.
+// Without /proc all other pages count as well.
 class FoundPagesTest : public WrittenPagesTest {};
 INSTANTIATE_TEST_SUITE_P(Methods, FoundPagesTest,
                          ::testing::Values(WrittenPages::Method::Scan,
@@ -129,7 +129,7 @@ TEST(BaseImage, IsMappedInFewPiecesThatHaveAllOfItsData) {
     const auto image = BaseImage::of_memory(directory.path(), memory, pages).value();
     return PageRanges(image->extents().begin(), image->extents().end());
   };
-  // A stack of zeros in front is left out, small gaps are not.
+  // A run of zeros in front is left out, small gaps are not.
   EXPECT_EQ(extents_of({{256, 6}, {265, 2}}), (PageRanges{{256, 11}}));
   EXPECT_EQ(extents_of({{3, 1}, {256, 6}}), (PageRanges{{3, 1}, {256, 6}}));
   PageRanges scattered;
