@@ -359,8 +359,7 @@ TEST_F(ServerTest, LetsRequestsFinishWhenItStops) {
     co_await server.stop(hours(1));
     out = true;
   }(*server_, stopped));
-  loop_.run_until([&] { return server_->connection_count() == 1; });  // The idle connection is
-                                                                      // closed.
+  loop_.run_until([&] { return server_->connection_count() == 1; });  // Idle one closed.
   EXPECT_FALSE(stopped);
   may_answer.set(true);
   loop_.run_until([&] { return stopped; });

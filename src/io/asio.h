@@ -1,4 +1,4 @@
-// Asio's view of the loop, for the doors to network libraries only (io/ and http/).
+// Asio's view of the loop, only for the folders that wrap network libraries (io/ and http/).
 #pragma once
 
 #include "io/loop.h"

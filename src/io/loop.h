@@ -5,7 +5,7 @@
 // reader of the clock: code that needs the time gets it as a parameter.
 //
 // A turn is what a loop does between two waits. Other threads can see how long the present turn has
-// taken and for whom it works (its activity), so that whoever holds up the loop is found by name.
+// taken and for whom it works (its activity), so that the cause of a blocked loop has a name.
 #pragma once
 
 #include "base/result.h"

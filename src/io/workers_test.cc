@@ -81,8 +81,7 @@ TEST(Workers, WorkAtTheSameTime) {
 
   for (int index = 0; index < 3; ++index) {
     workers.submit([&] {
-      all_there.arrive_and_wait();  // It would block for ever if one job waited for another to
-                                    // finish.
+      all_there.arrive_and_wait();  // For ever, if one job waited for another.
       ++passed;
       loop.post([] {});
     });

@@ -1,4 +1,4 @@
-// JSON documents as values: the only folder that uses the JSON library, whose DOM this is.
+// JSON documents as values. Only this folder uses the JSON library, whose DOM this is.
 //
 // A document is parsed only where the code reads or changes something in it; a document that is
 // only kept or passed on stays bytes. Numbers keep their kind (signed, unsigned, double); keys keep

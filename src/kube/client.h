@@ -36,7 +36,7 @@
 namespace hangar::kube {
 
 class Fence;        // kube/fence.h
-class Credentials;  // kube/auth/credentials.h: who we are and how we reach the server.
+class Credentials;  // kube/auth/credentials.h
 
 // The user that a request impersonates. Empty user: ourselves.
 struct Identity {

@@ -68,8 +68,8 @@ TEST(Signature, OfAnotherKeyIsRefused) {
             "module's key fingerprint does not match provided key(s)");
 }
 
-// With Ed25519, whose signature is always the same: in the base64 of another one, unused bits of the
-// last letter could change without effect.
+// With Ed25519, whose signature is always the same: in the base64 of another signature, unused bits
+// of the last letter could change without effect.
 TEST(Signature, OfAnyOtherByteIsRefused) {
   const std::string module = signed_by(kEd25519Private);
   const PublicKeys keys = keys_of(kEd25519Private);

@@ -54,7 +54,7 @@ class CodeCache {
  public:
   struct Seal {
     std::string key;
-    // On a disk to which only the user of this process can write. Files in it are unlinked.
+    // On a disk to which only the user of this process can write. Files in it have no names.
     std::filesystem::path private_directory;
   };
 
