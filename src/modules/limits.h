@@ -12,7 +12,7 @@ namespace hangar::limits {
 inline constexpr std::uint64_t kSecretBytesMax = kMiB;
 
 // The time to fetch one module: 82 MB over a slow line of 3 Mbit/s. A source that sends nothing for
-// the second time-out is as good as gone.
+// the idle time is as good as gone.
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};
 inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
 

@@ -43,7 +43,7 @@ class Reference {
  public:
   using Source = std::variant<HttpSource, OciSource, ConfigMapSource, FileSource>;
 
-  // InvalidInput says what is wrong and, if the intended form is likely known, the right form.
+  // InvalidInput says what is wrong and, where the intention is clear, the right form.
   [[nodiscard]] static Result<Reference> parse(std::string_view text);
 
   [[nodiscard]] const Source& source() const { return source_; }
