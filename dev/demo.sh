@@ -72,7 +72,7 @@ tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
 modules=(pipeline ring)
 
 # What a step takes from nothing on two quiet cores, in seconds; how often steps were, and are still to come.
-steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "the control plane:control_plane:230" "hangar:program:190"
+steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "the control plane:control_plane:160" "hangar:program:165"
   "the modules:guests:60")
 setup() { dev/setup.sh; }
 engine() { third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null; }
