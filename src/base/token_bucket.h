@@ -19,7 +19,7 @@ class TokenBucket {
   [[nodiscard]] bool try_take(Instant now, double count = 1);
   // Takes one in any case, and returns how long the caller must wait until it exists.
   [[nodiscard]] Duration reserve(Instant now);
-  // True as if no token had ever been taken.
+  // True when the bucket is as if no token had ever been taken.
   [[nodiscard]] bool is_full(Instant now);
 
   [[nodiscard]] const Options& options() const { return options_; }
