@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/dns_name.h"
 #include "base/result.h"
+#include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -12,6 +13,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,6 +69,11 @@ Actor Actor::account(Account account) {
 
 kube::Client Actor::client(const kube::Client& host) const {
   return account_ ? host.as(account_->identity()) : host;
+}
+
+io::Task<Result<>> Actor::check(reconcile::ActingRights& rights, std::stop_token stop) const {
+  if (!account_) co_return Result<>();
+  co_return co_await rights.check(account_->namespace_, account_->name, std::move(stop));
 }
 
 Error Actor::advise(const Error& denied) const {

@@ -7,10 +7,13 @@
 
 #include "base/result.h"
 #include "gateway/authorizer.h"
+#include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "reconcile/acting_rights.h"
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +58,9 @@ class Actor {
   [[nodiscard]] const Account* account() const { return account_ ? &*account_ : nullptr; }
   // Requests that are made as it. `host`: those of the host.
   [[nodiscard]] kube::Client client(const kube::Client& host) const;
+  // Whether this host may act as it: ActingRights::check(); the host may act as itself.
+  [[nodiscard]] io::Task<Result<>> check(reconcile::ActingRights& rights,
+                                         std::stop_token stop) const;
   // As Account::advise(); of the host as it is.
   [[nodiscard]] Error advise(const Error& denied) const;
 

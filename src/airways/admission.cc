@@ -12,16 +12,11 @@
 #include "airways/conversion.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
-#include "airways/flight_run.h"
 #include "airways/flight_status.h"
-#include "airways/identity.h"
-#include "airways/instance_work.h"
-#include "airways/output.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
-#include "airways/rehearsal.h"
-#include "airways/tracker.h"
+#include "airways/proposed.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -36,14 +31,12 @@
 #include "modules/pin.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
-#include "reconcile/acting_rights.h"
 #include "wasm/module.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <expected>
 #include <iterator>
 #include <memory>
@@ -67,12 +60,9 @@ constexpr std::string_view kAirwaysConfiguration = "hangar-airways";
 // As yoke names its webhook, which refusals show.
 constexpr std::string_view kAirwaysWebhook = "airways.yoke.cd";
 constexpr std::string_view kAirwaysPath = "/validations/airways.yoke.cd";
-constexpr std::string_view kInstancesPath = "/validations/";
 // A module may have to be fetched and compiled.
 constexpr std::chrono::seconds kAirwayTimeout{30};
 constexpr std::chrono::seconds kInstanceTimeout{10};
-// Of those: what is left is for rehearsing what the flight printed.
-constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
 
 // The API server waits for half a minute, which is not to be all of the converter's.
 constexpr std::chrono::seconds kConversionTimeMax{20};
@@ -83,48 +73,7 @@ bool is_being_deleted(const json::Value& object) {
   return json::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
 }
 
-// So that what goes never waits for a host that is not there.
-json::Array unless_being_deleted() {
-  return {json::Object{{"name", "unless-being-deleted"},
-                       {"expression", "!has(object.metadata.deletionTimestamp)"}}};
-}
-
-json::Array rules_for(std::string_view group, std::string_view version, std::string_view plural) {
-  return {json::Object{{"apiGroups", json::Array{group}},
-                       {"apiVersions", json::Array{version}},
-                       {"resources", json::Array{plural}},
-                       {"operations", json::Array{"CREATE", "UPDATE"}},
-                       {"scope", "*"}}};
-}
-
-json::Value without_bookkeeping(json::Value object) {
-  object = without_status(std::move(object));
-  for (const std::string_view member : {"finalizers", "ownerReferences"})
-    json::erase_at(object, {"metadata", member});
-  return object;
-}
-
-// Anybody who reaches the webhooks may have sent a review that is not authenticated. What a flight
-// makes of objects that it looked up, as another account, is not told them.
-constexpr std::string_view kWithheld =
-    "what was wrong is not told here, because the flight looked up other objects and this host "
-    "does not know who asks; give it the authority of the API server's client certificate "
-    "(webhook-client-ca-file)";
-
-Error withheld(const Error& error) {
-  return Error(error.kind(), fmt::format("the flight does not accept the instance: {}", kWithheld));
-}
-
-void withhold(Rehearsed& rehearsed) {
-  const std::size_t count = rehearsed.not_rehearsed.size();
-  if (count > 0) rehearsed.not_rehearsed = {fmt::format("resources not rehearsed: {}", count)};
-}
-
 }  // namespace
-
-bool changes_bookkeeping_only(const json::Value& before, const json::Value& after) {
-  return without_bookkeeping(before) == without_bookkeeping(after);
-}
 
 std::optional<admission::Registration> registration_of(const json::Value& value) {
   if (is_being_deleted(value)) return std::nullopt;
@@ -133,9 +82,9 @@ std::optional<admission::Registration> registration_of(const json::Value& value)
   const kube::Resource& kind = airway->instances;
   return admission::Registration{.name = airway->name,
                                  .webhook = airway->name,
-                                 .path = fmt::format("{}{}", kInstancesPath, airway->name),
-                                 .rules = rules_for(kind.group, kind.version, kind.plural),
-                                 .match_conditions = unless_being_deleted(),
+                                 .path = fmt::format("{}{}", kValidationsPath, airway->name),
+                                 .rules = reviewed_rules(kind.group, kind.version, {kind.plural}),
+                                 .match_conditions = reviewed_conditions(),
                                  .timeout = kInstanceTimeout,
                                  .owner = json::Object{{"apiVersion", kAirwayApiVersion},
                                                        {"kind", kAirwayKind},
@@ -144,7 +93,7 @@ std::optional<admission::Registration> registration_of(const json::Value& value)
 }
 
 Admission::Admission(const Platform& platform, const reconcile::Platform& shared,
-                     admission::Webhooks& webhooks)
+                     admission::Webhooks& webhooks, Options options)
     : authorizer_(shared.client),
       platform_{.shared = shared,
                 .view = platform.view,
@@ -166,23 +115,38 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
                 .webhook_address = platform.webhook_address,
                 .check_protection = platform.check_protection},
       webhooks_(webhooks),
+      has_airways_(options.has_airways),
       failed_conversions_(shared.metrics.counter(
           "hangar_conversions_failed_total",
           "Conversions of objects between versions of their kind that failed.")),
-      prepared_(shared.loop) {}
+      modules_(shared.loop, platform.modules) {
+  if (options.has_flights) {
+    flights_.emplace(platform_, modules_, options.policies, options.cluster_flights);
+  }
+}
 
 Admission::~Admission() = default;
 
 void Admission::start() {
   if (!webhooks_.is_on()) return;
+  if (flights_) flights_->start(webhooks_);
+  if (has_airways_) {
+    start_airways();
+  } else {
+    webhooks_.keep_no_others();
+  }
+}
+
+void Admission::start_airways() {
   webhooks_.server().review_at(std::string(kAirwaysPath),
                                [this](Review review, std::string, std::stop_token stop) {
                                  return review_airway(std::move(review), std::move(stop));
                                });
-  webhooks_.server().review_at(
-      std::string(kInstancesPath), [this](Review review, std::string airway, std::stop_token stop) {
-        return review_instance(std::move(review), std::move(airway), std::move(stop));
-      });
+  webhooks_.server().review_at(std::string(kValidationsPath),
+                               [this](Review review, std::string airway, std::stop_token stop) {
+                                 return review_instance(std::move(review), std::move(airway),
+                                                        std::move(stop));
+                               });
   webhooks_.server().convert_at(std::string(kConversionPath),
                                 [this](std::string body, std::string airway, std::stop_token stop) {
                                   return convert(std::move(body), std::move(airway),
@@ -192,8 +156,8 @@ void Admission::start() {
   webhooks_.want({.name = std::string(kAirwaysConfiguration),
                   .webhook = std::string(kAirwaysWebhook),
                   .path = std::string(kAirwaysPath),
-                  .rules = rules_for(airways.group, airways.version, airways.plural),
-                  .match_conditions = unless_being_deleted(),
+                  .rules = reviewed_rules(airways.group, airways.version, {airways.plural}),
+                  .match_conditions = reviewed_conditions(),
                   .timeout = kAirwayTimeout});
   airways_ = platform_.shared.cache.subscribe(
       {.resource = airways}, {.on_delta = [this](const kube::Delta& delta) { on_airway(delta); },
@@ -214,8 +178,7 @@ io::Task<void> Admission::stop() {
   airways_.reset();
   stop_.request_stop();
   if (protected_) co_await protected_->wait();
-  while (preparing_ > 0)
-    (void)co_await prepared_.wait({});
+  co_await modules_.stop();
 }
 
 io::Task<void> Admission::protect_children() {
@@ -254,14 +217,8 @@ void Admission::on_airway(const kube::Delta& delta) {
 }
 
 Admission::DecisionTask Admission::review_airway(Review review, std::stop_token stop) {
-  if (review.operation != Operation::Create && review.operation != Operation::Update) {
-    co_return Decision{};
-  }
-  if (is_being_deleted(review.object)) co_return Decision{};
+  if (passes_unseen(review)) co_return Decision{};
   const bool is_update = review.operation == Operation::Update;
-  if (is_update && changes_bookkeeping_only(review.old_object, review.object)) {
-    co_return Decision{};
-  }
   HANGAR_CO_TRY(acting_of(review.object, platform_.acting_by_default));
   const Airway airway = HANGAR_CO_TRY(parse_airway(review.object));
 
@@ -282,24 +239,9 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
 }
 
 io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::stop_token stop) {
-  HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-  const io::OneShot<Result<FlightModule>> done(platform_.shared.loop);
-  platform_.shared.loop.spawn(prepare_for(std::move(source), done));
-  const std::stop_callback on_stop(stop, [&done] {
-    done.set(
-        fail(ErrorKind::Unavailable,
-             "the module is being fetched and compiled, which goes on; try again in a moment"));
-  });
-  co_return co_await done.wait();
-}
-
-io::Task<void> Admission::prepare_for(modules::Source source,
-                                      io::OneShot<Result<FlightModule>> done) {
-  ++preparing_;
-  done.set(co_await platform_.modules.prepare(modules::Requester::cluster_wide(), std::move(source),
-                                              stop_.get_token()));
-  --preparing_;
-  prepared_.notify_all();
+  return modules_.prepare(
+      {.requester = modules::Requester::cluster_wide(), .module = std::move(source)},
+      std::move(stop));
 }
 
 io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {
@@ -329,14 +271,8 @@ io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token
 
 Admission::DecisionTask Admission::review_instance(Review review, std::string airway_name,
                                                    std::stop_token stop) {
-  if (review.operation != Operation::Create && review.operation != Operation::Update) {
-    co_return Decision{};
-  }
-  if (is_being_deleted(review.object)) co_return Decision{};
+  if (passes_unseen(review)) co_return Decision{};
   const bool is_update = review.operation == Operation::Update;
-  if (is_update && changes_bookkeeping_only(review.old_object, review.object)) {
-    co_return Decision{};
-  }
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object || object->is_being_deleted()) {
     co_return admission::allowed_with(
@@ -370,38 +306,21 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   const Release release = release_of(review.object);
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
   const Actor actor = HANGAR_CO_TRY(actor_for(acting, release.instance.namespace_));
-  if (const Account* const account = actor.account()) {
-    HANGAR_CO_TRY(co_await platform_.shared.acting.check(account->namespace_, account->name, stop));
-  }
+  HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
   if (is_overridden && !change.overrides.flight.empty()) {
     binding->module = HANGAR_CO_TRY(co_await prepare(terms.flight, stop));
   } else {
     binding->module = HANGAR_CO_TRY(co_await module_for(kFlight, terms.flight, value, stop));
   }
 
-  // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
-  Tracker tracker;
-  ResourceRef lookups = release.instance;
-  lookups.name = fmt::format("{} at admission {}", release.instance.name, review.uid);
-  const std::shared_ptr<void> watches(
-      nullptr, [this, holder = lookups](void*) { platform_.view.forget(holder); });
-  tracker.begin(lookups, terms.mode);
-  Result<abi::flight::Output> output = co_await run_flight({.platform = platform_,
-                                                            .binding = binding,
-                                                            .release = release,
-                                                            .lookups_for = lookups,
-                                                            .tracker = tracker,
-                                                            .actor = actor,
-                                                            .consumer = "admission/" + airway_name,
-                                                            .time_max = kFlightTimeAtAdmissionMax},
-                                                           review.object, stop);
-  if (!output) co_return std::unexpected(std::move(output).error());
-  const bool tells = review.is_authenticated || tracker.tracked(lookups).empty();
-  Result<Rehearsed> rehearsed = co_await rehearse_output(*std::move(output), actor, release, stop);
-  if (!rehearsed)
-    co_return std::unexpected(tells ? rehearsed.error() : withheld(rehearsed.error()));
-  if (!tells) withhold(*rehearsed);
-  Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
+  Decision decision =
+      HANGAR_CO_TRY(co_await evaluate_proposed({.platform = platform_,
+                                                .review = review,
+                                                .binding = binding,
+                                                .release = release,
+                                                .actor = actor,
+                                                .consumer = "admission/" + airway_name},
+                                               stop));
   if (is_overridden) {
     std::ranges::move(limits_of(own, change.overrides), std::back_inserter(decision.warnings));
   } else if (change.overrides.any()) {
@@ -409,19 +328,6 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
   co_return decision;
-}
-
-io::Task<Result<Rehearsed>> Admission::rehearse_output(abi::flight::Output output,
-                                                       const Actor& actor, const Release& release,
-                                                       std::stop_token stop) {
-  if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output.stdout_bytes)));
-  std::ignore = take_identity(parsed.stages, release.instance);
-  Result<Rehearsed> rehearsed =
-      co_await rehearse(platform_.release_parts(), actor.client(platform_.shared.client), release,
-                        parsed.stages, {}, {}, std::move(stop));
-  if (!rehearsed) co_return std::unexpected(actor.advise(rehearsed.error()));
-  co_return rehearsed;
 }
 
 io::Task<Result<>> Admission::check_overrides(const Review& review, const OverrideChange& change,

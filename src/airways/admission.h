@@ -1,13 +1,12 @@
 // What the API server asks about Airways and their instances: whether to accept them, and what they
-// are in another version of their kind.
+// are in another version of their kind; and about Flights (flight_admission.h).
 //
 // Guarantees:
-//   - A review of an instance evaluates its flight on the proposed object, as the identity that
-//     reconciles it, and rehearses what it printed: what is accepted could be carried out at that
-//     moment. Nothing is changed by it, and nothing of the instance's reconciles.
+//   - A review of an instance evaluates its flight on the proposed object (proposed.h).
 //   - What is being deleted, and what only finalizers and owners change, passes without a module.
 //   - Instances are converted by the converter that the Airway is pinned to.
-//   - Webhooks are registered for Airways and for the kind of each Airway, and for nothing else.
+//   - Webhooks are registered for Airways, for the kind of each Airway and for Flights, and for
+//     nothing else.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 
@@ -16,13 +15,13 @@
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
+#include "airways/flight.h"
+#include "airways/flight_admission.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
 #include "airways/overrides.h"
-#include "airways/ownership.h"
 #include "airways/platform.h"
-#include "airways/rehearsal.h"
-#include "airways/tracker.h"
+#include "airways/review_modules.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "gateway/authorizer.h"
@@ -34,8 +33,8 @@
 #include "kube/object.h"
 #include "modules/supply.h"
 #include "reconcile/platform.h"
+#include "tenants/policies.h"
 
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -45,10 +44,16 @@ namespace hangar::airways {
 
 class Admission {
  public:
+  struct Options {
+    bool has_airways = true;
+    bool has_flights = true;
+    tenants::Policies& policies;  // Of Flights.
+    AsHost cluster_flights = AsHost::Refused;
+  };
   // `platform`: as the controllers' but for `shared`, whose requests are made whether or not this
   // host leads.
   Admission(const Platform& platform, const reconcile::Platform& shared,
-            admission::Webhooks& webhooks);
+            admission::Webhooks& webhooks, Options options);
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
   ~Admission();
@@ -59,18 +64,12 @@ class Admission {
   void lead();
   [[nodiscard]] Result<> check_protection() const;
   [[nodiscard]] io::Task<void> stop();
-  [[nodiscard]] bool is_synced() const { return !webhooks_.is_on() || airways_->is_synced(); }
 
  private:
   using DecisionTask = io::Task<Result<admission::Decision>>;
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
-  // What the flight printed, as a dry run.
-  [[nodiscard]] io::Task<Result<Rehearsed>> rehearse_output(abi::flight::Output output,
-                                                            const Actor& actor,
-                                                            const Release& release,
-                                                            std::stop_token stop);
   // Whether the user of the review may set these, and whether they could be followed.
   [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
                                                    const OverrideChange& change,
@@ -78,12 +77,8 @@ class Admission {
   // The newest that is known; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);
-  // Goes on beyond `stop`, so that the next review of the same Airway finds the module: compiling a
-  // large one may take longer than the API server waits.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
-  [[nodiscard]] io::Task<void> prepare_for(modules::Source source,
-                                           io::OneShot<Result<FlightModule>> done);
   [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,
                                                           json::Value airway, std::stop_token stop);
   // A conversion that fails is an answer, too. InvalidInput when the body is none.
@@ -94,21 +89,20 @@ class Admission {
                                                                     std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
   [[nodiscard]] io::Task<void> protect_children();
+  void start_airways();
   void on_airway(const kube::Delta& delta);
 
   gateway::Authorizer authorizer_;
   const Platform platform_;
   admission::Webhooks& webhooks_;
+  const bool has_airways_;
   Counter& failed_conversions_;
   std::unique_ptr<kube::Cache::Subscription> airways_;
+  ReviewModules modules_;
+  std::optional<FlightAdmission> flights_;  // Nothing where there are no Flights.
   std::stop_source stop_;
-  std::size_t preparing_ = 0;
-  io::Event prepared_;                          // One of them has ended.
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
 };
-
-// Whether an update changes nothing but finalizers and owners (and what only the server sets).
-[[nodiscard]] bool changes_bookkeeping_only(const json::Value& before, const json::Value& after);
 
 // The configuration for the instances of one Airway; nothing for an Airway that has none, because
 // it is being deleted or wrong.

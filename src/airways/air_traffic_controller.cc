@@ -77,7 +77,11 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                        {.kind = cluster_flight_resource(),
                         .name = "clusterflight",
                         .as_host = parts.cluster_flights}),
-      admission_(platform_, parts.reviewing, parts.webhooks),
+      admission_(platform_, parts.reviewing, parts.webhooks,
+                 {.has_airways = parts.has_airways,
+                  .has_flights = parts.has_flights,
+                  .policies = parts.policies,
+                  .cluster_flights = parts.cluster_flights}),
       readiness_rules_from_(sources_of_rules(parts)) {}
 
 AirTrafficController::~AirTrafficController() = default;

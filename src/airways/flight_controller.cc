@@ -220,10 +220,7 @@ FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight,
 io::Task<Result<>> FlightController::check(const json::Value& flight, const Terms& terms,
                                            std::stop_token stop) {
   const Actor actor = HANGAR_CO_TRY(rules_.check(flight, terms));
-  const Account* const account = actor.account();
-  if (account == nullptr) co_return Result<>();
-  co_return co_await platform_.shared.acting.check(account->namespace_, account->name,
-                                                   std::move(stop));
+  co_return co_await actor.check(platform_.shared.acting, std::move(stop));
 }
 
 io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const json::Value& flight,

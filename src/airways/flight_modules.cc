@@ -118,11 +118,9 @@ io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester
                                     std::move(stop));
 }
 
-io::Task<Result<FlightModule>> FlightModules::prepare(modules::Requester requester,
-                                                      modules::Source source,
-                                                      std::stop_token stop) {
-  const modules::Supplied supplied = HANGAR_CO_TRY(co_await supply_.get(
-      {.requester = std::move(requester), .module = std::move(source)}, std::move(stop)));
+io::Task<Result<FlightModule>> FlightModules::prepare(modules::Wish wish, std::stop_token stop) {
+  const modules::Supplied supplied =
+      HANGAR_CO_TRY(co_await supply_.get(std::move(wish), std::move(stop)));
   co_return module_of(supplied);
 }
 

@@ -70,9 +70,7 @@ class FlightModules final : public modules::Maker {
   [[nodiscard]] Result<> check_allowed(std::string_view reference) const;
 
   // For who has nothing else to do: waits until the source, asked anew, has given it.
-  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Requester requester,
-                                                       modules::Source source,
-                                                       std::stop_token stop);
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop);
 
   // InvalidInput when that module cannot be a converter: whatever is supplied may be a flight.
   [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);

@@ -212,9 +212,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
 
 io::Task<Result<>> InstanceWork::choose_actor() {
   actor_ = HANGAR_CO_TRY(subject_.actor);
-  const Account* const account = actor_->account();
-  if (account == nullptr) co_return Result<>();
-  co_return co_await platform_.shared.acting.check(account->namespace_, account->name, stop_);
+  co_return co_await actor_->check(platform_.shared.acting, stop_);
 }
 
 Error InstanceWork::advise(const Error& error) const {
@@ -275,7 +273,7 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
     modules::Source source = binding->terms.flight;
     HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
     binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(
-        modules::Requester::cluster_wide(), std::move(source), stop_));
+        {.requester = modules::Requester::cluster_wide(), .module = std::move(source)}, stop_));
     binding->is_first_use = false;
   }
   binding_ = std::move(binding);

@@ -42,6 +42,10 @@ inline constexpr std::size_t kCatalogRevisionsMax = 50'000;
 // requests.
 inline constexpr std::size_t kParallelAppliesMax = 16;
 
+// Different warnings of the API server that one rehearsal passes on: it cuts off what comes to more
+// than 4096 characters.
+inline constexpr std::size_t kRehearsalWarningsMax = 32;
+
 // Lookups of one run that are recorded, some 40 bytes each; a flight chooses how often it asks.
 inline constexpr std::size_t kRecordedLookupsMax = 128;
 

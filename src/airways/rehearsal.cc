@@ -1,8 +1,10 @@
 #include "airways/rehearsal.h"
 
+#include "airways/flight.h"
 #include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
+#include "airways/release_view.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -12,6 +14,7 @@
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/core_resources.h"
+#include "kube/dry_apply.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -37,6 +40,7 @@ struct Rehearsal {
   const kube::Client& client;
   const Release& release;
   const CarryOptions& options;
+  std::vector<std::string>& warnings;
   std::stop_token stop;
 
   [[nodiscard]] io::Task<Result<>> operator()(const json::Value* resource, kube::Resource kind) {
@@ -46,15 +50,21 @@ struct Rehearsal {
       fact.live = HANGAR_CO_TRY(co_await parts.view.read_as(client, kind, ref.key(), stop));
     }
     HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, options.adoption));
-    Result<json::Value> answer = co_await client.apply(std::move(kind), *resource,
-                                                       {.field_manager = std::string(kFieldManager),
-                                                        .force = options.force_conflicts,
-                                                        .dry_run = true},
-                                                       stop);
-    if (!answer) {
-      co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
+    Result<std::vector<std::string>> warned = co_await kube::dry_apply(
+        client, std::move(kind), *resource,
+        {.field_manager = std::string(kFieldManager), .force = options.force_conflicts}, stop);
+    if (!warned) {
+      co_return std::unexpected(std::move(warned).error().in(canonical_name(*resource)));
     }
+    for (std::string& text : *warned)
+      warn(std::move(text));
     co_return Result<>();
+  }
+
+  void warn(std::string text) const {
+    const bool is_known = std::ranges::find(warnings, text) != warnings.end();
+    if (is_known || warnings.size() >= limits::kRehearsalWarningsMax) return;
+    warnings.push_back(std::move(text));
   }
 };
 
@@ -71,15 +81,20 @@ std::set<std::string> namespaces_made_by(const Stages& stages) {
 
 }  // namespace
 
+io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release, Stages& stages,
+                                   std::stop_token stop) {
+  Scopes scopes = scopes_defined_in(stages);
+  for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
+    const kube::Resource resource = HANGAR_CO_TRY(co_await view.discovery().find(gvk, stop));
+    scopes[gvk.group_kind()] = resource.namespaced;
+  }
+  co_return prepare_release(stages, release, scopes);
+}
+
 io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                      const Release& release, Stages& stages, CarryOptions options,
                                      std::set<std::string> to_come, std::stop_token stop) {
-  Scopes scopes = scopes_defined_in(stages);
-  for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
-    const kube::Resource resource = HANGAR_CO_TRY(co_await parts.view.discovery().find(gvk, stop));
-    scopes[gvk.group_kind()] = resource.namespaced;
-  }
-  HANGAR_CO_TRY(prepare_release(stages, release, scopes));
+  HANGAR_CO_TRY(co_await prepare_printed(parts.view, release, stages, stop));
 
   std::set<std::string> made = namespaces_made_by(stages);
   made.merge(std::move(to_come));
@@ -92,8 +107,12 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
 
   Rehearsed rehearsed;
   std::optional<Error> error;
-  Rehearsal one{
-      .parts = parts, .client = client, .release = release, .options = options, .stop = stop};
+  Rehearsal one{.parts = parts,
+                .client = client,
+                .release = release,
+                .options = options,
+                .warnings = rehearsed.warnings,
+                .stop = stop};
   for (const Stage& stage : stages) {
     std::vector<std::pair<const json::Value*, kube::Resource>> sends;
     for (const json::Value& resource : stage) {
@@ -101,6 +120,11 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
       Result<kube::Resource> kind = co_await parts.view.discovery().find(gvk, stop);
       if (!kind && kind.error().kind() != ErrorKind::NotFound) {
         co_return std::unexpected(std::move(kind).error());
+      }
+      if (!options.rehearse_flights && is_flight(gvk.group_kind())) {
+        rehearsed.not_rehearsed.push_back(fmt::format(
+            "{} is not rehearsed: it is reviewed when it is made", canonical_name(resource)));
+        continue;
       }
       const auto its_namespace = exists.find(ref_of(resource).namespace_);
       const bool waits_for_namespace = its_namespace != exists.end() && !its_namespace->second;

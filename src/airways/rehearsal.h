@@ -3,6 +3,7 @@
 #pragma once
 
 #include "airways/ownership.h"
+#include "airways/release_view.h"
 #include "airways/release_work.h"
 #include "airways/revision.h"
 #include "base/result.h"
@@ -16,8 +17,14 @@
 
 namespace hangar::airways {
 
+// Makes what a flight printed the release's (prepare_release()), with the kinds that the cluster
+// serves.
+[[nodiscard]] io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release,
+                                                 Stages& stages, std::stop_token stop);
+
 struct Rehearsed {
   std::vector<std::string> not_rehearsed;  // One sentence for each resource that could not be.
+  std::vector<std::string> warnings;       // Of the API server, each once; the first ones.
 };
 
 // `stages`: as the flight printed them; they are made the release's. `client`: who would carry it

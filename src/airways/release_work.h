@@ -55,6 +55,9 @@ struct CarryOptions {
   Adoption adoption = Adoption::Unowned;
   bool force_conflicts = true;  // Fields that somebody else manages become ours.
   bool rehearse = true;         // What is new in a stage is sent as a dry run first.
+  // A rehearsal sends Flights, too, whose reviews run their programs. Off within a review: programs
+  // that print Flights would make reviews without end.
+  bool rehearse_flights = true;
 };
 
 // One attempt. Lives within one reconcile; everything it is given outlives it. Loop thread only.

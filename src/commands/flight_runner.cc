@@ -62,8 +62,8 @@ io::Task<Result<RanFlight>> FlightRunner::run_module(modules::Source module,
   }
   airways::FlightModules flight_modules(
       {.sources = std::move(sources), .code_cache = supply.code_cache, .runtime = runtime});
-  const Result<airways::FlightModule> prepared =
-      co_await flight_modules.prepare(modules::Requester::cluster_wide(), std::move(module), stop);
+  const Result<airways::FlightModule> prepared = co_await flight_modules.prepare(
+      {.requester = modules::Requester::cluster_wide(), .module = std::move(module)}, stop);
   co_await flight_modules.supply().stop();
   RanFlight ran{.module = HANGAR_CO_TRY(prepared)};
   Code code = HANGAR_CO_TRY(co_await flight_modules.load(ran.module, stop));

@@ -7,6 +7,7 @@
 #include "airways/matcher.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
+#include "airways/rehearsal.h"
 #include "airways/request_view.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
@@ -112,7 +113,10 @@ class FlightSession {
     }
     airways::Output parsed = HANGAR_CO_TRY(airways::parse_output(evaluated->stdout_bytes));
     const std::optional<json::Value> self = airways::take_identity(parsed.stages, release.instance);
-    if (cluster_) HANGAR_CO_TRY(co_await prepare(parsed.stages, release));
+    if (cluster_) {
+      HANGAR_CO_TRY(
+          co_await airways::prepare_printed(cluster_->view, release, parsed.stages, stop_));
+    }
     for (const airways::Stage& stage : parsed.stages) {
       for (const json::Value& one : stage) {
         output.text +=
@@ -157,17 +161,6 @@ class FlightSession {
     }
     return std::make_unique<airways::ReleaseLookups>(
         terms, release, release.instance, cluster_->view, cluster_->tracker, std::nullopt, stop_);
-  }
-
-  [[nodiscard]] io::Task<Result<>> prepare(airways::Stages& stages,
-                                           const airways::Release& release) {
-    airways::Scopes scopes = airways::scopes_defined_in(stages);
-    for (const kube::GroupVersionKind& gvk : airways::kinds_to_discover(stages)) {
-      const kube::Resource resource =
-          HANGAR_CO_TRY(co_await cluster_->view.discovery().find(gvk, stop_));
-      scopes[gvk.group_kind()] = resource.namespaced;
-    }
-    co_return airways::prepare_release(stages, release, scopes);
   }
 
   // What applying `desired` would change, as the server says.

@@ -100,7 +100,8 @@ std::optional<reconcile::LeaderElector::Options> lease_options(const Config& con
 
 admission::Webhooks::Options webhook_options(const Config& config, std::string namespace_) {
   admission::Webhooks::Options options = config.webhooks;
-  if (!config.has(Feature::Airways)) options.bind_address.clear();  // Nobody would be asked.
+  const bool has_reviews = config.has(Feature::Airways) || config.has(Feature::Flights);
+  if (!has_reviews) options.bind_address.clear();  // Nobody would be asked.
   options.namespace_ = std::move(namespace_);
   return options;
 }
@@ -366,8 +367,10 @@ void Host::Parts::on_leading() {
   if (is_ending || has_started) return;
   has_started = true;
   log.info("leading");
-  if (config.has(Feature::Airways) || config.has(Feature::Flights)) airways.start();
-  if (config.has(Feature::Airways)) webhooks.lead();
+  if (config.has(Feature::Airways) || config.has(Feature::Flights)) {
+    airways.start();
+    webhooks.lead();
+  }
   if (has_tenants()) policies.start();
   if (config.has(Feature::Operators)) operators.start();
   if (config.has(Feature::Workflows)) workflows.start();
@@ -430,8 +433,8 @@ io::Task<void> Host::Parts::end_all() {
     co_await workflows.stop();
     co_await operators.stop();
     co_await airways.stop();
-    policies.stop();
   }
+  policies.stop();
   if (guest_processes != nullptr) guest_processes->stop();
   co_await flight_modules.supply().stop();
   co_await operator_parts.modules.supply().stop();
@@ -472,6 +475,8 @@ Result<> Host::run() {
   if (parts_->verification_keys) parts_->verification_keys->start();
   if (parts_->webhooks.is_on()) {
     parts_->webhooks.start();
+    // Every replica reviews Flights by them.
+    if (parts_->config.has(Feature::Flights)) parts_->policies.start();
     parts_->airways.start_reviews();
   }
   if (parts_->seeing) parts_->seeing->start();

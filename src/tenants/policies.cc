@@ -46,6 +46,7 @@ Policies::Policies(Parts parts)
 Policies::~Policies() = default;
 
 void Policies::start() {
+  if (policies_) return;
   policies_ =
       parts_.cache.subscribe({.resource = tenant_policy_resource()},
                              {.on_delta = [this](const kube::Delta& delta) { on_policy(delta); },

@@ -46,10 +46,12 @@ class Policies {
   ~Policies();
 
   // Whoever asked for rules asks again: those of one namespace may have changed, or, where it is
-  // empty, of any. Called when they are settled, too. Before start(); for as long as this lives.
+  // empty, of any. Called when they are settled, too; a listener that comes later is told of later
+  // changes. For as long as this lives.
   using Listener = std::function<void(const std::string& namespace_name)>;
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
 
+  // Does nothing the second time.
   void start();
   void stop();
 

@@ -5,7 +5,6 @@ import json
 import pathlib
 import signal
 import ssl
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +16,7 @@ from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
 from host import Host, free_port, to_its_end
 from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, looking_up, refused, refused_airway, remove_configurations, review,
-                      wait_registered, webhook_flags)
+                      wait_registered, warnings_of, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -278,14 +277,7 @@ def test_who_may_be_anybody_is_not_told_what_a_flight_makes_of_what_it_looked_up
 def test_skip_admission_webhook_accepts_and_says_so(cluster, webhook_host, kind, namespace):
     name = kind(skipAdmissionWebhook=True)
     manifest = instance(name, "one", {"behaviour": "basic", "exitCode": 1}, namespace, group=GROUP)
-    path = pathlib.Path(webhook_host.directory) / "one.json"
-    path.write_text(json.dumps(manifest))
-
-    def warned():
-        done = subprocess.run([cluster.env["HANGAR_CP_KUBECTL"], "--kubeconfig", cluster.kubeconfig, "apply", "--dry-run=server", "-f", str(path)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        return done.returncode == 0 and "has skipAdmissionWebhook" in done.stderr
-    eventually(warned, "kubectl shows the warning")
+    eventually(lambda: "has skipAdmissionWebhook" in (warnings_of(cluster, manifest) or ""), "kubectl shows the warning")
 
 
 def test_an_instance_goes_with_its_namespace(cluster, webhook_host, kind, unique):

@@ -15,7 +15,7 @@ import users
 import workflows
 from airways import flight, instance
 from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, rules_of, urls_of, with_repository
-from cluster import KINDS, Cluster, condition, eventually, is_ready
+from cluster import KINDS, Cluster, condition, eventually, is_ready, when_compiled
 from conftest import COMPILED
 from host import BINARY, Host, free_port
 from module_server import Modules
@@ -241,7 +241,8 @@ def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
     others = render({"webhooks": {"enabled": True, "existingSecret": "ours", "injectCaFrom": "hangar-system/ours"}})
     assert {"--webhook-certificate-dir=/etc/hangar-webhooks", "--webhook-ca-from=hangar-system/ours"} <= set(pod_of(others)["spec"]["containers"][0]["args"])
     assert not {rule for rule in rules(others) if rule[2] == "secrets"}
-    assert not [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False}}) if "webhooks" in one[1]]
+    assert [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False}}) if "webhooks" in one[1]]
+    assert not [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False, "flights": False}}) if "webhooks" in one[1]]
 
 
 def test_records_are_shown_and_have_what_they_need_only_where_they_are_on():
@@ -454,7 +455,7 @@ def airway_flow(cluster):
     """Makes a kind, an instance with a ConfigMap and a Service, changes it, and deletes everything again."""
     schema = {**airways.OPEN_SCHEMA, "properties": {"status": {**airways.OPEN_SCHEMA, "properties": {"phase": {"type": "string"}}}}}
     manifest = airways.airway("aircrafts", "Aircraft", flight("behave"), schema=schema, mode="dynamic")
-    cluster.apply(manifest)
+    when_compiled(lambda: cluster.apply(manifest))
     cluster.learn("e2e.hangar.dev/v1", "Aircraft", "aircrafts")
     eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", "aircrafts.e2e.hangar.dev")), "the Airway is ready", COMPILED)
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"},
@@ -485,7 +486,7 @@ def pinned_airway_flow(cluster, host, modules):
     name = "gliders.e2e.hangar.dev"
     airway = ("yoke.cd/v1alpha1", "Airway", name)
     modules.files["/flight.wasm"] = pathlib.Path(flight("greeting_cpp")).read_bytes()
-    cluster.apply(airways.airway("gliders", "Glider", modules.url("/flight.wasm")))
+    when_compiled(lambda: cluster.apply(airways.airway("gliders", "Glider", modules.url("/flight.wasm"))))
     eventually(lambda: is_ready(cluster.get(*airway)), "the Airway is ready", COMPILED)
     copies = lambda: json.loads(cluster.kubectl("get", "controllerrevisions", "--namespace", NAMESPACE, "-o", "json"))["items"]
     assert len(copies()) == 1
@@ -506,7 +507,7 @@ def flight_flow(cluster):
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}, "spec": {"selector": {"app": "one"}, "ports": [{"port": 80}]}}
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "b"}}
     one = ("yoke.cd/v1alpha1", "Flight", "one", "fleet")
-    cluster.create(flights.manifest("one", "fleet", **release(service, settings)["spec"]))
+    when_compiled(lambda: cluster.create(flights.manifest("one", "fleet", **release(service, settings)["spec"])))
     eventually(lambda: is_ready(cluster.get(*one)), "the Flight is ready", COMPILED)
     cluster.patch(*one[:3], release(settings), "fleet")
     eventually(lambda: cluster.get("v1", "Service", "one", "fleet") is None, "the Service is pruned", 60)
@@ -514,7 +515,7 @@ def flight_flow(cluster):
     eventually(lambda: cluster.get(*one) is None, "the Flight is gone", 60)
     settings["metadata"]["namespace"] = "fleet"
     all_of_it = ("yoke.cd/v1alpha1", "ClusterFlight", "all", None)
-    cluster.create(flights.manifest("all", None, kind="ClusterFlight", account="fleet/default", **release(settings)["spec"]))
+    when_compiled(lambda: cluster.create(flights.manifest("all", None, kind="ClusterFlight", account="fleet/default", **release(settings)["spec"])))
     eventually(lambda: is_ready(cluster.get(*all_of_it)), "the ClusterFlight is ready", COMPILED)
     cluster.delete(*all_of_it)
     eventually(lambda: cluster.get(*all_of_it) is None, "the ClusterFlight is gone", 60)
@@ -613,7 +614,8 @@ def webhook_flow(cluster):
         eventually(lambda kind=kind: cluster.get("admissionregistration.k8s.io/v1", kind, "hangar-airway-children", None), f"the {kind} is there", 60)
     cluster.delete("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "hangar-airways", None)
     eventually(lambda: configuration("hangar-airways"), "the configuration is there again", 60)
-    cluster.apply(airways.airway("balloons", "Balloon", flight("behave")))
+    eventually(lambda: configuration("hangar-flights"), "Flights have one, too", 60)
+    when_compiled(lambda: cluster.apply(airways.airway("balloons", "Balloon", flight("behave"))))
     name = "balloons.e2e.hangar.dev"
     eventually(lambda: configuration(name), "the kind has a configuration", 60)
     cluster.delete("yoke.cd/v1alpha1", "Airway", name)

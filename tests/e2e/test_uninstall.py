@@ -1,8 +1,9 @@
 """Uninstalling hangar: in the order of docs/operating/lifecycle.md, and with the host removed first."""
 import pytest
 
+import flights
 from airways import airway, flight, instance
-from cluster import ROOT, eventually, is_ready
+from cluster import ROOT, eventually, is_ready, when_compiled
 from conftest import control_plane
 from host import Host, free_port
 from operators import OPERATOR, lines, manifest
@@ -31,7 +32,7 @@ def namespace(rig, unique):
 
 @pytest.fixture
 def at_work(rig, namespace, tmp_path):
-    """A host with webhooks, and one of each: an Airway with an instance, an Operator, and a workflow that waits."""
+    """A host with webhooks, and one of each: an Airway with an instance, a Flight, an Operator, and a workflow that waits."""
     port = free_port()
     host = Host(rig.kubeconfig, tmp_path / "host", f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}",
                 "--webhook-drain=0s")
@@ -40,6 +41,10 @@ def at_work(rig, namespace, tmp_path):
     eventually(lambda: is_ready(rig.get(*AIRWAY)), "the Airway is ready", 120)
     eventually(lambda: rig.create(instance("Plane", "one", {"behaviour": "basic", "data": {"a": "b"}}, namespace, GROUP)), "the instance is accepted", 60)
     eventually(lambda: is_ready(rig.get(*PLANE, namespace)), "the instance is ready", 60)
+    flights.allow(rig, namespace)
+    web = flights.Flights(rig, namespace)
+    when_compiled(lambda: web.create("web", "basic", does={"data": {"a": "b"}}))
+    web.ready("web")
     rig.create(manifest("one", namespace, "print=began", "wait"))
     eventually(lambda: lines(host, "one", namespace) == ["began"], "the operator works", 120)
     allow(rig, namespace, ("", "configmaps"))
@@ -68,6 +73,7 @@ def nothing_is_left(rig, namespace):
 
 
 def test_in_its_order_nothing_is_left(rig, namespace, at_work):
+    rig.kubectl("delete", "--timeout=60s", "flights,clusterflights", "--all", "--all-namespaces")
     rig.kubectl("delete", "--timeout=60s", "airways", "--all")
     rig.kubectl("delete", "--timeout=60s", "operators.hangar.dev,statefulworkflows", "--all", "--all-namespaces")
 
@@ -82,6 +88,9 @@ def test_in_its_order_nothing_is_left(rig, namespace, at_work):
 
 def test_after_a_host_that_went_first_finalizers_are_taken_off_by_hand(rig, namespace, at_work):
     at_work.kill()
+    rig.kubectl("delete", "--wait=false", "flight", "web", "-n", namespace)
+    rig.kubectl("patch", "flight", "web", "-n", namespace, "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
+    eventually(lambda: rig.get("v1", "ConfigMap", "web", namespace) is None, "what a Flight has made is collected with it", 60)
     for kind, name, where in ((f"planes.{GROUP}", "one", ["-n", namespace]), ("airways", AIRWAY[2], [])):
         rig.kubectl("delete", "--wait=false", kind, name, *where)
         eventually(lambda kind=kind: rig.kubectl("get", kind, "--all-namespaces", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}"),

@@ -1,37 +1,14 @@
 """Who may send a review: an API server that shows a client certificate, or anyone, who then learns less."""
-import json
 import ssl
-import subprocess
 
 import pytest
 
 from conftest import control_plane
 from host import Host, free_port, to_its_end
-from webhooks import CONVERSIONS, GROUP, ask, looking_up, refused, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import CONVERSIONS, Authority, ask, looking_up, refused, remove_configurations, review, wait_registered, webhook_flags
 
 NAMESPACE = "webhooks"
 REVIEWS = "/validations/airways.yoke.cd"
-
-
-def openssl(*arguments):
-    subprocess.run(["openssl", *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-class Authority:
-    """Signs certificates of clients. Each is a file with the certificate and its key."""
-
-    def __init__(self, directory, name):
-        self.directory, self.certificate, self.key = directory, directory / f"{name}.crt", directory / f"{name}.key"
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                "-keyout", str(self.key), "-out", str(self.certificate))
-
-    def sign(self, name):
-        key, certificate, both = (self.directory / f"{self.certificate.stem}-{name}.{end}" for end in ("key", "crt", "pem"))
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                "-CA", str(self.certificate), "-CAkey", str(self.key), "-addext", "basicConstraints=critical,CA:FALSE",
-                "-addext", "extendedKeyUsage=clientAuth", "-keyout", str(key), "-out", str(certificate))
-        both.write_text(certificate.read_text() + key.read_text())
-        return both
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +18,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(authority):
-    """Its API server shows a certificate to every webhook, as an AdmissionConfiguration says."""
-    shown = authority.sign("kube-apiserver")
-    kubeconfig = authority.directory / "kubeconfig.json"
-    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "users": [
-        {"name": "*", "user": {"client-certificate": str(shown), "client-key": str(shown)}}]}))
-    configuration = authority.directory / "admission.json"
-    configuration.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
-        {"name": "ValidatingAdmissionWebhook", "configuration": {
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": str(kubeconfig)}}]}))
-    made = control_plane(f"--apiserver-arg=--admission-control-config-file={configuration}")
+    made = control_plane(authority.api_server_shows("kube-apiserver"))
     made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     yield made
     made.close()

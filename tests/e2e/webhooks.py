@@ -3,12 +3,14 @@ import base64
 import http.client
 import json
 import ssl
+import subprocess
 
 import pytest
 
 from airways import airway as manifest_of
 from airways import flight, instance
 from cluster import ApiError, eventually, when_compiled
+from users import openssl
 
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 # The kinds of create() and refused(); their flight is `behave`.
@@ -16,10 +18,10 @@ GROUP = "admission.hangar.dev"
 CONVERSIONS = "/crdconvert/"
 
 
-def webhook_flags(port, namespace, *more, reached=None):
+def webhook_flags(port, namespace, *more, reached=None, features="airways"):
     """`reached`: the port for the API server, if it is another one than the host's."""
     return (f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{reached or port}", f"--namespace={namespace}",
-            "--webhook-drain=0s", "--features=airways", *more)
+            "--webhook-drain=0s", f"--features={features}", *more)
 
 
 def configurations(cluster, namespace):
@@ -93,3 +95,39 @@ def looking_up(cluster, airway, unique, namespace, host_namespace):
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret", "namespace": namespace}})
     resource = {"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}
     return kind, {"lookup": resource, "exitCode": 1, "stderr": "what the flight says"}
+
+
+def warnings_of(cluster, manifest):
+    """What kubectl shows of the warnings when the manifest is sent as a dry run; None when it is refused."""
+    done = subprocess.run([cluster.env["HANGAR_CP_KUBECTL"], "--kubeconfig", cluster.kubeconfig, "apply", "--dry-run=server", "-f", "-"],
+                          input=json.dumps(manifest), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.stderr if done.returncode == 0 else None
+
+
+class Authority:
+    """Signs certificates of clients. Each is a file with the certificate and its key."""
+
+    def __init__(self, directory, name):
+        self.directory, self.certificate, self.key = directory, directory / f"{name}.crt", directory / f"{name}.key"
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                "-keyout", str(self.key), "-out", str(self.certificate))
+
+    def sign(self, name):
+        key, certificate, both = (self.directory / f"{self.certificate.stem}-{name}.{end}" for end in ("key", "crt", "pem"))
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                "-CA", str(self.certificate), "-CAkey", str(self.key), "-addext", "basicConstraints=critical,CA:FALSE",
+                "-addext", "extendedKeyUsage=clientAuth", "-keyout", str(key), "-out", str(certificate))
+        both.write_text(certificate.read_text() + key.read_text())
+        return both
+
+    def api_server_shows(self, name):
+        """The control plane's option by which its API server shows such a certificate to every webhook, as an AdmissionConfiguration says."""
+        shown = self.sign(name)
+        kubeconfig = self.directory / "kubeconfig.json"
+        kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "users": [
+            {"name": "*", "user": {"client-certificate": str(shown), "client-key": str(shown)}}]}))
+        configuration = self.directory / "admission.json"
+        configuration.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
+            {"name": "ValidatingAdmissionWebhook", "configuration": {
+                "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": str(kubeconfig)}}]}))
+        return f"--apiserver-arg=--admission-control-config-file={configuration}"

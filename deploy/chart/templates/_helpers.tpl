@@ -96,9 +96,9 @@ subjects:
 {{- toYaml (merge (deepCopy .Values.settings) $defaults) }}
 {{- end }}
 
-{{- /* Whether webhooks are served: for Airways only, so far. */}}
+{{- /* Whether webhooks are served: for Airways and Flights. */}}
 {{- define "hangar.webhooks" -}}
-{{- if and .Values.webhooks.enabled .Values.features.airways }}true{{ end }}
+{{- if and .Values.webhooks.enabled (or .Values.features.airways .Values.features.flights) }}true{{ end }}
 {{- end }}
 
 {{- /* Whether records are shown: of operators' turns. */}}

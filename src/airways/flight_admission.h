@@ -1,0 +1,57 @@
+// What the API server asks about Flights and ClusterFlights: whether to accept them.
+//
+// Guarantees:
+//   - A Flight is refused that its reconcile would refuse: for its fields, its account, a policy of
+//     its namespace, its module, what its program says of the input, and what the API server says
+//     of the resources that it prints.
+//   - A Flight names its module and its account itself, so a review of somebody who may not be the
+//     API server uses no account's rights and reads no ConfigMap: what cannot be looked at without
+//     is accepted, and a warning says so.
+// Every replica answers, whether or not it leads. Loop thread only.
+#pragma once
+
+#include "admission/review.h"
+#include "admission/webhooks.h"
+#include "airways/acting.h"
+#include "airways/flight.h"
+#include "airways/flight_modules.h"
+#include "airways/flight_rules.h"
+#include "airways/platform.h"
+#include "airways/review_modules.h"
+#include "airways/terms.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+#include "tenants/policies.h"
+
+#include <stop_token>
+
+namespace hangar::airways {
+
+class FlightAdmission {
+ public:
+  // All of it but the last outlives this. `platform`: of reviews.
+  FlightAdmission(const Platform& platform, ReviewModules& modules, tenants::Policies& policies,
+                  AsHost as_host);
+  FlightAdmission(const FlightAdmission&) = delete;
+  FlightAdmission& operator=(const FlightAdmission&) = delete;
+  ~FlightAdmission();
+
+  // Registers the webhook, and answers from here on.
+  void start(admission::Webhooks& webhooks);
+
+ private:
+  using DecisionTask = io::Task<Result<admission::Decision>>;
+  [[nodiscard]] DecisionTask review(admission::Review review, std::stop_token stop);
+  [[nodiscard]] DecisionTask evaluate(const admission::Review& review, Terms terms,
+                                      const Actor& actor, std::stop_token stop);
+  // What a policy lets it name, once policies are known.
+  [[nodiscard]] io::Task<Result<Actor>> actor_for(const json::Value& flight, const Terms& terms,
+                                                  std::stop_token stop);
+
+  const Platform& platform_;
+  ReviewModules& modules_;
+  const FlightRules rules_;
+};
+
+}  // namespace hangar::airways

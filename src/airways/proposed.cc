@@ -1,0 +1,145 @@
+#include "airways/proposed.h"
+
+#include "abi/flight/evaluation.h"
+#include "admission/review.h"
+#include "airways/flight_run.h"
+#include "airways/identity.h"
+#include "airways/instance_work.h"
+#include "airways/output.h"
+#include "airways/ownership.h"
+#include "airways/rehearsal.h"
+#include "airways/resource_ref.h"
+#include "airways/tracker.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <expected>
+#include <iterator>
+#include <memory>
+#include <stop_token>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hangar::airways {
+
+namespace {
+
+using admission::Operation;
+using admission::Review;
+
+// Of the ten seconds or more that the API server waits: what is left is for rehearsing what the
+// flight printed.
+constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
+
+json::Value without_bookkeeping(json::Value object) {
+  object = without_status(std::move(object));
+  for (const std::string_view member : {"finalizers", "ownerReferences"})
+    json::erase_at(object, {"metadata", member});
+  return object;
+}
+
+// Whether an update changes nothing but finalizers and owners (and what only the server sets).
+bool changes_bookkeeping_only(const json::Value& before, const json::Value& after) {
+  return without_bookkeeping(before) == without_bookkeeping(after);
+}
+
+// Anybody who reaches the webhooks may have sent a review that is not authenticated. What a flight
+// makes of objects that it looked up, as another account, is not told them.
+constexpr std::string_view kWithheld =
+    "what was wrong is not told here, because the flight looked up other objects and this host "
+    "does not know who asks; give it the authority of the API server's client certificate "
+    "(webhook-client-ca-file)";
+
+Error withheld(const Error& error) {
+  return Error(error.kind(), fmt::format("the flight does not accept the instance: {}", kWithheld));
+}
+
+void withhold(Rehearsed& rehearsed) {
+  const std::size_t count = rehearsed.not_rehearsed.size();
+  rehearsed.warnings.clear();
+  if (count > 0) rehearsed.not_rehearsed = {fmt::format("resources not rehearsed: {}", count)};
+}
+
+io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, abi::flight::Output output,
+                                           std::stop_token stop) {
+  const Platform& platform = proposal.platform;
+  if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform, std::move(output.stdout_bytes)));
+  std::ignore = take_identity(parsed.stages, proposal.release.instance);
+  if (proposal.look_at == LookAt::Output) {
+    HANGAR_CO_TRY(co_await prepare_printed(platform.view, proposal.release, parsed.stages, stop));
+    co_return Rehearsed{};
+  }
+  Result<Rehearsed> rehearsed =
+      co_await rehearse(platform.release_parts(), proposal.actor.client(platform.shared.client),
+                        proposal.release, parsed.stages, {.rehearse_flights = false}, {}, stop);
+  if (!rehearsed) co_return std::unexpected(proposal.actor.advise(rehearsed.error()));
+  co_return rehearsed;
+}
+
+}  // namespace
+
+json::Array reviewed_rules(std::string_view group, std::string_view version,
+                           const std::vector<std::string_view>& plurals) {
+  json::Array resources;
+  for (const std::string_view plural : plurals)
+    resources.emplace_back(plural);
+  return {json::Object{{"apiGroups", json::Array{group}},
+                       {"apiVersions", json::Array{version}},
+                       {"resources", std::move(resources)},
+                       {"operations", json::Array{"CREATE", "UPDATE"}},
+                       {"scope", "*"}}};
+}
+
+json::Array reviewed_conditions() {
+  return {json::Object{{"name", "unless-being-deleted"},
+                       {"expression", "!has(object.metadata.deletionTimestamp)"}}};
+}
+
+bool passes_unseen(const Review& review) {
+  if (review.operation != Operation::Create && review.operation != Operation::Update) return true;
+  if (json::find(review.object, {"metadata", "deletionTimestamp"}) != nullptr) return true;
+  return review.operation == Operation::Update &&
+         changes_bookkeeping_only(review.old_object, review.object);
+}
+
+io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::stop_token stop) {
+  const Platform& platform = proposal.platform;
+  // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
+  Tracker tracker;
+  ResourceRef lookups = proposal.release.instance;
+  lookups.name =
+      fmt::format("{} at admission {}", proposal.release.instance.name, proposal.review.uid);
+  const std::shared_ptr<void> watches(
+      nullptr, [&platform, holder = lookups](void*) { platform.view.forget(holder); });
+  tracker.begin(lookups, proposal.binding->terms.mode);
+  Result<abi::flight::Output> output = co_await run_flight({.platform = platform,
+                                                            .binding = proposal.binding,
+                                                            .release = proposal.release,
+                                                            .lookups_for = lookups,
+                                                            .tracker = tracker,
+                                                            .actor = proposal.actor,
+                                                            .consumer = proposal.consumer,
+                                                            .time_max = kFlightTimeAtAdmissionMax},
+                                                           proposal.review.object, stop);
+  if (!output) co_return std::unexpected(std::move(output).error());
+  const bool tells = proposal.review.is_authenticated || tracker.tracked(lookups).empty();
+  Result<Rehearsed> rehearsed = co_await look_at_output(proposal, *std::move(output), stop);
+  if (!rehearsed) {
+    co_return std::unexpected(tells ? rehearsed.error() : withheld(rehearsed.error()));
+  }
+  if (!tells) withhold(*rehearsed);
+  admission::Decision decision{.warnings = std::move(rehearsed->not_rehearsed)};
+  std::ranges::move(rehearsed->warnings, std::back_inserter(decision.warnings));
+  co_return decision;
+}
+
+}  // namespace hangar::airways

@@ -1,0 +1,46 @@
+#include "airways/review_modules.h"
+
+#include "airways/flight_modules.h"
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "modules/supply.h"
+
+#include <stop_token>
+#include <utility>
+
+namespace hangar::airways {
+
+ReviewModules::ReviewModules(io::Loop& loop, FlightModules& modules)
+    : loop_(loop), modules_(modules), prepared_(loop) {}
+
+ReviewModules::~ReviewModules() = default;
+
+io::Task<Result<FlightModule>> ReviewModules::prepare(modules::Wish wish, std::stop_token stop) {
+  HANGAR_CO_TRY(modules_.check_allowed(wish.module.reference));
+  const io::OneShot<Result<FlightModule>> done(loop_);
+  loop_.spawn(prepare_for(std::move(wish), done));
+  const std::stop_callback on_stop(stop, [&done] {
+    done.set(
+        fail(ErrorKind::Unavailable,
+             "the module is being fetched and compiled, which goes on; try again in a moment"));
+  });
+  co_return co_await done.wait();
+}
+
+io::Task<void> ReviewModules::prepare_for(modules::Wish wish,
+                                          io::OneShot<Result<FlightModule>> done) {
+  ++preparing_;
+  done.set(co_await modules_.prepare(std::move(wish), stop_.get_token()));
+  --preparing_;
+  prepared_.notify_all();
+}
+
+io::Task<void> ReviewModules::stop() {
+  stop_.request_stop();
+  while (preparing_ > 0)
+    (void)co_await prepared_.wait({});
+}
+
+}  // namespace hangar::airways

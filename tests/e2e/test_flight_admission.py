@@ -1,0 +1,290 @@
+"""Flights and ClusterFlights before they are accepted, by a host that knows that the API server asks, and by one that does not."""
+import hashlib
+import json
+import pathlib
+
+import pytest
+
+import cluster as kubernetes
+from airways import GUESTS, flight
+from cluster import ApiError, condition, eventually, when_compiled
+from conftest import control_plane
+from flights import CLUSTER_FLIGHT, FLIGHT, Flights, allow, behaving, manifest
+from host import Host, free_port, to_its_end
+from webhooks import Authority, ask, configurations, remove_configurations, review, wait_registered, warnings_of, webhook_flags
+
+NAMESPACE = "webhooks"
+PATH = "/validations/flights.yoke.cd"
+POLICY = ("hangar.dev/v1alpha1", "TenantPolicy")
+kubernetes.KINDS[POLICY] = ("/apis/hangar.dev/v1alpha1", "tenantpolicies", False)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("clients"), "clients")
+
+
+@pytest.fixture(scope="module")
+def cluster(authority):
+    made = control_plane("--with-kcm", authority.api_server_shows("kube-apiserver"))
+    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def webhook_host(cluster, authority, tmp_path_factory):
+    port = free_port()
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("webhooks"), *webhook_flags(
+        port, NAMESPACE, f"--webhook-client-ca-file={authority.certificate}", f"--module-allow-list={GUESTS}/*,{tmp_path_factory.getbasetemp()}/*/*,/tmp/nowhere/*", features="flights"))
+    host.webhook_port = port
+    wait_registered(cluster, NAMESPACE, "hangar-flights")
+    yield from to_its_end(host)
+    remove_configurations(cluster, NAMESPACE)
+
+
+@pytest.fixture
+def flights(cluster, webhook_host, namespace):
+    """Flights of the test's namespace, which may make ConfigMaps. The webhook is in force."""
+    allow(cluster, namespace)
+    made = Flights(cluster, namespace)
+    refused(made, "probe", "panic")
+    return made
+
+
+def refused(flights, name, behaviour=None, does=None, words=(), **options):
+    """The words of the refusal. Waits until the webhook is in force, and has the module: what is accepted before is deleted."""
+    def attempt():
+        try:
+            flights.create(name, behaviour, does=does, **options)
+        except ApiError as error:
+            assert "denied the request" in str(error), error
+            return None if error.status == 503 else str(error)
+        flights.delete(name)
+        flights.goes(name)
+        return None
+    said = eventually(attempt, f"{name} is refused", 300)
+    assert f'admission webhook "flights.yoke.cd" denied the request: ' in said
+    for word in words:
+        assert word in said, said
+    return said
+
+
+def secrets(cluster, namespace):
+    return cluster.list("v1", "Secret", namespace)
+
+
+# What is registered --------------------------------------------------------------------------------
+
+
+def test_the_webhook_is_registered_for_flights_and_nothing_else(cluster, webhook_host):
+    (name, configuration), = configurations(cluster, NAMESPACE).items()
+    (webhook,) = configuration["webhooks"]
+
+    assert (name, webhook["name"], webhook["failurePolicy"]) == ("hangar-flights", "flights.yoke.cd", "Fail")
+    assert webhook["rules"] == [{"apiGroups": ["yoke.cd"], "apiVersions": ["v1alpha1"], "resources": ["flights", "clusterflights"],
+                                 "operations": ["CREATE", "UPDATE"], "scope": "*"}]
+    assert webhook["clientConfig"]["url"].endswith(PATH)
+
+
+def test_other_paths_and_other_kinds_are_refused(cluster, webhook_host, authority):
+    shown = authority.sign("kube-apiserver-too")
+    assert ask(webhook_host, "/validations/flights.yoke.cd/more", review(), shown=shown)[0] == 404
+    assert ask(webhook_host, "/validations/airways.yoke.cd", review(), shown=shown)[0] == 404, "this host has no Airways"
+    assert ask(webhook_host, PATH, review())[0] == 401
+    status, text = ask(webhook_host, PATH, review(object={"apiVersion": "yoke.cd/v1alpha1", "kind": "Airway", "metadata": {"name": "x"}}), shown=shown)
+    response = json.loads(text)["response"]
+    assert status == 200 and not response["allowed"] and "must be Flight or ClusterFlight" in response["status"]["message"]
+
+
+# What is refused -----------------------------------------------------------------------------------
+
+
+def test_a_flight_is_refused_with_what_its_program_says_and_leaves_nothing(cluster, flights, namespace):
+    refused(flights, "web", "basic", {"data": {"a": "1"}, "stderr": "replicas must be odd", "exitCode": 1},
+            ["failed to evaluate flight: failed to instantiate module: replicas must be odd"])
+
+    assert flights.get("web") is None and flights.data("web") is None and not secrets(cluster, namespace)
+
+
+def test_every_resource_that_the_api_server_would_refuse_is_named(cluster, flights, namespace):
+    bad = json.dumps([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad", "labels": {"a": "not a label"}}},
+                      {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "right"}},
+                      {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "good"}}])
+
+    refused(flights, "web", "raw", {"stdout": bad}, ["configmap/bad", "not a label", f"system:serviceaccount:{namespace}:default", "secrets"])
+
+    assert flights.data("good") is None and not secrets(cluster, namespace)
+
+
+def test_a_right_that_the_account_lacks_is_said_with_what_to_do(flights, namespace):
+    secret = json.dumps([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "right"}}])
+
+    refused(flights, "web", "raw", {"stdout": secret}, ["forbidden", f"the ServiceAccount default of namespace {namespace}", "with a Role and a RoleBinding"])
+
+
+def test_a_flight_that_takes_what_is_not_its_own_is_refused(cluster, flights, namespace):
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken", "namespace": namespace, "annotations": {
+        "instance.atc.yoke.cd/release": "other", "instance.atc.yoke.cd/namespace": namespace}}})
+
+    refused(flights, "taken", "basic", {"data": {"a": "1"}}, ["already owned by", f"{namespace}/other"])
+    refused(flights, "two", "crossns", {"namespaces": ["default", "kube-system"]}, ["Multiple namespaces detected"])
+
+
+def test_a_flight_whose_module_or_fields_are_wrong_is_refused(flights):
+    refused(flights, "sum", "basic", checksum="applebottomjeans", words=["cannot verify module against expected checksum", "applebottomjeans"])
+    refused(flights, "gone", "basic", wasmUrl="/tmp/nowhere/flight.wasm", words=["flight.wasm"])
+    refused(flights, "other", "basic", wasmUrl="https://example.com/flight.wasm", words=["not allowed"])
+    refused(flights, "matcher", "basic", resourceAccessMatchers=["Config*"], words=["resourceAccessMatchers"])
+    refused(flights, "slow", "endless", timeout="30ms", words=["execution timeout (30ms) exceeded"])
+    refused(flights, "endless", "endless", words=["execution timeout (7s) exceeded"])
+
+
+def test_a_flight_that_its_namespace_does_not_let_be_is_refused(cluster, flights, namespace, unique):
+    """As whom it acts, and what a policy lets it name."""
+    refused(flights, "spy", "basic", account="kube-system/default", words=["a ServiceAccount of its own namespace"])
+    cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": {"name": unique}, "spec": {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}, "modules": {"urls": ["oci://registry.example.com/*"]}}})
+    refused(flights, "web", "basic", {"data": {"a": "1"}}, [f"TenantPolicy {unique} does not allow the module"])
+    cluster.delete(*POLICY, unique)
+
+
+def test_the_api_server_is_told_what_a_flight_says_of_what_it_looked_up(cluster, flights, namespace):
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret", "namespace": namespace}, "data": {"key": "aGk="}})
+    wanted = {"lookup": {"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}, "exitCode": 1, "stderr": "looked"}
+
+    refused(flights, "web", "lookup", wanted, ["looked"], clusterAccess=True, resourceAccessMatchers=["*"])
+
+
+# What is accepted ----------------------------------------------------------------------------------
+
+
+def test_a_good_flight_is_accepted_and_a_bad_change_of_it_is_not(cluster, flights):
+    when_compiled(lambda: flights.create("web", "basic", does={"data": {"a": "1"}}))
+    flights.ready("web")
+
+    with pytest.raises(ApiError, match="panic"):
+        flights.behave("web", "panic")
+    assert flights.data("web") == {"a": "1"} and condition(flights.get("web"))["status"] == "True"
+    flights.behave("web", "basic", data={"a": "2"})
+    eventually(lambda: flights.data("web") == {"a": "2"}, "the release follows", 60)
+    flights.delete("web")
+    flights.goes("web")
+
+
+def test_skip_admission_webhook_accepts_and_says_so(cluster, flights, namespace):
+    bad = manifest("web", namespace, inputObject=behaving("web", "panic"), skipAdmissionWebhook=True)
+
+    assert "the Flight has skipAdmissionWebhook" in warnings_of(cluster, bad)
+    flights.create("web", "panic", skipAdmissionWebhook=True)
+    flights.says("web", "panic")
+    flights.delete("web")
+    flights.goes("web")
+
+
+def test_warnings_of_the_api_server_are_passed_on(cluster, flights, namespace):
+    cluster.patch("v1", "Namespace", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}}, None)
+    allow(cluster, namespace, resources=("pods",))
+    pod = json.dumps([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}])
+
+    assert "would violate PodSecurity" in warnings_of(cluster, manifest("web", namespace, inputObject=behaving("web", "raw", stdout=pod)))
+
+
+def test_flights_that_a_flight_makes_are_reviewed_when_they_are_made(cluster, flights, namespace):
+    """And not within its review: programs that print Flights would make reviews without end."""
+    inner = manifest("inner", namespace, inputObject=behaving("inner", "panic"))
+
+    said = warnings_of(cluster, manifest("web", namespace, inputObject=behaving("web", "raw", stdout=json.dumps([inner]))))
+    assert "flight/inner is not rehearsed: it is reviewed when it is made" in said, said
+
+
+def test_a_flight_whose_module_is_gone_is_deleted_and_so_are_those_of_a_namespace(cluster, flights, unique, tmp_path):
+    copy = tmp_path / "flight.wasm"
+    copy.write_bytes(pathlib.Path(flight("basic")).read_bytes())
+    name = f"gone-{unique}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    allow(cluster, name)
+    others = Flights(cluster, name)
+    for one in (flights, others):
+        when_compiled(lambda one=one: one.create("web", "basic", does={"data": {"a": "1"}}))
+        one.ready("web")
+        one.patch("web", wasmUrl=str(copy), skipAdmissionWebhook=True)
+    copy.unlink()
+
+    refused(flights, "probe", "panic")
+    with pytest.raises(ApiError, match="flight.wasm"):
+        flights.patch("web", skipAdmissionWebhook=False)
+    cluster.patch(*FLIGHT, "web", {"metadata": {"finalizers": ["example.com/held", "yoke.cd/mayday.flight"]}}, flights.namespace)
+    flights.delete("web")
+    cluster.patch(*FLIGHT, "web", {"metadata": {"finalizers": ["yoke.cd/mayday.flight"]}}, flights.namespace)
+    flights.goes("web")
+    cluster.delete("v1", "Namespace", name)
+    eventually(lambda: cluster.get("v1", "Namespace", name, None) is None, "the namespace is gone", 90)
+
+
+def test_a_cluster_flight_is_evaluated_as_whom_it_names(cluster, flights, namespace, unique):
+    class ClusterFlights(Flights):
+        kind = CLUSTER_FLIGHT
+    made = ClusterFlights(cluster, None)
+
+    refused(made, unique, "crossns", {"namespaces": [namespace]}, ["NAMESPACE/NAME", "--cluster-flights-as-host"])
+    refused(made, unique, "crossns", {"namespaces": [namespace, "kube-system"]}, [f"system:serviceaccount:{namespace}:default", "kube-system"],
+            account=f"{namespace}/default")
+    made.create(unique, "crossns", account=f"{namespace}/default", does={"namespaces": [namespace], "data": {"a": "1"}})
+    made.ready(unique)
+    made.delete(unique)
+    made.goes(unique)
+
+
+def test_a_host_that_is_away_holds_up_writes_of_flights_and_no_deletion(cluster, flights, webhook_host, namespace):
+    when_compiled(lambda: flights.create("web", "basic", does={"data": {"a": "1"}}))
+    flights.ready("web")
+    webhook_host.kill()
+    try:
+        with pytest.raises(ApiError, match="failed calling webhook"):
+            flights.patch("web", fixDriftInterval="1h")
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unrelated", "namespace": namespace}})
+        flights.delete("web")
+        cluster.patch(*FLIGHT, "web", {"metadata": {"finalizers": []}}, namespace)
+        assert flights.get("web") is None
+    finally:
+        webhook_host.start()
+
+
+# Who may be anybody --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def open_host(own_cluster, tmp_path_factory):
+    own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    port = free_port()
+    host = Host(own_cluster.kubeconfig, tmp_path_factory.mktemp("open"), *webhook_flags(port, NAMESPACE, features="flights"))
+    host.webhook_port = port
+    wait_registered(own_cluster, NAMESPACE, "hangar-flights")
+    yield from to_its_end(host)
+    remove_configurations(own_cluster, NAMESPACE)
+
+
+@pytest.fixture
+def open_flights(own_cluster, open_host, unique):
+    own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"open-{unique}"}})
+    made = Flights(own_cluster, f"open-{unique}")
+    refused(made, "probe", "panic")
+    yield made
+    own_cluster.delete("v1", "Namespace", made.namespace)
+
+
+def test_a_review_of_anybody_uses_no_rights(own_cluster, open_flights):
+    """The account has none here, so that a rehearsal would be refused."""
+    namespace = open_flights.namespace
+    refused(open_flights, "web", "basic", {"stderr": "replicas must be odd", "exitCode": 1}, ["replicas must be odd"])
+    refused(open_flights, "two", "crossns", {"namespaces": ["default", "kube-system"]}, ["Multiple namespaces detected"])
+    refused(open_flights, "sum", "basic", checksum=hashlib.sha256(b"").hexdigest(), words=["checksum"])
+
+    said = warnings_of(own_cluster, manifest("web", namespace, inputObject=behaving("web", "basic", data={"a": "1"})))
+    assert "not rehearsed: this host does not know who asks" in said and "webhook-client-ca-file" in said
+    looks = behaving("web", "lookup", lookup={"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}, exitCode=1)
+    said = warnings_of(own_cluster, manifest("web", namespace, inputObject=looks, clusterAccess=True, resourceAccessMatchers=["*"]))
+    assert "not evaluated: it has clusterAccess" in said
+    said = warnings_of(own_cluster, manifest("web", namespace, "configmap://kube-system/nowhere/flight.wasm"))
+    assert "not evaluated: its module is in a ConfigMap" in said
