@@ -54,6 +54,12 @@ Result<ServerCertificate> server_certificate(std::string certificate_pem, std::s
       .authorities_pem = std::move(authorities_pem)};
 }
 
+CertificateFiles CertificateFiles::in(const std::filesystem::path& directory) {
+  return {.certificate = directory / kCertificateKey,
+          .key = directory / kPrivateKeyKey,
+          .authorities = directory / kAuthoritiesKey};
+}
+
 CertificateKeeper::CertificateKeeper(io::Loop& loop, kube::Client client, Log log, Options options,
                                      Listener listener)
     : loop_(loop),
@@ -132,17 +138,18 @@ io::Task<Result<ServerCertificate>> CertificateKeeper::look() {
 }
 
 io::Task<Result<ServerCertificate>> CertificateKeeper::look_for_its_own() {
-  if (!options_.directory.empty()) co_return read_directory();
+  if (options_.files.are_given()) co_return read_files();
   co_return co_await read_secret();
 }
 
-Result<ServerCertificate> CertificateKeeper::read_directory() const {
-  const auto read = [this](std::string_view name) {
-    return io::read_file(options_.directory / name, kFileBytesMax);
-  };
-  std::string certificate = HANGAR_TRY(read(kCertificateKey));
-  std::string key = HANGAR_TRY(read(kPrivateKeyKey));
-  Result<std::string> authorities = read(kAuthoritiesKey);
+Result<ServerCertificate> CertificateKeeper::read_files() const {
+  const CertificateFiles& files = options_.files;
+  std::string certificate = HANGAR_TRY(io::read_file(files.certificate, kFileBytesMax));
+  std::string key = HANGAR_TRY(io::read_file(files.key, kFileBytesMax));
+  Result<std::string> authorities = std::string();
+  if (!files.authorities.empty()) {
+    authorities = io::read_file(files.authorities, kFileBytesMax);
+  }
   if (!authorities && authorities.error().kind() != ErrorKind::NotFound) {
     return std::unexpected(std::move(authorities).error());
   }

@@ -1,5 +1,5 @@
-// The certificate that a server of ours shows, and whom its callers are to trust for it: from a
-// directory (a mounted Secret), or from a Secret that hangar fills and renews itself.
+// The certificate that a server of ours shows, and whom its callers are to trust for it: from files
+// (a mounted Secret), or from a Secret that hangar fills and renews itself.
 //
 // Guarantees: what is there is looked at again and again, so that a certificate that somebody
 // renews is used without a restart; one that is of no use is never taken in place of one that is.
@@ -33,6 +33,17 @@ inline constexpr std::string_view kAuthoritiesKey = "ca.crt";
 // A Secret that has it, or nothing at all, is hangar's to renew.
 inline constexpr std::string_view kAuthorityKeyKey = "ca.key";
 
+// Where the files of a mounted Secret are.
+struct CertificateFiles {
+  std::filesystem::path certificate = {};
+  std::filesystem::path key = {};
+  std::filesystem::path authorities = {};  // Empty, or not there: the caller knows whom to trust.
+
+  // By their usual names.
+  [[nodiscard]] static CertificateFiles in(const std::filesystem::path& directory);
+  [[nodiscard]] bool are_given() const { return !certificate.empty() || !key.empty(); }
+};
+
 struct ServerCertificate {
   http::ServerOptions::Tls tls;
   std::string authorities_pem;  // Empty: whom the machine of the API server trusts.
@@ -41,7 +52,7 @@ struct ServerCertificate {
 class CertificateKeeper {
  public:
   struct Options {
-    std::filesystem::path directory = {};  // Empty: the Secret.
+    CertificateFiles files = {};  // None: the Secret.
     std::string namespace_ = {};
     std::string secret = {};
     std::vector<std::string> names = {};  // Of the server.
@@ -69,7 +80,7 @@ class CertificateKeeper {
   [[nodiscard]] io::Task<void> keep_looking();
   [[nodiscard]] io::Task<Result<ServerCertificate>> look();
   [[nodiscard]] io::Task<Result<ServerCertificate>> look_for_its_own();
-  [[nodiscard]] Result<ServerCertificate> read_directory() const;
+  [[nodiscard]] Result<ServerCertificate> read_files() const;
   [[nodiscard]] io::Task<Result<ServerCertificate>> read_secret();
   [[nodiscard]] io::Task<Result<>> write_secret(const Issued& issued, const json::Value* present);
 

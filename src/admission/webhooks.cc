@@ -146,7 +146,7 @@ Webhooks::Webhooks(Parts parts, Options options)
               {.must_authenticate = !options_.client_authorities.empty(),
                .names = options_.client_names}),
       certificate_(parts_.loop, parts_.client, parts_.log,
-                   {.directory = options_.certificate_directory,
+                   {.files = options_.certificate,
                     .namespace_ = options_.namespace_,
                     .secret = options_.secret,
                     .names = options_.reach.is_set() ? options_.reach.server_names()

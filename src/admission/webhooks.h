@@ -81,8 +81,8 @@ class Webhooks {
   struct Options {
     std::string bind_address = {};  // Empty: there are no webhooks.
     Reach reach = {};
-    std::filesystem::path certificate_directory = {};  // Empty: the Secret.
-    std::string namespace_ = {};                       // Of the host: of the Secret.
+    CertificateFiles certificate = {};  // None: the Secret.
+    std::string namespace_ = {};        // Of the host: of the Secret.
     std::string secret = "hangar-webhook";
     // The Certificate (namespace/name) of cert-manager whose authority is put into the
     // configurations by its injector; empty: hangar does it.

@@ -1,5 +1,6 @@
 #include "host/webhook_settings.h"
 
+#include "admission/certificate_keeper.h"
 #include "admission/webhooks.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -8,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +24,14 @@ using Options = admission::Webhooks::Options;
 std::function<Result<>(Config&, std::string_view)> text_into(std::string Options::* member) {
   return [member](Config& config, std::string_view text) -> Result<> {
     config.webhooks.*member = std::string(text);
+    return {};
+  };
+}
+
+std::function<Result<>(Config&, std::string_view)> file_into(
+    std::filesystem::path admission::CertificateFiles::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    config.webhooks.certificate.*member = text;
     return {};
   };
 }
@@ -69,9 +80,25 @@ std::vector<Setting> webhook_settings() {
        .type = "DIRECTORY",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
-         config.webhooks.certificate_directory = text;
+         config.webhooks.certificate = admission::CertificateFiles::in(text);
          return {};
        }},
+      {.name = "webhook-certificate-file",
+       .help = "the same as files of any name: the certificate, in PEM; needs webhook-key-file",
+       .type = "FILE",
+       .part = Part::Webhooks,
+       .set = file_into(&admission::CertificateFiles::certificate)},
+      {.name = "webhook-key-file",
+       .help = "its private key",
+       .type = "FILE",
+       .part = Part::Webhooks,
+       .set = file_into(&admission::CertificateFiles::key)},
+      {.name = "webhook-ca-file",
+       .help = "the authority that the API server is to trust for it (default: whom its machine "
+               "trusts)",
+       .type = "FILE",
+       .part = Part::Webhooks,
+       .set = file_into(&admission::CertificateFiles::authorities)},
       {.name = "webhook-ca-from",
        .help = "Certificate of cert-manager, as namespace/name, whose authority its injector puts "
                "into webhook configurations (default: hangar puts in ca.crt)",
@@ -129,6 +156,10 @@ Result<> check(const Options& options) {
     return fail(ErrorKind::InvalidInput,
                 "webhook-service and webhook-url need webhook-bind-address: where are webhooks "
                 "served?");
+  }
+  if (options.certificate.certificate.empty() != options.certificate.key.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "webhook-certificate-file and webhook-key-file are of no use without each other");
   }
   if (!options.client_names.empty() && options.client_authorities.empty()) {
     return fail(ErrorKind::InvalidInput,
