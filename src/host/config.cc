@@ -302,6 +302,12 @@ std::vector<Setting> general_settings() {
        .type = "FILE",
        .part = Part::Modules,
        .set = text_into(&Config::docker_config)},
+      {.name = "docker-config-secret",
+       .help = "Secret in the host's namespace with registry credentials (.dockerconfigjson), in "
+               "place of docker-config; its changes count at once (default: none)",
+       .type = "NAME",
+       .part = Part::Sources,
+       .set = text_into(&Config::docker_config_secret)},
       {.name = "compiler",
        .help = "the hangar-compile program (default: beside this one)",
        .type = "FILE",

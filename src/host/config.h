@@ -98,8 +98,9 @@ struct Config {
   std::string module_verification_keys_secret = {};     // Of the host's namespace.
   // What module URLs of Operators and StatefulWorkflows may lead to.
   http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
-  std::string docker_config = {};       // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
-  std::filesystem::path compiler = {};  // Empty: hangar-compile beside this program.
+  std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
+  std::string docker_config_secret = {};  // In its place, of the host's namespace; empty: none.
+  std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
   domains::Isolation guest_isolation = domains::Isolation::None;
   std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;    // Zero: not limited here; the API server has its own limits.

@@ -20,6 +20,7 @@
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
 #include "host/recording.h"
+#include "host/registry_credentials.h"
 #include "host/seeing.h"
 #include "host/startup_pages.h"
 #include "host/supervisor.h"
@@ -39,6 +40,8 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/fence.h"
+#include "kube/object.h"
+#include "modules/docker_config.h"
 #include "nodes/node_controller.h"
 #include "operators/operator_controller.h"
 #include "ops/metrics_text.h"
@@ -198,6 +201,8 @@ struct Host::Parts {
   const reconcile::Platform platform;
   const reconcile::Platform replica_platform;                 // Of replica_client.
   const std::unique_ptr<VerificationKeys> verification_keys;  // Null with the verifier.
+  // Null: those that were read at the start.
+  const std::unique_ptr<RegistryCredentials> registry_credentials;
   admission::Webhooks webhooks;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
@@ -287,6 +292,16 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                         .namespace_ = lease_namespace(config, credentials->namespace_()),
                         .secret = config.module_verification_keys_secret},
                     [this](schematics::PublicKeys keys) { verifier->use(std::move(keys)); })),
+      registry_credentials(config.docker_config_secret.empty()
+                               ? nullptr
+                               : std::make_unique<RegistryCredentials>(
+                                     cache, log.named("modules"),
+                                     kube::ObjectKey{.namespace_ = lease_namespace(
+                                                         config, credentials->namespace_()),
+                                                     .name = config.docker_config_secret},
+                                     [this](modules::DockerConfig found) {
+                                       supply.fetcher.use_credentials(std::move(found));
+                                     })),
       webhooks({.loop = loop,
                 .client = replica_client,
                 .leader = client,
@@ -427,6 +442,7 @@ io::Task<void> Host::Parts::end_all() {
   co_await webhooks.stop();
   if (seeing) co_await seeing->stop();
   if (verification_keys) co_await verification_keys->stop();
+  if (registry_credentials) registry_credentials->stop();
   if (has_started) {
     co_await usage.stop();
     co_await nodes.stop();
@@ -473,6 +489,7 @@ Result<> Host::run() {
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});
   if (parts_->verification_keys) parts_->verification_keys->start();
+  if (parts_->registry_credentials) parts_->registry_credentials->start();
   if (parts_->webhooks.is_on()) {
     parts_->webhooks.start();
     // Every replica reviews Flights by them.

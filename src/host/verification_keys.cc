@@ -4,11 +4,11 @@
 #include "base/invalid.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "host/secret_watch.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
-#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "schematics/key_files.h"
 #include "schematics/keys.h"
@@ -57,19 +57,14 @@ void VerificationKeys::start() {
     parts_.loop.spawn(keep_reading());
     return;
   }
-  secret_ = parts_.cache.subscribe(
-      {.resource = kube::secret_resource(),
-       .namespace_ = options_.namespace_,
-       .field_selector = "metadata.name=" + options_.secret},
-      {.on_delta =
-           [this](const kube::Delta&) {
-             if (secret_ && secret_->is_synced()) read_secret();
-           },
-       .on_synced = [this] { read_secret(); },
-       .on_failed =
-           [this](const Error& error) {
-             take(std::unexpected(Error(error).in("the Secret cannot be read")));
-           }});
+  secret_.emplace(parts_.cache,
+                  kube::ObjectKey{.namespace_ = options_.namespace_, .name = options_.secret},
+                  SecretWatch::Handlers{
+                      .on_secret = [this](const kube::ObjectPtr& secret) { read_secret(secret); },
+                      .on_failed =
+                          [this](const Error& error) {
+                            take(std::unexpected(Error(error).in("the Secret cannot be read")));
+                          }});
 }
 
 io::Task<void> VerificationKeys::stop() {
@@ -93,9 +88,7 @@ io::Task<void> VerificationKeys::keep_reading() {
   ended_->set(true);
 }
 
-void VerificationKeys::read_secret() {
-  const kube::ObjectPtr secret =
-      secret_->get({.namespace_ = options_.namespace_, .name = options_.secret});
+void VerificationKeys::read_secret(const kube::ObjectPtr& secret) {
   if (!secret) {
     parts_.log.warning("there is no Secret with the keys to verify modules with: none may run",
                        {{"namespace", options_.namespace_}, {"secret", options_.secret}});

@@ -8,17 +8,18 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "host/secret_watch.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/object.h"
 #include "schematics/keys.h"
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -58,13 +59,13 @@ class VerificationKeys {
 
  private:
   [[nodiscard]] io::Task<void> keep_reading();
-  void read_secret();
+  void read_secret(const kube::ObjectPtr& secret);
   void take(Result<schematics::PublicKeys> keys);
 
   const Parts parts_;
   const Options options_;
   const Listener listener_;
-  std::unique_ptr<kube::Cache::Subscription> secret_;
+  std::optional<SecretWatch> secret_;
   bool has_keys_ = false;
   std::optional<Error> problem_;
   std::stop_source stop_;

@@ -144,6 +144,15 @@ def test_the_host_may_read_the_keys_of_modules_and_no_other_secret_beside_them()
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["flight-keys"], "verbs": ["list", "watch"]}]
 
 
+def test_the_host_may_read_the_credentials_for_registries_and_no_other_secret_beside_them():
+    manifests = render({"registrySecret": "registries"})
+    (role,) = [one for (kind, name), one in manifests.items() if kind == "Role" and name == "hangar"]
+
+    assert argument(manifests, "docker-config-secret") == "--docker-config-secret=registries"
+    assert [rule for rule in role["rules"] if "secrets" in rule["resources"]] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["registries"], "verbs": ["list", "watch"]}]
+
+
 def test_pods_are_unprivileged_and_disrupted_one_at_a_time():
     manifests = render({"replicaCount": 2})
     pod = pod_of(manifests)["spec"]
