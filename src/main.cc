@@ -25,7 +25,10 @@ void allow_many_files() {
 }
 
 bool is_long_running(int argc, char** argv) {
-  if (argc < 2) return false;
+  using hangar::cli::ProgramName;
+  const ProgramName name = argc > 0 ? hangar::cli::program_name(argv[0]) : ProgramName::Hangar;
+  if (name == ProgramName::Atc) return true;
+  if (argc < 2 || name == ProgramName::Yoke) return false;
   const std::string_view command = argv[1];
   return command == "host" || command == "run";
 }

@@ -87,6 +87,9 @@ def host_tree(root, arguments):
     for program in programs:
         install(program, root, f"/usr/bin/{program.name}", 0o755)
         needed |= libraries(program)
+    # The host under the name of yoke's controller, and its commands under that of yoke's program.
+    for name in ("atc", "yoke"):
+        (root / "usr/bin" / name).symlink_to("hangar")
     for path in sorted(needed):
         install(path, root, path, 0o755)
     for package in sorted(packages_of(needed) | {"ca-certificates"}):

@@ -24,11 +24,13 @@ namespace hangar::airways {
 namespace {
 
 constexpr std::string_view kEveryNamespace = "*";
+constexpr std::string_view kNoNamespace = "-";
 
 // Whoever may write ConfigMaps in one of them decides for all namespaces.
 std::vector<std::string> sources_of_rules(const AirTrafficController::Parts& parts) {
   const std::vector<std::string>& given = parts.readiness_rules_from;
   if (given.empty()) return {parts.namespace_};
+  if (given.size() == 1 && given.front() == kNoNamespace) return {};
   if (std::ranges::find(given, kEveryNamespace) != given.end()) {
     return {std::string(kEveryNamespace)};
   }

@@ -56,7 +56,7 @@ class AirTrafficController {
     std::string namespace_;         // The host's own.
     output::LogWriter& output;
     // Whose ConfigMaps say when resources of kinds that nobody knows are ready, in any namespace.
-    // "*": those of every namespace. Empty: the host's own.
+    // "*": those of every namespace; "-": nobody's. Empty: the host's own.
     std::vector<std::string> readiness_rules_from = {};
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.

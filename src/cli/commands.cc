@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/atc_program.h"
 #include "cli/build_commands.h"
 #include "cli/module_commands.h"
 #include "cli/release_commands.h"
@@ -12,6 +13,7 @@
 #include "cli/setting_flags.h"
 #include "cli/tenant_commands.h"
 #include "cli/top_command.h"
+#include "cli/yoke_program.h"
 #include "commands/build_machine.h"
 #include "commands/flight_from_chart.h"
 #include "commands/node_fleet.h"
@@ -429,7 +431,18 @@ int signal_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flag
 
 }  // namespace
 
+ProgramName program_name(std::string_view argv0) {
+  const std::string_view name = argv0.substr(argv0.rfind('/') + 1);
+  if (name == "yoke") return ProgramName::Yoke;
+  if (name == "atc") return ProgramName::Atc;
+  return ProgramName::Hangar;
+}
+
 int run(int argc, char** argv) {
+  const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  const ProgramName name = argc > 0 ? program_name(argv[0]) : ProgramName::Hangar;
+  if (name == ProgramName::Yoke) return run_yoke(given);
+  if (name == ProgramName::Atc) return run_atc(given);
   auto parser =
       std::make_unique<CLI::App>("hangar runs a cluster's operators as WebAssembly modules");
   CLI::App& app = *parser;
@@ -551,8 +564,7 @@ int run(int argc, char** argv) {
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
   try {
-    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    arguments = module_commands.read(release_commands.read(std::move(arguments)));
+    std::vector<std::string> arguments = module_commands.read(release_commands.read(given));
     std::ranges::reverse(arguments);  // As CLI11 takes them.
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {

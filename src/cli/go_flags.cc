@@ -1,14 +1,20 @@
 #include "cli/go_flags.h"
 
+#include "base/invalid.h"
+#include "base/result.h"
+
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::cli {
@@ -80,6 +86,170 @@ std::vector<std::string> read_go_flags(std::vector<std::string> arguments,
     if (!has_value && at + 1 < arguments.size()) read.push_back(arguments[++at]);
   }
   return read;
+}
+
+namespace {
+
+// One flag as Go's package takes it apart.
+struct GoFlag {
+  std::string name;
+  std::optional<std::string> value;  // Behind `=`.
+};
+
+// Nothing: flags end here.
+std::optional<GoFlag> flag_in(std::string_view argument) {
+  if (argument.size() < 2 || !argument.starts_with('-') || argument == "--") return std::nullopt;
+  argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
+  const std::size_t equals = argument.find('=');
+  GoFlag flag{.name = std::string(argument.substr(0, equals)), .value = std::nullopt};
+  if (equals != std::string_view::npos) flag.value = argument.substr(equals + 1);
+  return flag;
+}
+
+std::string dashed(std::string_view name) {
+  return fmt::format("{}{}", name.size() > 1 ? "--" : "-", name);
+}
+
+bool is_for_help(const GoFlag& flag) {
+  return flag.name == "h" || flag.name == "help";
+}
+
+bool takes_no_value(const CLI::Option& option) {
+  return option.get_items_expected_min() == 0;
+}
+
+std::size_t names_max(const CLI::App& command) {
+  return command.get_options([](const CLI::Option* option) { return option->get_positional(); })
+      .size();
+}
+
+// The flags of one command, in the order in which they are given first.
+class GoFlagsRead {
+ public:
+  explicit GoFlagsRead(const CLI::App& command) : command_(command) {}
+
+  // Takes one flag, and its value out of what follows.
+  [[nodiscard]] Result<> take(const GoFlag& flag, std::span<const std::string>& rest) {
+    const CLI::Option* const option = command_.get_option_no_throw(dashed(flag.name));
+    if (option == nullptr) return invalid("flag provided but not defined: -" + flag.name);
+    if (takes_no_value(*option)) {
+      put(*option, flag.name, flag.value.value_or("true"));
+      return {};
+    }
+    if (!flag.value && rest.empty()) return invalid("flag needs an argument: -" + flag.name);
+    put(*option, flag.name, flag.value ? *flag.value : rest.front());
+    if (!flag.value) rest = rest.subspan(1);
+    return {};
+  }
+
+  [[nodiscard]] std::vector<std::string> arguments() const {
+    std::vector<std::string> all;
+    for (const Given& given : given_) {
+      if (!given.is_switch) {
+        all.push_back(dashed(given.name));
+        all.push_back(given.value);
+      } else if (given.name.size() > 1) {
+        all.push_back(fmt::format("{}={}", dashed(given.name), given.value));
+      } else if (given.value != "false") {  // A letter takes no value.
+        all.push_back(dashed(given.name));
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Given {
+    std::string name;
+    std::string value;
+    bool is_switch = false;
+  };
+  void put(const CLI::Option& option, const std::string& name, std::string value) {
+    const bool is_list = option.get_items_expected_max() > 1;
+    const auto before = std::ranges::find(given_, name, &Given::name);
+    if (!is_list && before != given_.end()) {
+      before->value = std::move(value);
+    } else {
+      given_.push_back(
+          {.name = name, .value = std::move(value), .is_switch = takes_no_value(option)});
+    }
+  }
+
+  const CLI::App& command_;
+  std::vector<Given> given_;
+};
+
+// Those before the command, which every command of Go's has and not every one here.
+Result<std::vector<std::string>> take_common(std::span<const std::string>& rest, GoLine& line) {
+  std::vector<std::string> taken;
+  while (!rest.empty()) {
+    const std::optional<GoFlag> flag = flag_in(rest.front());
+    if (!flag) break;
+    rest = rest.subspan(1);
+    if (is_for_help(*flag)) {
+      line.asks_for_help = true;
+      return taken;
+    }
+    const auto* const known = std::ranges::find(kCommonFlags, flag->name, &CommonFlag::name);
+    if (known == kCommonFlags.end()) {
+      return invalid("flag provided but not defined: -" + flag->name);
+    }
+    if (known->takes_value && !flag->value && rest.empty()) {
+      return invalid("flag needs an argument: -" + flag->name);
+    }
+    const bool is_apart = known->takes_value && !flag->value;
+    const std::string value = is_apart ? rest.front() : flag->value.value_or("true");
+    if (is_apart) rest = rest.subspan(1);
+    taken.push_back(fmt::format("-{}={}", flag->name, value));
+  }
+  return taken;
+}
+
+}  // namespace
+
+Result<GoLine> read_go_line(std::span<const std::string> arguments,
+                            std::span<const CLI::App* const> commands,
+                            const CLI::App& with_arguments) {
+  GoLine line;
+  std::span<const std::string> rest = arguments;
+  const std::vector<std::string> common = HANGAR_TRY(take_common(rest, line));
+  if (line.asks_for_help || rest.empty()) return line;
+  line.name = rest.front();
+  rest = rest.subspan(1);
+  const auto found = std::ranges::find_if(
+      commands, [&](const CLI::App* one) { return one->check_name(line.name); });
+  if (found == commands.end()) return line;
+  line.command = *found;
+  if (line.command == &with_arguments) {
+    const auto dashes = std::ranges::find(rest, "--");
+    if (dashes != rest.end()) line.behind_dashes.assign(std::next(dashes), rest.end());
+    rest = rest.first(static_cast<std::size_t>(dashes - rest.begin()));
+  }
+
+  GoFlagsRead flags(*line.command);
+  for (const std::string& one : common) {
+    const std::optional<GoFlag> flag = flag_in(one);
+    std::span<const std::string> none;
+    const bool is_its = line.command->get_option_no_throw(dashed(flag->name)) != nullptr;
+    if (is_its) HANGAR_TRY(flags.take(*flag, none));
+  }
+  while (!rest.empty()) {
+    const std::optional<GoFlag> flag = flag_in(rest.front());
+    if (flag || rest.front() == "--") rest = rest.subspan(1);
+    if (!flag) break;
+    if (is_for_help(*flag)) {
+      line.asks_for_help = true;
+      return line;
+    }
+    HANGAR_TRY(flags.take(*flag, rest));
+  }
+  const std::size_t names = std::min(rest.size(), names_max(*line.command));
+  line.arguments = flags.arguments();
+  line.arguments.insert(line.arguments.begin(), line.command->get_name());
+  if (names > 0) line.arguments.emplace_back("--");
+  const std::span<const std::string> kept = rest.first(names);
+  line.arguments.insert(line.arguments.end(), kept.begin(), kept.end());
+  line.left_out.assign(rest.begin() + static_cast<std::ptrdiff_t>(names), rest.end());
+  return line;
 }
 
 }  // namespace hangar::cli

@@ -1,5 +1,7 @@
 #include "cli/go_flags.h"
 
+#include "base/result.h"
+
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,6 +72,88 @@ TEST_F(GoFlags, OtherCommandsAreNotTouched) {
            {}, {"host", "-dry"}, {"-debug", "host"}, {"-kubeconfig"}, {"--help"}}) {
     EXPECT_THAT(read(arguments), ElementsAreArray(arguments));
   }
+}
+
+class GoLines : public testing::Test {
+ protected:
+  GoLines() {
+    takeoff_->alias("up");
+    takeoff_->add_flag("--dry", dry_);
+    takeoff_->add_option("--namespace", text_);
+    takeoff_->add_option("--access", list_)->allow_extra_args(false);
+    takeoff_->add_option("--kubeconfig", text_);
+    takeoff_->add_option("RELEASE", text_);
+    takeoff_->add_option("MODULE", text_);
+    sign_->add_option("-o", text_);
+    sign_->add_flag("-f", dry_);
+    sign_->add_option("MODULE", text_);
+  }
+
+  Result<GoLine> read(const std::vector<std::string>& arguments) {
+    const std::array<const CLI::App*, 2> commands = {takeoff_, sign_};
+    return read_go_line(arguments, commands, *takeoff_);
+  }
+  std::vector<std::string> words(const std::vector<std::string>& arguments) {
+    const Result<GoLine> line = read(arguments);
+    return line ? line->arguments : std::vector<std::string>{line.error().message()};
+  }
+
+  CLI::App app_;
+  CLI::App* takeoff_ = app_.add_subcommand("takeoff");
+  CLI::App* sign_ = app_.add_subcommand("sign");
+  bool dry_ = false;
+  std::string text_;
+  std::vector<std::string> list_;
+};
+
+TEST_F(GoLines, EndTheFlagsAtTheFirstWordThatIsNone) {
+  const Result<GoLine> line = read({"up", "-dry", "foo", "main.wasm", "-namespace", "bar"});
+
+  ASSERT_TRUE(line) << line.error().message();
+  EXPECT_THAT(line->arguments, ElementsAre("takeoff", "--dry=true", "--", "foo", "main.wasm"));
+  EXPECT_THAT(line->left_out, ElementsAre("-namespace", "bar"));
+}
+
+TEST_F(GoLines, KeepWhatIsForTheFlightApart) {
+  const Result<GoLine> line = read({"takeoff", "foo", "main.wasm", "--", "-env", "--", "prod"});
+
+  ASSERT_TRUE(line) << line.error().message();
+  EXPECT_THAT(line->arguments, ElementsAre("takeoff", "--", "foo", "main.wasm"));
+  EXPECT_THAT(line->behind_dashes, ElementsAre("-env", "--", "prod"));
+  EXPECT_THAT(line->left_out, ElementsAre());
+}
+
+TEST_F(GoLines, LetTheLastOfAFlagCountAndAllOfAList) {
+  EXPECT_THAT(words({"takeoff", "-namespace=a", "--namespace", "-b", "-dry", "-dry=false", "x"}),
+              ElementsAre("takeoff", "--namespace", "-b", "--dry=false", "--", "x"));
+  EXPECT_THAT(words({"takeoff", "-access", "a", "--access=b,c"}),
+              ElementsAre("takeoff", "--access", "a", "--access", "b,c"));
+}
+
+TEST_F(GoLines, HaveCommonFlagsBeforeTheCommandWhetherOrNotItHasThem) {
+  EXPECT_THAT(words({"-kubeconfig", "file", "-debug", "takeoff", "x"}),
+              ElementsAre("takeoff", "--kubeconfig", "file", "--", "x"));
+  EXPECT_THAT(words({"--kubeconfig=file", "sign", "-f", "-o", "out", "in"}),
+              ElementsAre("sign", "-f", "-o", "out", "--", "in"));
+  EXPECT_THAT(words({"sign", "-f=false", "in"}), ElementsAre("sign", "--", "in"));
+}
+
+TEST_F(GoLines, AreWrongInGosWords) {
+  EXPECT_THAT(words({"takeoff", "-nothing", "x"}),
+              ElementsAre("flag provided but not defined: -nothing"));
+  EXPECT_THAT(words({"-nothing", "takeoff"}),
+              ElementsAre("flag provided but not defined: -nothing"));
+  EXPECT_THAT(words({"takeoff", "-namespace"}), ElementsAre("flag needs an argument: -namespace"));
+  EXPECT_THAT(words({"-kubeconfig"}), ElementsAre("flag needs an argument: -kubeconfig"));
+}
+
+TEST_F(GoLines, SayWhatWasAskedFor) {
+  EXPECT_TRUE(read({"-h"})->asks_for_help);
+  EXPECT_TRUE(read({"takeoff", "--help", "x"})->asks_for_help);
+  EXPECT_EQ(read({"takeoff", "--help"})->command, takeoff_);
+  EXPECT_EQ(read({"fly"})->name, "fly");
+  EXPECT_EQ(read({"fly"})->command, nullptr);
+  EXPECT_EQ(read({})->name, "");
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ class ModuleCommands {
  public:
   explicit ModuleCommands(CLI::App& app);
 
+  // All of them; the first one is schematics.
+  [[nodiscard]] std::vector<const CLI::App*> apps() const;
   // As ReleaseCommands::read.
   [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments) const;
   [[nodiscard]] bool parsed() const;
@@ -34,7 +36,6 @@ class ModuleCommands {
     std::string out;
     bool force = false;
   };
-  [[nodiscard]] std::vector<const CLI::App*> apps() const;
   [[nodiscard]] int schematics() const;
   [[nodiscard]] int sign() const;
   [[nodiscard]] int verify() const;

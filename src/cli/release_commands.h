@@ -20,6 +20,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::cli {
@@ -48,6 +49,12 @@ class ReleaseCommands {
  public:
   explicit ReleaseCommands(CLI::App& app);
 
+  [[nodiscard]] std::vector<const CLI::App*> apps() const;
+  [[nodiscard]] const CLI::App& takeoff_app() const { return takeoff_.app(); }
+  // What is behind `--`, where that was read already.
+  void take_flight_arguments(std::vector<std::string> arguments) {
+    flags_->takeoff.args = std::move(arguments);
+  }
   // The command line as the parser takes it, of `arguments` without the program's name: as Go's
   // flag package reads it, and without what is for the flight of a takeoff.
   [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments);
@@ -112,7 +119,6 @@ class ReleaseCommands {
   static void add_stow(CLI::App& command, Flags& flags);
   static void add_context(CLI::App& command, Flags& flags);
   static void add_difference(CLI::App& command, Flags& flags);
-  [[nodiscard]] std::vector<const CLI::App*> apps() const;
   // Without what is on the standard input.
   [[nodiscard]] Result<commands::TakeoffOptions> takeoff_options() const;
 

@@ -263,7 +263,7 @@ std::vector<Setting> general_settings() {
        .is_switch = true},
       {.name = "readiness-rules-from",
        .help = "namespaces whose ConfigMaps with the label resource.yoke.cd/readiness say when "
-               "resources are ready, by comma; * for all (default: the host's own)",
+               "resources are ready, by comma; * for all, - for none (default: the host's own)",
        .type = "NAMESPACES",
        .part = Part::Reconciles,
        .set = list_into(&Config::readiness_rules_from)},

@@ -75,7 +75,7 @@ struct Config {
   std::string code_cache_key_file = {};         // Empty: the directory is this user's alone.
   airways::Acting airway_service_account = {};  // Without a name: the host itself.
   bool cluster_flights_as_host = false;         // Those that name no service account.
-  // Namespaces whose readiness rules count. Empty: the host's own; "*": all.
+  // Namespaces whose readiness rules count. Empty: the host's own; "*": all; "-": none.
   std::vector<std::string> readiness_rules_from = {};
   Duration module_recheck_interval = modules::kRecheck;
   bool allow_file_modules = false;                     // Modules may be files of this machine.

@@ -1,13 +1,17 @@
 #include "schematics/key_files.h"
 
+#include "base/invalid.h"
 #include "base/result.h"
 #include "io/file.h"
+#include "json/value.h"
 #include "schematics/keys.h"
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -19,9 +23,34 @@ namespace {
 // parent directory.
 constexpr int kDepthMax = 8;
 
+// Of yoke's `keys.json`.
+constexpr std::size_t kKeysInFileMax = 64;
+
+Result<PublicKeys> parse_array(std::string_view text) {
+  const json::Value document = HANGAR_TRY(json::parse(text));
+  const json::Array& pems = document.as_array();
+  if (pems.size() > kKeysInFileMax) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("more than {} keys", kKeysInFileMax));
+  }
+  PublicKeys keys;
+  for (std::size_t at = 0; at < pems.size(); ++at) {
+    const std::string doing = fmt::format("failed to parse key at position {}", at);
+    if (!pems[at].is_string()) return invalid(doing + ": must be a string");
+    Result<PublicKey> key = PublicKey::parse(pems[at].get_string());
+    if (!key) return std::unexpected(std::move(key).error().in(doing));
+    HANGAR_TRY(keys.add(*std::move(key)));
+  }
+  return keys;
+}
+
 Result<PublicKeys> load_file(const std::filesystem::path& path) {
-  Result<std::string> text = io::read_file(path, kKeyTextBytesMax);
+  Result<std::string> text = io::read_file(path, kKeysInFileMax * kKeyTextBytesMax);
   if (!text) return std::unexpected(std::move(text).error().in("failed to read file"));
+  if (text->starts_with('[')) {
+    Result<PublicKeys> keys = parse_array(*text);
+    if (!keys) return std::unexpected(std::move(keys).error().in(path.string()));
+    return keys;
+  }
   Result<PublicKey> key = PublicKey::parse(*text);
   if (!key) {
     return std::unexpected(std::move(key).error().in(
