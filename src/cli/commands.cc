@@ -7,10 +7,12 @@
 #include "base/time.h"
 #include "cli/atc_program.h"
 #include "cli/build_commands.h"
+#include "cli/completion.h"
 #include "cli/module_commands.h"
 #include "cli/release_commands.h"
 #include "cli/seeing_commands.h"
 #include "cli/setting_flags.h"
+#include "cli/standard_streams.h"
 #include "cli/tenant_commands.h"
 #include "cli/top_command.h"
 #include "cli/yoke_program.h"
@@ -46,6 +48,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -553,6 +556,8 @@ int run(int argc, char** argv) {
   ReleaseCommands release_commands(app);
   const ModuleCommands module_commands(app);
 
+  const CompletionCommand completion(app, "hangar");
+
   CLI::App* const ready_command = app.add_subcommand(
       "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
   std::string ready_url;
@@ -563,6 +568,10 @@ int run(int argc, char** argv) {
 
   CLI::App* const version_command = app.add_subcommand("version", "print the version");
 
+  if (!given.empty() && given.front() == kCompleteWord) {
+    print(complete_command(app, std::span(given).subspan(1)));
+    return kDone;
+  }
   try {
     std::vector<std::string> arguments = module_commands.read(release_commands.read(given));
     std::ranges::reverse(arguments);  // As CLI11 takes them.
@@ -596,6 +605,7 @@ int run(int argc, char** argv) {
   if (tenant_command->parsed()) return tenant_commands.run();
   if (release_commands.parsed()) return release_commands.run();
   if (module_commands.parsed()) return module_commands.run();
+  if (completion.parsed()) return completion.run();
   if (ready_command->parsed()) return check_ready(ready_url);
   if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
   return kDone;

@@ -1,10 +1,12 @@
 #include "cli/yoke_program.h"
 
 #include "base/result.h"
+#include "cli/completion.h"
 #include "cli/go_flags.h"
 #include "cli/module_commands.h"
 #include "cli/release_commands.h"
 #include "cli/setting_flags.h"
+#include "cli/standard_streams.h"
 #include "commands/rounded_table.h"
 #include "host/version.h"
 
@@ -37,7 +39,8 @@ class YokeProgram {
   YokeProgram()
       : app_("hangar, as yoke", "yoke"),
         releases_(app_),
-        modules_(app_) {
+        modules_(app_),
+        completion_(app_, "yoke") {
     app_.require_subcommand(1);
     app_.fallthrough(false);
     version_ = app_.add_subcommand("version", "print the version");
@@ -47,6 +50,11 @@ class YokeProgram {
     std::vector<const CLI::App*> commands = releases_.apps();
     std::ranges::copy(modules_.apps(), std::back_inserter(commands));
     commands.push_back(version_);
+    commands.push_back(&completion_.app());
+    if (!arguments.empty() && arguments.front() == kCompleteWord) {
+      print(complete_command(app_, arguments.subspan(1)));
+      return kDone;
+    }
     Result<GoLine> line = read_go_line(arguments, commands, releases_.takeoff_app());
     if (!line) {
       return fail_with(fmt::format("{}\n{}", line.error().message(), app_.help()), kWrongFlag);
@@ -86,6 +94,7 @@ class YokeProgram {
     }
     if (releases_.parsed()) return releases_.run();
     if (modules_.parsed()) return modules_.run();
+    if (completion_.parsed()) return completion_.run();
     fmt::print("{}\n",
                commands::rounded_table({{.header = "program"}, {.header = "version"}},
                                        {{"yoke", fmt::format("hangar {}", host::kVersion)}}));
@@ -95,6 +104,7 @@ class YokeProgram {
   CLI::App app_;
   ReleaseCommands releases_;
   ModuleCommands modules_;
+  CompletionCommand completion_;
   const CLI::App* version_ = nullptr;
 };
 

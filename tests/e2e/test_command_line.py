@@ -58,7 +58,7 @@ USES = {
     "stow": MODULES, "schematics": MODULES | WALLS, "sign": set(), "verify": set(),
     "takeoff": CLUSTER | REQUESTS | MODULES | WALLS,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
-    "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "version": None}
+    "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "completion": None, "version": None}
 
 
 def settings_in(help_text):

@@ -1,0 +1,101 @@
+"""Completion of command lines, as bash does it with the script that the program prints."""
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from host import BINARY
+from yoke_releases import config_map, record
+
+BASH = r"""
+source <("$program" completion bash)
+COMP_LINE=$line COMP_POINT=${#line}
+COMP_WORDS=(%s) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_hangar_complete 2>/dev/null
+printf '%%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(*words, program=BINARY, cluster=None, cwd=None):
+    """What bash offers for the last word. The words are as readline takes them apart: at = and :, too."""
+    quoted = " ".join(shlex.quote(word) for word in (str(program), *words))
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "program": str(program), "line": " ".join(words)}
+    if cluster is not None:
+        environment["KUBECONFIG"] = cluster.kubeconfig
+    done = subprocess.run(["bash", "--norc", "-c", BASH % quoted], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("words, offers", [
+    (["takeo"], ["takeoff"]),
+    (["workflow", ""], ["show", "signal"]),
+    (["workflow", "si"], ["signal"]),
+    (["takeoff", "--diff"], ["--diff-only"]),
+    (["takeoff", "-diff"], ["-diff-only"]),
+    (["host", "--log-for"], ["--log-format"]),
+    (["top", "-o", ""], ["json"]),
+    (["top", "--output", "=", "j"], ["json"]),
+    (["completion", ""], ["bash", "fish", "zsh"]),
+    (["nothing", "--"], ["--help"]),
+], ids=" ".join)
+def test_bash_offers_commands_flags_and_their_words(words, offers):
+    assert sorted(completed(*words)) == sorted(offers)
+
+
+def test_bash_offers_files_and_directories_where_they_stand(tmp_path):
+    (tmp_path / "main.wasm").touch()
+    (tmp_path / "made").mkdir()
+
+    assert sorted(completed("takeoff", "web", "ma", cwd=tmp_path)) == ["made", "main.wasm"]
+    assert completed("takeoff", "--out", "ma", cwd=tmp_path) == ["made"]
+    assert completed("takeoff", "--out", "=", "ma", cwd=tmp_path) == ["made"]
+
+
+def test_bash_offers_releases_and_revisions_of_the_cluster(cluster, namespace):
+    for second, number in enumerate("123"):
+        record(cluster, namespace, "web", [[config_map("a", namespace, n=number)]], created=second)
+    record(cluster, namespace, "worker", [[config_map("b", namespace)]], created=0)
+    record(cluster, namespace, "$(touch /tmp/never)", [[config_map("c", namespace)]], created=0)
+
+    for command in ("takeoff", "up", "mayday", "blackbox", "turbulence"):
+        assert sorted(completed(command, "-namespace", namespace, "", cluster=cluster)) == ["web", "worker"], command
+    assert completed("mayday", "--namespace", "=", namespace, "wo", cluster=cluster) == ["worker"]
+    assert sorted(completed("descent", "-namespace", namespace, "web", "", cluster=cluster)) == ["1", "2", "3"]
+    assert completed("descent", "--namespace", namespace[:-1], cluster=cluster).count(namespace) == 1
+    assert namespace in completed("mayday", "--namespace", "=", namespace, cluster=cluster)
+
+
+def test_bash_offers_operators_and_nothing_without_a_cluster(cluster, operator, namespace):
+    operator("one", "wait")
+
+    assert completed("logs", "-n", namespace, "", cluster=cluster) == ["one"]
+    assert completed("timeline", "-n", namespace, "o", cluster=cluster) == ["one"]
+    assert completed("logs", "-n", namespace, "") == []
+
+
+def test_the_program_under_the_name_yoke_completes_as_yoke(tmp_path):
+    link = tmp_path / "yoke"
+    link.symlink_to(BINARY)
+    script = subprocess.run([link, "completion", "bash"], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    assert "complete -F _yoke_complete yoke" in script
+    offered = subprocess.run([link, "__complete", ""], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "takeoff\t" in offered and "host\t" not in offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_such_of_their_shells(shell, tmp_path):
+    script = tmp_path / "script"
+    script.write_text(subprocess.run([BINARY, "completion", shell], stdout=subprocess.PIPE, text=True, check=True).stdout)
+    assert "__complete" in script.read_text()
+    if shutil.which(shell) is None:
+        return
+    subprocess.run([shell, "-n", script], check=True)
+
+
+def test_other_shells_are_refused():
+    done = subprocess.run([BINARY, "completion", "csh"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and done.stdout == ""
