@@ -28,7 +28,7 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
   json::Value review =
       json::Object{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}};
   json::set_at(review, {"spec", "user"}, json::String(identity.user));
-  // The groups that a request by impersonation would have, too.
+  // With the group that the API server adds to an impersonated request.
   constexpr std::string_view kAuthenticated = "system:authenticated";
   json::Array groups;
   for (const std::string& group : identity.groups)
@@ -55,8 +55,8 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
   return review;
 }
 
-// Guests choose these texts. What is longer than any name and usual selector is asked each time:
-// what is remembered stays small.
+// Guests choose these texts. A question that is longer than any name and usual selector is asked
+// each time, so that the kept decisions stay small.
 bool is_worth_remembering(const Attributes& attributes) {
   constexpr std::size_t kBytesMax = 1024;
   return attributes.group.size() + attributes.version.size() + attributes.resource.size() +
@@ -102,10 +102,10 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
   while (const DecisionPtr known = state->decisions.find(question, io::Loop::now())) {
     if (!known->is_pending) co_return known->is_allowed;
     HANGAR_CO_TRY(co_await known->decided.wait(stop));
-    // Not decided after all: this one asks.
+    // That review failed, so this task asks.
   }
   const auto decision = std::make_shared<Decision>(state->client.loop());
-  // Without room nobody waits for it, and the next one asks again.
+  // If there is no room, no other task waits for this decision, and the next one asks again.
   (void)state->decisions.keep(question, decision, io::Loop::now());
   Result<bool> answer = co_await ask(state->client, question.identity, question.attributes, stop);
   decision->is_pending = false;

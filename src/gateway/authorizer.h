@@ -1,4 +1,5 @@
-// May this identity see that? Asked of the API server, so that its own authorizers decide.
+// Asks the API server whether an identity may read something, so that the cluster's own
+// authorizers decide.
 #pragma once
 
 #include "base/result.h"
@@ -14,20 +15,20 @@
 
 namespace hangar::gateway {
 
-// Answers are believed for limits::kGatewayDecisionAge, and forgotten soon after; who asks while
-// the same is being asked waits for that answer. Loop thread only.
+// An answer is valid for limits::kGatewayDecisionAge, and forgotten soon after. Callers with a
+// question that is already being asked wait for its answer. Loop thread only.
 class Authorizer {
  public:
-  // `client` asks as the host.
+  // `client` sends the reviews with the host's rights.
   explicit Authorizer(const kube::Client& client);
 
-  // Nothing when the identity may not read that. Errors: Denied when the host may not ask;
-  // Unavailable; Cancelled. We ourselves (an identity with an empty user) may everything that the
-  // host may.
+  // Nothing when the identity may not read the scope. Errors: Denied when the host may not create
+  // reviews; Unavailable; Cancelled. An identity with an empty user is the host itself; it is
+  // allowed without a review, since the host's rights bound it.
   [[nodiscard]] io::Task<Result<std::optional<AuthorizedScope>>> authorize(kube::Identity identity,
                                                                            ReadScope scope,
                                                                            std::stop_token stop);
-  // The same question about what was authorised before.
+  // The same question, for a scope that was authorised before.
   [[nodiscard]] io::Task<Result<bool>> allows(kube::Identity identity, Attributes attributes,
                                               std::stop_token stop);
 
@@ -41,7 +42,7 @@ class Authorizer {
 
   static io::Task<Result<bool>> decide(std::shared_ptr<State> state, Question question,
                                        std::stop_token stop);
-  // What is old by then; on its own, as often as there is something left.
+  // Drops expired decisions later. Rearms itself as long as any decision is left.
   static void forget_later(const std::shared_ptr<State>& state);
 
   std::shared_ptr<State> state_;

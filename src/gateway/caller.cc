@@ -10,7 +10,7 @@ namespace hangar::gateway {
 
 namespace {
 
-// Who has that name, and nothing but what it brings.
+// The identity of that user name, with only the groups that the name implies.
 kube::Identity implied_by(const std::string& user) {
   return kube::service_account_of(user).value_or(kube::Identity{.user = user});
 }

@@ -1,4 +1,4 @@
-// Who has a watch, in little room: thousands of these lie in one host.
+// The identity that a watch belongs to, in little memory: one host holds thousands of these.
 #pragma once
 
 #include "base/slots.h"
@@ -9,7 +9,8 @@
 
 namespace hangar::gateway {
 
-// Whom an identity's work is counted for: its namespace; for what is not a service account, itself.
+// The tenant that an identity's work is counted for: the namespace of a service account; for any
+// other identity, its user name.
 [[nodiscard]] std::string tenant_of(const kube::Identity& identity);
 
 class Caller {
@@ -20,7 +21,7 @@ class Caller {
 
  private:
   std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> user_;
-  // Null: what the API server gives the service account that this is, or nothing. As mostly.
+  // Null when the identity has only what the API server implies by its user name, as almost all do.
   std::unique_ptr<const kube::Identity> whole_;
 };
 

@@ -16,7 +16,7 @@ TEST(Caller, IsTheIdentityThatItWasMadeOf) {
       {.user = "jane", .groups = {"a", "b"}},
       {.user = "jane", .extra = {{"example.com/scope", {"read"}}}},
       kube::service_account("ns", "guest"),
-      // Of a service account in name only.
+      // The user name of a service account without its groups, or with other ones.
       {.user = "system:serviceaccount:ns:guest"},
       {.user = "system:serviceaccount:ns:guest", .groups = {"system:masters"}},
       {.user = "system:serviceaccount:guest", .groups = {"system:serviceaccounts"}},

@@ -32,7 +32,7 @@ bool Decisions::keep(const Question& question, DecisionPtr decision, Instant now
   if (is_full()) {
     erase_if(of_tenant, [now](const Decision& one) { return now >= one.until; });
   }
-  // Asking again is better than growing.
+  // Still full: drop the tenant's valid decisions too. To ask again is better than to grow.
   if (is_full()) {
     erase_if(of_tenant, [](const Decision& /*one*/) { return true; });
   }
@@ -57,7 +57,7 @@ void Decisions::forget_old(Instant now) {
   std::erase_if(by_tenant_, [](const auto& entry) { return entry.second.empty(); });
 }
 
-// Those that are pending stay: somebody waits for them.
+// Pending decisions stay: a task waits for them.
 void Decisions::erase_if(OfTenant& of_tenant, const auto& is_dropped) {
   size_ -= std::erase_if(of_tenant, [&is_dropped](const auto& entry) {
     return !entry.second->is_pending && is_dropped(*entry.second);

@@ -1,8 +1,7 @@
-// What the API server's authorisation has answered, for as long as it is believed.
+// The answers of the API server's authorisation, for as long as they are valid.
 //
-// The questions are made of texts that guests choose. So each tenant has room of its own: one that
-// asks about very many things makes the server answer its own questions again, and nobody else's.
-// Loop thread; no I/O.
+// Guests choose the texts that questions consist of. So each tenant has room of its own: a tenant
+// that asks about very many things makes the API server repeat only that tenant's answers.
 #pragma once
 
 #include "base/time.h"
@@ -19,7 +18,8 @@
 
 namespace hangar::gateway {
 
-// Of one namespace at a time; a question has 1 KiB at most. Its operators ask about some dozens.
+// Decisions of one namespace. A question has 1 KiB at most; the operators of a namespace ask a
+// few dozen.
 inline constexpr std::size_t kDecisionsPerTenantMax = 500;
 
 struct Question {
@@ -39,11 +39,11 @@ using DecisionPtr = std::shared_ptr<Decision>;
 
 class Decisions {
  public:
-  // Null when there is none, or none that is still believed.
+  // Null when there is no decision, or when it has expired.
   [[nodiscard]] DecisionPtr find(const Question& question, Instant now) const;
-  // In place of what there was. False when there is no room for it: then it is not kept.
+  // Replaces an earlier decision. False when there is no room: then the decision is not kept.
   bool keep(const Question& question, DecisionPtr decision, Instant now);
-  // Only that one.
+  // Removes that decision, but not one that has replaced it.
   void drop(const Question& question, const DecisionPtr& decision);
   void forget_old(Instant now);
 

@@ -140,8 +140,8 @@ Accepts read_accept(std::string_view header) {
       is_transformed |= trimmed(parameters.substr(0, parameter_end)).starts_with("as=");
       parameters.remove_prefix(parameter_end);
     }
-    // The API server takes other spellings and application/* for some kinds and refuses them for
-    // others, so they are left to it.
+    // For other spellings and application/*, the API server accepts some kinds and refuses others,
+    // so the gateway leaves them to it.
     const bool is_plain = original.starts_with("application/json") || type == "*/*";
     const bool is_json = type == "application/json" || type == "*/*" || type == "application/*";
     out.transformed |= is_transformed;

@@ -1,4 +1,4 @@
-// The documents that the gateway writes itself, as the API server would.
+// Documents that the gateway writes itself, in the form that the API server gives them.
 #pragma once
 
 #include "base/result.h"
@@ -12,7 +12,7 @@
 
 namespace hangar::gateway {
 
-// metav1.Status of a failure.
+// A failure, as the fields of a metav1.Status.
 struct Refusal {
   int code = 500;
   std::string reason;
@@ -23,15 +23,17 @@ struct Refusal {
 [[nodiscard]] Refusal bad_request(std::string message);
 [[nodiscard]] Refusal not_found(const kube::Resource& resource, std::string_view name);
 [[nodiscard]] Refusal expired(std::string message);
-// No answer came from upstream. `is_write`: so nobody knows whether it was done.
+// The API server gave no usable answer. After a write (`is_write`) that was sent, the message says
+// that its outcome is unknown.
 [[nodiscard]] Refusal no_answer(const Error& error, bool is_write);
 
-// Lines of a watch, with their line end.
+// Lines of a watch, each with its newline.
 [[nodiscard]] std::string error_line(const Refusal& refusal);
 [[nodiscard]] std::string bookmark_line(const kube::Resource& resource, std::uint64_t version,
                                         bool ends_initial_events);
 
-// A list, piece by piece: a large one is never in memory as a whole here, nor made at one go.
+// Writes a list in pieces: a large one is never in memory as a whole, nor written in one turn of
+// the loop.
 class ListText {
  public:
   ListText(const kube::Resource& resource, std::uint64_t version);
@@ -39,7 +41,7 @@ class ListText {
   void add(const kube::Object& item);
   void end();
   [[nodiscard]] std::size_t size() const { return text_.size(); }
-  // What has been written since the last time.
+  // The text written since the last call.
   [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
 
  private:
@@ -47,11 +49,12 @@ class ListText {
   bool has_items_ = false;
 };
 
-// What a guest takes, out of its Accept header: the API server's default when that is empty.
+// The formats that a guest accepts, from its Accept header; the API server's default if that
+// is empty.
 struct Accepts {
-  bool json = false;         // Plain objects as JSON: what we have.
-  bool transformed = false;  // Asks (too) for Tables or bare metadata, which only the server makes.
-  std::string json_only;     // The header without what is no JSON: for streams made of lines.
+  bool json = false;         // Plain objects as JSON, the format of the cache.
+  bool transformed = false;  // Asks (also) for Tables or bare metadata: server only.
+  std::string json_only;     // The header's JSON types only, for streams of lines.
 };
 [[nodiscard]] Accepts read_accept(std::string_view header);
 

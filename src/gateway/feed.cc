@@ -26,7 +26,7 @@ namespace hangar::gateway {
 
 namespace {
 
-// Failures that may pass, in a row: with the cache's back-off some five to ten seconds.
+// Consecutive failures that may be temporary: with the cache's back-off, five to ten seconds.
 constexpr int kFailuresMax = 4;
 
 }  // namespace
@@ -48,7 +48,7 @@ void Feed::start() {
                                      bool is_list) { on_progress(version, is_list); },
                .on_failed = [this](const Error& error) { on_failed(error); },
                .on_gone = [this] { on_gone(); }});
-  // Somebody else has been trying before us.
+  // Requests for another subscriber of this scope may have failed already.
   if (const auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
     on_failed(*error);
   }
@@ -123,7 +123,7 @@ std::optional<Instant> Feed::unused_since() const {
 }
 
 void Feed::on_delta(const kube::Delta& delta) {
-  if (!is_ready()) return;  // The first list comes with on_synced().
+  if (!is_ready()) return;  // on_synced() tells when the first list is complete.
   if (delta.is_from_list) {
     differences_.push_back(delta);
     return;
@@ -164,12 +164,17 @@ void Feed::on_list(std::uint64_t version) {
   const std::uint64_t before = history_.version();
   std::vector<kube::Delta> differences = std::exchange(differences_, {});
   if (version < before) {
-    // Restored from a backup: versions mean other things now.
+    // The server was restored from a backup, so a version no longer means the same state. No viewer
+    // can resume: each of them gets the 410 and lists again.
     history_.begin(version);
     for (const auto& viewer : audience_.all())
       if (viewer->is_attached_) drop(*viewer);
     return;
   }
+  // A viewer whose place is inside the gap that this list leaves (it began ahead of the cache)
+  // cannot be served from the differences: they lead from `before` to `version`. It is detached
+  // and compares its own state with the present one. All other viewers are at `before`, or beyond
+  // the list.
   const std::vector<Change> changes = in_order(std::move(differences), before, version);
   history_.append_list(changes, version);
   for (const auto& viewer : audience_.all())
@@ -182,7 +187,7 @@ void Feed::on_list(std::uint64_t version) {
 
 void Feed::on_failed(const Error& error) {
   if (phase_ != Phase::Starting) return;
-  // A server that is starting, or setting up a new resource, is worth a moment.
+  // A server that is starting, or setting up a new resource, gets some time.
   const bool may_pass = error.kind() == ErrorKind::Unavailable;
   if (may_pass && ++failure_count_ < kFailuresMax) return;
   fail_with(error);

@@ -1,8 +1,9 @@
-// One upstream watch, for everybody who looks at a part of what it covers.
+// One subscription to the cache, shared by all guests' watches of some part of its objects.
 //
-// The cache keeps the collection and tells what changes; a Feed remembers the changes (History) and
-// shows each to those whose View it concerns. What the cache finds out by listing anew is told as
-// changes too, in an order that fits (in_order). Loop thread only.
+// The cache keeps the collection and reports changes; a Feed remembers the changes (History) and
+// shows each of them to the viewers whose View it concerns. After the cache had to list again,
+// the feed reports the differences as changes too, in an order that in_order() makes safe. Loop
+// thread only.
 #pragma once
 
 #include "base/metrics.h"
@@ -35,15 +36,15 @@ namespace hangar::gateway {
 
 class Feed : public std::enable_shared_from_this<Feed> {
  public:
-  // The part of a feed that somebody may see. There is no other way to the objects.
+  // The part of a feed that an identity may see. There is no other way to the objects.
   class Window {
    public:
     [[nodiscard]] const std::shared_ptr<Feed>& feed() const { return feed_; }
     [[nodiscard]] const View& view() const { return view_; }
-    // What a review asks again.
+    // The attributes with which the identity is authorised again.
     [[nodiscard]] Attributes attributes(Verb verb) const;
-    // What may be seen as of history().version(), each if view().sees() it: to look at thousands is
-    // work for more than one slice.
+    // The objects that may be visible at history().version(). The caller checks each with
+    // view().sees(): for thousands of objects that takes more than one slice.
     [[nodiscard]] std::vector<kube::ObjectPtr> candidates() const;
 
    private:
@@ -55,7 +56,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     View view_;
   };
 
-  // Who is shown changes. Any of the calls may detach, end and destroy any viewer.
+  // Receives the changes of a feed. Any of its calls may detach, end and destroy any viewer.
   class Viewer {
    public:
     explicit Viewer(Window window) : window_(std::move(window)) {}
@@ -66,13 +67,13 @@ class Feed : public std::enable_shared_from_this<Feed> {
     [[nodiscard]] const Window& window() const { return window_; }
     [[nodiscard]] const View& view() const { return window_.view(); }
     virtual void on_line(WatchLine line) = 0;
-    // Everything up to `version` has been shown.
+    // The viewer has been shown everything up to `version`.
     virtual void on_progress(std::uint64_t version) = 0;
-    // Detached: it waits for what comes after `version`, and what did come is not known. (No viewer
-    // is ever told less than everything.)
+    // The viewer was detached: it has seen everything up to `version`, and some changes after that
+    // are unknown. (A viewer is never shown changes with a gap between them.)
     virtual void on_lost(std::uint64_t version) = 0;
-    // Detached: there is nothing to go on from. The server does not serve the resource any more, or
-    // was set back to an earlier state.
+    // The viewer was detached and cannot resume: the server no longer serves the resource, or was
+    // restored to an earlier state.
     virtual void on_gone() = 0;
 
     [[nodiscard]] const kube::ObjectKey& place() const { return view().place(); }
@@ -81,7 +82,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
    private:
     friend class Feed;
     const Window window_;
-    std::uint64_t seen_ = 0;  // It knows everything up to here.
+    std::uint64_t seen_ = 0;  // Everything up to here was shown.
     bool is_attached_ = false;
   };
 
@@ -90,32 +91,33 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   void start();
 
-  // Until there is a whole list. The error of the first request that was refused (or of the last of
-  // some that failed): then this feed is of no use and never will be. Cancelled.
+  // Waits for the first complete list. Returns the error of the first request that was refused, or
+  // of the last of several that failed: then the feed has failed for good. Cancelled.
   [[nodiscard]] io::Task<Result<>> wait_ready(std::stop_token stop);
   [[nodiscard]] bool is_ready() const { return phase_ == Phase::Ready; }
-  // Why it is of no use; nothing while it may be.
+  // Why the feed failed; nothing unless it did.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }
-  // Whether this has all that `scope` is about, in the place that it names.
+  // Whether the feed has all objects of `scope`, in the place that the scope names.
   [[nodiscard]] bool covers(const ReadScope& scope) const;
-  // Nothing when it does not cover the scope.
+  // Nothing when the feed does not cover the scope.
   [[nodiscard]] std::optional<Window> open(AuthorizedScope scope);
 
-  // Shows everything after `seen` that has not been shown; what there was until now is up to the
-  // caller.
+  // From now on, shows the viewer each new change whose version is after `seen`. Changes that came
+  // before this call are the caller's to show.
   void attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen);
   void detach(Viewer& viewer);
   [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
 
-  // From time to time: tells all viewers how far they are, and forgets old changes.
+  // Call this from time to time: it tells each viewer the version reached, and drops old changes.
   void on_care();
 
-  // Nobody has looked since then; nothing while somebody does.
+  // Since when the feed has had neither viewer nor reader; nothing while it has one, or
+  // is starting.
   [[nodiscard]] std::optional<Instant> unused_since() const;
-  // Somebody is about to look.
+  // A reader or viewer is about to use the feed.
   void touch() { used_at_ = io::Loop::now(); }
 
  private:
@@ -142,11 +144,11 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   Phase phase_ = Phase::Starting;
   int failure_count_ = 0;       // While Starting.
-  std::optional<Error> error_;  // Of Failed.
-  io::Event changed_;           // phase_.
+  std::optional<Error> error_;  // Set when Failed.
+  io::Event changed_;           // Notified when phase_ changes.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
   History history_;
-  std::vector<kube::Delta> differences_;  // Of a list that is being compared.
+  std::vector<kube::Delta> differences_;  // From a list that the cache is comparing.
   kube::Audience<Viewer> audience_;
   Instant used_at_;
 };

@@ -76,7 +76,7 @@ bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now
   const auto unused_since = feed.unused_since();
   if (!unused_since) return false;
   if (feed.error()) return now - *unused_since >= limits::kGatewayRetry;
-  // Whoever comes next takes the wider one.
+  // A covered feed goes at once: the next user gets the wider one.
   return now - *unused_since >= limits::kGatewayLinger || is_covered(scope);
 }
 
@@ -96,7 +96,8 @@ kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) c
   kube::Scope narrow = place;
   narrow.label_selector = view.label_selector();
   narrow.field_selector = view.field_selector();
-  // That is whole and there already, if only just: a storm of guests makes one feed.
+  // A feed of the whole place that exists, even one that is just starting, serves every selector:
+  // many guests that start together then share one feed.
   if (narrow == place || feeds_.contains(place) || is_covered(narrow)) return place;
   const auto narrow_count = std::ranges::count_if(feeds_, [&](const auto& one) {
     const kube::Scope& scope = one.first;
@@ -114,7 +115,8 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
       feed->touch();
       return feed;
     }
-    // What the server refused it will refuse again; what it could not do it may do now.
+    // The server would repeat a refusal, so such a feed stays for kGatewayRetry; after Unavailable
+    // the server may answer now, so a new feed is opened at once.
     const bool is_settled = feed->error()->kind() != ErrorKind::Unavailable &&
                             io::Loop::now() - *feed->unused_since() < limits::kGatewayRetry;
     if (is_settled) return feed;
@@ -136,7 +138,7 @@ std::size_t Feeds::count(const std::string& tenant) const {
 }
 
 bool Feeds::has_room(const std::string& tenant) const {
-  if (tenant.empty()) return true;  // We ourselves.
+  if (tenant.empty()) return true;  // The host itself.
   std::size_t count = 0;
   std::size_t failed = 0;
   for (const auto& [scope, entry] : feeds_) {

@@ -1,10 +1,10 @@
-// The feeds there are: at most one a scope, from the first look until nobody has looked for a
-// while.
+// All feeds: at most one for each scope, from its first use until it has been unused for a while.
 //
-// A feed holds all objects that it covers, and is opened with the host's rights: so it is no wider
-// than somebody may see, and as narrow as the selectors of who looks while these are few. How many
-// watches feed all of them is the cache's to plan. What one tenant has opened is bounded, what
-// failed included; what goes beyond is not opened, and its watches are the tenant's own.
+// A feed holds all objects that it covers and is opened with the host's rights. So it is no wider
+// than the place that an identity is authorised for, and only as wide as its selectors while few
+// selectors are in use there. The cache plans how many upstream watches serve all feeds. The number
+// of feeds that one tenant has opened is bounded, failed ones included; beyond it, each watch of
+// the tenant goes upstream by itself.
 #pragma once
 
 #include "base/metrics.h"
@@ -31,48 +31,48 @@
 
 namespace hangar::gateway {
 
-// Of the feeds of a tenant, such that failed a moment ago: a resource that is gone, or that the
-// host may not see.
+// Feeds of one tenant that failed a moment ago: the resource is gone, or the host may not watch it.
 inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
 
-// Feeds of different selectors in one place. Each selector is looked at for each change there; who
-// comes with another one takes a feed of the whole place.
+// Feeds with different selectors in one place. Each selector is evaluated for each change there; a
+// watch with yet another selector is served from a feed of the whole place.
 inline constexpr std::size_t kSelectingFeedsPerPlaceMax = 4;
 
 class Feeds {
  public:
   Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics);
 
-  // A feed that covers `scope`, of `resource` (which it fits), for `tenant`. Errors: of the first
-  // request for it (Denied, NotFound, Unavailable, ...), LimitExceeded, Cancelled.
+  // Opens or finds a feed of `resource` that covers `scope`, for `tenant`. `scope` fits
+  // `resource`. Errors: that of the feed's first request (Denied, NotFound, Unavailable, ...),
+  // LimitExceeded, Cancelled.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Feed>>> open(kube::Resource resource,
                                                              const ReadScope& scope,
                                                              std::string tenant,
                                                              std::stop_token stop);
   void limit_tenants(BoundsOf bounds) { bounds_ = std::move(bounds); }
-  // Those that this tenant looked at first.
+  // Feeds that this tenant opened.
   [[nodiscard]] std::size_t count(const std::string& tenant) const;
 
-  // One that covers the scope and is ready; null otherwise.
+  // A feed that covers the scope and is ready; null when there is none.
   [[nodiscard]] std::shared_ptr<Feed> find(const ReadScope& scope);
 
   [[nodiscard]] std::vector<std::shared_ptr<Feed>> all() const;
   [[nodiscard]] bool empty() const { return feeds_.empty(); }
-  // Lets go of those that nobody has used for a while, or that another one covers.
+  // Drops feeds that have been unused for a while, or that a wider feed covers.
   void sweep();
   void clear() { feeds_.clear(); }
 
  private:
   struct Entry {
     std::shared_ptr<Feed> feed;
-    std::string tenant;  // Who looked first.
+    std::string tenant;  // Who opened it.
   };
 
-  // The narrowest that is worth a feed of its own.
+  // The narrowest scope that deserves a feed of its own.
   [[nodiscard]] kube::Scope scope_for(const kube::Resource& resource, const View& view) const;
-  // One that is wider, and of use.
+  // Whether a wider feed that is ready covers the scope.
   [[nodiscard]] bool is_covered(const kube::Scope& scope) const;
-  // One of the scope, opened if need be; null when the tenant has too many.
+  // The feed of the scope, opened if there is none; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
   [[nodiscard]] bool has_room(const std::string& tenant) const;
   [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;

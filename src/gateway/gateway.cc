@@ -51,7 +51,7 @@ using Source = Reply::Source;
 
 namespace {
 
-// A guest that asks for more than this means "for ever".
+// A guest that asks for a longer watch than this means "for ever".
 constexpr std::chrono::hours kTimeoutMax{24};
 
 bool wants_upgrade(const http::Headers& headers, const RequestTarget& target) {
@@ -71,7 +71,7 @@ std::string header_of(const http::Headers& headers, std::string_view name) {
   return std::string(http::find_header(headers, name).value_or(""));
 }
 
-// One request while it is being understood.
+// One request until its answer has begun.
 struct Work {
   kube::Identity identity;
   Request request;
@@ -79,10 +79,11 @@ struct Work {
   Accepts accepts;
   std::shared_ptr<Reply> reply;
 };
-// Handed on: a copy in the frame of every task on the way would be most of what a request takes.
+// Passed on as a pointer: a copy in the coroutine frame of every task on the way would be most of a
+// request's memory.
 using WorkPtr = std::unique_ptr<Work>;
 
-// Takes as long as the server or the guest likes.
+// A request that lasts as long as the server or the guest likes.
 bool is_stream(const RequestTarget& target) {
   return target.verb == Verb::Watch || target.subresource == "log" || target.subresource == "proxy";
 }
@@ -108,7 +109,7 @@ Forward forward_of(Work& work) {
   return forward;
 }
 
-// Where a watch begins; nothing when only the API server knows what to make of it.
+// Where a watch begins; nothing when only the API server can interpret the options.
 std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
   if (!asked.continue_token.empty()) return std::nullopt;
   Watching::Beginning beginning{.wants_bookmarks = asked.allow_watch_bookmarks};
@@ -116,7 +117,8 @@ std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
   if (!asked.resource_version.empty() && !version) return std::nullopt;
   const bool is_any = version.value_or(0) == 0;  // Also "00".
   if (asked.send_initial_events) {
-    // Without them, but from the newest state: rare, and the server's own matter.
+    // `sendInitialEvents=false` starts from the newest state without initial events: rare, and left
+    // to the server.
     if (!*asked.send_initial_events || asked.resource_version_match != "NotOlderThan") {
       return std::nullopt;
     }
@@ -133,8 +135,8 @@ std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
   return beginning;
 }
 
-// Whether a read may be answered with any state that is not older than some version, which this
-// returns; everything else is the server's to answer.
+// The version that a cached answer to a read must have reached; nothing when only the API server
+// may answer it.
 std::optional<std::uint64_t> oldest_for(const ReadOptions& asked) {
   const bool is_any = asked.resource_version == "0";
   const bool may_be_cached =
@@ -148,7 +150,7 @@ class OwnWatches {
   using Counts = std::map<std::string, std::size_t>;
 
  public:
-  // Of one watch, until it is destroyed.
+  // The count of one watch, until destroyed.
   class Place {
    public:
     Place(std::shared_ptr<Counts> counts, Counts::iterator at)
@@ -168,7 +170,7 @@ class OwnWatches {
     Counts::iterator at_;
   };
 
-  // Nothing when the tenant has `most`.
+  // Nothing when the tenant has `most` already.
   [[nodiscard]] std::optional<Place> take(const std::string& tenant, std::size_t most) {
     if (count(tenant) >= most) return std::nullopt;
     return Place(counts_, counts_->try_emplace(tenant, 0).first);
@@ -183,8 +185,8 @@ class OwnWatches {
   std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
-// What a window shows, in pieces of about a slice: the guest that takes them says when it is too
-// much, and no more is made then.
+// Sends the objects of a window in pieces of about one slice. If that is too much, the guest that
+// receives them closes the reply, and no further piece is built.
 io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<Reply> reply) {
   if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
   const Feed& feed = *window.feed();
@@ -240,7 +242,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   static io::Task<void> forward(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> forward_stream(std::shared_ptr<State> self, WorkPtr work);
   [[nodiscard]] io::Task<void> pass_on_as_guest(Work& work);
-  // What a watch sees; an error when it must be a watch of its own.
+  // The window of a watch; an error when the watch has to go upstream by itself.
   static io::Task<Result<Feed::Window>> open_feed(std::shared_ptr<State> self,
                                                   AuthorizedScope authorized, std::string tenant,
                                                   std::stop_token reply_stop);
@@ -299,7 +301,7 @@ void Gateway::limit_tenants(BoundsOf bounds) {
 }
 
 Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
-  // As tenant_of() counts them.
+  // Counted by tenant_of().
   const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
   return {.feeds = state_->feeds.count(namespace_name),
           .own_watches = state_->own_watches.count(namespace_name),
@@ -359,7 +361,7 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
 }
 
 io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work) {
-  // We ourselves are no tenant.
+  // The host itself is not a tenant, and has no slots.
   if (work->identity.user.empty()) co_return co_await self->pass_on_as_guest(*work);
   if (is_stream(work->target)) co_return co_await forward_stream(std::move(self), std::move(work));
   const auto slot = co_await self->upstream.acquire(
@@ -367,7 +369,7 @@ io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work
        .name = work->identity.user},
       {}, work->reply->stop_token());
   if (!slot) {
-    // Cancelled, too, when nobody hears it.
+    // Also on Cancelled: then the reply is closed, and no one receives this.
     co_return work->reply->refuse(
         {429, "TooManyRequests",
          fmt::format(
@@ -427,7 +429,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   if (!authorized && authorized.error().kind() != ErrorKind::Denied) {
     co_return reply->refuse(no_answer(authorized.error(), /*is_write=*/false));
   }
-  // A no, and what we may not ask, is for the server to say to the guest itself.
+  // The guest is not allowed, or the host may not ask: the server tells the guest so itself.
   if (!authorized || !*authorized) co_return co_await forward(std::move(self), std::move(work));
 
   auto window = co_await open_feed(self, **std::move(authorized), tenant_of(work->identity),
@@ -436,7 +438,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   if (!window && window.error().kind() == ErrorKind::Unavailable) {
     co_return reply->refuse(no_answer(window.error(), /*is_write=*/false));
   }
-  // The same from the server: its reasons are better than ours.
+  // The server gives better reasons for a refusal than the host can.
   if (!window) co_return co_await forward(std::move(self), std::move(work));
 
   const auto watching =
@@ -472,7 +474,7 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   const auto oldest = oldest_for(work->target.options);
   const std::uint64_t own_version =
       self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
-  // Where it goes to the API server: its own cache may be behind, too.
+  // If the read is forwarded: the API server's cache may lag behind the write, too.
   if (oldest.value_or(own_version) < own_version) work->target.ask_for_newest();
   auto scope = ReadScope::of(work->target);
   const bool may_be_cached = oldest && scope && work->accepts.json && !work->accepts.transformed;
@@ -536,7 +538,8 @@ io::Task<void> Gateway::State::recheck(std::shared_ptr<State> self) {
     if (identity.user.empty()) continue;
     const auto allowed = co_await self->authorizer.allows(
         std::move(identity), std::move(attributes), self->stop.get_token());
-    // While nobody can say, what was allowed stays allowed: nothing new is coming either.
+    // While the API server does not answer, what was allowed stays allowed: no new data comes from
+    // it either.
     if (allowed && !*allowed) {
       if (const auto watching = weak.lock()) watching->end();
     }

@@ -1,11 +1,11 @@
 // The API server as a guest sees it.
 //
-// A guest's HTTP request comes in as it was written; what it may mean is decided here. Watches are
-// answered from one upstream watch per resource and scope for the whole host, narrowed to what was
-// asked for and to what the guest's identity may see; reads that allow it (resourceVersion=0 or
-// "not older than") from the same cache; everything else goes upstream, as that identity, so that
-// the API server's own RBAC decides and its own Status is the answer. A guest never sees more than
-// a direct request would show it.
+// The gateway takes a guest's HTTP request as it was written and decides what it means. It answers
+// watches from one upstream watch per resource and scope for the whole host, narrowed to the
+// request and to what the guest's identity may see; reads that allow it (resourceVersion=0 or "not
+// older than") from the same cache. It forwards everything else as that identity, so that the API
+// server's own RBAC decides and its own Status is the answer. A guest never sees more than a direct
+// request would show it.
 #pragma once
 
 #include "base/log.h"
@@ -33,25 +33,25 @@ struct RequestTarget;
 
 struct Request {
   std::string method;
-  std::string target;  // Path and query; scheme and host are ignored where given.
+  std::string target;  // Path and query; a scheme and host are ignored.
   http::Headers headers;
   std::string body;
 };
 
-// One line of a watch's body, not yet text: the object is the cache's own.
+// One line of a watch's body, not yet serialized: it shares the cache's object.
 struct WatchLine {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   kube::ObjectPtr object;
 };
-// What the body's next piece is: text as it is to be handed over (for a watch one whole line with
-// its line end), or a line that is still an object.
+// The next piece of a body: text to hand over unchanged (for a watch one whole line with its
+// newline), or a line that is still an object.
 using Piece = std::variant<std::string, WatchLine>;
-// The line with its line end: {"type":"ADDED","object":{...}}\n.
+// The piece as text; a line becomes {"type":"ADDED","object":{...}}\n.
 [[nodiscard]] std::string text_of(const Piece& piece);
 
-// Who hears the answer: on_head once, on_piece any number of times, on_end once, in later turns of
-// the loop than begin(). Never after the Exchange is gone.
+// Receives the answer: on_head once, on_piece any number of times, on_end once, in later turns of
+// the loop than begin(). No call comes after the Exchange is destroyed.
 class Answer {
  public:
   Answer() = default;
@@ -59,20 +59,20 @@ class Answer {
   Answer& operator=(const Answer&) = delete;
   virtual ~Answer() = default;
 
-  // What the request was understood as, before any of the others; not where it makes no sense.
+  // How the gateway has parsed the request. Called first; not called if the request does not parse.
   virtual void on_understood(const RequestTarget& /*target*/, const Request& /*request*/) {}
-  // How much of an answer that comes as a whole is here already; before on_head, any number of
-  // times.
+  // How many bytes of an answer that is forwarded whole have arrived. Called before on_head, any
+  // number of times.
   virtual void on_progress(std::uint64_t /*bytes*/) {}
   virtual void on_head(int status, http::Headers headers) = 0;
   virtual void on_piece(Piece piece) = 0;
-  // A bookmark line: only the resourceVersion moves. Not worth waking anybody for; the last one
-  // counts and stands behind all pieces before it.
+  // A bookmark line: only the resourceVersion has changed, which is not worth waking a guest for.
+  // Only the last bookmark counts; it follows all pieces before it.
   virtual void on_bookmark(std::string line) = 0;
   virtual void on_end() = 0;
 };
 
-// A request under way. Destroying it cancels it.
+// A request in progress. Destroying it cancels it.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -88,7 +88,7 @@ class Gateway {
     kube::Discovery& discovery;
     Metrics& metrics;
     Log log;
-    // How often watches under way are authorised again and get their bookmarks.
+    // How often open watches are authorised again and get their bookmarks.
     Duration care_period = limits::kGatewayRecheck;
   };
   explicit Gateway(Parts parts);
@@ -96,20 +96,21 @@ class Gateway {
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();  // No Exchange is left.
 
-  // Always answers: what cannot be done is a Status with the code that the API server would give
-  // (400 for a path or query that makes no sense, 403, 404, 410, 503 while it is away). `answer`
-  // outlives the Exchange. An identity with an empty user is ourselves (hangar run).
-  // Bounds for tenants that have others than all.
+  // Sets tighter bounds for some tenants; see TenantBounds.
   void limit_tenants(BoundsOf bounds);
   struct Use {
     std::size_t feeds = 0;
     std::size_t own_watches = 0;
-    std::size_t upstream_requests = 0;          // At the API server.
-    std::size_t upstream_requests_waiting = 0;  // For their turn.
+    std::size_t upstream_requests = 0;          // Being answered by the API server.
+    std::size_t upstream_requests_waiting = 0;  // For a slot.
   };
-  // Of a namespace's service accounts.
+  // What the service accounts of a namespace use now.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
 
+  // Starts a request. There is always an answer: a failure is a Status with the code that the API
+  // server would give (400 for a path or query that does not parse, 403, 404, 410, 503 while it is
+  // away). `answer` outlives the Exchange. An identity with an empty user is the host itself
+  // (hangar run).
   [[nodiscard]] std::unique_ptr<Exchange> begin(const kube::Identity& identity, Request request,
                                                 Answer& answer);
 

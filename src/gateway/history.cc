@@ -20,6 +20,8 @@ using kube::Delta;
 using kube::ObjectPtr;
 
 ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
+  // Replaces the version within the text: resource_version() is a view into bytes(), which gives
+  // its place. All else stays byte for byte.
   const std::string_view bytes = object->bytes();
   const std::string_view old = object->resource_version();
   if (old.empty()) return object;
@@ -33,6 +35,8 @@ ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
 }
 
 std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from, std::uint64_t to) {
+  // Deletions sort first. They carry a version that the watcher already has: were it a later one, a
+  // watcher that is cut off behind it would miss changes of lower versions.
   const auto position = [to](const Delta& delta) -> std::uint64_t {
     if (delta.type == Delta::Type::Deleted) return 0;
     return kube::parse_version(delta.object->resource_version()).value_or(to);
@@ -62,17 +66,19 @@ void History::begin(std::uint64_t version) {
 
 void History::append(Change change) {
   advance(change.version);
-  change.version = version_;  // Never out of order, whatever the server says.
+  change.version = version_;  // In order, whatever the server sends.
   push(std::move(change));
 }
 
 void History::append_list(const std::vector<Change>& changes, std::uint64_t list_version) {
+  // With more gaps than are remembered, the oldest is given up: everything up to its end becomes
+  // the floor, below which no watch resumes.
   if (list_version > version_ + 1) gaps_.emplace_back(version_, list_version);
   if (gaps_.size() > limits::kGatewayGapsMax) floor_ = std::max(floor_, gaps_.front().second);
   advance(list_version);
   for (const Change& change : changes)
     push(change);
-  // What came of it counts as one change: it is known as a whole or not at all.
+  // All changes of a list have the list's version: they are dropped together or not at all.
   while (!changes_.empty() && changes_.front().version <= floor_)
     pop();
   while (!gaps_.empty() && gaps_.front().second <= floor_)
@@ -89,8 +95,8 @@ void History::age(Instant now) {
        ages_.pop_front()) {
     old = ages_.front().second;
   }
-  // No further than to what is forgotten: where nothing changes, whoever comes from long ago has
-  // missed nothing.
+  // The floor rises only to the last change that was dropped. Where nothing changes, a watch from
+  // long ago has missed nothing and can resume.
   for (; !changes_.empty() && changes_.front().version <= old; pop())
     floor_ = std::max(floor_, changes_.front().version);
   while (!gaps_.empty() && gaps_.front().second <= floor_)

@@ -1,8 +1,10 @@
-// The changes of one collection in the order of their versions, as far back as bounds allow.
+// The recent changes of one collection, in the order of their versions. Bounds limit how many
+// are kept.
 //
-// It says from which versions a watch can go on: those where every change since is known. A list in
-// the middle (the API server had forgotten our place) leaves a gap: what happened between what was
-// known and the list is known in its outcome only, so no watch can go on from within.
+// It tells from which versions a watch can resume: those after which every change is known. When
+// the cache lists again (the API server had forgotten its place), a gap is left: of what happened
+// between the last known version and the list only the outcome is known. So no watch can resume
+// from a version inside the gap.
 #pragma once
 
 #include "base/slots.h"
@@ -18,45 +20,46 @@
 
 namespace hangar::gateway {
 
-// One change. The object of a Deleted has the version of the deletion, as far as that is known.
+// One change. The object of a Deleted has the version of the deletion, if that is known.
 struct Change {
   kube::Delta::Type type = kube::Delta::Type::Added;
   kube::ObjectPtr object;
   kube::ObjectPtr previous;   // Null for Added.
-  std::uint64_t version = 0;  // Who has seen everything up to here has seen this.
+  std::uint64_t version = 0;  // A watcher that is up to date here has seen it.
 };
 
-// The object as it is but for metadata.resourceVersion.
+// A copy of the object with another metadata.resourceVersion.
 [[nodiscard]] kube::ObjectPtr with_version(const kube::ObjectPtr& object, std::uint64_t version);
 
-// The differences between the state at `from` and that at `to` as changes that a watcher can take
-// one by one, and stop between any two: the version in an object never says more than what has been
-// told. Deletions, whose own version nobody knows, come first and say `from` (the last one of
-// nothing but deletions says `to`); then what was made or changed, by its version. Who goes on from
-// a version in between must be compared with the state at that version again.
+// Turns the differences between the state at `from` and that at `to` into changes that a watcher
+// can take one by one, and stop between any two: no object claims a version up to which changes
+// are still to come. Deletions come first, since their own versions are unknown, and carry `from`
+// (if all are deletions, the last carries `to`); objects that were made or changed follow, by
+// version. A watcher that resumes from a version in between has to be compared with the state at
+// that version.
 [[nodiscard]] std::vector<Change> in_order(std::vector<kube::Delta> differences, std::uint64_t from,
                                            std::uint64_t to);
 
 class History {
  public:
-  // Forgets everything; begins with a whole list of that version.
+  // Drops everything and starts from a complete list of that version.
   void begin(std::uint64_t version);
 
-  // All changes up to here are known.
+  // All changes up to this version are known.
   [[nodiscard]] std::uint64_t version() const { return version_; }
 
   void append(Change change);
-  // The outcome of what happened between version() and that of a list.
+  // Adds the differences that a list at `list_version` has shown since version().
   void append_list(const std::vector<Change>& changes, std::uint64_t list_version);
-  // Nothing else has changed up to `version`.
+  // Records that no other change happened up to `version`.
   void advance(std::uint64_t version);
-  // Forgets what has been here for longer than limits::kGatewayHistoryAge, if it is called from
-  // time to time.
+  // Drops changes that are older than limits::kGatewayHistoryAge. The caller calls it at intervals;
+  // each call notes the version reached, which is how a later call knows the age.
   void age(Instant now);
 
-  // Whether every change after `version` is here. True of versions that are still to come.
+  // Whether every change after `version` is kept here. True for versions that are still to come.
   [[nodiscard]] bool covers(std::uint64_t version) const;
-  // Calls `visit(change)` for each change after `version`, which is covered.
+  // Calls `visit(change)` for each change after `version`, which must be covered.
   void for_each_after(std::uint64_t version, const auto& visit) const {
     for (const Change& change : changes_)
       if (change.version > version) visit(change);
@@ -72,9 +75,9 @@ class History {
   std::uint64_t bytes_ = 0;
   std::uint64_t floor_ = 0;  // Changes up to here may be missing.
   std::uint64_t version_ = 0;
-  // When it was asked to age, and how far it went then.
+  // The time of each call of age(), and the version reached then.
   std::deque<std::pair<Instant, std::uint64_t>> ages_;
-  // Between the two, both excluded.
+  // Versions strictly between the two cannot be resumed from.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;
 };
 

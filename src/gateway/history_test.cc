@@ -91,7 +91,7 @@ TEST(History, ForgetsWhatIsOldAndNoMore) {
   EXPECT_FALSE(history.covers(12));
   EXPECT_TRUE(history.covers(13));
 
-  // Where nothing changes nothing is missed, however old it is.
+  // Where nothing changes, a watch misses nothing, however old its version is.
   history.advance(900);
   history.age(begin + 2 * limits::kGatewayHistoryAge);
   history.age(begin + 4 * limits::kGatewayHistoryAge);
@@ -188,7 +188,7 @@ TEST(View, TellsWhatEntersAndLeavesItsSelector) {
     if (!line) continue;
     EXPECT_EQ(line->type, *row.seen);
     EXPECT_EQ(line->object->resource_version(), "9");
-    // Of what is not there any more the API server shows the state that was selected.
+    // For an object that has left, the API server shows the state that was selected.
     const bool is_there = *row.seen != WatchLine::Type::Deleted;
     EXPECT_EQ(line->object->bytes(), object("a", 9, is_there ? row.now : row.before)->bytes());
   }
@@ -209,13 +209,13 @@ TEST(View, KnowsItsSelectorsAsTheyWereWritten) {
                   kube::FieldSelector::parse("status.phase==Running,metadata.name=x").value());
   EXPECT_EQ(view.label_selector(), "a in (b, c)");
   EXPECT_EQ(view.field_selector(), "status.phase==Running,metadata.name=x");
-  // Text that selects everything is text all the same.
+  // A selector that selects everything is kept as written.
   EXPECT_EQ(View({"ns", ""}, kube::LabelSelector::parse(" ").value(), {}).label_selector(), " ");
   EXPECT_EQ(View({"ns", ""}, {}, {}).label_selector(), "");
 }
 
-// A watcher that is cut off after any event and goes on from the version it saw last, through
-// streams and lists, ends up with what there is.
+// A watcher that is cut off after any event, and resumes from the version that it saw last, ends up
+// with the server's state, through streams and lists.
 TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -250,7 +250,7 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
         objects.push_back(one);
       return objects;
     };
-    // One connection: until it is cut or everything is told.
+    // One connection, until it is cut or has been told everything.
     const auto watch_once = [&] {
       std::vector<Change> changes;
       if (history.covers(place)) {
@@ -286,7 +286,7 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
         known.apply(change, [&](const Delta& delta) {
           history.append({delta.type, delta.object, delta.previous, version});
         });
-      } else if (!is_host_away) {  // Back again: it lists.
+      } else if (!is_host_away) {  // The host is back: it lists.
         std::vector<Delta> differences;
         known.replace(list_of(cluster), [&](const Delta& delta) { differences.push_back(delta); });
         history.append_list(in_order(std::move(differences), history.version(), version), version);

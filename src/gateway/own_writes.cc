@@ -21,8 +21,8 @@ bool is_dry_run(const RequestTarget& target) {
   return asked != nullptr && !asked->empty();
 }
 
-// Which an object has after it was written. A Status has none, and that of what was deleted is from
-// before.
+// The version of an object after the write. A Status has none; the answer to a deletion has the
+// version from before it.
 std::uint64_t version_of(const RequestTarget& target, int status, std::string_view body) {
   const bool is_answered = status >= 200 && status < 300;
   if (!is_answered || target.verb == Verb::Delete || target.verb == Verb::DeleteCollection) {
@@ -43,23 +43,31 @@ OwnWrites::OwnWrites(Metrics& metrics)
 
 void OwnWrites::wrote(const std::string& user, const RequestTarget& target, int status,
                       std::string_view body, Instant now) {
-  // What was refused has changed nothing. After an error of the server's, who knows.
+  // A refused write (4xx) has changed nothing. After a server error the write may or may not
+  // have happened.
   const bool is_refused = status >= 400 && status < 500;
   if (!target.is_resource() || is_refused || is_dry_run(target)) return;
   const std::uint64_t version = version_of(target, status, body);
   User& its = users_[user];
   Place place{.group = target.group, .plural = target.plural, .namespace_ = target.namespace_};
+  // The map is bounded, since a guest chooses where it writes. A write that does not fit still
+  // counts: for kOwnWritesKept, every read of this user goes to the API server, as if it had
+  // written everywhere.
   if (its.places.size() >= kOwnWritePlacesMax && !its.places.contains(place)) {
     its.has_too_many_at = now;
     return;
   }
   Writes& there = its.places[std::move(place)];
+  // No cache can be compared with an unknown version: reads there go to the API server until
+  // kOwnWritesKept is over.
   if (version == kUnknownVersion) {
     there.unknown_at = now;
     return;
   }
+  // Answers may arrive out of order: the highest version counts.
   there.version = std::max(there.version, version);
   there.at = now;
+  // Only for the metric: a watch that reported the version before this answer has no lag.
   if (std::ranges::find(told_, version) != told_.end()) return lag_seconds_.observe(0);
   awaited_.emplace(version, now);
   if (awaited_.size() > kOwnWritesAwaitedMax) awaited_.erase(awaited_.begin());
@@ -72,6 +80,8 @@ std::uint64_t OwnWrites::oldest_for(const std::string& user, const RequestTarget
   const User& its = known->second;
   if (is_kept(its.has_too_many_at, now)) return kUnknownVersion;
   std::uint64_t oldest = 0;
+  // A read of one namespace depends on writes there, and on writes without a namespace (a
+  // cluster-scoped object, or all namespaces). A read of all namespaces depends on every write.
   auto at = its.places.lower_bound({.group = read.group, .plural = read.plural, .namespace_ = {}});
   for (; at != its.places.end(); ++at) {
     const auto& [place, writes] = *at;

@@ -1,9 +1,9 @@
-// What guests have written a moment ago, so that none reads of a time before its own write.
+// Recent writes of guests, so that no guest reads a state from before its own write.
 //
-// The host's caches follow the API server at a distance, and so do the API server's own. A guest
-// that writes and then reads with resourceVersion=0 could be shown the state before. Versions of
-// one resource can be compared (KEP-5504; served so since Kubernetes 1.35), so a read that is not
-// as new as the reader's last write there is the API server's to answer. Loop thread only.
+// The host's cache lags behind the API server, and so do the API server's own caches. A guest that
+// writes and then reads with resourceVersion=0 could be shown the state before its write. Versions
+// of one resource can be compared (KEP-5504; served so since Kubernetes 1.35). So a read goes to
+// the API server if the cache is older than the reader's last write there. Loop thread only.
 #pragma once
 
 #include "base/metrics.h"
@@ -23,30 +23,32 @@
 
 namespace hangar::gateway {
 
-// Longer than any cache is behind; a watch that stands still is begun anew long before.
+// Longer than any cache lags; a watch that stalls is restarted long before.
 inline constexpr std::chrono::minutes kOwnWritesKept{10};
-// Of one user. Who writes in more places reads from the API server for as long as that is kept.
+// Places of one user. If a user writes in more of them, all its reads go to the API server until
+// that write expires.
 inline constexpr std::size_t kOwnWritePlacesMax = 64;
-// Of all users, to measure how far the caches are behind: writes that no watch has told of, and
-// versions told last, since a watch may be ahead of the write's answer.
+// For all users, to measure how far the cache lags: writes that no watch has reported yet, and the
+// last versions reported, since a watch may report a write before its answer arrives.
 inline constexpr std::size_t kOwnWritesAwaitedMax = 4096;
 inline constexpr std::size_t kVersionsToldMax = 64;
 
 class OwnWrites {
  public:
-  // Of a write whose version nobody knows (a deletion; one that was not answered): no cache is
-  // known to have it.
+  // The version of a write that is unknown (a deletion, or a write without an answer): no cache is
+  // known to include it.
   static constexpr std::uint64_t kUnknownVersion = std::numeric_limits<std::uint64_t>::max();
 
   explicit OwnWrites(Metrics& metrics);
 
-  // A write of `user`, before he reads the answer. `status` is zero if there was none.
+  // Records a write of `user`. Call this before the guest gets the answer. `status` is zero if
+  // there was no answer.
   void wrote(const std::string& user, const RequestTarget& target, int status,
              std::string_view body, Instant now);
-  // How new a read by `user` has to be; zero: anything will do.
+  // The oldest version that a read by `user` may be answered from; zero: any.
   [[nodiscard]] std::uint64_t oldest_for(const std::string& user, const RequestTarget& read,
                                          Instant now) const;
-  // A watch of ours has told of this version.
+  // A watch of the host has reported this version.
   void seen(std::uint64_t version, Instant now);
   void sweep(Instant now);
 
@@ -54,13 +56,13 @@ class OwnWrites {
   struct Place {
     std::string group;
     std::string plural;
-    std::string namespace_;  // Empty: of the cluster, or in all namespaces.
+    std::string namespace_;  // Empty: cluster-scoped, or in all namespaces.
     auto operator<=>(const Place&) const = default;
   };
   struct Writes {
     std::uint64_t version = 0;  // The highest.
     std::optional<Instant> at;
-    std::optional<Instant> unknown_at;  // The last one whose version nobody knows.
+    std::optional<Instant> unknown_at;  // The last write of unknown version.
   };
   struct User {
     std::map<Place, Writes> places;

@@ -69,7 +69,7 @@ TEST_F(OwnWritesTest, ObjectsOfTheClusterAreReadByTheirNames) {
 TEST_F(OwnWritesTest, OfADeletionNobodyKnowsTheVersion) {
   wrote("DELETE", kOne, 200, object_at("12"));
   EXPECT_EQ(oldest(kOne), kUnknown);
-  // A later one that is known says nothing of it.
+  // A later write of known version tells nothing about it.
   wrote("POST", kPlace, 201, object_at("13"));
   EXPECT_EQ(oldest(kOne), kUnknown);
   EXPECT_EQ(oldest(kOne, kNow + kOwnWritesKept - 1s), kUnknown);

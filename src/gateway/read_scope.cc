@@ -16,8 +16,8 @@ namespace hangar::gateway {
 
 namespace {
 
-// Each term of a selector is work for each object that is looked at, and for each change. Selectors
-// that people write have a few; a list of names is one term.
+// Each term of a selector costs time for each object and each change. Selectors that people write
+// have a few terms; a list of names is one term.
 constexpr std::size_t kSelectorTermsMax = 32;
 
 // apimachinery's IsValidPathSegmentName: only such a name in a field selector is a request's name.
@@ -25,7 +25,8 @@ bool is_path_segment(std::string_view name) {
   return name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos;
 }
 
-// A verb, where a resource of all namespaces would stand: one of that name cannot be watched.
+// In a path of all namespaces the API server reads these words as verbs, so a resource of such a
+// name cannot be watched.
 bool is_verb(std::string_view plural) {
   return plural == "watch" || plural == "proxy";
 }
@@ -50,7 +51,7 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
   if (is_get == target.name.empty() || !target.subresource.empty()) return std::nullopt;
   if (target.is_namespace_itself || is_verb(target.plural)) return std::nullopt;
   if (target.options.is_malformed) return std::nullopt;
-  // What a watch is remembered by is no longer than a name.
+  // A watch keeps these texts, so they are no longer than a name.
   const bool is_place = is_dns_subdomain(target.version) &&
                         (target.namespace_.empty() || is_dns_subdomain(target.namespace_));
   if (!is_place) return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
   scope.verb_ = target.verb;
   scope.resource_ = {.group = target.group, .version = target.version, .plural = target.plural};
   kube::ObjectKey requested{target.namespace_, target.name};
-  if (is_get) {  // Has no selectors, whatever the query says.
+  if (is_get) {  // A get has no selectors, whatever the query says.
     scope.view_ = View(std::move(requested), {}, {});
     return scope;
   }

@@ -1,9 +1,9 @@
-// What a get, list or watch is about: the one value that is authorised and that answers.
+// The scope of a get, list or watch: the one value that is both authorised and looked up.
 //
-// A review asked about one place and a lookup made in another show a tenant what it may not see. So
-// both come from one value that nothing changes in between: a ReadScope has the place as the API
-// server's RequestInfo has it and gives the attributes of the review; the Authorizer turns it into
-// an AuthorizedScope, and only for that a Feed opens a Window, which objects are seen through.
+// If a review asked about one place and the lookup were made in another, a tenant could see what it
+// may not. So both use one value that nothing changes in between: a ReadScope holds the place as
+// the API server's RequestInfo has it, and gives the attributes of the review; the Authorizer turns
+// it into an AuthorizedScope; and only for that a Feed opens a Window, the one way to objects.
 #pragma once
 
 #include "gateway/request_target.h"
@@ -24,21 +24,22 @@ struct Attributes {
   std::string resource;
   std::string namespace_;
   std::string name;
-  std::string label_selector;  // As the request has them.
+  std::string label_selector;  // As written in the request.
   std::string field_selector;
 
   auto operator<=>(const Attributes&) const = default;
 };
 
-// The attributes of a request for `view` of a collection. The kind of `resource` is not looked at.
+// The attributes of a request for `view` of a collection. The kind of `resource` is ignored.
 [[nodiscard]] Attributes attributes_of(Verb verb, const kube::Resource& resource, const View& view);
 
 class ReadScope {
  public:
-  // Nothing for what only the API server can place: paths that are not of a collection or of one of
-  // its objects, a namespace by its own path (RequestInfo puts it into itself), the legacy watch of
-  // one object, selectors and options that do not parse, selectors of very many terms, terms on
-  // other fields than name and namespace, texts that no version or namespace has.
+  // Nothing for requests that only the API server can place: paths that are not of a collection
+  // or of one of its objects, a namespace by its own path (RequestInfo puts it into itself), the
+  // legacy watch of one object, selectors and options that do not parse, selectors of very many
+  // terms, terms on other fields than name and namespace, and texts that cannot be a version or
+  // a namespace.
   [[nodiscard]] static std::optional<ReadScope> of(const RequestTarget& target);
 
   [[nodiscard]] Verb verb() const { return verb_; }
@@ -47,9 +48,10 @@ class ReadScope {
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] View take_view() && { return std::move(view_); }
 
-  // Whether the API server has such a path for `resource`, as discovery describes it: a resource
-  // of the cluster is not served within a namespace, nor an object of a namespace outside. Whether
-  // objects of the cluster may be selected by namespace differs between kinds: then it does not.
+  // Whether the API server has such a path for `resource`, as discovery describes it: it serves no
+  // cluster-scoped resource within a namespace, and no object of a namespace outside of one.
+  // Whether cluster-scoped objects can be selected by namespace differs between kinds; then the
+  // answer is no.
   [[nodiscard]] bool fits(const kube::Resource& resource) const;
   [[nodiscard]] Attributes attributes() const { return attributes_of(verb_, resource_, view_); }
 

@@ -24,8 +24,8 @@ const kube::Resource kNamespaces{.version = "v1", .plural = "namespaces", .kind 
 TEST(ReadScope, ShowsThePlaceThatIsAuthorised) {
   struct Row {
     const char* target;
-    const char* asked;  // verb resource namespace/name, of the review.
-    const char* seen;   // namespace/name, of the objects; empty: any.
+    const char* asked;  // In the review: verb resource namespace/name.
+    const char* seen;   // Of visible objects: namespace/name; empty: any.
   };
   const std::vector<Row> rows = {
       {"/api/v1/pods", "list pods /", "/"},

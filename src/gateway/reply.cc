@@ -64,7 +64,7 @@ void Reply::refuse(const Refusal& refusal, Source source) {
 
 void Reply::close() {
   answer_ = nullptr;
-  // Also for who asks for a token after this.
+  // Makes the state first, so that a token requested after this is stopped too.
   (void)stop_token();
   stop_.request_stop();
   if (worker_ != nullptr) std::exchange(worker_, nullptr)->on_close();

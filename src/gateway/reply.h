@@ -1,4 +1,4 @@
-// The answer to one request, for as long as somebody waits for it.
+// The answer to one request, for as long as its guest waits for it.
 #pragma once
 
 #include "base/metrics.h"
@@ -13,11 +13,12 @@
 
 namespace hangar::gateway {
 
-// Calls the Answer in the right order, and not at all once its Exchange is gone. Shared by all that
-// work on the answer, so that each of them may find out late. Loop thread only.
+// Calls the Answer in the right order, and never after its Exchange is destroyed. All tasks that
+// work on the answer share the Reply, since each of them may learn late that it is closed. Loop
+// thread only.
 class Reply {
  public:
-  // Who works on the answer for as long as it takes, and not as a task that has the stop_token().
+  // Produces the answer for as long as that takes, without a task that holds the stop_token().
   class Worker {
    public:
     Worker() = default;
@@ -25,7 +26,7 @@ class Reply {
     Worker& operator=(const Worker&) = delete;
     virtual ~Worker() = default;
 
-    // The Exchange went before the end was told.
+    // The Exchange was destroyed before the end of the answer.
     virtual void on_close() = 0;
   };
 
@@ -33,18 +34,18 @@ class Reply {
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
-  // Somebody waits, and the end has not been told.
+  // The guest still waits, and end() has not been called.
   [[nodiscard]] bool is_open() const { return answer_ != nullptr; }
   [[nodiscard]] bool has_head() const { return has_head_; }
-  // Stopped when nobody waits any more.
+  // Stopped when the Exchange is destroyed.
   [[nodiscard]] std::stop_token stop_token();
-  // No task has a stop_token() now: what they had in common is not kept until there is the next.
+  // Frees the state shared by stop_tokens until the next is requested. No task may hold one now.
   void forget_stop_tokens() { stop_ = std::stop_source(std::nostopstate); }
 
   void set_verb(Verb verb) { verb_ = verb; }
   void understood(const RequestTarget& target, const Request& request);
 
-  // Where the answer is from, for the metrics.
+  // Where the answer came from, for the metrics.
   enum class Source : std::uint8_t { Cache, Upstream };
   void progress(std::uint64_t bytes);
   void head(int status, http::Headers headers, Source source);
@@ -52,19 +53,19 @@ class Reply {
   void piece(Piece piece);
   void bookmark(std::string line);
   void end();
-  // All of it: a Status.
+  // A whole answer: head, a Status and end.
   void refuse(const Refusal& refusal, Source source = Source::Cache);
 
-  // The Exchange is gone.
+  // Called when the Exchange is destroyed.
   void close();
-  // Null for none. `worker` is told once at most, and not after the end.
+  // Null: no worker. `worker` is told at most once, and not after the end.
   void set_worker(Worker* worker) { worker_ = worker; }
 
  private:
   Answer* answer_;
   Metrics& metrics_;
   Worker* worker_ = nullptr;
-  std::stop_source stop_{std::nostopstate};  // Without a state until somebody asks for it.
+  std::stop_source stop_{std::nostopstate};  // No state until a token is requested.
   Verb verb_ = Verb::Other;
   bool has_head_ = false;
 };

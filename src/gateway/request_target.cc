@@ -69,7 +69,7 @@ void encode(std::string& out, std::string_view text) {
   }
 }
 
-// The part from the path on. InvalidInput for what is neither an absolute URI nor a path.
+// The target from its path on. InvalidInput if it is neither an absolute URI nor a path.
 Result<std::string_view> without_authority(std::string_view target) {
   if (target.starts_with('/')) return target;
   for (const std::string_view scheme : {"https://", "http://"}) {
@@ -103,7 +103,8 @@ Result<> read_path(std::string_view path, RequestTarget& out) {
     if (*segment == "." || *segment == "..") {
       return fail(ErrorKind::InvalidInput, "the path has a segment '.' or '..'");
     }
-    // The server decodes before it splits; who decodes twice would read something else again.
+    // The API server decodes a path before it splits it; a parser that decodes twice would read
+    // another path.
     const bool is_ambiguous = std::ranges::any_of(*segment, [](char character) {
       return character == '/' || character == '\\' || character == '%' ||
              is_control(static_cast<unsigned char>(character));
@@ -134,7 +135,7 @@ Result<> read_query(std::string_view query, RequestTarget& out) {
   return {};
 }
 
-// The API server's own way: only these two words are no.
+// As the API server reads a bool: only these two words are false.
 bool is_true(std::string_view text) {
   return text != "0" && !equals_ignoring_case(text, "false");
 }
@@ -182,7 +183,7 @@ bool read_resource(RequestTarget& target) {
     parts = parts.subspan(1);
     return first;
   };
-  // Not of a resource after all.
+  // It turned out not to be a resource path.
   const auto leave = [&target] {
     target.group.clear();
     target.version.clear();
@@ -198,7 +199,7 @@ bool read_resource(RequestTarget& target) {
   target.version = take();
   const bool is_legacy_watch = parts.front() == "watch";
   if (is_legacy_watch || parts.front() == "proxy") {
-    // A verb, not a resource: alone it is an error, and of the second no API server is left.
+    // These words are verbs. "watch" alone is an error; no API server still serves "proxy".
     if (parts.size() < 2 || parts.front() == "proxy") return leave();
     take();
   }

@@ -1,8 +1,8 @@
-// What a guest's method, path and query ask of the API server.
+// The parsed method, path and query of a guest's request to the API server.
 //
-// Read as the API server reads them (its RequestInfo), but without goodwill: where two readers
-// could disagree about what a path means, it means nothing. What goes upstream is written anew
-// from what was understood, so that what was authorised here is what is done there.
+// The parser follows the API server's (RequestInfo) but is stricter: it refuses a path that two
+// parsers could read differently. The request that goes upstream is written anew from the parsed
+// values, so that the API server does exactly what was authorised here.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +16,7 @@
 
 namespace hangar::gateway {
 
-// Other: anything that is passed on without being understood.
+// Other: anything that is forwarded without being interpreted.
 enum class Verb : std::uint8_t {
   Get,
   List,
@@ -31,7 +31,7 @@ enum class Verb : std::uint8_t {
 // As RBAC writes it: "deletecollection".
 [[nodiscard]] std::string_view name_of(Verb verb);
 
-// Of metav1.ListOptions, what decides where an answer may come from.
+// The metav1.ListOptions that decide where an answer may come from.
 struct ReadOptions {
   std::string label_selector;
   std::string field_selector;
@@ -42,14 +42,14 @@ struct ReadOptions {
   std::optional<std::int64_t> timeout_seconds;
   std::optional<bool> send_initial_events;
   bool allow_watch_bookmarks = false;
-  // A number is none: the API server's to refuse.
+  // A number does not parse: the API server has to refuse it.
   bool is_malformed = false;
 };
 
 struct RequestTarget {
   Verb verb = Verb::Other;
-  // Of a resource path; all empty for others ("/version", "/apis"). As in RequestInfo, the
-  // namespace of /api/v1/namespaces/x is x.
+  // Set for a resource path; all empty for other paths ("/version", "/apis"). As in RequestInfo,
+  // the namespace of /api/v1/namespaces/x is x.
   std::string group;
   std::string version;
   std::string plural;
@@ -60,22 +60,23 @@ struct RequestTarget {
   bool is_namespace_itself = false;
   ReadOptions options;
 
-  // Decoded, in their order.
+  // Decoded, in the order of the request.
   std::vector<std::string> segments;
   std::vector<std::pair<std::string, std::string>> query;
   bool ends_with_slash = false;
 
   [[nodiscard]] bool is_resource() const { return !plural.empty(); }
-  // The first value of that name, as the API server takes it; null when there is none.
+  // The first value of that name, which is the one that the API server takes; null when there
+  // is none.
   [[nodiscard]] const std::string* parameter(std::string_view name_in) const;
-  // Of a read: it takes nothing older than what there is now.
+  // Changes a read so that it accepts nothing older than the newest state.
   void ask_for_newest();
-  // Path and query, encoded: what goes upstream.
+  // Path and query, encoded, to send upstream.
   [[nodiscard]] std::string to_string() const;
 };
 
-// InvalidInput says what is wrong with it. An absolute URI is taken for its path: what a guest
-// calls the API server is its own affair.
+// Errors: InvalidInput, with what is wrong. Of an absolute URI only the path and query count: the
+// host name that a guest uses for the API server does not matter.
 [[nodiscard]] Result<RequestTarget> parse_target(std::string_view method, std::string_view target);
 
 }  // namespace hangar::gateway

@@ -70,7 +70,8 @@ void Slices::State::on_round() {
   if (!next) return;
   served = std::move(next->consumer);
   next->item.set(true);
-  // The next round comes after the work that was just let go on.
+  // The loop runs posted work in order, so the next round comes after the job that was
+  // just resumed.
   schedule();
 }
 

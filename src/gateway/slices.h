@@ -1,13 +1,13 @@
-// Long work on the loop, cut into slices, so that everything else on the loop has its turn between
-// two of them.
+// Long work on the loop, cut into slices, so that everything else on the loop gets a turn between
+// two slices.
 //
-// How long an answer takes to make is up to those whose objects it has. Between two rounds of the
-// loop all such work together gets one slice, whoever it is for: what wants more waits, in an order
-// that is fair between tenants. Of one tenant a job that has begun goes on before the next begins,
-// so that one holds what it has collected, and not all.
+// How long an answer takes depends on objects that tenants made. Between two rounds of the loop,
+// all such work together gets one slice. Further work waits, in an order that is fair between
+// tenants. A tenant's job that has begun continues before the tenant's next one begins, so that
+// only one of its jobs holds collected objects.
 //
-// Work is counted in bytes that are looked at or copied, not in time: the same work is cut at the
-// same places on every machine.
+// Work is counted in bytes read or copied and not in time, so that the same work is cut at the same
+// places on every machine.
 #pragma once
 
 #include "base/result.h"
@@ -26,9 +26,9 @@
 
 namespace hangar::gateway {
 
-// A slice is half a millisecond or so: bytes are copied at some GB/s.
+// A slice takes about half a millisecond: a processor copies a few GB/s.
 inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20U;
-// What an object costs besides its bytes: it is somewhere else in memory.
+// The cost of an object besides its bytes: it lies elsewhere in memory.
 inline constexpr std::size_t kSliceObjectBytes = 256;
 
 // Loop thread.
@@ -39,16 +39,16 @@ class Slices {
   explicit Slices(io::Loop& loop);
   Slices(const Slices&) = delete;
   Slices& operator=(const Slices&) = delete;
-  ~Slices();  // No task waits for a turn.
+  ~Slices();  // Requires that no task waits for a turn.
 
-  // One answer that is being made.
+  // One answer that is being built.
   class Job {
    public:
-    // Until there is room for a slice. Cancelled.
+    // Waits for a slice. Cancelled.
     [[nodiscard]] io::Task<Result<>> turn(std::stop_token stop);
-    // So much has been done.
+    // Reports work that was done.
     void add(std::size_t bytes);
-    // The slice is over: what is left waits for its turn.
+    // The slice is used up: the job has to wait for its next turn.
     [[nodiscard]] bool is_over() const;
 
    private:
@@ -64,7 +64,7 @@ class Slices {
   [[nodiscard]] Job begin(const std::string& tenant);
 
  private:
-  using Queue = budget::FairQueue<io::OneShot<bool>>;  // The value: whether it is its turn.
+  using Queue = budget::FairQueue<io::OneShot<bool>>;  // True: its turn has come.
   struct State : std::enable_shared_from_this<State> {
     explicit State(io::Loop& loop_in) : loop(loop_in) {}
 
@@ -73,8 +73,8 @@ class Slices {
 
     io::Loop& loop;
     Queue waiting;
-    std::optional<budget::Consumer> served;  // Whose turn it is.
-    std::size_t used_bytes = 0;              // Of this round.
+    std::optional<budget::Consumer> served;  // Whose turn it is now.
+    std::size_t used_bytes = 0;              // In this round.
     bool is_scheduled = false;
   };
 

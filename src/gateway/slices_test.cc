@@ -18,7 +18,7 @@
 namespace hangar::gateway {
 namespace {
 
-// What happened on the loop, in order: slices of work by the name of their job, and rounds.
+// Records what happens on the loop, in order: slices, by the name of their job, and rounds.
 class SlicesTest : public ::testing::Test {
  protected:
   static io::Task<void> work(SlicesTest& test, std::string tenant, std::string name,
@@ -54,7 +54,7 @@ class SlicesTest : public ::testing::Test {
 };
 
 TEST_F(SlicesTest, OthersHaveTheirTurnBetweenTwoSlices) {
-  // Somebody who needs the loop all the time, as the Lease does.
+  // A task that needs the loop all the time, as the Lease does.
   bool is_over = false;
   std::function<void()> tick = [&] {
     happened_.emplace_back("round");

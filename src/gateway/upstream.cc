@@ -25,7 +25,8 @@ using Source = Reply::Source;
 
 namespace {
 
-// What says something about the answer; the rest is between the server and us.
+// Headers that describe the answer; all others concern only the connection between the server and
+// the host.
 http::Headers worth_passing_on(const http::Headers& headers) {
   constexpr std::array<std::string_view, 4> kNames = {"content-type", "warning", "retry-after",
                                                       "audit-id"};
@@ -72,7 +73,7 @@ io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest requ
   const Result<> closed = fail(ErrorKind::Cancelled, "nobody waits");
   http::Client::StreamHandler handler{
       .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
-        in_lines = in_lines && status == 200;  // A Status is no line.
+        in_lines = in_lines && status == 200;  // A Status is not a line.
         reply.head(status, worth_passing_on(headers), Source::Upstream);
         return reply.is_open() ? Result<>() : closed;
       },

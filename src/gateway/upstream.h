@@ -1,4 +1,4 @@
-// Passing a request on to the API server, as the guest's identity, and its answer back.
+// Forwards a request to the API server with the guest's identity, and its answer to the guest.
 #pragma once
 
 #include "gateway/reply.h"
@@ -14,16 +14,19 @@
 namespace hangar::gateway {
 
 struct Forward {
-  // How the answer comes back: as a whole; as it arrives; as it arrives, a line each.
+  // How the answer is delivered: as a whole; in pieces as they arrive; or line by line as
+  // they arrive.
   enum class Body : std::uint8_t { Whole, Pieces, Lines };
   kube::RawRequest request;
   Body body = Body::Whole;
   bool is_write = false;
-  // Told of a whole answer before the guest is; of none (status zero), too. Null: nobody.
+  // Called with a whole answer before the guest gets it; with status zero if there was none. Null:
+  // not called.
   std::function<void(int status, std::string_view body)> on_answer;
 };
 
-// Until the reply's end. `client` has the guest's identity. No answer is a 503.
+// Runs until the end of the reply. `client` has the guest's identity. If no answer comes, the guest
+// gets a 503.
 [[nodiscard]] io::Task<void> pass_on(kube::Client client, Forward forward,
                                      std::shared_ptr<Reply> reply);
 

@@ -41,6 +41,9 @@ std::string View::requested_namespace() const {
 }
 
 std::optional<WatchLine> View::see(Sight& sight) const {
+  // A watch with a selector reports a Modified object as Added or Deleted when it crosses the
+  // selector, so the state before counts as much as the state now. Labels are parsed only if the
+  // view has a label selector, and once for all viewers.
   const Change& change = sight.change();
   if (!selection_.covers(change.object->key())) return std::nullopt;
   const bool looks_at_labels = selection_.looks_at_labels();
@@ -52,7 +55,9 @@ std::optional<WatchLine> View::see(Sight& sight) const {
     return WatchLine{was_in ? WatchLine::Type::Modified : WatchLine::Type::Added, change.object};
   }
   if (!was_in) return std::nullopt;
-  // A feed that selects says Deleted of what left its selector, too, with the labels of now.
+  // A feed that itself has a selector reports Deleted for an object that left the selector, too,
+  // and with its present labels. An object whose labels no longer match has to be shown as it last
+  // matched, as the API server does.
   const bool is_deleted =
       change.type == Type::Deleted && (!looks_at_labels || selection_.selects(sight.labels()));
   return WatchLine{WatchLine::Type::Deleted, is_deleted ? change.object : sight.left()};

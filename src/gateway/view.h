@@ -1,4 +1,4 @@
-// What one watch or list shows of a collection: a namespace, a name, selectors.
+// The part of a collection that one watch or list shows: by namespace, name and selectors.
 #pragma once
 
 #include "gateway/gateway.h"
@@ -13,16 +13,17 @@
 
 namespace hangar::gateway {
 
-// A change while it is looked at by many: what each would work out again is worked out once.
+// A change that many viewers look at: what all of them need is computed once.
 class Sight {
  public:
   explicit Sight(const Change& change) : change_(change) {}
 
   [[nodiscard]] const Change& change() const { return change_; }
   [[nodiscard]] const kube::Labels& labels();
-  // There is a previous object.
+  // Requires a previous object.
   [[nodiscard]] const kube::Labels& previous_labels();
-  // The previous object with this change's version: how a watch tells that it left its selector.
+  // The previous object with this change's version: a watch reports so that an object has left
+  // its selector.
   [[nodiscard]] const kube::ObjectPtr& left();
 
  private:
@@ -36,23 +37,23 @@ class View {
  public:
   // Everything.
   View() = default;
-  // `requested`: namespace and name as they stand in the request's path, empty where they do not.
+  // `requested`: namespace and name as in the request's path; empty where the path has none.
   View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields);
 
-  // What the request itself names, and is authorised in; empty: all namespaces. A field selector
-  // on the namespace narrows what is seen and not what is asked for.
+  // The namespace that the request names and is authorised in; empty: all namespaces. A field
+  // selector on the namespace narrows what is seen, but not what is authorised.
   [[nodiscard]] std::string requested_namespace() const;
-  // Every object that is seen has this namespace and name; empty: any.
+  // Each object that is seen has this namespace and name; empty: any.
   [[nodiscard]] const kube::ObjectKey& place() const { return selection_.place(); }
   [[nodiscard]] const std::string& namespace_() const { return place().namespace_; }
   [[nodiscard]] const std::string& name() const { return place().name; }
-  // As they were written; empty when there are none.
+  // The selectors as written in the request; empty when there are none.
   [[nodiscard]] std::string label_selector() const { return selection_.label_selector(); }
   [[nodiscard]] std::string field_selector() const { return selection_.field_selector(); }
 
   [[nodiscard]] bool sees(const kube::Object& object) const { return selection_.matches(object); }
-  // What the change looks like from here, as the API server has it: what enters a selector is
-  // Added, what leaves it is Deleted.
+  // The change as the API server would report it to this view: an object that enters the selector
+  // is Added, one that leaves it is Deleted. Nothing if the view does not show the change.
   [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
 
  private:

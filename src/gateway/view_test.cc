@@ -19,11 +19,11 @@
 
 namespace {
 
-// Bytes that this thread took from the heap.
+// Bytes that this thread has allocated.
 thread_local std::size_t taken_bytes = 0;
 
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-// Their operators cannot be replaced, but they tell.
+// A sanitizer's operators cannot be replaced, but it has hooks for them.
 const int installed = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void* /*memory*/, std::size_t size) { taken_bytes += size; },
     [](const volatile void* /*memory*/) {});
@@ -32,7 +32,7 @@ const int installed = __sanitizer_install_malloc_and_free_hooks(
 }  // namespace
 
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-// All other forms of new come here; the library's delete gives back what malloc gave.
+// All other forms of new call this one; the library's delete frees what malloc gave.
 void* operator new(std::size_t size) {
   taken_bytes += size;
   if (void* const memory = std::malloc(size != 0 ? size : 1)) return memory;
@@ -49,7 +49,7 @@ void operator delete(void* memory, std::size_t /*size*/) noexcept {
 namespace hangar::gateway {
 namespace {
 
-// A ConfigMap of 300 KB in many small values, as `label` says.
+// A ConfigMap of 300 KB in many small values, with this label.
 kube::ObjectPtr large(const std::string& label) {
   std::string data;
   for (int index = 0; index < 12'000; ++index)
@@ -61,7 +61,7 @@ kube::ObjectPtr large(const std::string& label) {
           .value();
 }
 
-// What a look at one object may take: its labels, not what it holds.
+// Bytes that a look at one object may allocate: for its labels, and not for its data.
 constexpr std::size_t kLookBytesMax = 4096;
 
 TEST(View, LooksAtLabelsOnlyHoweverLargeTheObjectIs) {

@@ -73,7 +73,7 @@ io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginn
   self->open();
   if (!co_await give_all(self, std::move(job), self->window().candidates())) co_return;
   if (beginning.sends_initial_events) self->give_initial_end(version);
-  // With what has changed meanwhile.
+  // Sending took several slices: continue with the changes that came meanwhile.
   co_await resume(self, version);
 }
 
@@ -102,7 +102,8 @@ io::Task<void> Watching::resume(std::shared_ptr<Watching> self, std::uint64_t se
 }
 
 io::Task<void> Watching::catch_up(std::shared_ptr<Watching> self, std::uint64_t seen) {
-  // Not held while it goes on: that may be another one of these.
+  // compare_with() has released its turn by now: resume() may have to catch up again, and would
+  // wait for it.
   const auto told = co_await compare_with(self, seen);
   if (told) co_await resume(self, *told);
 }
@@ -132,8 +133,8 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   }
   const std::vector<kube::ObjectPtr> present = self->window().candidates();
 
-  // What a watcher who has slept since then has missed, in the outcome. Both sides are of what is
-  // seen, so every difference is.
+  // The net difference between then and now. Both lists are limited to what this watch sees, so
+  // every difference is visible.
   using Key = std::pair<std::string_view, std::string_view>;
   const auto key_of = [](const kube::ObjectPtr& object) {
     return Key(object->key().namespace_, object->key().name);
@@ -151,6 +152,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
     job.add(kSliceObjectBytes + object->labels().size());
     if (!self->view().sees(*object)) continue;
     const auto node = before.extract(key_of(object));
+    // Another uid under the same name: the old object was deleted and a new one was created.
     const bool is_another = !node.empty() && node.mapped()->uid() != object->uid();
     if (is_another) gone.push_back(node.mapped());
     if (node.empty() || is_another) {
@@ -163,7 +165,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
     gone.push_back(object);
 
   self->open();
-  // In the order of in_order().
+  // In the order that in_order() explains.
   for (const kube::ObjectPtr& object : gone) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
     job.add(kSliceObjectBytes + 2 * object->bytes().size());
@@ -231,7 +233,7 @@ io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job jo
     const std::uint64_t version = kube::parse_version(object->resource_version()).value_or(0);
     seen.emplace_back(version, std::move(object));
   }
-  // A heap, so that putting them in order is cut into slices too.
+  // A heap instead of a sort, so that ordering is cut into slices too.
   std::ranges::make_heap(seen, std::ranges::greater(), &Entry::first);
   while (!seen.empty()) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return false;

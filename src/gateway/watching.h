@@ -1,9 +1,9 @@
-// One guest's watch, answered from a Feed.
+// One watch of a guest, answered from a Feed.
 //
-// Where it begins is a version that the guest has seen everything up to. Mostly the feed's history
-// reaches back that far. Where it does not, the state as of that version is asked of the API server
-// (it remembers some minutes) and compared with now; only what the API server does not remember
-// either is a 410, after which the guest lists again.
+// A watch begins at a version up to which the guest has seen everything. Usually the feed's history
+// reaches back that far. If not, the watch asks the API server for the state at that version (it
+// keeps the states of some minutes) and compares it with the present one. Only if the API server
+// does not keep it either, the guest gets a 410 and lists again.
 #pragma once
 
 #include "base/result.h"
@@ -34,24 +34,24 @@ class Watching final : public Feed::Viewer,
                        public std::enable_shared_from_this<Watching> {
  public:
   struct Beginning {
-    // Nothing: with what exists now.
+    // Nothing: begin with the objects that exist now.
     std::optional<std::uint64_t> seen;
-    // What exists comes first, at least as new as this (nothing: as new as the server has it), then
-    // a bookmark that says so.
+    // Send the existing objects first, from a state at least as new as `not_older_than` (nothing:
+    // as the API server's newest), then a bookmark that ends them.
     bool sends_initial_events = false;
     std::optional<std::uint64_t> not_older_than;
     std::optional<Duration> timeout;
     bool wants_bookmarks = false;
   };
 
-  // What all of them work with.
+  // Shared by all watches of a gateway.
   struct Tools {
     explicit Tools(const kube::Client& client_in)
         : client(client_in), slices(client_in.loop()), catch_ups(client_in.loop()) {}
 
-    const kube::Client& client;  // Asks as the host. Outlives every answer that is open.
+    const kube::Client& client;  // With the host's rights. Outlives every open answer.
     Slices slices;
-    // Of a tenant one at a time: each is a whole list of the server's, as the host.
+    // One at a time for each tenant: each is a whole list at the server, with the host's rights.
     io::Turns<std::string> catch_ups;
   };
 
@@ -59,26 +59,27 @@ class Watching final : public Feed::Viewer,
            const kube::Identity& identity, Gauge& open_count);
   ~Watching() override;
 
-  // Until the watch is attached to its feed, or over.
+  // Runs until the watch is attached to its feed, or over.
   static io::Task<void> begin(std::shared_ptr<Watching> self, Beginning beginning);
 
   [[nodiscard]] bool is_open() const { return reply_->is_open(); }
-  // What this watch was authorised by, and is authorised by again.
+  // The identity and attributes that this watch was authorised with, for authorising it again.
   [[nodiscard]] kube::Identity identity() const { return caller_.identity(); }
   [[nodiscard]] Attributes attributes() const { return window().attributes(Verb::Watch); }
-  // In order: the guest may watch again, if it may.
+  // Ends the watch normally, so that the guest may start a new one.
   void end();
 
  private:
   static io::Task<void> resume(std::shared_ptr<Watching> self, std::uint64_t seen);
   static io::Task<void> catch_up(std::shared_ptr<Watching> self, std::uint64_t seen);
-  // Up to which version the guest has been told everything; nothing when the watch is over.
+  // The version up to which the guest has now been told everything; nothing when the watch is over.
   static io::Task<std::optional<std::uint64_t>> compare_with(std::shared_ptr<Watching> self,
                                                              std::uint64_t seen);
   static io::Task<void> begin_with_known(std::shared_ptr<Watching> self, Beginning beginning);
   static io::Task<void> begin_with_newest(std::shared_ptr<Watching> self);
-  // What is seen of them, by version: a guest that is cut off in between goes on from the last one
-  // that it saw, which must not be older than any before it. False when the watch is over.
+  // Sends the visible objects in the order of their versions: a guest that is cut off in between
+  // resumes from the last version that it saw, so no earlier one may follow. False when the watch
+  // is over.
   static io::Task<bool> give_all(std::shared_ptr<Watching> self, Slices::Job job,
                                  std::vector<kube::ObjectPtr> objects);
   // False when the watch is over.
@@ -91,7 +92,7 @@ class Watching final : public Feed::Viewer,
   void on_gone() override;
   void on_close() override;
 
-  // The head, once.
+  // Sends the head, once.
   void open();
   void give_initial_end(std::uint64_t version);
   void give_changes(const std::vector<Change>& changes);
@@ -99,7 +100,7 @@ class Watching final : public Feed::Viewer,
   void expire(const std::string& message);
   void fail_with(const Error& error);
   void stop_looking();
-  // What is seen of the collection, at one version.
+  // The list options that select the objects this watch may see.
   [[nodiscard]] kube::ListOptions selection() const;
 
   const std::shared_ptr<Tools> tools_;
@@ -107,7 +108,7 @@ class Watching final : public Feed::Viewer,
   const Caller caller_;
   Gauge& open_count_;
   bool wants_bookmarks_ = false;
-  std::uint64_t told_ = 0;  // By the last bookmark.
+  std::uint64_t told_ = 0;  // The version in the last bookmark.
   io::Loop::Timer timeout_;
 };
 
