@@ -114,8 +114,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // Call this from time to time: it tells each viewer the version reached, and drops old changes.
   void on_care();
 
-  // Since when the feed has had neither viewer nor reader; nothing while it has one, or
-  // is starting.
+  // When the feed was last used; nothing while it has a viewer, or is starting.
   [[nodiscard]] std::optional<Instant> unused_since() const;
   // A reader or viewer is about to use the feed.
   void touch() { used_at_ = io::Loop::now(); }

@@ -16,11 +16,11 @@ namespace hangar::operators {
 
 namespace {
 
-// After some guest left memory, so that those that leave together cost one look, and so that their
-// code has left too.
+// Counted from when a guest left memory, so that guests that leave together cost one pass, and
+// their code has been unloaded by then.
 constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::seconds(1);
 
-// Namespaces with a series of their own.
+// Namespaces that have a series of their own.
 constexpr std::size_t kNamespaceSeriesMax = 100;
 
 Resident reading_of(const RunningOperator& running, std::uint64_t bytes) {
@@ -35,7 +35,7 @@ std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                         std::uint64_t excess_bytes, Instant now) {
   const auto uselessness = [&](std::size_t index) {
     const Resident& resident = residents[index];
-    // A wake costs something even where it was too short to be measured.
+    // A wake costs something even if it was too short to measure.
     const std::chrono::duration<double> cost =
         std::max<Duration>(resident.cost, std::chrono::microseconds(10));
     const std::chrono::duration<double> idle = now - resident.idle_since;
@@ -58,7 +58,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
       metrics_(parts.metrics),
-      // One namespace alone has half of them.
+      // One namespace alone gets half of them.
       starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       parts_{.loop = parts.loop,
@@ -154,7 +154,7 @@ void Fleet::on_change(RunningOperator& changed) {
   }
   make_room();
   for (const RunningOperator* const waiting : short_) {
-    // One that is being stopped waits no longer.
+    // An operator that is being stopped no longer waits.
     if (const budget::Shortage* const shortage = waiting->shortage()) {
       make_room_for(*shortage, waiting->key().namespace_);
     }
@@ -163,8 +163,8 @@ void Fleet::on_change(RunningOperator& changed) {
   if (find(changed.key()) == &changed) listener_.on_change(changed);
 }
 
-// What a wake takes besides the guest's memory (answers, JSON, buffers) is freed in small pieces
-// all over the heap, which the allocator keeps: with ten thousand operators more than what they
+// The memory of a wake besides the guest's (answers, JSON, buffers) is freed in small pieces all
+// over the heap, which the allocator keeps: with ten thousand operators, that is more than they
 // need asleep.
 void Fleet::give_back_later() {
   has_left_ = true;
@@ -172,7 +172,7 @@ void Fleet::give_back_later() {
   has_left_ = false;
   give_back_timer_ = fleet_parts_.loop.after(kGiveBackDelay, [this] {
     will_give_back_ = false;
-    // Those that left since the timer was set may have left too late for it.
+    // Guests that left since the timer was set may have left too late for this pass.
     if (has_left_) {
       give_back_later();
     } else {
@@ -182,7 +182,7 @@ void Fleet::give_back_later() {
   });
 }
 
-// Of the namespaces that have reserved the most; the others share one series.
+// For the namespaces with the largest reservations; the others share one series.
 void Fleet::collect_memory(Metrics::Families& families) const {
   const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
   if (accounts == nullptr) return;
@@ -223,7 +223,7 @@ void Fleet::collect_memory(Metrics::Families& families) const {
 void Fleet::collect(Metrics::Families& families) const {
   collect_memory(families);
   std::vector<OperatorReading> readings;
-  // No name of an operator.
+  // An operator cannot have this name.
   OperatorReading others{.controller = "(others)", .series = series_.shared(), .operators = 0};
   for (const std::shared_ptr<RunningOperator>& running : operators_) {
     const bool is_own = running->ledger().series().is_own();
@@ -250,7 +250,7 @@ void Fleet::make_room() {
   if (budget == 0 || resident_bytes_ <= budget) return;
   std::vector<Resident> residents;
   std::vector<RunningOperator*> candidates;
-  std::uint64_t leaving = 0;  // What was asked to leave already.
+  std::uint64_t leaving = 0;  // Bytes of those that were asked to leave already.
   for (const auto& [resident, bytes] : resident_) {
     if (resident->life().may_be_pressed()) {
       candidates.push_back(resident);
@@ -266,7 +266,7 @@ void Fleet::make_room() {
   }
 }
 
-// By what each has reserved: that is what becomes free.
+// Counts what each operator has reserved: that is what becomes free.
 void Fleet::make_room_for(const budget::Shortage& shortage, std::string_view namespace_name) {
   const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
   if (accounts == nullptr) return;

@@ -1,4 +1,4 @@
-// All operators of this host: who runs, and who has to make room when memory is short.
+// All operators of this host: which ones run, and which ones leave memory when it is short.
 #pragma once
 
 #include "base/log.h"
@@ -29,15 +29,15 @@
 
 namespace hangar::operators {
 
-// One resident operator with nothing to do.
+// A resident operator that is idle.
 struct Resident {
-  std::uint64_t bytes = 0;  // What its sleep would free.
+  std::uint64_t bytes = 0;  // What suspending it would free.
   Instant idle_since;
-  Duration cost{};  // What its last wake took: what the next one will, about.
+  Duration cost{};  // What its last wake took, as an estimate of the next.
 };
-// Whom to put to sleep so that at least `excess_bytes` are freed, least valuable first: the bytes
-// that it holds and the time that nobody has needed them, over what it costs to get them back.
-// Indices into `residents`; all of them when even that is not enough.
+// Which operators to suspend so that at least `excess_bytes` are freed, least valuable first: those
+// with the highest product of bytes held and idle time, divided by the cost of waking them. Returns
+// indices into `residents`; all of them if even that is not enough.
 [[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                                       std::uint64_t excess_bytes, Instant now);
 
@@ -55,7 +55,7 @@ class Fleet {
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     ReadInputs read_inputs;
     Log log;
-    // Of the memory of all guests, those included that cannot sleep; zero: none.
+    // For the memory of all guests, including those that cannot sleep; zero: no budget.
     std::uint64_t memory_budget_bytes = 0;
   };
   struct Listener {
@@ -67,14 +67,14 @@ class Fleet {
   Fleet& operator=(const Fleet&) = delete;
   ~Fleet();  // Stopped.
 
-  // Starts an operator, in place of the one of its key: which has ended before the new one begins,
-  // so that the two never act at once.
+  // Starts an operator. One that already has its key is replaced: it has ended before the new one
+  // begins, so that the two never act at once.
   [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module);
-  // Ends it and frees what it held. Nothing where there is none.
+  // Ends the operator and frees what it held. Does nothing if there is none.
   [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
   [[nodiscard]] io::Task<void> stop();
 
-  // Null when there is none.
+  // Null when there is no such operator.
   [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
   // By their keys.
@@ -83,7 +83,7 @@ class Fleet {
  private:
   void on_change(RunningOperator& changed);
   void make_room();
-  // Asks idle ones to sleep, of that namespace where it is the one that is short.
+  // Asks idle operators to sleep: those of the namespace, if only its memory is short.
   void make_room_for(const budget::Shortage& shortage, std::string_view namespace_name);
   void give_back_later();
   void collect(Metrics::Families& families) const;
@@ -110,13 +110,13 @@ class Fleet {
   std::set<std::shared_ptr<RunningOperator>, ByKey,
            slots::Allocator<std::shared_ptr<RunningOperator>>>
       operators_;
-  // Those that are in memory, with what they were counted as.
+  // Operators in memory, with the bytes that each was counted with.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
-  std::set<RunningOperator*> short_;  // Those that wait for memory.
+  std::set<RunningOperator*> short_;  // Operators that wait for memory.
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
-  bool has_left_ = false;  // Somebody has, since the timer was set.
+  bool has_left_ = false;  // A guest has left memory since the timer was set.
   const std::unique_ptr<Metrics::Collection> collection_;
 };
 

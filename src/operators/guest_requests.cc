@@ -24,7 +24,7 @@ std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
 
 }  // namespace
 
-// One request of the guest, and who hears its answer.
+// One request of the guest, and the receiver of its answer.
 class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
  public:
   Call(GuestRequests& requests, std::uint64_t id, bool is_stream, std::uint64_t turn)
@@ -33,9 +33,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
         is_stream_(is_stream),
         turn_(static_cast<std::uint32_t>(turn)) {}
 
-  // Nobody is interested in the answer any more.
+  // The guest no longer needs the answer, and the owner drops all calls.
   void detach() { requests_ = nullptr; }
-  // The same, of one among others that go on.
+  // The guest no longer needs this answer; other calls continue.
   void give_up() {
     set_under_way(0);
     record_answer(/*status=*/0);
@@ -71,14 +71,14 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   void on_piece(gateway::Piece piece) override {
     if (requests_ == nullptr) return;
     if (is_stream_) {
-      // A bookmark stands behind what came before it, and means nothing behind what came later.
+      // A bookmark holds for all pieces before it; after a later piece it means nothing.
       static_cast<void>(take_bookmark());
       set_under_way(0);
       requests_->arrive({.id = id_, .what = std::move(piece)});
       return;
     }
     if (auto* const text = std::get_if<std::string>(&piece); text != nullptr && text_.empty()) {
-      text_ = std::move(*text);  // All of it usually, and large.
+      text_ = std::move(*text);  // Usually the whole answer, and large.
     } else {
       text_ += gateway::text_of(piece);
     }
@@ -96,22 +96,22 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
     set_under_way(0);
     record_answer(status_);
     if (!is_stream_) requests_->arrive({.id = id_, .what = gateway::Piece(std::move(text_))});
-    // The body may have been too much: then nobody is interested any more.
+    // If the body overflowed the mailbox, this call is detached.
     if (requests_ != nullptr) requests_->arrive({.id = id_, .what = Mailbox::End{}});
   }
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] bool is_stream() const { return is_stream_; }
-  // Of a stream; empty when there is none.
+  // The bookmark of a stream; empty when there is none.
   [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
-  // Not detached. Status zero: nobody waits for the answer any more.
+  // Requires that it is not detached. Status zero: the guest no longer waits.
   void record_answer(int status) const {
     const std::string_view body = is_stream_ || status == 0 ? std::string_view() : text_;
     requests_->ledger_.record_answer(id_, method_, status, body);
   }
 
  private:
-  // Not detached.
+  // Requires that it is not detached.
   void set_under_way(std::uint64_t bytes) {
     if (bytes == under_way_) return;
     const std::uint64_t before = std::exchange(under_way_, bytes);
@@ -124,11 +124,11 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   const std::uint64_t id_;
   const bool is_stream_;
   KnownMethod method_ = KnownMethod::Other;
-  // In the room that is left before the next member: thousands of these sleep.
+  // Fits the padding before the next member: thousands of these sleep.
   std::uint16_t status_ = 0;
   const std::uint32_t turn_;
-  std::uint64_t under_way_ = 0;  // Of what the mailbox counts so.
-  // Of a stream the bookmark that is held back while the guest sleeps; else the body so far.
+  std::uint64_t under_way_ = 0;  // The bytes that the mailbox counts as under way for this call.
+  // A stream: the bookmark held back while the guest sleeps. Otherwise: the body so far.
   std::string text_;
   std::unique_ptr<gateway::Exchange> exchange_;
 };
@@ -204,7 +204,7 @@ std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
       }
     }
   }
-  // At once: a guest may have made them by the thousand.
+  // All in one pass: a guest may have thousands of delays.
   std::ranges::sort(ended_delays);
   std::erase_if(delays_, [&](const Delay& delay) {
     return std::ranges::binary_search(ended_delays, delay.id);
@@ -230,7 +230,7 @@ void GuestRequests::clear() {
     if (!call->is_stream()) call->record_answer(/*status=*/0);
     call->detach();
   }
-  // Later: one of them may be who called us.
+  // Destroyed later: this function may be running inside one of them.
   if (!calls_.empty()) parts_.loop.post([calls = std::exchange(calls_, {})] {});
 }
 
@@ -247,18 +247,18 @@ void GuestRequests::rest() {
 bool GuestRequests::is_empty() const {
   const bool expects_nothing = calls_.empty() && delays_.empty();
   if (!inbox_) return expects_nothing;
-  // One that is closed drops what its guest may have been waiting for: it begins anew.
+  // A closed mailbox has dropped what the guest may have waited for: the guest starts anew.
   return expects_nothing && inbox_->held_back.empty() && inbox_->mailbox.is_empty() &&
          !inbox_->mailbox.is_closed();
 }
 
-// The guest does not wait for these any more.
+// The guest no longer waits for these.
 void GuestRequests::cancel(std::span<const std::uint64_t> ids) {
   for (const std::uint64_t id : ids) {
     if (const auto call = find_call(id); call != calls_.end()) {
       if (!(*call)->is_stream()) --plain_calls_;
       (*call)->give_up();
-      // Later: it may be what the gateway works on.
+      // Destroyed later: the gateway may be working on it.
       parts_.loop.post([ended = std::move(*call)] {});
       calls_.erase(call);
     } else if (const auto delay = std::ranges::lower_bound(delays_, id, {}, &Delay::id);
@@ -279,7 +279,7 @@ GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
 }
 
 void GuestRequests::overflow() {
-  // At once: the guest's turn, if it is in one, may be long.
+  // Immediately: if the guest is in a turn, that may be long.
   clear();
   owner_.on_overflow();
 }
@@ -290,7 +290,7 @@ void GuestRequests::arrive(Mailbox::Arrival arrival) {
   const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now());
   if (room == Mailbox::Room::Overflow) overflow();
   if (room != Mailbox::Room::Enough) return;
-  // The head of a plain answer alone is nothing that the guest can use.
+  // The guest cannot use the head of a plain answer alone.
   const auto call = find_call(id);
   if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;
   owner_.on_arrival();

@@ -1,9 +1,9 @@
-// What one guest has asked for and not been handed yet: its requests at the gateway, its delays,
-// and what has arrived of both.
+// What one guest has requested and not received yet: its requests at the gateway, its delays, and
+// what has arrived for either.
 //
-// Requests begin as fast as the operator's rate allows. Answers are collected while the guest is in
-// a turn or asleep, and handed over together in its next turn. Of one that sleeps nothing is kept
-// but the watches and delays that will wake it.
+// Requests start as fast as the operator's rate limit allows. While the guest is in a turn or
+// asleep, answers are collected; its next turn receives them together. For a guest that sleeps,
+// only the watches and delays that will wake it are kept.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -34,48 +34,49 @@ class GuestRequests {
     io::Loop& loop;
     gateway::Gateway& gateway;
   };
-  // Whose they are. Called from within the gateway and timers; never destroys the requests there.
+  // The owner of the requests. Called from within the gateway and timers; it never destroys the
+  // requests there.
   class Owner {
    public:
-    // As whom they are asked.
+    // The identity of the requests.
     [[nodiscard]] virtual kube::Identity identity() const = 0;
-    // A bookmark is no reason to wake one that is not.
+    // Whether the guest is in memory. A bookmark does not wake a guest that is not.
     [[nodiscard]] virtual bool is_resident() const = 0;
     // Something that the guest can use has arrived.
     virtual void on_arrival() = 0;
-    // The guest does not take what it asked for. All of it is gone, and nothing arrives any more
-    // until reopen().
+    // The guest does not take what it asked for. All requests are dropped, and nothing arrives any
+    // more until reopen().
     virtual void on_overflow() = 0;
 
    protected:
     ~Owner() = default;
   };
-  // Both outlive it.
+  // Owner and ledger outlive the requests.
   GuestRequests(const Parts& parts, Owner& owner, OperatorLedger& ledger,
                 const OperatorLimits& limits);
   GuestRequests(const GuestRequests&) = delete;
   GuestRequests& operator=(const GuestRequests&) = delete;
   ~GuestRequests();
 
-  // What the guest asked for in the turn of that number, and what it does not wait for any more.
-  // Requests begin with begin_due().
+  // Takes over what the guest requested in the turn of that number, and what it cancelled.
+  // begin_due() starts the requests.
   void take_up(abi::kube_runtime::TurnOutcome& outcome, std::uint64_t turn);
   void begin_due();
-  // All that has arrived, in order. What has ended is forgotten here.
+  // Everything that has arrived, in order. Finished requests are dropped here.
   [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_arrivals(Woken& woken);
 
-  // Drops all that was meant for the guest.
+  // Drops everything for the guest.
   void clear();
-  // For a guest that begins anew.
+  // Accepts arrivals again, for a new guest.
   void reopen();
-  // The guest is not in memory: what only one at work needs is not kept.
+  // The guest has left memory: frees what only a guest in memory needs.
   void rest();
 
-  // Nothing has arrived or will: the guest would never be woken.
+  // Nothing has arrived or will arrive: the guest would never wake.
   [[nodiscard]] bool is_empty() const;
-  // An answer that ends by itself is on its way.
+  // Whether an answer that ends by itself (not a stream) is expected.
   [[nodiscard]] bool awaits_answer() const { return plain_calls_ > 0; }
-  // Events and answers that wait for the guest's next turn, and since when the oldest does.
+  // Events and answers that wait for the guest's next turn, and when the oldest arrived.
   [[nodiscard]] std::size_t waiting_count() const { return inbox_ ? inbox_->mailbox.size() : 0; }
   [[nodiscard]] std::optional<Instant> first_arrival() const {
     return inbox_ ? inbox_->mailbox.first_arrival() : std::nullopt;
@@ -89,13 +90,13 @@ class GuestRequests {
   };
   using Calls = std::vector<std::unique_ptr<Call>, slots::Allocator<std::unique_ptr<Call>>>;
 
-  // Mostly null in one that sleeps: there are thousands.
+  // Usually null while the guest sleeps, since there are thousands.
   struct Inbox {
     Mailbox mailbox;
-    // Held back by the rate limit.
+    // A request that the rate limit holds back.
     struct HeldBack {
       abi::kube_runtime::HttpCall call;
-      std::uint64_t turn = 0;  // That asked for it.
+      std::uint64_t turn = 0;  // The turn that requested it.
     };
     std::vector<HeldBack> held_back;
     io::Loop::Timer next;
@@ -113,11 +114,11 @@ class GuestRequests {
   const Parts& parts_;
   Owner& owner_;
   OperatorLedger& ledger_;
-  // Both by their ids, which ascend.
+  // Both in the order of their ids, which ascend.
   Calls calls_;
   std::vector<Delay, slots::Allocator<Delay>> delays_;
-  std::uint32_t plain_calls_ = 0;    // Of the calls, those that are no streams: answered soon.
-  std::optional<TokenBucket> rate_;  // Nothing: as many as it likes.
+  std::uint32_t plain_calls_ = 0;    // Calls that are not streams: answered soon.
+  std::optional<TokenBucket> rate_;  // Nothing: no limit.
   std::unique_ptr<Inbox> inbox_;
 };
 

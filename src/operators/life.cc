@@ -83,7 +83,7 @@ void Life::on_turn_ended(TurnEnd end, Instant now) {
 void Life::on_sleep_ended(SleepEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Sleep, "it was going to sleep");
   state_ = end == SleepEnd::Asleep ? State::Asleep : State::Resident;
-  // Not again at once: what is in the way (a full disk) takes its time, and a try its compression.
+  // Not again at once: the obstacle (a full disk) lasts a while, and each attempt compresses.
   if (end == SleepEnd::StaysResident) sleep_not_before_ = now + options_.sleep_retry;
   is_pressed_ = false;
   if (std::exchange(must_fail_, false)) fail(now);

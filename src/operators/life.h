@@ -1,7 +1,7 @@
-// The life of one guest, as decisions: when it starts, wakes, goes to sleep, and tries again.
+// Decides when a guest starts, wakes, goes to sleep and is retried.
 //
-// No I/O: it is told what happened and asked what to do next. At most one act is under way at a
-// time; whoever carries it out says how it ended.
+// No I/O: the caller reports events, asks for the next act and carries it out. At most one act is
+// in progress at a time; the caller reports how it ended.
 #pragma once
 
 #include "base/time.h"
@@ -14,26 +14,26 @@
 namespace hangar::operators {
 
 enum class Phase : std::uint8_t {
-  Starting,   // Not past its first turn yet.
+  Starting,   // Before the end of its first turn.
   Running,    // In memory.
   Asleep,     // On disk.
-  BackOff,    // It failed, and is started anew later.
-  Completed,  // It ended by itself, and said that all was well.
+  BackOff,    // It failed; a new instance starts later.
+  Completed,  // It ended by itself, without an error.
 };
 [[nodiscard]] std::string_view name_of(Phase phase);
 
 class Life {
  public:
   struct Options {
-    // Without anything to do, until it goes to sleep. Nothing: never, whatever happens.
+    // How long the guest is idle before it goes to sleep. Nothing: it never sleeps.
     std::optional<Duration> sleep_after;
-    // The same while an answer is on its way to it, if that is longer.
+    // The same while an answer is expected, if that is longer.
     Duration answer_wait = limits::kOperatorAnswerWait;
     Duration backoff_min = limits::kOperatorBackoffMin;
     Duration backoff_max = limits::kOperatorBackoffMax;
-    // A guest that ran for so long has no failures behind it.
+    // A guest that has run for this long starts the back-off from its minimum again.
     Duration stable_min = limits::kOperatorStableMin;
-    // After an attempt to sleep that failed, until the next, whoever asks for it.
+    // How long after a failed attempt to sleep the next one may start, even if memory is short.
     Duration sleep_retry = limits::kOperatorSleepRetry;
   };
   explicit Life(Options options) : options_(options) {}
@@ -41,49 +41,49 @@ class Life {
   enum class Act : std::uint8_t {
     Nothing,
     Start,  // Its first turn, in a new instance.
-    Wake,   // A turn with all that has arrived, out of sleep if need be.
+    Wake,   // A turn with all arrivals; resumes the guest if it sleeps.
     Sleep,
   };
   struct Step {
     Act act = Act::Nothing;
-    // With Nothing: when to ask again if nothing happens before.
+    // With Nothing: when to ask again unless an event comes first.
     std::optional<Instant> ask_again = {};
   };
-  // The act counts as begun.
+  // The next act; it counts as begun.
   [[nodiscard]] Step next(Instant now);
 
-  // Something arrived for the guest. Means nothing to one that does not run: what was for an
-  // earlier instance is not for the next.
+  // Something arrived for the guest. Ignored if no instance runs: arrivals for an earlier instance
+  // are not meant for the next one.
   void on_arrival();
-  // All that has arrived until now is part of the turn under way.
+  // All arrivals until now are part of the turn in progress.
   void on_handed_over() { has_arrivals_ = false; }
-  // Whether something is to arrive soon.
+  // Tells whether an answer is expected soon.
   void expect_answer(bool is_expected) { expects_answer_ = is_expected; }
   enum class TurnEnd : std::uint8_t { Waits, Completed, Failed };
   void on_turn_ended(TurnEnd end, Instant now);
   enum class SleepEnd : std::uint8_t { Asleep, StaysResident };
   void on_sleep_ended(SleepEnd end, Instant now);
-  // Memory is short: it is to sleep as soon as it has nothing to do. Until it next wakes.
+  // Memory is short: the guest shall sleep as soon as it is idle. Valid until it next wakes.
   void press() { is_pressed_ = true; }
-  // The guest is to start anew although it did nothing wrong itself; with the back-off of a
-  // failure. During an act: once that has ended.
+  // The guest has to start anew for a reason that is not its own; the back-off is that of a
+  // failure. If an act is in progress, this takes effect when it has ended.
   void fail(Instant now);
 
   [[nodiscard]] Phase phase() const;
   [[nodiscard]] bool is_busy() const { return state_ == State::Busy; }
   [[nodiscard]] bool is_resident() const { return state_ == State::Resident; }
-  // Could be asked to sleep now.
+  // Whether press() would make sense now.
   [[nodiscard]] bool may_be_pressed() const {
     return state_ == State::Resident && options_.sleep_after && !has_arrivals_ && !is_pressed_;
   }
-  // It was asked to, and has not done so yet.
+  // It was pressed and does not sleep yet.
   [[nodiscard]] bool is_pressed() const { return is_pressed_; }
-  // Since it last did anything.
+  // The end of its last activity.
   [[nodiscard]] Instant idle_since() const { return idle_since_; }
-  // The present instance, or the last one.
+  // Start of the present instance, or of the last one.
   [[nodiscard]] Instant started_at() const { return started_at_; }
   [[nodiscard]] std::uint64_t start_count() const { return start_count_; }
-  // With Phase::BackOff.
+  // The time of the next start, in Phase::BackOff.
   [[nodiscard]] Instant retry_at() const { return retry_at_; }
 
  private:
@@ -93,7 +93,7 @@ class Life {
 
   const Options options_;
   State state_ = State::New;
-  Act act_ = Act::Nothing;  // While Busy.
+  Act act_ = Act::Nothing;  // The act in progress while Busy.
   bool has_arrivals_ = false;
   bool expects_answer_ = false;
   bool is_pressed_ = false;

@@ -21,7 +21,7 @@ Life sleeper() {
   return Life({.sleep_after = 2s});
 }
 
-// Past its first turn, at kStart.
+// A guest after its first turn, at kStart.
 Life started(Life life = sleeper()) {
   EXPECT_EQ(life.next(kStart).act, Act::Start);
   life.on_turn_ended(Life::TurnEnd::Waits, kStart);
@@ -135,7 +135,7 @@ TEST(Life, TriesToSleepAgainOnlyAfterAWhileWhateverHappens) {
     EXPECT_EQ(life.next(kStart + 4s).ask_again, kStart + 13s);
     life.press();
     EXPECT_EQ(life.next(kStart + 5s).ask_again, kStart + 13s);
-    // It was awake in between: that changes nothing about the disk.
+    // It was awake in between, which changes nothing about the disk.
     life.on_arrival();
     ASSERT_EQ(life.next(kStart + 6s).act, Act::Wake);
     life.on_turn_ended(Life::TurnEnd::Waits, kStart + 6s);
@@ -199,8 +199,8 @@ TEST(Life, IsOverOnceItCompleted) {
   EXPECT_EQ(life.phase(), Phase::Completed);
 }
 
-// Everything that can happen, in any order: whatever the interleaving, what arrives is handed over,
-// nobody sleeps over it, and no two acts overlap. HANGAR_TEST_SEED repeats a run.
+// All events in any order: whatever the interleaving, every arrival is delivered, the guest does
+// not sleep while one waits, and no two acts overlap. HANGAR_TEST_SEED repeats a run.
 TEST(Life, LosesNothingInAnyOrder) {
   const char* const given = std::getenv("HANGAR_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
   const std::uint64_t seed =

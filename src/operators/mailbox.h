@@ -1,9 +1,9 @@
-// What waits for a guest while it is in a turn or asleep: answers to its requests, whole or in
-// pieces, in the order of their arrival.
+// Arrivals for a guest that is in a turn or asleep: answers to its requests, whole or in pieces,
+// in order.
 //
-// Its room is bounded. A guest that does not take what it asked for would fill the host's memory:
-// beyond the bound the mailbox drops all that it has and closes, until its guest begins anew. No
-// I/O.
+// The mailbox is bounded, since a guest that does not take what it asked for would fill the
+// host's memory. Beyond the bound the mailbox drops everything and closes until its guest starts
+// anew. No I/O.
 #pragma once
 
 #include "base/time.h"
@@ -27,9 +27,9 @@ class Mailbox {
     http::Headers headers;
   };
   struct End {};
-  // One thing that the guest is woken for.
+  // One arrival that the guest is woken for.
   struct Arrival {
-    std::uint64_t id = 0;  // Of the request, or of the delay.
+    std::uint64_t id = 0;  // The request or the delay.
     std::variant<Head, gateway::Piece, End> what;
   };
 
@@ -37,28 +37,28 @@ class Mailbox {
 
   enum class Room : std::uint8_t {
     Enough,
-    Overflow,  // It has closed just now. Said once.
-    Closed,    // Nothing is taken any more.
+    Overflow,  // It has just closed. Returned once.
+    Closed,    // It accepts nothing.
   };
-  // Only with Enough it was put.
+  // The arrival was kept only if this returns Enough.
   [[nodiscard]] Room put(Arrival arrival, Instant now);
-  // An answer that is not all here yet takes `now_bytes`, and took `before_bytes`.
+  // An answer that has arrived in part now takes `now_bytes`, and took `before_bytes`.
   [[nodiscard]] Room set_under_way(std::uint64_t before_bytes, std::uint64_t now_bytes);
 
-  // All of it, in order.
+  // Everything, in order.
   [[nodiscard]] std::vector<Arrival> take();
-  // Drops what has arrived for these: the guest does not wait for them any more.
+  // Drops arrivals for these ids: the guest no longer waits for them.
   void drop(std::span<const std::uint64_t> ids);
-  // Drops what it has, and what is under way. It stays closed if it is.
+  // Drops everything, and forgets the answers under way. A closed mailbox stays closed.
   void clear();
   void reopen() { is_closed_ = false; }
 
   [[nodiscard]] bool is_closed() const { return is_closed_; }
   [[nodiscard]] bool is_empty() const { return arrivals_.empty(); }
-  // It is empty and nothing is under way.
+  // It is empty and no answer is under way.
   [[nodiscard]] bool is_idle() const { return arrivals_.empty() && under_way_bytes_ == 0; }
   [[nodiscard]] std::size_t size() const { return arrivals_.size(); }
-  // Since when the oldest waits.
+  // When the oldest arrived.
   [[nodiscard]] std::optional<Instant> first_arrival() const { return first_arrival_; }
 
  private:

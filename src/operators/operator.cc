@@ -24,7 +24,8 @@ namespace {
 
 using json::Fields;
 
-// exec's environment: a name without '=', and no null byte anywhere (the guest reads C strings).
+// As for exec's environment: a name without '=', and no null byte anywhere (the guest reads
+// C strings).
 Result<> check_environment_name(const std::string& name, const std::string& where) {
   if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos) {
     return invalid(where + ": must be the name of a variable");
@@ -47,7 +48,7 @@ std::optional<std::string_view> subscript(std::string_view path, std::string_vie
   return path.substr(kOpen.size(), path.size() - kOpen.size() - kClose.size());
 }
 
-// What a pod reads of itself, of the Operator.
+// The fieldRef of a pod, read from the Operator.
 Result<std::string> read_field(const Fields& reference, const json::Value& manifest) {
   const std::string path = HANGAR_TRY(reference.required_text("fieldPath"));
   for (const std::string_view name : {"name", "namespace", "uid"}) {
@@ -127,7 +128,8 @@ Result<> parse_module(const Fields& spec, Operator& result) {
   result.insecure = HANGAR_TRY(module.flag("insecure"));
   if (module.has("url")) {
     result.module = HANGAR_TRY(module.required_text("url"));
-    // By what it means, not by how it is spelt. A namespace has no place in an Operator.
+    // Checks the parsed reference, not its spelling. The URL of an Operator may not name a
+    // ConfigMap, since that would name a namespace, too.
     const Result<modules::Reference> reference = modules::Reference::parse(result.module);
     if (!reference) return std::unexpected(Error(reference.error()).in(module.name("url")));
     if (reference->is_config_map()) {
@@ -190,7 +192,7 @@ Result<> parse_sleep(const Fields& spec, SleepPolicy& sleep) {
   return {};
 }
 
-// `manifest`: what the fields of fieldRef are of.
+// `manifest`: the object that fieldRef reads from.
 Result<std::vector<EnvironmentEntry>> parse_environment(const Fields& spec,
                                                         const json::Value& manifest) {
   std::vector<EnvironmentEntry> environment;
@@ -207,7 +209,7 @@ Result<std::vector<std::string>> parse_args(const Fields& spec) {
   return args;
 }
 
-// What a document has besides would be ignored: it is a slip, or meant for an Operator.
+// Other members would be ignored: they are slips, or meant for an Operator.
 Result<> check_wasm_document(const json::Object& document) {
   constexpr std::array<std::string_view, 4> kKnown = {"name", "wasm", "env", "args"};
   for (const auto& member : document) {
@@ -231,7 +233,7 @@ Result<Operator> parse_wasm_document(const json::Value& document, std::string_vi
   const Fields fields(document.get_object(), "");
   Operator result;
   result.key.name = HANGAR_TRY(fields.required_text("name"));
-  // It names files and is shown to people.
+  // The name becomes part of file names and is shown to people.
   const bool is_name = std::ranges::all_of(
       result.key.name, [](char letter) { return letter > ' ' && letter != '/' && letter != 0x7f; });
   if (!is_name) return fields.wrong("name", "a name without slashes and spaces");
@@ -271,7 +273,7 @@ Result<Operator> parse_operator(const json::Value& manifest) {
   }
   if (spec.has("serviceAccountName")) {
     result.service_account = HANGAR_TRY(spec.required_text("serviceAccountName"));
-    // It becomes part of a user name that RBAC decides by: nothing but a name.
+    // It becomes part of a user name that RBAC decides on, so it has to be a plain name.
     if (result.service_account.find_first_of(":/ \t\n") != std::string::npos) {
       return spec.wrong("serviceAccountName", "the name of a ServiceAccount");
     }

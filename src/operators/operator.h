@@ -1,5 +1,5 @@
-// An Operator as its manifest says it: what to run, as whom, within which bounds, and when it may
-// leave memory. deploy/crds/operators.hangar.dev.yaml is the schema.
+// An Operator as its manifest declares it: the module, its identity, its limits, and when it may
+// leave memory. The schema is deploy/crds/operators.hangar.dev.yaml.
 #pragma once
 
 #include "base/limits.h"
@@ -20,7 +20,7 @@ namespace hangar::operators {
 
 [[nodiscard]] kube::Resource operator_resource();
 
-// One value from the operator's own namespace, or given literally.
+// One environment variable: a literal value, or one from the operator's own namespace.
 struct EnvironmentEntry {
   enum class Source : std::uint8_t { Literal, ConfigMap, Secret };
   std::string name;
@@ -33,7 +33,7 @@ struct EnvironmentEntry {
   friend bool operator==(const EnvironmentEntry&, const EnvironmentEntry&) = default;
 };
 
-// Every key of a ConfigMap or Secret as a file "<path>/<key>".
+// Each key of a ConfigMap or Secret becomes a file "<path>/<key>".
 struct FileEntry {
   std::string path;  // Absolute.
   bool is_secret = false;
@@ -46,7 +46,7 @@ struct FileEntry {
 struct SleepPolicy {
   enum class Kind : std::uint8_t { Idle, Never };
   Kind kind = Kind::Idle;
-  Duration after = std::chrono::seconds(1);  // Without anything to do.
+  Duration after = std::chrono::seconds(1);  // Idle time before it sleeps.
 
   friend bool operator==(const SleepPolicy&, const SleepPolicy&) = default;
 };
@@ -54,8 +54,8 @@ struct SleepPolicy {
 struct OperatorLimits {
   std::uint64_t memory_bytes = 64 * limits::kMiB;
   Duration cpu_time_per_wake = limits::kGuestCallMax;
-  double requests_per_second = 50;                            // Over time; twice as many at once.
-  std::uint64_t log_bytes = limits::kOperatorOutputBytesMax;  // Of one wake, and a second.
+  double requests_per_second = 50;                            // Average; bursts of twice as many.
+  std::uint64_t log_bytes = limits::kOperatorOutputBytesMax;  // Per wake, and per second.
 
   friend bool operator==(const OperatorLimits&, const OperatorLimits&) = default;
 };
@@ -65,26 +65,27 @@ struct Operator {
   std::string uid;
   std::int64_t generation = 0;
 
-  std::string module;  // A reference as modules::Reference reads it.
+  std::string module;  // A reference that modules::Reference parses.
   std::string sha256;  // Expected; empty: any.
   bool insecure = false;
   std::vector<std::string> args;
   std::vector<EnvironmentEntry> environment;
   std::vector<FileEntry> files;
-  std::string service_account = "default";  // Of its namespace; empty: it acts as the host itself.
+  std::string service_account = "default";  // In its namespace; empty: it acts as the host.
   OperatorLimits limits;
   SleepPolicy sleep;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 
-// InvalidInput naming the field. What the API server's schema refuses is refused here too: a host
-// may be newer than the cluster's schema.
+// Errors: InvalidInput, which names the field. Refuses all that the API server's schema refuses,
+// since a host may be newer than the schema in the cluster.
 [[nodiscard]] Result<Operator> parse_operator(const json::Value& manifest);
 
-// The published configuration of a directory: documents {name, wasm, env, args}; `wasm` is a path
-// below the directory, or the name of a module in it. Such operators act as the host itself, are
-// given plenty, and sleep as `sleep` says. InvalidInput naming the document.
+// Reads a directory's configuration in its published form: documents {name, wasm, env, args},
+// where `wasm` is a path below the directory, or the name of a module in it. Such operators act
+// as the host, get generous limits, and sleep as `sleep` says. Errors: InvalidInput, which names
+// the document.
 [[nodiscard]] Result<std::vector<Operator>> parse_wasm_config(std::string_view yaml,
                                                               std::string_view directory,
                                                               SleepPolicy sleep);

@@ -14,7 +14,7 @@ namespace hangar::operators {
 
 namespace {
 
-// Times of one form and zone (RFC 3339, seconds, Z) are in order as texts.
+// Timestamps of one form and zone (RFC 3339, seconds, Z) sort as texts.
 std::pair<std::string, std::string> age_of(const kube::Object& object) {
   return {std::string(json::string_at(object.to_value(), {"metadata", "creationTimestamp"})),
           object.key().name};
@@ -46,7 +46,7 @@ std::optional<std::string> OperatorAges::update(const kube::Delta& delta, std::u
   } else {
     ages.insert(age_of(*delta.object));
   }
-  // The last that may run now, or the first that may not any more.
+  // The last Operator that may run now, or the first that no longer may.
   if (is_gone && most == 0) return std::nullopt;
   const std::uint64_t place = is_gone ? most - 1 : most;
   if (place >= ages.size()) return std::nullopt;

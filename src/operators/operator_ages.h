@@ -1,7 +1,8 @@
-// Which Operators of a namespace are the oldest, for namespaces where only so many run.
+// The oldest Operators of a namespace, for namespaces where only a limited number may run.
 //
-// What is known of a namespace is made when it is first asked for, and kept up with its changes: a
-// tenant that makes thousands of Operators costs one look at each of them. Loop thread only.
+// The ages of a namespace are collected when they are first asked for, and then updated with
+// each change: even if a tenant creates thousands of Operators, each is read only once. Loop
+// thread only.
 #pragma once
 
 #include "kube/cache/store.h"
@@ -27,14 +28,14 @@ class OperatorAges {
   [[nodiscard]] bool knows(const std::string& namespace_name) const {
     return namespaces_.contains(namespace_name);
   }
-  // How many of its namespace are older than `key`; `most` where there are as many or more. Of
-  // those of one second, the first by name is the oldest.
+  // How many Operators of its namespace are older than `key`, at most `most`. Among those of the
+  // same second, the first by name is the oldest.
   [[nodiscard]] std::uint64_t position(const kube::ObjectKey& key, std::uint64_t most,
                                        const ListOperators& list);
-  // One was added or deleted in a namespace that is known. The name of the one that by this is not
-  // among the `most` oldest any more, or is now.
+  // An Operator was added or deleted in a known namespace. Returns the name of the one that has
+  // thereby left the `most` oldest, or joined them.
   [[nodiscard]] std::optional<std::string> update(const kube::Delta& delta, std::uint64_t most);
-  // All of them where the name is empty.
+  // An empty name: forgets all namespaces.
   void forget(const std::string& namespace_name);
 
  private:

@@ -36,8 +36,8 @@ constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
 constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
 
-// Figures in the status are for people. A host writes no more than this many of them a second,
-// however many operators it has.
+// Figures in the status are for people. A host writes at most this many of them a second, however
+// many operators it has.
 constexpr double kStatusWritesPerSecond = 20;
 constexpr std::chrono::seconds kStatusIntervalMin{5};
 
@@ -45,7 +45,7 @@ kube::Resource core_resource(bool is_secret) {
   return is_secret ? kube::secret_resource() : kube::config_map_resource();
 }
 
-// The value of one key, decoded; nothing when there is none.
+// The value of one key, decoded; nothing if there is no such key.
 std::optional<std::string> value_at(const json::Value& object, bool is_secret,
                                     std::string_view key) {
   const auto text_of = [&](std::string_view member) -> const json::Value* {
@@ -86,7 +86,7 @@ io::Task<Result<json::Value>> read_source(kube::Client client, std::string names
   co_return object;
 }
 
-// From the operator's own namespace only. Values never become part of a message.
+// Reads only from the operator's own namespace. Values never become part of a message.
 io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& spec,
                                           std::stop_token stop) {
   GuestInputs inputs;
@@ -130,7 +130,7 @@ std::string reason_of(const Error& error) {
   return std::string(name_of(error.kind()));
 }
 
-// "1.5Mi", as people read it.
+// A size as people read it: "1.5Mi".
 std::string readable(std::uint64_t bytes) {
   if (bytes < limits::kKiB) return fmt::format("{}", bytes);
   if (bytes < limits::kMiB) {
@@ -144,7 +144,7 @@ std::string microseconds_of(Duration duration) {
                      std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
 }
 
-// The Ready condition of what runs.
+// The Ready condition of a running operator.
 Condition ready_of(const RunningOperator& running) {
   Condition condition{.reason = std::string(name_of(running.life().phase()))};
   switch (running.life().phase()) {
@@ -170,7 +170,7 @@ Condition ready_of(const RunningOperator& running) {
   return condition;
 }
 
-// The CanSleep condition of what runs: who looks for memory looks here.
+// The CanSleep condition of a running operator, for people who wonder where memory goes.
 Condition sleep_of(const RunningOperator& running) {
   Condition condition{.type = std::string(kCanSleep), .status = ConditionStatus::False};
   const std::string& problem = running.troubles().sleep_problem;
@@ -193,7 +193,7 @@ Condition sleep_of(const RunningOperator& running) {
   return condition;
 }
 
-// The WaitingForMemory condition of what runs.
+// The WaitingForMemory condition of a running operator.
 Condition memory_of(const RunningOperator& running) {
   Condition condition{.type = std::string(kWaitingForMemory), .status = ConditionStatus::False};
   const budget::Shortage* const shortage = running.shortage();
@@ -264,7 +264,7 @@ OperatorController::OperatorController(const Parts& parts)
                    {.on_object =
                         [this](const reconcile::SingleObject&, const kube::Delta* delta,
                                const std::vector<kube::ObjectKey>& holders) {
-                          // Where we may not watch, the regular look has to do.
+                          // Without the right to watch, the periodic check has to find the change.
                           if (delta == nullptr) return;
                           for (const kube::ObjectKey& key : holders)
                             on_module_changed(key);
@@ -295,7 +295,7 @@ void OperatorController::on_operator(const kube::Delta& delta) {
   if (delta.type == kube::Delta::Type::Modified || !ages_.knows(key.namespace_)) return;
   const std::optional<tenants::Bound> most = parts_.policies.rules_of(key.namespace_)->operators();
   if (!most) return;
-  // Whoever has moved across the bound.
+  // The Operator that has crossed the bound.
   if (const auto moved = ages_.update(delta, most->value)) {
     operators_.enqueue({.namespace_ = key.namespace_, .name = *moved});
   }
@@ -322,7 +322,7 @@ std::map<std::string, OperatorController::Count> OperatorController::counts() co
   return counts;
 }
 
-// Of Operators that were deleted while no host looked.
+// Deletes the output of Operators that were deleted while no host was running.
 void OperatorController::forget_output() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : operators_.list())
@@ -345,7 +345,7 @@ io::Task<void> OperatorController::forget(kube::ObjectKey key) {
 
 io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
                                                         std::stop_token stop) {
-  // They are all looked at again once it is known what they may.
+  // Until the policies are known, none is started: all are enqueued again then.
   if (!parts_.policies.is_settled()) co_return Outcome{};
   const json::Value manifest = object->to_value();
   Memory& memory = memory_[object->key()];
@@ -360,7 +360,7 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
   if (!established && established.error().reason() == reconcile::kNamespaceNotAllowed) {
     co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
   }
-  // A change of the policies, or of the Operators before it, is another reason to look.
+  // No retry is needed: a change of the policies, or of older Operators, enqueues it again.
   if (!established && established.error().reason() == tenants::kRefusedByPolicy) {
     co_return Outcome{};
   }
@@ -368,7 +368,7 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
   co_return Outcome{.requeue_after = memory.asking.again_in(io::Loop::now())};
 }
 
-// An error is about the spec or the rights; what is wrong with the module is in memory.asking.
+// An error concerns the spec or the rights; problems with the module are in memory.asking.
 io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Memory& memory,
                                                  std::stop_token stop) {
   Result<Operator> parsed = parse_operator(manifest);
@@ -388,7 +388,7 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
     co_return Result<>();
   }
   if (memory.uid != spec.uid) {
-    co_await fleet_.remove(spec.key);  // Another of the same name.
+    co_await fleet_.remove(spec.key);  // Another object of the same name.
     parts_.output.begin({.key = spec.key, .uid = spec.uid});
   }
   memory.uid = spec.uid;
@@ -404,7 +404,7 @@ void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory
   memory.asking = {};
 }
 
-// What it was shown before is not for it any more.
+// Also leaves its ConfigMap and module, which it may no longer use.
 io::Task<void> OperatorController::end(const Operator& spec, Memory& memory) {
   config_maps_.release(spec.key);
   leave_module(spec.key, memory);
@@ -438,12 +438,12 @@ io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory
   co_return may;
 }
 
-// Nothing: there is none yet, or there is nothing to ask because what runs is what is wanted.
+// Nothing if the module is not there yet, or if the running guest already has it.
 std::optional<OperatorModule> OperatorController::ask_for_module(const Operator& spec,
                                                                  const tenants::Rules& rules,
                                                                  Memory& memory) {
   modules::Requester requester = rules.requester(spec.key.namespace_);
-  // Another text where the policies let it reach other addresses.
+  // The text differs when the policies let it reach other addresses.
   const std::string definition =
       fmt::format("{}/{}/{}", spec.uid, spec.generation, requester.public_because());
   const std::optional<modules::Supplied> supplied = memory.asking.ask(
@@ -457,7 +457,7 @@ std::optional<OperatorModule> OperatorController::ask_for_module(const Operator&
   return OperatorModules::module_of(*supplied);
 }
 
-// Also when it is first seen: the look that was begun before may have been at the one before.
+// Also called when the ConfigMap is first seen: an earlier fetch may have read an older one.
 void OperatorController::on_module_changed(const kube::ObjectKey& key) {
   if (const auto found = memory_.find(key); found != memory_.end()) found->second.asking.forget();
   operators_.enqueue(key);
@@ -469,7 +469,7 @@ void OperatorController::follow_module(const Operator& spec) {
       reference ? std::get_if<modules::ConfigMapSource>(&reference->source()) : nullptr;
   config_maps_.begin(spec.key);
   if (source != nullptr) {
-    // Its metadata: a module is a megabyte, which the fetcher reads when it is needed.
+    // Watches only the metadata: a module is about a megabyte, which the fetcher reads when needed.
     config_maps_.hold(spec.key,
                       {.resource = kube::config_map_resource(),
                        .key = {.namespace_ = source->namespace_name, .name = source->name}});
@@ -515,7 +515,7 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
     Condition sleep = sleep_of(*running);
     sleep.observed_generation = generation;
     reconcile::set_condition(status, sleep, now);
-    // Of an operator that never had to wait, nothing is said.
+    // An operator that never had to wait gets no such condition.
     memory.waits_for_memory = running->shortage() != nullptr;
     if (memory.waits_for_memory ||
         reconcile::find_condition(status, kWaitingForMemory) != nullptr) {
@@ -547,7 +547,7 @@ Duration OperatorController::status_interval() const {
   return std::max<Duration>(kStatusIntervalMin, std::chrono::duration_cast<Duration>(all));
 }
 
-// Falling asleep and waking up is told in the course of time, everything else at once.
+// The status reports sleeping and waking at intervals, everything else at once.
 void OperatorController::on_change(const RunningOperator& changed) {
   const auto found = memory_.find(changed.key());
   if (found == memory_.end()) return;

@@ -1,19 +1,18 @@
-// Keeps each Operator object's promise: what it describes runs in the fleet, and its status says
-// how that goes.
+// Reconciles Operators: runs what each object describes in the fleet, and writes its status.
 //
 // Guarantees:
-//   - While a changed Operator is wrong or its module cannot be had, what ran before goes on, and
-//     the Stalled or Ready condition says what is wrong.
-//   - An Operator in whose namespace the host may not act does not run: its Stalled condition names
-//     the remedy. One that ran before is ended.
-//   - The same holds for one whose module or service account a TenantPolicy does not allow, and for
-//     those beyond the number of Operators that one allows; the condition names the policy.
-//   - A new module takes over only once it is there: fetched, verified, compiled. The guest before
-//     it has ended then; the new one lists and watches, and so misses nothing.
-//   - No reconcile waits for a module: the status says what is awaited, and other Operators are
-//     started, changed and deleted meanwhile.
-//   - Nothing is left of an Operator that was deleted. It needs no finalizer for that: it owns
-//     nothing in the cluster.
+//   - While a changed Operator is invalid or its module cannot be fetched, the earlier guest
+//     continues, and the Stalled or Ready condition gives the reason.
+//   - An Operator does not run in a namespace where the host may not act: its Stalled condition
+//     names the remedy. If it ran before, it is stopped.
+//   - The same holds for an Operator whose module or service account a TenantPolicy does not allow,
+//     and for Operators beyond the number that a policy allows; the condition names the policy.
+//   - A new module takes over only when it has been fetched, verified and compiled. The earlier
+//     guest has ended by then; the new one lists and watches, and so misses nothing.
+//   - No reconcile waits for a module: the status names what is awaited, and meanwhile other
+//     Operators are started, changed and deleted.
+//   - Nothing is left of a deleted Operator. It owns nothing in the cluster, so it needs no
+//     finalizer.
 // Loop thread only.
 #pragma once
 
@@ -41,7 +40,7 @@ namespace hangar::operators {
 
 class OperatorController {
  public:
-  // Outlives this.
+  // All of it outlives this.
   struct Parts {
     const reconcile::Platform& platform;
     gateway::Gateway& gateway;
@@ -51,7 +50,7 @@ class OperatorController {
     tenants::Policies& policies;
     output::LogWriter& output;
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
-    std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
+    std::string pod = {};  // The status names it as the place of the output. Empty: none.
     std::uint64_t memory_budget_bytes = 0;
   };
   explicit OperatorController(const Parts& parts);
@@ -66,23 +65,23 @@ class OperatorController {
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
 
   struct Count {
-    std::uint64_t all = 0;    // Operators, whether they run or not.
+    std::uint64_t all = 0;    // All Operators, running or not.
     std::uint64_t awake = 0;  // Running, and in memory.
     std::uint64_t asleep = 0;
   };
-  // By namespaces that have any.
+  // By namespace; only namespaces that have any.
   [[nodiscard]] std::map<std::string, Count> counts() const;
 
  private:
-  // What the host remembers of one Operator between reconciles.
+  // The host's memory of one Operator between reconciles.
   struct Memory {
-    std::int64_t generation = 0;         // Of what runs.
+    std::int64_t generation = 0;         // Of the running guest.
     std::string uid;                     // The same.
     std::optional<wasm::Digest> module;  // The same.
     std::optional<Phase> written;        // By the last write of the status.
     modules::Asking asking;              // For the module.
-    bool has_sleep_problem = false;      // An Event said so.
-    bool waits_for_memory = false;       // The status says so, or is about to.
+    bool has_sleep_problem = false;      // An Event has reported one.
+    bool waits_for_memory = false;       // The status reports it, or is about to.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr object,
@@ -94,26 +93,26 @@ class OperatorController {
                                                 const Result<>& established, std::stop_token stop);
   void forget_output();
   void on_operator(const kube::Delta& delta);
-  // Looks at all Operators of a namespace again, or at all there are where it is empty.
+  // Enqueues all Operators of a namespace; an empty name: all.
   void look_again(const std::string& namespace_name);
-  // Ends what runs and may not any more. It begins anew once it may.
+  // Ends an operator that may no longer run. It starts anew once it may.
   [[nodiscard]] io::Task<void> end(const Operator& spec, Memory& memory);
   [[nodiscard]] io::Task<Result<>> check_policies(const Operator& spec, const tenants::Rules& rules,
                                                   Memory& memory);
-  // Ends what runs when the host may not act as its service account any more.
+  // Ends the operator if the host may no longer act as its service account.
   [[nodiscard]] io::Task<Result<>> check_rights(const Operator& spec, Memory& memory,
                                                 std::stop_token stop);
   [[nodiscard]] std::optional<OperatorModule> ask_for_module(const Operator& spec,
                                                              const tenants::Rules& rules,
                                                              Memory& memory);
-  // It asks for no module any more.
+  // The operator no longer asks for a module.
   void leave_module(const kube::ObjectKey& key, Memory& memory);
-  // Hears of it when the ConfigMap that the module is in changes.
+  // Watches the ConfigMap that holds the module.
   void follow_module(const Operator& spec);
   void on_module_changed(const kube::ObjectKey& key);
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
-  // As an Event, once when it begins and once when it is over; whether it did either.
+  // Writes one Event when the problem begins and one when it ends. Returns whether it wrote one.
   bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
   [[nodiscard]] Duration status_interval() const;
 
@@ -123,7 +122,7 @@ class OperatorController {
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
   OperatorAges ages_;
-  reconcile::Dependents<kube::ObjectKey> config_maps_;  // Those with modules.
+  reconcile::Dependents<kube::ObjectKey> config_maps_;  // Those that hold modules.
   reconcile::CustomResource operators_;
 };
 

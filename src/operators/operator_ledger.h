@@ -1,6 +1,6 @@
-// What is counted, timed and recorded of one operator: in the metrics of all operators, in its own
-// series, in the figures of its status, and in the recorder. One entry for each thing that happens,
-// so that the four never tell of different things.
+// Counts, times and records what happens to one operator: in the metrics of all operators, in its
+// own series, in the figures of its status, and in the recorder. Each event enters through one
+// call, so that the four always agree.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -22,7 +22,7 @@
 
 namespace hangar::operators {
 
-// Of all operators together.
+// The metrics of all operators together.
 struct OperatorMetrics {
   explicit OperatorMetrics(Metrics& metrics);
 
@@ -30,7 +30,7 @@ struct OperatorMetrics {
   Counter& failures;
   Counter& wakes;
   Counter& events;            // Answers and pieces handed over.
-  Counter& events_coalesced;  // Those that were not the first of their wake.
+  Counter& events_coalesced;  // Those after the first of each wake.
   Counter& requests;
   Counter& suspends;
   Counter& suspend_failures;
@@ -48,13 +48,13 @@ class OperatorLedger {
     OperatorSeriesPool& series;
     recorder::Recorder* recorder;  // Null: nothing is recorded.
   };
-  // So do these.
+  // `key` and `life` outlive it, too.
   OperatorLedger(const Parts& parts, const kube::ObjectKey& key, const Life& life)
       : parts_(parts), key_(key), life_(life), series_(parts.series.take()) {}
 
   struct Figures {
     std::uint64_t wakes = 0;
-    Duration last_cpu_time{};     // Of the last turn after the first.
+    Duration last_cpu_time{};     // Of the last turn; not of the first one.
     Duration last_resume_time{};  // Of the last turn that began asleep.
     std::optional<WallTime> last_wake;
     std::uint64_t requests = 0;
@@ -62,13 +62,13 @@ class OperatorLedger {
   };
   [[nodiscard]] const Figures& figures() const { return figures_; }
   [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
-  // Of the last turn that began: ascends, and goes on where an instance failed.
+  // The number of the last turn that began. It ascends, also across instances.
   [[nodiscard]] std::uint64_t turn_number() const { return life_.start_count() + figures_.wakes; }
 
-  // A guest is to begin, and has its turn.
+  // A guest is about to be restarted; a guest has its first turn.
   void on_restart() { ++series_.series().restarts; }
   void on_start() { parts_.metrics.starts.add(); }
-  // A turn that handed over what had arrived.
+  // A turn that has delivered arrivals.
   struct Wake {
     std::size_t arrivals = 0;
     Instant arrived;  // The first of them.
@@ -76,23 +76,24 @@ class OperatorLedger {
     Instant ended;
   };
   void on_wake(const Wake& wake, const abi::kube_runtime::TurnOutcome& outcome);
-  // Each turn, the first one too.
+  // Each turn, including the first.
   void on_turn(Duration took, Duration cpu_time);
   void on_success() { ++series_.series().turns_succeeded; }
   void on_trap() { ++series_.series().traps; }
   void on_failure();
   void on_request();
   void on_answer(KnownMethod method, int status) { series_.series().answered(method, status); }
-  // An attempt to leave memory that ended now.
+  // An attempt to suspend has ended now.
   void on_sleep(Instant began, bool is_asleep, std::uint64_t disk_bytes);
-  // Nothing happens for a while.
+  // The operator rests: keeps the counts in less memory.
   void rest() { series_.rest(); }
 
   [[nodiscard]] bool is_recording() const { return parts_.recorder != nullptr; }
-  // The rest does nothing without a recorder. What a turn is recorded with besides its outcome:
+  // The functions below do nothing without a recorder. What the record of a turn holds besides
+  // its outcome:
   struct TurnContext {
     std::string_view uid;   // Of the Operator,
-    std::string_view user;  // and the ServiceAccount that it asks as.
+    std::string_view user;  // and the ServiceAccount of its requests.
     std::string_view module;
     std::uint64_t memory_bytes = 0;
     Instant arrived;
@@ -100,10 +101,10 @@ class OperatorLedger {
   };
   void record_turn(const TurnContext& context, const abi::kube_runtime::TurnOutcome& outcome,
                    const Woken& woken) const;
-  // By the turn of that number.
+  // `turn`: the number of the turn that made it.
   void record_request(std::uint64_t id, std::uint64_t turn, const gateway::RequestTarget& target,
                       const gateway::Request& request) const;
-  // Status zero: nobody waits for the answer any more.
+  // Status zero: the guest no longer waits for the answer.
   void record_answer(std::uint64_t id, KnownMethod method, int status, std::string_view body) const;
 
  private:

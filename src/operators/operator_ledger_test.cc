@@ -16,7 +16,7 @@ using abi::kube_runtime::TurnOutcome;
 
 class OperatorLedgerTest : public testing::Test {
  protected:
-  // Of a counter its value, of a histogram how often it was observed.
+  // The value of a counter; the count of a histogram.
   [[nodiscard]] double value_of(const std::string& name) const {
     for (const Metrics::Family& family : metrics_.collect()) {
       if (family.name != name) continue;
@@ -93,7 +93,7 @@ TEST_F(OperatorLedgerTest, CountsSleepThatFailedApart) {
   EXPECT_EQ(ledger_.series().read().suspends, 1U);
 }
 
-// Whoever rests keeps what was counted.
+// An operator at rest keeps its counts.
 TEST_F(OperatorLedgerTest, RestingForgetsNothing) {
   ledger_.on_request();
   ledger_.on_answer(KnownMethod::Get, 200);

@@ -1,5 +1,5 @@
-// From the reference in an Operator to a module whose guests can sleep: fetched, verified,
-// rewritten, compiled, each once, and shared by all operators of the same bytes.
+// Turns the reference in an Operator into a module whose guests can sleep: fetched, verified,
+// rewritten and compiled, each once, and shared by all operators with the same bytes.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -25,12 +25,12 @@
 namespace hangar::operators {
 
 struct OperatorModule {
-  std::shared_ptr<const wasm::SleepableModule> code;  // Its digest: as its author made it.
-  std::string resolved;  // The reference, pinned by digest where that can be.
+  std::shared_ptr<const wasm::SleepableModule> code;  // Its digest is that of the author's bytes.
+  std::string resolved;  // The reference, pinned by digest where possible.
 };
 
-// Programs that can ask for nothing and be woken by nothing, which the published contract allows.
-// In an Operator such a module is a mistake, and mostly another contract's.
+// Programs that can request nothing and cannot be woken. The published contract allows them; in an
+// Operator such a module is a mistake, usually a module for another contract.
 enum class RunOnce : std::uint8_t { Refused, Allowed };
 
 // Loop thread only.
@@ -41,7 +41,7 @@ class OperatorModules final : public modules::Maker {
     modules::Sources sources;
     wasm::CodeCache& code_cache;
     const abi::kube_runtime::Runtime& runtime;
-    std::filesystem::path image_directory;  // Of images that instances share.
+    std::filesystem::path image_directory;  // For images that instances share.
     RunOnce run_once = RunOnce::Refused;
   };
   explicit OperatorModules(Parts parts);
@@ -51,7 +51,7 @@ class OperatorModules final : public modules::Maker {
   [[nodiscard]] modules::Supply& supply() { return supply_; }
   [[nodiscard]] static OperatorModule module_of(const modules::Supplied& supplied);
 
-  // For who has nothing else to do: waits until the source, asked anew, has given it.
+  // For callers without a reconcile loop: asks the source anew and waits for the module.
   [[nodiscard]] io::Task<Result<OperatorModule>> prepare(modules::Requester requester,
                                                          modules::Source source,
                                                          std::stop_token stop);
@@ -65,7 +65,7 @@ class OperatorModules final : public modules::Maker {
 
  private:
   const Parts parts_;
-  // Modules that no operator has any more are forgotten.
+  // A module that no operator uses any more is dropped.
   using Known = std::pair<const wasm::Digest, std::weak_ptr<const wasm::SleepableModule>>;
   std::map<wasm::Digest, std::weak_ptr<const wasm::SleepableModule>, std::less<>,
            slots::Allocator<Known>>

@@ -26,7 +26,7 @@
 namespace hangar::operators {
 namespace {
 
-// What every ConfigMap has.
+// Gives the same content for every ConfigMap.
 class SameConfigMap final : public modules::ConfigMapReader {
  public:
   [[nodiscard]] io::Task<Result<modules::ConfigMapContent>> read(
@@ -40,7 +40,7 @@ class SameConfigMap final : public modules::ConfigMapReader {
                 .revision = fmt::format("1/{}", ++revision_)};
   }
 
-  // Whoever reads the one of this name is stopped by the time that he has it.
+  // Stops the task that reads the ConfigMap of this name, when the task has it.
   std::string stopped_name;
   std::stop_source stop;
 
@@ -121,7 +121,7 @@ TEST_F(OperatorModulesTest, WhoIsStoppedDoesNotStopOthers) {
 
   const Prepared& other = prepared.back();
   ASSERT_TRUE(other.has_value()) << other.error().message();
-  // Whoever has the bytes first makes it; what is made by then is for all.
+  // The first task that has the bytes compiles them; all tasks share the result.
   const Prepared& stopped = prepared.front();
   if (stopped.has_value()) {
     EXPECT_EQ(stopped->code, other->code);

@@ -46,7 +46,7 @@ std::string_view name_of(KnownMethod method) {
 
 template <class Archive, class Series>
 void visit(Archive& archive, Series& series) {
-  // By their number, so that one more does not compile until it is packed.
+  // Bound by their number, so that a new member does not compile until it is packed.
   auto& [turns_succeeded, failures, traps, restarts, wakes, events, events_coalesced, resumes,
          suspends, resume_time, suspend_time, cpu_time, turn_seconds, queue_seconds, answers] =
       series;
@@ -192,7 +192,7 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
       requests.samples.push_back(
           {.labels = {{"code", answers.code == 0 ? "other" : fmt::to_string(answers.code)},
                       {"controller", controller},
-                      // The requests that hangar itself makes have the API server's.
+                      // hangar's own requests have the API server's host here.
                       {"host", "gateway"},
                       {"method", std::string(name_of(answers.method))}},
            .value = number(answers.count)});

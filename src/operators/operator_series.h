@@ -1,6 +1,6 @@
-// What /metrics says of each operator: under the names that controller-runtime and client-go have
-// for it in a container, with `controller` being <namespace>/<name>, so that dashboards and alerts
-// that were made for controllers work; and what only a controller that sleeps has.
+// The series of each operator in /metrics: under the names that controller-runtime and client-go
+// have in a container, with `controller` being <namespace>/<name>, so that dashboards and alerts
+// for controllers work; and series that only a controller that sleeps has.
 #pragma once
 
 #include "base/metrics.h"
@@ -19,8 +19,8 @@
 
 namespace hangar::operators {
 
-// A Histogram of the loop thread's alone, whose bounds all of its kind share: thousands of these
-// lie in a host whose operators sleep.
+// A Histogram for the loop thread only. All of one kind share their bounds, since a host keeps
+// thousands of these for operators that sleep.
 class SlimHistogram {
  public:
   // `bounds` outlive it, and are as a Histogram's.
@@ -29,7 +29,7 @@ class SlimHistogram {
   void observe(double value);
   [[nodiscard]] Histogram::Snapshot snapshot() const;
 
-  // What it has counted, for a Packer or an Unpacker.
+  // Visits the counts, for a Packer or an Unpacker.
   template <class Archive>
   void visit(this auto& self, Archive& archive) {
     for (auto& count : self.counts_)
@@ -39,24 +39,24 @@ class SlimHistogram {
 
  private:
   std::span<const double> bounds_;
-  std::array<std::uint64_t, 16> counts_{};  // Of these as many as there are bounds, and one.
+  std::array<std::uint64_t, 16> counts_{};  // One for each bound, and one more.
   double sum_ = 0;
 };
 
-// Guests choose their methods; what is shown is one of HTTP's, or "other".
+// Guests choose their methods; the label is one of HTTP's, or "other".
 enum class KnownMethod : std::uint8_t { Get, Post, Put, Patch, Delete, Head, Options, Other };
 [[nodiscard]] KnownMethod known_method(std::string_view method);
 
-// What has happened to one operator since the host has run it, or to several that share one. Loop
-// thread.
+// The counts of one operator since the host started it, or of several that share one set.
+// Loop thread.
 struct OperatorSeries {
   OperatorSeries();
 
-  // One answer of the API server, as the operator's guest got it.
+  // Counts one answer, as the operator's guest got it.
   void answered(KnownMethod method, int code);
 
   std::uint64_t turns_succeeded = 0;
-  std::uint64_t failures = 0;  // Turns that failed, and whatever else ended a guest.
+  std::uint64_t failures = 0;  // Failed turns, and all else that ended a guest.
   std::uint64_t traps = 0;
   std::uint64_t restarts = 0;
   std::uint64_t wakes = 0;
@@ -71,8 +71,8 @@ struct OperatorSeries {
   SlimHistogram queue_seconds;  // From the first event's arrival to the beginning of the turn.
 
   struct Answers {
-    KnownMethod method = KnownMethod::Other;  // This when there are too many kinds,
-    int code = 0;                             // and this zero.
+    KnownMethod method = KnownMethod::Other;  // Other if there are too many kinds,
+    int code = 0;                             // and then zero.
     std::uint64_t count = 0;
   };
   std::vector<Answers> answers;
@@ -97,7 +97,7 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
 
 class OperatorSeriesPool;
 
-// The series that one operator's are counted in: its own, or those that it shares with others.
+// The series that one operator is counted in: its own, or those that it shares with others.
 // Loop thread.
 class OperatorSeriesAccount {
  public:
@@ -106,8 +106,8 @@ class OperatorSeriesAccount {
   ~OperatorSeriesAccount();
 
   [[nodiscard]] OperatorSeries& series();
-  // Nothing is to be counted for a while: its own take some tens of bytes until series() is asked
-  // for.
+  // Nothing is counted for a while: packs the operator's own series into some tens of bytes until
+  // series() is called.
   void rest();
 
   [[nodiscard]] bool is_own() const { return is_own_; }
@@ -119,17 +119,17 @@ class OperatorSeriesAccount {
 
   OperatorSeriesPool& pool_;
   const bool is_own_;
-  std::unique_ptr<OperatorSeries> open_;  // Of its own, while they are not packed.
+  std::unique_ptr<OperatorSeries> open_;  // Its own series while unpacked.
   PackedBytes packed_;                    // Empty: nothing was counted.
 };
 
-// Who has series of its own: the first kOperatorSeriesMax that ask. The others share one, so that
-// there are never more. Loop thread.
+// Gives series of its own to each of the first kOperatorSeriesMax operators. The others share one
+// set, so that the number stays bounded. Loop thread.
 class OperatorSeriesPool {
  public:
   explicit OperatorSeriesPool(std::size_t own_max) : own_max_(own_max) {}
 
-  // The pool outlives it.
+  // The pool outlives the account.
   [[nodiscard]] OperatorSeriesAccount take();
   [[nodiscard]] const OperatorSeries& shared() const { return shared_; }
 

@@ -24,7 +24,7 @@ using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-// "family{label=value,...} value" of all that a scrape finds; of a histogram its count.
+// All series of a scrape as "family{label=value,...} value"; of a histogram, its count.
 std::vector<std::string> scrape(const Metrics& metrics) {
   std::vector<std::string> lines;
   for (const Metrics::Family& family : metrics.collect()) {

@@ -10,9 +10,9 @@ namespace hangar::operators {
 
 namespace {
 
-// Members are taken apart by their number, so that one more does not compile until it is packed.
+// Members are bound by their number, so that a new one does not compile until it is packed.
 
-// First, so that it is had without the rest.
+// Packed first, so that it can be read without the rest.
 template <class Archive, class Text, class Number>
 void visit_origin(Archive& archive, Text& uid, Text& service_account, Number& generation) {
   archive(uid, service_account, generation);
@@ -29,7 +29,7 @@ void visit_outline(Archive& archive, Parts& parts) {
   archive(memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes, kind, after, resolved);
 }
 
-// What a guest is given, as long as its author likes.
+// The inputs of a guest, of any length.
 template <class Archive, class Spec>
 void visit_inputs(Archive& archive, Spec& spec) {
   archive.each(spec.args, [&](auto& arg) { archive(arg); });

@@ -1,4 +1,4 @@
-// An Operator while its guest runs, in as few bytes as it goes: most of it is needed again only
+// An Operator in as few bytes as possible while its guest runs: most of it is needed again only
 // when a guest starts.
 #pragma once
 
@@ -17,14 +17,14 @@ class PackedOperator {
     Operator spec;
     std::string resolved;  // OperatorModule::resolved.
   };
-  // Of the spec all but its key, which whoever has the rest has at hand, and what leads to the
-  // module, which is there.
+  // Packs the spec without its key, which the caller keeps, and without the source of the module,
+  // which is loaded.
   explicit PackedOperator(const Parts& parts);
 
   [[nodiscard]] Parts unpack(kube::ObjectKey key) const;
-  // The same but for args, environment and files, which may be long: there are none.
+  // The same without args, environment and files, which may be long.
   [[nodiscard]] Parts outline(kube::ObjectKey key) const;
-  // What says whose it is, as views into this.
+  // The owner's uid and service account, as views into this.
   struct Origin {
     std::string_view uid;
     std::string_view service_account;

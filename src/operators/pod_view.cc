@@ -9,7 +9,7 @@
 namespace hangar::operators {
 
 abi::kube_runtime::Surroundings pod_view(const PodPlace& place) {
-  // Requests to this name, or to the address that it has in a cluster, are the host's to answer.
+  // The host answers requests to this name, and to the address that it has in a cluster.
   constexpr std::string_view kHost = "kubernetes.default.svc";
   constexpr std::string_view kPort = "443";
   constexpr std::string_view kAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
@@ -23,7 +23,7 @@ abi::kube_runtime::Surroundings pod_view(const PodPlace& place) {
                       fmt::format("POD_NAMESPACE={}", place.namespace_)};
   view.files[fmt::format("{}namespace", kAccount)] = place.namespace_;
   view.files[fmt::format("{}token", kAccount)] = kTokenOfGuests;
-  // client-go goes on without it, and says so in its log.
+  // client-go works without the file and logs that it is missing.
   if (!place.cluster_ca.empty()) {
     view.files[fmt::format("{}ca.crt", kAccount)] = place.cluster_ca;
   }

@@ -1,6 +1,6 @@
-// What a program finds in a pod besides what its manifest says: where the API server is, the files
+// What a program finds in a pod besides its manifest's inputs: the API server's address, the files
 // of its ServiceAccount, its own name. Programs with a scheduler of their own, such as those of
-// controller-runtime, look for it there, and are the ones that get it.
+// controller-runtime, look for these there, so only they get them.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -10,15 +10,15 @@
 
 namespace hangar::operators {
 
-// The file "token" of a guest. It is the same for all, and opens nothing anywhere: the host sends
-// the guest's requests, as its ServiceAccount.
+// The content of a guest's file "token". It is the same for all guests and grants nothing: the host
+// sends a guest's requests with the rights of its ServiceAccount.
 inline constexpr std::string_view kTokenOfGuests =
     "not-a-credential: hangar sends the requests of this program as its service account";
 
 struct PodPlace {
   std::string namespace_;
   std::string name;
-  std::string cluster_ca;  // What the API server's certificate is checked with; empty: unknown.
+  std::string cluster_ca;  // Verifies the API server; empty: unknown.
 };
 
 [[nodiscard]] abi::kube_runtime::Surroundings pod_view(const PodPlace& place);

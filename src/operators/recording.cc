@@ -14,7 +14,7 @@ namespace {
 
 using recorder::Waking;
 
-// One list of verbs, written twice because the recorder lies below the gateway's meaning of it.
+// The two lists of verbs are the same: the recorder lies below the gateway and cannot use its enum.
 static_assert(static_cast<int>(recorder::Verb::Watch) == static_cast<int>(gateway::Verb::Watch));
 static_assert(static_cast<int>(recorder::Verb::Patch) == static_cast<int>(gateway::Verb::Patch));
 static_assert(static_cast<int>(recorder::Verb::Other) == static_cast<int>(gateway::Verb::Other));
@@ -30,7 +30,7 @@ Waking::Cause cause_of(gateway::WatchLine::Type type) {
   }
 }
 
-// The line's object, if it is one that tells of a change; the API server writes the type first.
+// The object of a line that reports a change; the API server writes the type first.
 std::optional<std::pair<Waking::Cause, std::string_view>> change_in(std::string_view line) {
   constexpr std::pair<std::string_view, Waking::Cause> kChanges[] = {
       {R"({"type":"ADDED","object":)", Waking::Cause::Added},
@@ -51,7 +51,7 @@ std::uint64_t version_of(std::string_view text) {
 void Woken::add(const Mailbox::Arrival& arrival, Source source) {
   const bool is_plain = source == Source::Plain;
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
-  // A plain answer counts once: by its body.
+  // A plain answer counts once, by its body.
   if (is_plain && piece == nullptr) return;
   if (entries_.size() >= recorder::kWakingsMax) {
     ++left_out_;

@@ -1,5 +1,5 @@
-// What the recorder is told of an operator's turns and requests: from what the guest and the
-// gateway have, to records. No I/O.
+// Builds the recorder's records of an operator's turns and requests from the data of the guest and
+// the gateway. No I/O.
 #pragma once
 
 #include "gateway/gateway.h"
@@ -15,12 +15,12 @@
 
 namespace hangar::operators {
 
-// What one turn begins with, kept until it has ended.
+// The arrivals that a turn begins with, kept until it has ended.
 class Woken {
  public:
-  // What the request of an arrival is. Pieces of a plain answer are an answer.
+  // The kind of request that an arrival answers. Pieces of a plain answer are an answer.
   enum class Source : std::uint8_t { Stream, Plain, Timer };
-  // Before the arrival is handed over.
+  // Call this before the arrival is delivered.
   void add(const Mailbox::Arrival& arrival, Source source);
 
   // Views into this.
@@ -29,7 +29,7 @@ class Woken {
 
  private:
   struct Entry {
-    recorder::Waking waking;  // Without its object's texts.
+    recorder::Waking waking;  // Without the texts of its object.
     std::string group;
     std::string kind;
     std::string namespace_;
@@ -41,12 +41,12 @@ class Woken {
   std::uint64_t left_out_ = 0;
 };
 
-// Views into `target` and `request`; guest, turn, id and time are the caller's to fill in.
+// Has views into `target` and `request`. The caller fills in guest, turn, id and time.
 [[nodiscard]] recorder::Asked asked_of(const gateway::RequestTarget& target,
                                        const gateway::Request& request);
 
-// Which object a write's answer is, as views into both. Empty for a Status, and for what is not
-// JSON.
+// The object in the answer to a write, as views into both. Empty for a Status, and for text that is
+// not JSON.
 class AnsweredObject {
  public:
   explicit AnsweredObject(std::string_view body);

@@ -27,7 +27,7 @@ Mailbox::Arrival piece(std::uint64_t id, gateway::Piece what) {
 }
 
 recorder::Asked asked(std::string_view method, std::string_view target, std::string body = {}) {
-  // Kept for the views of what is returned.
+  // Static, because the result has views into them.
   static gateway::RequestTarget understood;
   static gateway::Request request;
   understood = gateway::parse_target(method, target).value();

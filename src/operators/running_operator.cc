@@ -86,7 +86,7 @@ void RunningOperator::on_arrival() {
   look_later();
 }
 
-// It starts anew, without what it asked for.
+// The guest starts anew; its requests are dropped.
 void RunningOperator::on_overflow() {
   fail({ErrorKind::LimitExceeded,
         fmt::format("more than {} MiB of answers wait for the guest; it should ask for less at a "
@@ -94,7 +94,7 @@ void RunningOperator::on_overflow() {
                     limits::kGuestAnswersBytesMax / limits::kMiB)});
 }
 
-// Several things that happen in one turn of the loop are one reason to look.
+// Posted, so that several events in one turn of the loop cause one look.
 void RunningOperator::look_later() {
   if (std::exchange(will_look_, true)) return;
   parts_.loop.post([weak = weak_from_this()] {
@@ -137,7 +137,7 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
   parts_.on_change(*this);
 }
 
-// The act threw somewhere in its middle.
+// The act threw an exception, perhaps before Life was told how it ended.
 void RunningOperator::give_up(Life::Act act, const Error& error) {
   if (act == Life::Act::Sleep && life_.is_busy()) {
     life_.on_sleep_ended(Life::SleepEnd::StaysResident, io::Loop::now());
@@ -171,7 +171,7 @@ io::Task<Result<>> RunningOperator::wait_for_memory() {
   co_return Result<>();
 }
 
-// What the last turn took is what this one is expected to.
+// The last turn's cost is the expected cost of this one.
 io::Task<Result<budget::FairSlots::Slot>> RunningOperator::wait_for_turn() {
   co_return co_await parts_.turns.acquire(consumer(), {.cost = expected_cost()},
                                           work().stop.get_token());
@@ -228,7 +228,7 @@ io::Task<void> RunningOperator::wake_guest() {
   Result<budget::FairSlots::Slot> slot =
       has_memory ? co_await wait_for_turn() : std::unexpected(has_memory.error());
   if (!slot && is_stopped_) {
-    // Nobody waits behind others' turns to be gone.
+    // Stopped while it waited for its turn: there is nothing to hand over.
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
     co_return;
   }

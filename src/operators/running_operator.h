@@ -1,9 +1,9 @@
-// One operator at work: its life decides what is next, and this carries it out, with its guest, its
-// requests and its ledger.
+// One running operator: its Life decides the next act, and this class carries it out with the
+// guest, its requests and its ledger.
 //
-// A failure of any kind (a trap, a limit, a snapshot that cannot be read) ends this instance of the
-// guest only: after a back-off a new one starts from nothing, lists and watches, and so misses
-// nothing.
+// A failure of any kind (a trap, a limit, an unreadable snapshot) ends only this instance of
+// the guest: after a back-off, a new instance starts from nothing, lists and watches, and so
+// misses nothing.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -40,13 +40,13 @@
 
 namespace hangar::operators {
 
-// What a guest is given besides its spec; read anew at each start.
+// The inputs of a guest besides its spec; read again at each start.
 struct GuestInputs {
   std::vector<std::string> environment;      // "NAME=value".
   std::map<std::string, std::string> files;  // Path to content.
-  abi::kube_runtime::Surroundings in_pod;    // As GuestOptions has it.
+  abi::kube_runtime::Surroundings in_pod;    // See GuestOptions.
 };
-// The spec lives until the task has ended.
+// The spec outlives the task.
 using ReadInputs =
     std::function<io::Task<Result<GuestInputs>>(const Operator& spec, std::stop_token)>;
 
@@ -61,53 +61,53 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     output::LogWriter& output;
     const ReadInputs& read_inputs;
     Log log;
-    budget::FairSlots& starts;  // Of all operators that may be starting at once,
-    budget::FairSlots& turns;   // and those that may be under way.
+    budget::FairSlots& starts;  // Places of operators that start,
+    budget::FairSlots& turns;   // and of those that have a turn.
     GuestRequests::Parts requests;
     OperatorLedger::Parts ledger;
-    // Called in turns of the loop of their own, never from within a call of this class: something
-    // about the operator is another than before.
+    // The state of the operator has changed. Called in loop turns of its own, never within a call
+    // of this class.
     std::function<void(RunningOperator&)> on_change;
-    // It begins to wait for memory, so that others may be asked to leave theirs, or it no longer
-    // does: `shortage()` says which.
+    // The operator begins to wait for memory, so that others may be asked to leave it, or no longer
+    // waits: see shortage().
     std::function<void(RunningOperator&)> on_shortage;
-    // A guest failed; the operator goes on by itself.
+    // A guest failed; the operator restarts it by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
   };
-  // Owned by a shared_ptr.
+  // Must be owned by a shared_ptr.
   RunningOperator(const Parts& parts, const Operator& spec, OperatorModule module);
   RunningOperator(const RunningOperator&) = delete;
   RunningOperator& operator=(const RunningOperator&) = delete;
   ~RunningOperator();  // Stopped.
 
   void start();
-  // Ends what is under way. Nothing is called any more once it returns.
+  // Ends the act in progress. No callback is called after it returns.
   [[nodiscard]] io::Task<void> stop();
-  // It is to sleep as soon as it has nothing to do.
+  // Makes it sleep as soon as it is idle.
   void press();
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
-  // For whom its turns are.
+  // The consumer that its turns are accounted to.
   [[nodiscard]] budget::Consumer consumer() const {
     return {.tenant = budget::Tenant::of_namespace(key_.namespace_),
             .name = "operator/" + key_.name};
   }
-  // Of its spec and where its module is, but for what only a start needs.
+  // The spec and the module's source, without what only a start needs.
   [[nodiscard]] PackedOperator::Parts outline() const { return packed_.outline(key_); }
   [[nodiscard]] const wasm::SleepableModule& module() const { return *module_; }
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
-  // Why it waits to be brought into memory; nothing when it does not.
+  // Why it waits for memory; null when it does not.
   [[nodiscard]] const budget::Shortage* shortage() const {
     return work_ && work_->shortage ? &*work_->shortage : nullptr;
   }
-  // Events and answers that wait for its next turn.
+  // Events and answers that wait for the next turn.
   [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
   [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
   struct Troubles {
-    std::string last_error;  // Why the last instance ended; empty when none did.
-    // Why it stays in memory although it is to sleep; empty once it could.
+    std::string last_error;  // Why the last instance failed; empty: none has.
+    // Why it could not be suspended; empty once it could.
     std::string sleep_problem;
   };
   [[nodiscard]] const Troubles& troubles() const;
@@ -124,12 +124,12 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void give_up(Life::Act act, const Error& error);
   [[nodiscard]] io::Task<void> begin_guest();
   [[nodiscard]] io::Task<void> wake_guest();
-  // Until it has its place among those that start.
+  // Waits for a place among the operators that start.
   [[nodiscard]] io::Task<Result<>> wait_to_start();
-  // The same among those that have a turn.
+  // Waits for a place among the operators that have a turn.
   [[nodiscard]] io::Task<Result<budget::FairSlots::Slot>> wait_for_turn();
-  // Until the guest may be brought into memory, if it is not there. Before its place among those
-  // that have a turn: one that waits for memory holds up nobody.
+  // Waits until the guest may be brought into memory, if it sleeps. This comes before the place for
+  // a turn, so that a guest that waits for memory blocks no other.
   [[nodiscard]] io::Task<Result<>> wait_for_memory();
   [[nodiscard]] std::uint64_t expected_cost() const;
   void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
@@ -140,19 +140,19 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
   void on_outcome(abi::kube_runtime::TurnOutcome outcome, Duration took);
   void fail(Error error);
-  // With all that was meant for it.
+  // Destroys the guest, and everything that was meant for it.
   void drop_guest();
 
-  // What it has to do, and what that needs. Mostly null in one that sleeps: there are thousands.
+  // The state of an operator at work. Usually null while it sleeps, since there are thousands.
   struct Work {
-    // From its place among those that start until it first has nothing to do.
+    // From getting a place among those that start until it is first idle.
     struct Starting {
       budget::FairSlots::Slot slot;
       io::Loop::Timer until;
     };
     std::optional<Starting> starting;
 
-    std::optional<budget::Shortage> shortage;  // While it waits for memory.
+    std::optional<budget::Shortage> shortage;  // Set while it waits for memory.
     io::Loop::Timer look_timer;
     std::stop_source stop;
     std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.
@@ -167,7 +167,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     if (!troubles_) troubles_ = std::make_unique<Troubles>();
     return *troubles_;
   }
-  // It is not in memory: what only one at work needs is not kept.
+  // The guest has left memory: frees what only a guest in memory needs.
   void rest();
 
   const Parts& parts_;
@@ -177,12 +177,12 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   Life life_;
   OperatorLedger ledger_;
   GuestRequests requests_;
-  std::unique_ptr<Troubles> troubles_;  // Null: it has never had any.
+  std::unique_ptr<Troubles> troubles_;  // Null: there have been none.
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
   bool will_look_ = false;
   bool is_stopped_ = false;
-  std::unique_ptr<output::Printout> output_;  // Null: as if it had never printed.
+  std::unique_ptr<output::Printout> output_;  // Null: the same as never having printed.
   std::unique_ptr<Work> work_;
 };
 
