@@ -1,4 +1,4 @@
-(module ;; Leaves with 3.
+(module ;; Exits with 3.
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)
   (func (export "_start") (call $exit (i32.const 3)) unreachable))

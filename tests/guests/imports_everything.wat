@@ -1,4 +1,4 @@
-(module ;; Merely imports every function of preview 1.
+(module ;; Imports every function of preview 1, and calls none.
   (import "wasi_snapshot_preview1" "args_get" (func $args_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "environ_get" (func $environ_get (param i32 i32) (result i32)))

@@ -1,4 +1,4 @@
-(module ;; Its allocate leaves with 7.
+(module ;; allocate exits with 7.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-(module ;; Its allocate traps.
+(module ;; allocate traps.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (memory (export "memory") 1)
   (func (export "_start") (drop (call $delay (i64.const 1))))

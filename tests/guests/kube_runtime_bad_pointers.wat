@@ -1,5 +1,5 @@
-(module ;; Given a file "/key". Gives the functions for files addresses that lie outside of its memory, or at its
-  ;; last bytes. Each must answer EFAULT; leaves with the number of the first one that does not.
+(module ;; Has a file "/key". Calls the file functions with addresses outside of its memory, or at its
+  ;; last bytes. Each must return EFAULT; exits with the number of the first that does not.
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_prestat_dir_name" (func $fd_prestat_dir_name (param i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_fdstat_get" (func $fd_fdstat_get (param i32 i32) (result i32)))
@@ -42,7 +42,7 @@
     (call $expect (i32.const 20) (i32.const 21) (call $fd_pread (i32.const 4) (i32.const 65532) (i32.const 1) (i64.const 0) (i32.const 0)))
     (call $expect (i32.const 21) (i32.const 21) (call $fd_seek (i32.const 4) (i64.const 1) (i32.const 0) (i32.const 65529)))
     (call $expect (i32.const 22) (i32.const 21) (call $fd_tell (i32.const 4) (i32.const 65529)))
-    ;; The seek that could not be answered has moved nothing.
+    ;; The seek whose answer failed has not moved the offset.
     (call $expect (i32.const 23) (i32.const 0) (call $fd_tell (i32.const 4) (i32.const 0)))
     (call $expect (i32.const 24) (i32.const 0) (i32.load (i32.const 0)))
     (call $exit (i32.const 0))))

@@ -1,4 +1,4 @@
-(module ;; Passes request_stream bytes of which the last lie behind its memory.
+(module ;; Calls request_stream with bytes that end beyond its memory.
   (import "http-proxy-abi" "request_stream" (func $request (param i32 i32 i32) (result i64)))
   (memory (export "memory") 1)
   (func (export "_start") (drop (call $request (i32.const 65500) (i32.const 37) (i32.const 0))))

@@ -1,4 +1,4 @@
-(module ;; Asks for delays for ever.
+(module ;; Requests delays for ever.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (memory (export "memory") 1)
   (func (export "_start") (loop $again (drop (call $delay (i64.const -1))) (br $again)))

@@ -1,4 +1,4 @@
-(module ;; Asks for a delay and leaves with 3 all the same.
+(module ;; Requests a delay, then exits with 3.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

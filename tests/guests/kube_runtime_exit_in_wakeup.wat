@@ -1,4 +1,4 @@
-(module ;; Waits for a delay and then leaves with 5.
+(module ;; Waits for a delay, then exits with 5.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

@@ -1,5 +1,5 @@
-(module ;; Given /etc/config/key with "value" and an empty /etc/zone. Looks at them in every way; leaves with the
-  ;; number of the first call whose answer is not the one that stands before it.
+(module ;; Has /etc/config/key with "value" and an empty /etc/zone. Reads them in every way; exits with the
+  ;; number of the first call that does not return the value beside that number.
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_prestat_dir_name" (func $fd_prestat_dir_name (param i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_fdstat_get" (func $fd_fdstat_get (param i32 i32) (result i32)))
@@ -31,7 +31,7 @@
   (data (i32.const 1088) "etc/zone/key")    ;; "etc/zone": 8
   (func $expect (param $number i32) (param $want i32) (param $errno i32)
     (if (i32.ne (local.get $errno) (local.get $want)) (then (call $exit (local.get $number)))))
-  ;; The first `size` bytes at 512 are those at 600.
+  ;; Expects the first `size` bytes at 512 to equal those at 600.
   (func $same (param $number i32) (param $size i32)
     (local $at i32)
     (loop $again
@@ -45,7 +45,7 @@
     (call $expect (local.get $number) (local.get $want)
       (call $path_open (i32.const 3) (i32.const 1) (local.get $path) (local.get $size) (local.get $flags) (local.get $rights) (i64.const 0) (i32.const 0) (i32.const 900))))
   (func (export "_start")
-    ;; What is presented.
+    ;; The preopened directory.
     (call $expect (i32.const 1) (i32.const 0) (call $fd_prestat_get (i32.const 3) (i32.const 0)))
     (call $expect (i32.const 2) (i32.const 0) (i32.load8_u (i32.const 0)))
     (call $expect (i32.const 3) (i32.const 1) (i32.load (i32.const 4)))
@@ -55,7 +55,7 @@
     (call $expect (i32.const 7) (i32.const 8) (call $fd_prestat_get (i32.const 4) (i32.const 0)))
     (call $expect (i32.const 8) (i32.const 0) (call $fd_fdstat_get (i32.const 3) (i32.const 0)))
     (call $expect (i32.const 9) (i32.const 3) (i32.load8_u (i32.const 0)))
-    ;; A file from its beginning to its end: descriptor 4.
+    ;; Reads a file from its beginning to its end: descriptor 4.
     (call $open (i32.const 10) (i32.const 0) (i32.const 1024) (i32.const 14) (i32.const 0) (i64.const 2))
     (call $expect (i32.const 11) (i32.const 4) (i32.load (i32.const 900)))
     (call $expect (i32.const 12) (i32.const 0) (call $fd_fdstat_get (i32.const 4) (i32.const 0)))
@@ -70,7 +70,7 @@
     (call $same (i32.const 19) (i32.const 5))
     (call $expect (i32.const 20) (i32.const 0) (call $fd_read (i32.const 4) (i32.const 0) (i32.const 2) (i32.const 16)))
     (call $expect (i32.const 21) (i32.const 0) (i32.load (i32.const 16)))
-    ;; From its middle.
+    ;; Reads from the middle.
     (call $expect (i32.const 22) (i32.const 0) (call $fd_seek (i32.const 4) (i64.const -2) (i32.const 2) (i32.const 24)))
     (call $expect (i32.const 23) (i32.const 3) (i32.load (i32.const 24)))
     (call $expect (i32.const 24) (i32.const 0) (call $fd_seek (i32.const 4) (i64.const 1) (i32.const 1) (i32.const 24)))
@@ -90,7 +90,7 @@
     (call $expect (i32.const 36) (i32.const 0) (call $fd_pread (i32.const 4) (i32.const 0) (i32.const 1) (i64.const -1) (i32.const 16)))
     (call $expect (i32.const 37) (i32.const 0) (i32.load (i32.const 16)))
     (call $expect (i32.const 38) (i32.const 0) (call $fd_advise (i32.const 4) (i64.const 0) (i64.const 0) (i32.const 0)))
-    ;; No way to write.
+    ;; There is no way to write.
     (call $expect (i32.const 39) (i32.const 8) (call $fd_write (i32.const 4) (i32.const 0) (i32.const 1) (i32.const 16)))
     (call $expect (i32.const 40) (i32.const 8) (call $fd_pwrite (i32.const 4) (i32.const 0) (i32.const 1) (i64.const 0) (i32.const 16)))
     (call $expect (i32.const 41) (i32.const 28) (call $fd_filestat_set_size (i32.const 4) (i64.const 0)))
@@ -104,7 +104,7 @@
     (call $expect (i32.const 49) (i32.const 69) (call $path_rename (i32.const 3) (i32.const 1024) (i32.const 14) (i32.const 3) (i32.const 1056) (i32.const 8)))
     (call $expect (i32.const 50) (i32.const 69) (call $path_symlink (i32.const 1024) (i32.const 14) (i32.const 3) (i32.const 1056) (i32.const 8)))
     (call $expect (i32.const 51) (i32.const 69) (call $path_link (i32.const 3) (i32.const 0) (i32.const 1024) (i32.const 14) (i32.const 3) (i32.const 1056) (i32.const 8)))
-    ;; Paths that are none.
+    ;; Paths that cannot be opened.
     (call $open (i32.const 52) (i32.const 44) (i32.const 1056) (i32.const 8) (i32.const 0) (i64.const 2))
     (call $open (i32.const 53) (i32.const 76) (i32.const 1072) (i32.const 6) (i32.const 0) (i64.const 2))
     (call $open (i32.const 54) (i32.const 76) (i32.const 1074) (i32.const 4) (i32.const 0) (i64.const 2))
@@ -133,22 +133,22 @@
     (call $expect (i32.const 76) (i32.const 0) (i32.load (i32.const 16)))
     (call $expect (i32.const 77) (i32.const 54) (call $fd_readdir (i32.const 4) (i32.const 2048) (i32.const 26) (i64.const 0) (i32.const 16)))
     (call $expect (i32.const 78) (i32.const 28) (call $fd_readdir (i32.const 0) (i32.const 2048) (i32.const 26) (i64.const 0) (i32.const 16)))
-    ;; Relative to it.
+    ;; Paths relative to it.
     (call $expect (i32.const 79) (i32.const 0) (call $path_filestat_get (i32.const 5) (i32.const 0) (i32.const 1028) (i32.const 10) (i32.const 0)))
     (call $expect (i32.const 80) (i32.const 76) (call $path_filestat_get (i32.const 5) (i32.const 0) (i32.const 1072) (i32.const 6) (i32.const 0)))
-    ;; A number that is closed is given again; the others stay.
+    ;; A closed descriptor number is reused; the others stay.
     (call $expect (i32.const 81) (i32.const 0) (call $fd_close (i32.const 4)))
     (call $expect (i32.const 82) (i32.const 8) (call $fd_read (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 16)))
     (call $open (i32.const 83) (i32.const 0) (i32.const 1088) (i32.const 8) (i32.const 0) (i64.const 2))
     (call $expect (i32.const 84) (i32.const 4) (i32.load (i32.const 900)))
-    ;; A file can always be read, and never be written to.
+    ;; A poll of a file is ready to read at once, and refused for writing.
     (memory.fill (i32.const 0) (i32.const 0) (i32.const 96))
     (i32.store8 (i32.const 8) (i32.const 1)) (i32.store (i32.const 16) (i32.const 4))
     (i32.store8 (i32.const 56) (i32.const 2)) (i32.store (i32.const 64) (i32.const 4))
     (call $expect (i32.const 85) (i32.const 0) (call $poll_oneoff (i32.const 0) (i32.const 128) (i32.const 2) (i32.const 256)))
     (call $expect (i32.const 86) (i32.const 0) (i32.load16_u (i32.const 136)))
     (call $expect (i32.const 87) (i32.const 8) (i32.load16_u (i32.const 168)))
-    ;; So many can be open at once: four and these.
+    ;; Opens files up to the bound of 256 descriptors.
     (call $exit (call $open_all)))
   (func $open_all (result i32)
     (local $count i32) (local $errno i32)

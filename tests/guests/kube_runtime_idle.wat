@@ -1,8 +1,8 @@
-(module ;; Runs until it is idle, as programs with a scheduler of their own do. Each poll prints how many events came and
-  ;; whose the first was: "c" of the clock, "i" of the idle descriptor. Each answer prints "w" and its id.
-  ;;   1st run: asks for a watch (0) and a delay (1); polls without waiting, then for 1.5 s.
+(module ;; Runs until idle, as programs with a scheduler of their own do. Each poll prints the number of events and
+  ;; the source of the first: "c" for the clock, "i" for the idle descriptor. Each answer prints "w" and its id.
+  ;;   1st run: requests a watch (0) and a delay (1); polls without waiting, then for 1.5 s.
   ;;   2nd run: polls for 2 s.
-  ;;   3rd run: cancels 0, twice, and 7, which there is not; polls without a clock.
+  ;;   3rd run: cancels 0, twice, and 7, which does not exist; polls without a clock.
   ;;   Later runs: poll without a clock.
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
@@ -14,7 +14,7 @@
   (global $runs (mut i32) (i32.const 0))
   (data (i32.const 64) "\03\00\00\00\00\00\00\00GET\01\00\00\00\00\00\00\00/\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
 
-  ;; Two characters and a newline.
+  ;; Prints two characters and a newline.
   (func $print (param $first i32) (param $second i32)
     (i32.store8 (i32.const 16) (local.get $first))
     (i32.store8 (i32.const 17) (local.get $second))
@@ -23,7 +23,7 @@
     (i32.store (i32.const 36) (i32.const 3))
     (drop (call $write (i32.const 1) (i32.const 32) (i32.const 1) (i32.const 40))))
 
-  ;; Subscriptions from 256 on, events from 512 on, their number at 640.
+  ;; Memory: subscriptions at 256, events at 512, the number of events at 640.
   (func $poll (param $count i32) (param $nanoseconds i64)
     (i64.store (i32.const 256) (i64.const 105))
     (i32.store8 (i32.const 264) (i32.const 1))

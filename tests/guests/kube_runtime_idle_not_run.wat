@@ -1,4 +1,4 @@
-(module ;; Asks for the idle descriptor and cannot be run until it is idle.
+(module ;; Imports the idle descriptor, but does not export run_until_idle.
   (import "turn-abi" "idle_descriptor" (func (result i32)))
   (memory (export "memory") 1)
   (func (export "_start"))

@@ -1,5 +1,5 @@
-(module ;; Asks for "/", for a watch of "/" and for a delay of 1.5 s, and then prints a line for each time it is
-  ;; woken: how often it was by its global, by its memory, the id, whether that is finished, "b" or "n" for bytes
+(module ;; Requests "/", a watch of "/" and a delay of 1.5 s, then prints a line each time it is
+  ;; woken: the count in its global, the count in its memory, the id, whether that is finished, "b" or "n" for bytes
   ;; or a null pointer, and the bytes.
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (import "http-proxy-abi" "request_stream" (func $request_stream (param i32 i32 i32) (result i64)))

@@ -1,4 +1,4 @@
-(module ;; Passes request a byte more than the most.
+(module ;; Calls request with one byte more than the limit.
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (memory (export "memory") 65)
   (func (export "_start") (drop (call $request (i32.const 0) (i32.const 4194305) (i32.const 0))))

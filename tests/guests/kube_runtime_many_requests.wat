@@ -1,4 +1,4 @@
-(module ;; Asks for "/" 300 times at once.
+(module ;; Requests "/" 300 times in one turn.
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (memory (export "memory") 1)
   (data (i32.const 64) "\03\00\00\00\00\00\00\00GET\01\00\00\00\00\00\00\00/\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")

@@ -1,4 +1,4 @@
-(module ;; Takes all the memory it can get when it is woken, writes to each page, and leaves with how many pages of
+(module ;; When woken, grows its memory as far as it can, writes to each page, and exits with the number of pages of
   ;; 64 KiB it has.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

@@ -1,4 +1,4 @@
-(module ;; Can be woken and exports no memory.
+(module ;; Exports wakeup, but no memory.
   (func (export "_start"))
   (func (export "allocate") (param i32) (result i32) (i32.const 1024))
   (func (export "wakeup") (param i64 i32 i32 i32)))

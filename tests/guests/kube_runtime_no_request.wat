@@ -1,4 +1,4 @@
-(module ;; Passes request bytes that are none.
+(module ;; Calls request with bytes that are not a request.
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (memory (export "memory") 1)
   (data (i32.const 0) "\04")

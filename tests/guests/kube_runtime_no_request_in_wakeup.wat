@@ -1,4 +1,4 @@
-(module ;; Passes request bytes that are none, once it is woken.
+(module ;; When woken, calls request with bytes that are not a request.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "http-proxy-abi" "request" (func $request (param i32 i32 i32) (result i64)))
   (memory (export "memory") 1)

@@ -1,5 +1,5 @@
-(module ;; Closes its stdin and opens /key, which gets that number. In every turn it prints its arguments, its
-  ;; environment and the next two bytes of the file, and asks for a delay unless that was its end.
+(module ;; Closes stdin and opens /key, which gets that descriptor number. Each turn prints its arguments, its
+  ;; environment and the next two bytes of the file, and requests a delay unless the file has ended.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes (param i32 i32) (result i32)))
@@ -11,7 +11,7 @@
   (import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 64) "key")
-  ;; What the vector at 0 says: its address never changes, its size lies at 4.
+  ;; Prints the vector at 0; its size lies at 4.
   (func $print
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
   (func $turn

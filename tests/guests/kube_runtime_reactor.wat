@@ -1,4 +1,4 @@
-(module ;; Prints when _initialize and when _start is called; only _initialize asks for something.
+(module ;; _initialize and _start each print their name; only _initialize requests something.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-(module ;; A reactor without _start, which asks for a delay when it is initialized.
+(module ;; A reactor without _start, which requests a delay in _initialize.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (memory (export "memory") 1)
   (func (export "_initialize") (drop (call $delay (i64.const 1))))

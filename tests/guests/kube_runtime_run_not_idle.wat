@@ -1,4 +1,4 @@
-(module ;; Is to be run until it is idle, and has no way to say that it is.
+(module ;; Exports run_until_idle, but does not import the idle descriptor.
   (memory (export "memory") 1)
   (func (export "_start"))
   (func (export "allocate") (param i32) (result i32) (i32.const 1024))

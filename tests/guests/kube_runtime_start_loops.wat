@@ -1,4 +1,4 @@
-(module ;; Can be woken, and never ends its _start.
+(module ;; Exports wakeup; _start never returns.
   (memory (export "memory") 1)
   (func $spin (export "_start") (loop $again (br $again)))
   (func (export "allocate") (param i32) (result i32) (i32.const 1024))

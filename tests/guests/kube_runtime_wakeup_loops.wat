@@ -1,4 +1,4 @@
-(module ;; Never ends when it is woken.
+(module ;; wakeup never returns.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (memory (export "memory") 1)
   (func (export "_start") (drop (call $delay (i64.const 1))))

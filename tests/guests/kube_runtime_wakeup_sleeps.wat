@@ -1,4 +1,4 @@
-(module ;; Sleeps within its turn when it is woken, for longer than anybody waits.
+(module ;; When woken, sleeps within its turn for longer than any test waits.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-(module ;; Prints why, and traps when it is woken.
+(module ;; When woken, prints the reason and traps.
   (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-(module ;; Writes 99 where the state goes; leaves with what is there after a lookup.
+(module ;; Writes 99 to the state's address, looks up, and exits with the value there.
   (import "host" "k8s_lookup" (func $lookup (param i32 i64 i64 i64 i64) (result i64)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 16)

@@ -1,4 +1,4 @@
-(module ;; A hundred lookups, one after the other.
+(module ;; Makes a hundred lookups, one after the other.
   (import "host" "k8s_lookup" (func $lookup (param i32 i64 i64 i64 i64) (result i64)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

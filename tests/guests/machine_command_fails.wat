@@ -1,3 +1,3 @@
-;; A state machine as a command that ends with exit code 3.
+;; A state machine as a command that exits with 3.
 (module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))) (memory (export "memory") 1)
   (func (export "_start") (call $exit (i32.const 3))))

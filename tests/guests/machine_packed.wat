@@ -1,4 +1,4 @@
-;; A state machine that returns address and size in one number, and begins in _initialize.
+;; A state machine that returns address and size in one number, and sets itself up in _initialize.
 (module
   (memory (export "memory") 1)
   (func (export "_initialize") (i32.store8 (i32.const 30) (i32.const 0x37)))

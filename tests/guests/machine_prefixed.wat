@@ -1,4 +1,4 @@
-;; A state machine whose answer has its size in front, and whose initial state is a function of its own.
+;; A state machine whose answer begins with its size, and whose initial state has a function of its own.
 (module
   (memory (export "memory") 1)
   (func (export "allocate") (param i32) (result i32) (i32.const 4096))

@@ -1,4 +1,4 @@
-;; The same with its secret in a table.
+;; As machine_remembers.wat, with the secret in a table.
 (module
   (memory (export "memory") 2)
   (table $table 2 2 funcref)

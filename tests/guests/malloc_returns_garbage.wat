@@ -1,4 +1,4 @@
-(module ;; Its malloc returns an address at the end of its memory.
+(module ;; malloc returns an address at the end of the memory.
   (import "host" "k8s_lookup" (func $lookup (param i32 i64 i64 i64 i64) (result i64)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

@@ -1,4 +1,4 @@
-(module ;; Its malloc returns an i32.
+(module ;; malloc returns an i32.
   (import "host" "k8s_lookup" (func $lookup (param i32 i64 i64 i64 i64) (result i64)))
   (memory (export "memory") 16)
   (data (i32.const 1024) "appdefaultDeploymentapps/v1")

@@ -1,4 +1,4 @@
-(module ;; 32 MB of tables in a module of a few hundred bytes.
+(module ;; Has 32 MB of tables in a module of a few hundred bytes.
   (memory (export "memory") 1)
   (table 500000 funcref)
   (table 500000 funcref)

@@ -1,4 +1,4 @@
-(module ;; Takes memory until there is none; leaves with 42 if it was refused at last.
+(module ;; Grows its memory until that is refused; exits with 42.
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)
   (func (export "_start")

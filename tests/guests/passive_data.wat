@@ -1,4 +1,4 @@
-;; Segments that an instruction copies stay in the module, in their places, whatever is active around them.
+;; Passive segments stay in the module at their indices, whatever active segments are around them.
 (module
   (memory (export "memory") 1)
   (data (i32.const 8) "active")

@@ -1,4 +1,4 @@
-;; What Javy (6 and later) makes of a bundle and its exported function when the engine is linked dynamically: the
+;; Javy's output (6 and later) for a bundle and its exported function when the engine is linked dynamically: the
 ;; bytecode, and calls of the plugin. The bytecode is the answer here (plugin.wat), and so is the function's name.
 (module
   (import "javy-default-plugin-v4" "cabi_realloc" (func $realloc (param i32 i32 i32 i32) (result i32)))

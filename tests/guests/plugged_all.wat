@@ -1,5 +1,5 @@
 ;; Everything that a module may have of its own when it is linked with plugin.wat: types, functions, globals, data at
-;; fixed addresses, a start function, blocks with types. It prints whether all of it came through.
+;; fixed addresses, a start function, blocks with types. It prints whether linking has kept all of it.
 (module
   (type $pair (func (result i32 i32)))
   (import "any-plugin" "memory" (memory 1))

@@ -1,4 +1,4 @@
-;; What Javy 1 to 3 make of a bundle when the engine is linked dynamically. For plugin.wat.
+;; The output of Javy 1 to 3 for a bundle when the engine is linked dynamically. For plugin.wat.
 (module
   (import "javy_quickjs_provider_v2" "canonical_abi_realloc" (func $realloc (param i32 i32 i32 i32) (result i32)))
   (import "javy_quickjs_provider_v2" "eval_bytecode" (func $eval (param i32 i32)))

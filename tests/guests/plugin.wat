@@ -1,4 +1,4 @@
-;; A plugin, with the exports that Javy's have, of all versions. What it is given as bytecode it prints: the
+;; A plugin with the exports of Javy's plugins of all versions. It prints what it gets as bytecode: the
 ;; bytecode itself, or the name of a function if one is named.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))

@@ -1,5 +1,5 @@
-(module ;; Waits for stdin, stdout, a descriptor that is not there, and a clock an hour away, all at once:
-  ;; three events, at once.
+(module ;; Polls stdin, stdout, a descriptor that does not exist, and a clock an hour away, in one call:
+  ;; three events come at once.
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

@@ -1,19 +1,19 @@
 (module ;; Makes the system calls that its stdin lists, where hangar-guest-probe runs it, and prints their results.
-  ;; Stdin: 4096 bytes, which lie at 4096, then records of 64 bytes: number, six arguments, a mask. To arguments whose
-  ;; bit in the mask is set the native address of the memory is added; bit 6: it reads what lies at the first argument.
+  ;; Stdin: 4096 bytes for address 4096, then records of 64 bytes: number, six arguments, a mask. To arguments whose
+  ;; bit in the mask is set, the native address of the memory is added; bit 6: reads the word at the first argument.
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "probe" "call" (func $call (param i64 i64 i64 i64 i64 i64 i64) (result i64)))
   (import "probe" "address" (func $address (result i64)))
   (import "probe" "peek" (func $peek (param i64) (result i64)))
   (memory (export "memory") 1)
-  ;; Reads `size` bytes to `at`; how many there were.
+  ;; Reads `size` bytes to `at`; returns how many there were.
   (func $fill (param $at i32) (param $size i32) (result i32)
     (i32.store (i32.const 0) (local.get $at))
     (i32.store (i32.const 4) (local.get $size))
     (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
     (i32.load (i32.const 8)))
-  ;; Argument number `index` of the record.
+  ;; Returns argument number `index` of the record.
   (func $argument (param $index i32) (result i64)
     (i64.add
       (i64.load offset=1032 (i32.shl (local.get $index) (i32.const 3)))

@@ -1,4 +1,4 @@
-(module ;; Asks for the mapping of Deployment in apps/v1 and prints it; leaves with the state.
+(module ;; Asks for the mapping of Deployment in apps/v1 and prints it; exits with the state.
   (import "host" "k8s_rest_mapping" (func $mapping (param i32 i64 i64) (result i64)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

@@ -1,4 +1,4 @@
-(module ;; Sleeps for two milliseconds; leaves with zero if that is what the event says.
+(module ;; Sleeps for two milliseconds; exits with zero if the event is the expected one.
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

@@ -1,5 +1,5 @@
-;; An instance that lives from call to call. It has a global of every numeric type, data in two places, a
-;; start function, and more to its memory than it ever writes to.
+;; An instance that is called repeatedly. It has a global of every numeric type, data in two places, a
+;; start function, and more memory than it ever writes to.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
   (memory (export "memory") 4 64)
@@ -21,7 +21,7 @@
     (global.set $random (i64.xor (global.get $random) (i64.shl (global.get $random) (i64.const 17))))
     (global.get $random))
 
-  ;; Changes every global and `writes` places of the memory; returns a number that depends on all before.
+  ;; Changes every global and `writes` places of the memory; returns a number that depends on all earlier calls.
   (func (export "work") (param $writes i32) (result i64)
     (local $address i32)
     (global.set $count (i32.add (global.get $count) (i32.const 1)))

@@ -1,4 +1,4 @@
-(module ;; Grows its table until it is refused; leaves with 42.
+(module ;; Grows its table until that is refused; exits with 42.
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)
   (table 1 funcref)

@@ -1,4 +1,4 @@
-(module ;; Two tables that grow, and a memory that does. Each says what it was before, or -1.
+(module ;; Has two tables and a memory that grow. Each function returns the size before, or -1.
   (memory (export "memory") 1)
   (table $first 0 funcref)
   (table $second 0 funcref)

@@ -1,2 +1,2 @@
-;; Imports from two other modules, as no module with a plugin does.
+;; Imports from two other modules, which no module with a plugin does.
 (module (import "a" "memory" (memory 1)) (import "b" "invoke" (func (param i32 i32 i32 i32 i32))) (func (export "_start")))

@@ -1,4 +1,4 @@
-(module ;; Imports a function of a vector.
+(module ;; Imports a function that takes a vector.
   (import "env" "simd" (func (param v128)))
   (memory (export "memory") 1)
   (func (export "_start")))

@@ -1,5 +1,5 @@
-(module ;; Gives every function of WASI that takes addresses some that lie outside of its memory, or at its
-  ;; last bytes. Each must answer EFAULT; leaves with the number of the first one that does not.
+(module ;; Calls every WASI function that takes addresses with some outside of its memory, or at its
+  ;; last bytes. Each must return EFAULT; exits with the number of the first that does not.
   (import "wasi_snapshot_preview1" "args_get" (func $args_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "environ_get" (func $environ_get (param i32 i32) (result i32)))
@@ -14,7 +14,7 @@
   (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)
-  ;; Two vectors whose address is good and whose size is not, and the other way round.
+  ;; Two vectors: one with a valid address and an invalid size, one the other way round.
   (data (i32.const 256) "\00\00\00\00\ff\ff\ff\ff\ff\ff\ff\ff\04\00\00\00")
   (func $expect (param $number i32) (param $errno i32)
     (if (i32.ne (local.get $errno) (i32.const 21)) (then (call $exit (local.get $number)))))

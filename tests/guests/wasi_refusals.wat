@@ -1,5 +1,5 @@
-(module ;; Asks for files, sockets, seeking and more; leaves with the number of the first call whose answer is
-  ;; not the one that stands before it.
+(module ;; Calls functions for files, sockets, seeking and more; exits with the number of the first call that
+  ;; does not return the value beside that number.
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_prestat_dir_name" (func $fd_prestat_dir_name (param i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))

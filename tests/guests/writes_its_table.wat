@@ -1,4 +1,4 @@
-;; A snapshot of memory and globals would miss what this one changes.
+;; Changes its table, which a snapshot of memory and globals would miss.
 (module
   (memory (export "memory") 1)
   (table $table 2 2 funcref)
