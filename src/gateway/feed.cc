@@ -216,6 +216,8 @@ void Feed::show(const Change& change) {
   own_writes_.seen(change.version, io::Loop::now());
   Sight sight(change);
   for (const auto& viewer : audience_.concerned_by(change.object->key())) {
+    // The call of an earlier viewer may have detached this one. A viewer that began ahead of the
+    // cache skips the changes up to its version.
     if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;
     if (auto line = viewer->view().see(sight)) {
       shown_.add();

@@ -416,6 +416,8 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   const std::uint64_t own_version =
       self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
   auto beginning = beginning_of(work->target.options);
+  // The guest has written there since the version that it asks for: begin from the API server's
+  // newest state, which includes that write.
   if (beginning && beginning->not_older_than.value_or(own_version) < own_version)
     beginning->not_older_than.reset();
   auto scope = ReadScope::of(work->target);
@@ -521,6 +523,8 @@ void Gateway::State::on_care() {
   feeds.sweep();
   own_writes.sweep(io::Loop::now());
   std::erase_if(watchings, [](const auto& watching) { return watching.expired(); });
+  // Reviews follow each other with a pause, so a pass over many watches can outlast the care
+  // period. The next pass begins only when this one has ended.
   if (!std::exchange(is_rechecking, true)) parts.loop.spawn(recheck(shared_from_this()));
   if (!feeds.empty()) look_after();
 }

@@ -104,7 +104,7 @@ class Gateway {
     std::size_t upstream_requests = 0;          // Being answered by the API server.
     std::size_t upstream_requests_waiting = 0;  // For a slot.
   };
-  // What the service accounts of a namespace use now.
+  // Counts for the service accounts of one namespace.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
 
   // Starts a request. There is always an answer: a failure is a Status with the code that the API

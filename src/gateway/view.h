@@ -13,7 +13,7 @@
 
 namespace hangar::gateway {
 
-// A change that many viewers look at: what all of them need is computed once.
+// A change that many viewers look at: work that all of them share is done once.
 class Sight {
  public:
   explicit Sight(const Change& change) : change_(change) {}

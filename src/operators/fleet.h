@@ -31,9 +31,9 @@ namespace hangar::operators {
 
 // A resident operator that is idle.
 struct Resident {
-  std::uint64_t bytes = 0;  // What suspending it would free.
+  std::uint64_t bytes = 0;  // Freed by suspending it.
   Instant idle_since;
-  Duration cost{};  // What its last wake took, as an estimate of the next.
+  Duration cost{};  // Of its last wake, as an estimate of the next.
 };
 // Which operators to suspend so that at least `excess_bytes` are freed, least valuable first: those
 // with the highest product of bytes held and idle time, divided by the cost of waking them. Returns

@@ -1,5 +1,5 @@
-// What one guest has requested and not received yet: its requests at the gateway, its delays, and
-// what has arrived for either.
+// The outstanding requests and delays of one guest, and their arrivals until the guest
+// receives them.
 //
 // Requests start as fast as the operator's rate limit allows. While the guest is in a turn or
 // asleep, answers are collected; its next turn receives them together. For a guest that sleeps,

@@ -1,6 +1,6 @@
-// What a program finds in a pod besides its manifest's inputs: the API server's address, the files
-// of its ServiceAccount, its own name. Programs with a scheduler of their own, such as those of
-// controller-runtime, look for these there, so only they get them.
+// A program's view of its pod, besides the inputs in its manifest: the API server's address, the
+// files of its ServiceAccount, its own name. Programs with a scheduler of their own, such as those
+// of controller-runtime, look for these there, so only they get them.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"

@@ -114,6 +114,7 @@ void RunningOperator::look() {
     parts_.loop.spawn(carry_out(step.act));
     return;
   }
+  // Idle, with no answer expected: its start is over, so another operator may have the place.
   if (!life_.is_busy() && !requests_.awaits_answer() && work_) work_->starting.reset();
   if (step.ask_again) {
     const Duration delay = std::max(Duration::zero(), Duration(*step.ask_again - io::Loop::now()));
@@ -237,6 +238,7 @@ io::Task<void> RunningOperator::wake_guest() {
     co_return;
   }
   const Instant began = io::Loop::now();
+  // From here on, an arrival belongs to the next turn.
   life_.on_handed_over();
   Woken woken;
   std::vector<Wakeup> wakeups = requests_.take_arrivals(woken);

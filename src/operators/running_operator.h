@@ -92,7 +92,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     return {.tenant = budget::Tenant::of_namespace(key_.namespace_),
             .name = "operator/" + key_.name};
   }
-  // The spec and the module's source, without what only a start needs.
+  // The spec and the module's source, except for the parts that only a start needs.
   [[nodiscard]] PackedOperator::Parts outline() const { return packed_.outline(key_); }
   [[nodiscard]] const wasm::SleepableModule& module() const { return *module_; }
   [[nodiscard]] const Life& life() const { return life_; }
