@@ -72,6 +72,17 @@ Request own(const Place& place, const Asked& asked) {
                      .name = std::string(asked.name)}};
 }
 
+// What is created gets its name by the answer at the latest. Where that is of another group, as a
+// Scale of Deployments is, it says no more of the kind that was asked for.
+void answer_with(Request& request, const ObjectVersion& answer) {
+  if (request.resource.empty() || answer.group == request.object.group) {
+    request.object = answer;
+    return;
+  }
+  request.object.name = answer.name;
+  request.object.version = answer.version;
+}
+
 Result<bool> read_into(ReadDirectory& out, const std::filesystem::path& path,
                        Storyteller& storyteller, const std::function<bool(Story story)>& on_story) {
   // Somebody may have made it larger than any of ours.
@@ -133,8 +144,7 @@ std::optional<Story> Storyteller::add(const Place& place, const Record& record) 
       request.took = found.at - asked->at;
       request.status = found.status;
       request.answer_bytes = found.bytes;
-      // What is created gets its name by the answer at the latest.
-      if (!found.object.name.empty()) request.object = found.object;
+      if (!found.object.name.empty()) answer_with(request, found.object);
     }
     of.requests[asked->turn].push_back(std::move(request));
   } else if (const auto* const turn = std::get_if<Turn>(&record)) {

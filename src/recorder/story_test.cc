@@ -120,6 +120,35 @@ TEST_F(StoryTest, HasWhatCameOfATurn) {
   EXPECT_EQ(read_.since, kWall);
 }
 
+TEST_F(StoryTest, KeepsTheGroupThatWasAskedWhereTheAnswerIsOfAnother) {
+  Files files(root(), kLimits, 7);
+  append(files, Turn{.guest = guest("web", 1), .number = 3},
+         Asked{.guest = guest("web", 1),
+               .turn = 3,
+               .id = 9,
+               .verb = Verb::Update,
+               .group = "apps",
+               .resource = "deployments",
+               .namespace_ = "shop",
+               .name = "front",
+               .subresource = "scale"},
+         Answered{.guest = guest("web", 1),
+                  .id = 9,
+                  .status = 200,
+                  .is_write = true,
+                  .object = {.group = "autoscaling",
+                             .kind = "Scale",
+                             .namespace_ = "shop",
+                             .name = "front",
+                             .version = 44}});
+
+  const std::vector<Story> found = stories();
+  ASSERT_THAT(found, SizeIs(1));
+  ASSERT_THAT(found[0].requests, SizeIs(1));
+  EXPECT_EQ(found[0].requests[0].object,
+            (ObjectVersion{.group = "apps", .namespace_ = "shop", .name = "front", .version = 44}));
+}
+
 TEST_F(StoryTest, KnowsAWriteWhoseAnswerNeverCame) {
   Files files(root(), kLimits, 7);
   append(files, Turn{.guest = guest("web", 1), .number = 3},
