@@ -484,6 +484,11 @@ int run(int argc, char** argv) {
   CLI::App* const why_command =
       app.add_subcommand("why", "print what wrote an object and what led to that");
   const WhyCommand why(*why_command);
+  CLI::App* const rights_command = app.add_subcommand(
+      "rights",
+      "print the smallest roles that cover what an operator, a workflow or a flight has used, for "
+      "kubectl apply, and what of its rights is unused");
+  const RightsCommand rights(*rights_command);
   CLI::App* const top_command =
       app.add_subcommand("top",
                          "show what operators, workflows and flights cost: processor time, turns, "
@@ -590,6 +595,7 @@ int run(int argc, char** argv) {
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (timeline_command->parsed()) return timeline.run();
   if (why_command->parsed()) return why.run();
+  if (rights_command->parsed()) return rights.run();
   if (top_command->parsed()) return top.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);

@@ -62,7 +62,9 @@ std::optional<NameKind> names_of(const CLI::Option& option, std::string_view com
   if (name == "RELEASE") return NameKind::Releases;
   if (name == "REVISION" || name == "COMPARED-WITH") return NameKind::Revisions;
   if (name != "NAME") return std::nullopt;
-  if (command == "logs" || command == "timeline") return NameKind::Operators;
+  if (command == "logs" || command == "timeline" || command == "rights") {
+    return NameKind::Operators;
+  }
   if (command.starts_with("workflow ")) return NameKind::Workflows;
   return std::nullopt;
 }

@@ -2,9 +2,14 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "commands/guest_names.h"
 #include "commands/pod_logs.h"
 #include "commands/records.h"
+#include "commands/rights.h"
+#include "commands/tenant_commands.h"
+#include "commands/timeline.h"
+#include "commands/used_rights.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/log.h"
@@ -12,6 +17,7 @@
 #include "io/loop.h"
 #include "io/run.h"
 #include "seeing/find.h"
+#include "seeing/uses.h"
 
 #include <fmt/format.h>
 
@@ -54,21 +60,68 @@ Result<commands::RecordsAccess> RecordsFlags::resolve(const host::Config& given)
   return access;
 }
 
-TimelineCommand::TimelineCommand(CLI::App& command)
-    : records_(command),
-      settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
-  seeing::TurnsQuestion& question = flags_->options.question;
+namespace {
+
+// As the API server takes it: a segment of a path.
+std::string check_role_name(const std::string& name) {
+  const bool is_one = !name.empty() && name != "." && name != ".." &&
+                      name.find_first_of("/%") == std::string::npos && printable(name) == name;
+  return is_one ? "" : fmt::format("\"{}\" must be the name of a role", printable(name));
+}
+
+void add_guest(CLI::App& command, std::string& name, std::string& namespace_) {
   command
-      .add_option("NAME", question.name,
+      .add_option("NAME", name,
                   "an operator; workflow/NAME; or an instance of an Airway, or a Flight, by its "
                   "resource: backends.examples.com/web")
       ->type_name("NAME")
       ->required();
   command
-      .add_option("-n,--namespace", question.namespace_,
+      .add_option("-n,--namespace", namespace_,
                   "its namespace (default: an operator of hangar run, else the kubeconfig's)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
+}
+
+// `ask(records, question)` where the records are; the question's namespace is filled in.
+template <class Told, class Question, class Ask>
+Result<Told> ask_about(const host::Config& given, const commands::RecordsAccess& access,
+                       Question& question, std::string_view command, const Ask& ask) {
+  const host::Config config = HANGAR_TRY(host::resolve(given));
+  const bool has_namespace = !question.namespace_.empty();
+  // Whoever runs operators here, without a cluster, sees them first.
+  if (access.local || !has_namespace) {
+    const std::unique_ptr<commands::Records> local = commands::local_records(access.local.value_or(
+        seeing::RecordsPlace{.directory = host::recorder_directory(config), .file = {}}));
+    io::Loop loop;
+    Result<Told> found = io::run_to_end(loop, ask(*local, question));
+    if (found || found.error().kind() != ErrorKind::NotFound || has_namespace) return found;
+    question.namespace_ = HANGAR_TRY(commands::kubeconfig_namespace(config));
+    if (access.local) return io::run_to_end(loop, ask(*local, question));
+  }
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(config);
+  host::ClusterSession session(HANGAR_TRY(host::find_login(config)),
+                               Log(*sink, std::string(command)));
+  const std::unique_ptr<commands::Records> records =
+      HANGAR_TRY(commands::host_records(config, session, access.host));
+  Result<Told> found = session.run(ask(*records, question));
+  const bool may_have_none = !has_namespace && question.name.contains('/');
+  if (found || found.error().kind() != ErrorKind::NotFound || !may_have_none) return found;
+  // An instance that is in no namespace.
+  const std::string namespace_ = std::exchange(question.namespace_, {});
+  Result<Told> again = session.run(ask(*records, question));
+  if (again) return again;
+  question.namespace_ = namespace_;
+  return found;
+}
+
+}  // namespace
+
+TimelineCommand::TimelineCommand(CLI::App& command)
+    : records_(command),
+      settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
+  seeing::TurnsQuestion& question = flags_->options.question;
+  add_guest(command, question.name, question.namespace_);
   command.add_flag("--slowest", question.slowest,
                    "the turns that took longest, instead of the last");
   command.add_option("--turns", question.turns_max, "how many turns (default 20)")
@@ -85,30 +138,14 @@ Result<std::string> TimelineCommand::text(const host::Config& given) const {
   options.json = flags_->output == "json";
   options.question.name = commands::recorded_name(options.question.name);
   commands::RecordsAccess access = HANGAR_TRY(records_.resolve(given));
-  const host::Config config = HANGAR_TRY(host::resolve(given));
   if (!flags_->file.empty()) access.local = {.directory = {}, .file = flags_->file};
-  const bool has_namespace = !options.question.namespace_.empty();
-  // Whoever runs operators here, without a cluster, sees them first.
-  if (access.local || !has_namespace) {
-    const std::unique_ptr<commands::Records> local = commands::local_records(access.local.value_or(
-        seeing::RecordsPlace{.directory = host::recorder_directory(config), .file = {}}));
-    io::Loop loop;
-    Result<std::string> found = io::run_to_end(loop, commands::timeline(options, *local));
-    if (found || found.error().kind() != ErrorKind::NotFound || has_namespace) return found;
-    options.question.namespace_ = HANGAR_TRY(commands::kubeconfig_namespace(config));
-    if (access.local) return io::run_to_end(loop, commands::timeline(options, *local));
-  }
-  const std::unique_ptr<LogSink> sink = host::make_log_sink(config);
-  host::ClusterSession session(HANGAR_TRY(host::find_login(config)), Log(*sink, "timeline"));
-  const std::unique_ptr<commands::Records> records =
-      HANGAR_TRY(commands::host_records(config, session, access.host));
-  Result<std::string> found = session.run(commands::timeline(options, *records));
-  const bool may_have_none = !has_namespace && options.question.name.contains('/');
-  if (found || found.error().kind() != ErrorKind::NotFound || !may_have_none) return found;
-  // An instance that is in no namespace.
-  options.question.namespace_.clear();
-  Result<std::string> again = session.run(commands::timeline(options, *records));
-  return again ? again : found;
+  return ask_about<std::string>(
+      given, access, options.question, "timeline",
+      [&options](commands::Records& records, const seeing::TurnsQuestion& question) {
+        commands::TimelineOptions of_question = options;
+        of_question.question = question;
+        return commands::timeline(std::move(of_question), records);
+      });
 }
 
 int TimelineCommand::run() const {
@@ -168,6 +205,54 @@ int WhyCommand::run() const {
   if (ended) return kDone;
   return report(ended.error(),
                 ended.error().kind() == ErrorKind::InvalidInput ? kWrongUsage : kFailed);
+}
+
+RightsCommand::RightsCommand(CLI::App& command)
+    : records_(command),
+      settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
+  commands::RightsOptions& options = flags_->options;
+  add_guest(command, options.question.name, options.question.namespace_);
+  command.add_flag("--names", flags_->names,
+                   "allow only the objects that it touched, where it neither lists, watches nor "
+                   "makes such objects, and touched 16 at most");
+  command
+      .add_option("--role", options.roles.role,
+                  "name of the roles and bindings, such as that of the role to replace (default "
+                  "hangar:used:NAMESPACE:NAME)")
+      ->type_name("NAME")
+      ->check(check_role_name);
+  command
+      .add_option("-o,--output", flags_->output,
+                  "yaml or json (default yaml; with json remarks go to the standard error)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"yaml", "json"}));
+}
+
+Result<seeing::FoundUses> RightsCommand::find(const host::Config& given,
+                                              seeing::UsesQuestion& question) const {
+  const commands::RecordsAccess access = HANGAR_TRY(records_.resolve(given));
+  return ask_about<seeing::FoundUses>(
+      given, access, question, "rights",
+      [](commands::Records& records, const seeing::UsesQuestion& asked) {
+        return records.uses(asked);
+      });
+}
+
+int RightsCommand::run() const {
+  const Result<host::Config> given = settings_.resolve();
+  if (!given) return report(given.error(), kWrongUsage);
+  commands::RightsOptions options = flags_->options;
+  options.question.name = commands::recorded_name(options.question.name);
+  if (flags_->names) options.roles.names = commands::RoleNames::Touched;
+  if (flags_->output == "json") options.format = commands::ManifestFormat::Json;
+  const Result<seeing::FoundUses> found = find(*given, options.question);
+  if (!found) return report(found.error(), kFailed);
+  const std::unique_ptr<LogSink> sink = host::make_log_sink(*given);
+  const commands::RightsOutput output =
+      commands::rights(*given, options, *found, Log(*sink, "rights"));
+  fmt::print(stderr, "{}", output.remarks);
+  fmt::print("{}", output.text);
+  return kDone;
 }
 
 }  // namespace hangar::cli

@@ -1,15 +1,17 @@
-// `hangar timeline` and `hangar why`: their flags, and what they print.
+// `hangar timeline`, `hangar why` and `hangar rights`: their flags, and what they print.
 //
-// Both read the records of the host of the cluster, with the rights of the kubeconfig; those of
-// this machine where a flag or variable says where they are.
+// All of them read the records of the host of the cluster, with the rights of the kubeconfig; those
+// of this machine where a flag or variable says where they are.
 #pragma once
 
 #include "base/result.h"
 #include "cli/setting_flags.h"
 #include "commands/records.h"
+#include "commands/rights.h"
 #include "commands/timeline.h"
 #include "commands/why.h"
 #include "host/config.h"
+#include "seeing/uses.h"
 
 #include <CLI/CLI.hpp>
 
@@ -67,6 +69,29 @@ class WhyCommand {
     commands::WhyOptions options;
     std::string output;
   };
+
+  // CLI11 keeps pointers to it.
+  std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
+  RecordsFlags records_;
+  SettingFlags settings_;
+};
+
+class RightsCommand {
+ public:
+  explicit RightsCommand(CLI::App& command);
+
+  // Returns the exit code.
+  [[nodiscard]] int run() const;
+
+ private:
+  struct Flags {
+    commands::RightsOptions options;
+    bool names = false;
+    std::string output;
+  };
+
+  [[nodiscard]] Result<seeing::FoundUses> find(const host::Config& given,
+                                               seeing::UsesQuestion& question) const;
 
   // CLI11 keeps pointers to it.
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();

@@ -16,6 +16,7 @@
 #include "seeing/messages.h"
 #include "seeing/published.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <fmt/format.h>
 
@@ -54,6 +55,9 @@ class LocalRecords final : public Records {
   }
   io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) override {
     co_return seeing::find_top(place_, question, {});
+  }
+  io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) override {
+    co_return seeing::find_uses(place_, question, {});
   }
 
  private:
@@ -109,6 +113,11 @@ class HostRecords final : public Records {
     const std::string answer =
         HANGAR_CO_TRY(co_await ask(seeing::kTopPath, json::dump(seeing::json_of(question))));
     co_return parsed(seeing::parse_found_top(answer));
+  }
+  io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) override {
+    const std::string answer =
+        HANGAR_CO_TRY(co_await ask(seeing::kUsesPath, json::dump(seeing::json_of(question))));
+    co_return parsed(seeing::parse_found_uses(answer));
   }
   void give_up() override { stop_.request_stop(); }
 

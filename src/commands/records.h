@@ -8,6 +8,7 @@
 #include "io/task.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <filesystem>
 #include <memory>
@@ -28,6 +29,7 @@ class Records {
   [[nodiscard]] virtual io::Task<Result<seeing::FoundWrites>> writes(
       seeing::WritesQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) = 0;
+  [[nodiscard]] virtual io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) = 0;
   // Nobody waits for answers any more: what is asked for ends with Cancelled.
   virtual void give_up() {}
 };

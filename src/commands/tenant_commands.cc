@@ -1,5 +1,6 @@
 #include "commands/tenant_commands.h"
 
+#include "commands/rbac.h"
 #include "host/cluster_session.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -19,20 +20,6 @@ namespace hangar::commands {
 namespace {
 
 constexpr std::string_view kFieldManager = "hangar-tenant";
-
-kube::Resource rbac_resource(std::string plural, std::string kind) {
-  return {.group = "rbac.authorization.k8s.io",
-          .version = "v1",
-          .plural = std::move(plural),
-          .kind = std::move(kind),
-          .namespaced = true};
-}
-kube::Resource role_resource() {
-  return rbac_resource("roles", "Role");
-}
-kube::Resource role_binding_resource() {
-  return rbac_resource("rolebindings", "RoleBinding");
-}
 
 // As kubectl says it.
 std::string done(std::string_view kind, std::string_view name, std::string_view what,

@@ -1,6 +1,7 @@
 #include "commands/tenant_rights.h"
 
 #include "base/dns_name.h"
+#include "commands/rbac.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,24 +18,11 @@ namespace hangar::commands {
 
 namespace {
 
-constexpr std::string_view kRbacGroup = "rbac.authorization.k8s.io";
 constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
 constexpr std::string_view kOurs = "hangar-tenant";
 
 constexpr std::string_view kConstrainedVerb = "impersonate:serviceaccount";
 constexpr std::string_view kLegacyVerb = "impersonate";
-
-// What may be done as a service account. RBAC knows no wildcard for a part of a verb.
-constexpr std::array<std::string_view, 8> kVerbs = {
-    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"};
-
-template <class Texts>
-json::Array array_of(const Texts& texts) {
-  json::Array array;
-  for (const auto& text : texts)
-    array.emplace_back(json::String(text));
-  return array;
-}
 
 using Words = std::initializer_list<std::string_view>;
 
@@ -57,9 +45,10 @@ void add_acting(json::Array& rules, const TenantRights& rights) {
   }
   rules.emplace_back(named(rule("authentication.k8s.io", {"serviceaccounts"}, {kConstrainedVerb}),
                            rights.service_accounts));
+  // What may be done as a service account. RBAC knows no wildcard for a part of a verb.
   json::Object on = rule("*", {"*"}, {});
   json::Array& verbs = on["verbs"].get_array();
-  for (const std::string_view verb : kVerbs)
+  for (const std::string_view verb : kResourceVerbs)
     verbs.emplace_back(json::String(fmt::format("impersonate-on:serviceaccount:{}", verb)));
   rules.emplace_back(std::move(on));
 }

@@ -309,6 +309,16 @@ Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
           .upstream_requests_waiting = state_->upstream.waiting_count(tenant)};
 }
 
+std::vector<Attributes> Gateway::watches_of(std::string_view user) const {
+  std::vector<Attributes> found;
+  for (const std::weak_ptr<Watching>& weak : state_->watchings) {
+    const std::shared_ptr<Watching> watching = weak.lock();
+    if (watching && watching->is_open() && watching->identity().user == user)
+      found.push_back(watching->attributes());
+  }
+  return found;
+}
+
 std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request request,
                                          Answer& answer) {
   auto reply =

@@ -26,9 +26,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace hangar::gateway {
 
+struct Attributes;
 struct RequestTarget;
 
 struct Request {
@@ -106,6 +108,8 @@ class Gateway {
   };
   // Counts for the service accounts of one namespace.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
+  // What this user's watches that are answered from the cache were authorised by.
+  [[nodiscard]] std::vector<Attributes> watches_of(std::string_view user) const;
 
   // Starts a request. There is always an answer: a failure is a Status with the code that the API
   // server would give (400 for a path or query that does not parse, 403, 404, 410, 503 while it is

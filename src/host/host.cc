@@ -362,7 +362,11 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                    .metrics = metrics,
                                    .log = log,
                                    .namespace_ = lease_namespace(config, credentials->namespace_()),
-                                   .present = [this] { return present_guests(operators); }})),
+                                   .present = [this] { return present_guests(operators); },
+                                   .watches =
+                                       [this](std::string_view user) {
+                                         return open_watches(operator_parts.gateway, user);
+                                       }})),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,

@@ -4,6 +4,8 @@
 #include "admission/webhooks.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "gateway/gateway.h"
+#include "gateway/read_scope.h"
 #include "host/config.h"
 #include "host/recording.h"
 #include "http/listen_address.h"
@@ -22,6 +24,7 @@
 #include "recorder/record.h"
 #include "seeing/published.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <fmt/format.h>
 
@@ -128,6 +131,17 @@ std::vector<seeing::PresentGuest> present_guests(const operators::OperatorContro
   return guests;
 }
 
+std::vector<seeing::Right> open_watches(const gateway::Gateway& gateway, std::string_view user) {
+  std::vector<seeing::Right> watches;
+  for (gateway::Attributes& attributes : gateway.watches_of(user)) {
+    watches.push_back({.verb = recorder::Verb::Watch,
+                       .group = std::move(attributes.group),
+                       .resource = std::move(attributes.resource),
+                       .namespace_ = std::move(attributes.namespace_)});
+  }
+  return watches;
+}
+
 std::unique_ptr<Seeing> Seeing::make(const Config& config, Parts parts) {
   if (config.seeing.bind_address.empty()) return nullptr;
   return std::make_unique<Seeing>(config, std::move(parts));
@@ -144,7 +158,12 @@ Seeing::Seeing(const Config& config, Parts parts)
       server_(loop_, client_, parts_.metrics, log_,
               {.directory = recorder_directory(config),
                .operators = operators::operator_resource(),
-               .present = [this] { return present(); }}),
+               .present = [this] { return ask_main(parts_.present); },
+               .watches =
+                   [this](std::string user) {
+                     return ask_main<std::vector<seeing::Right>>(
+                         [this, user = std::move(user)] { return parts_.watches(user); });
+                   }}),
       certificate_keeper_(loop_, client_, log_,
                           {.namespace_ = parts_.namespace_,
                            .secret = options_.secret,
@@ -219,18 +238,19 @@ void Seeing::listen() {
 }
 
 // Guests are the main loop's: it is asked, and goes on at once.
-io::Task<Result<std::vector<seeing::PresentGuest>>> Seeing::present() {
-  using Told = Result<std::vector<seeing::PresentGuest>>;
-  const io::OneShot<Told> told(loop_);
+template <class Told>
+io::Task<Result<Told>> Seeing::ask_main(std::function<Told()> question) {
+  const io::OneShot<Result<Told>> told(loop_);
   const io::Loop::Timer limit = loop_.after(kPresentMax, [told] {
     told.set(fail(ErrorKind::Unavailable, "the host is busy: try again"));
   });
   // The last reference comes back to this loop: a OneShot is not for several threads.
-  parts_.main.post([this, given = io::OneShot<Told>(told)]() mutable {
-    loop_.post([done = std::move(given), guests = parts_.present()]() mutable {
-      done.set(std::move(guests));
-    });
-  });
+  parts_.main.post(
+      [this, question = std::move(question), given = io::OneShot<Result<Told>>(told)]() mutable {
+        loop_.post([done = std::move(given), answer = question()]() mutable {
+          done.set(std::move(answer));
+        });
+      });
   co_return co_await told.wait();
 }
 

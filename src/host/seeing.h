@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "gateway/gateway.h"
 #include "host/config.h"
 #include "http/client.h"
 #include "io/event.h"
@@ -21,6 +22,7 @@
 #include "seeing/published.h"
 #include "seeing/server.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <cstddef>
 #include <functional>
@@ -28,6 +30,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -42,6 +45,9 @@ namespace hangar::host {
 [[nodiscard]] std::vector<seeing::PresentGuest> present_guests(
     const operators::OperatorController& operators);
 
+[[nodiscard]] std::vector<seeing::Right> open_watches(const gateway::Gateway& gateway,
+                                                      std::string_view user);
+
 class Seeing {
  public:
   struct Parts {
@@ -52,6 +58,8 @@ class Seeing {
     std::string namespace_;  // Of the host.
     // What guests the host has. Called on the main loop.
     std::function<std::vector<seeing::PresentGuest>()> present;
+    // Which watches a user's guests have under way. Called on the main loop.
+    std::function<std::vector<seeing::Right>(std::string_view user)> watches;
   };
   // Null where it is off. Does no I/O. Of a resolved configuration.
   [[nodiscard]] static std::unique_ptr<Seeing> make(const Config& config, Parts parts);
@@ -69,7 +77,9 @@ class Seeing {
  private:
   void on_certificate(const admission::ServerCertificate& certificate);
   void listen();
-  [[nodiscard]] io::Task<Result<std::vector<seeing::PresentGuest>>> present();
+  // What the main loop says.
+  template <class Told>
+  [[nodiscard]] io::Task<Result<Told>> ask_main(std::function<Told()> question);
   [[nodiscard]] io::Task<void> follow_clients();
   [[nodiscard]] io::Task<void> publish();
   [[nodiscard]] io::Task<void> end(io::OneShot<bool> ended);

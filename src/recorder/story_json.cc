@@ -67,11 +67,19 @@ Result<std::optional<WallTime>> time_at(const json::Value& value, std::string_vi
 }
 
 template <class Enum, std::size_t kCount>
+std::optional<Enum> known(std::string_view name,
+                          const std::array<std::string_view, kCount>& names) {
+  const auto* const found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+
+template <class Enum, std::size_t kCount>
 Result<Enum> choice_at(const json::Value& value, std::string_view member,
                        const std::array<std::string_view, kCount>& names) {
-  const auto* const found = std::ranges::find(names, json::string_at(value, {member}));
-  if (found == names.end()) return wrong(member);
-  return static_cast<Enum>(found - names.begin());
+  const std::optional<Enum> found = known<Enum>(json::string_at(value, {member}), names);
+  if (!found) return wrong(member);
+  return *found;
 }
 
 std::uint64_t parse_version(std::string_view text) {
@@ -141,9 +149,11 @@ std::string_view name_of(Contract contract) {
 }
 
 std::optional<Contract> contract_of(std::string_view name) {
-  const auto* const found = std::ranges::find(kContracts, name);
-  if (found == kContracts.end()) return std::nullopt;
-  return static_cast<Contract>(found - kContracts.begin());
+  return known<Contract>(name, kContracts);
+}
+
+std::optional<Verb> verb_of(std::string_view name) {
+  return known<Verb>(name, kVerbs);
 }
 
 std::string_view name_of(Turn::Outcome outcome) {

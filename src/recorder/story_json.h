@@ -16,6 +16,7 @@ namespace hangar::recorder {
 [[nodiscard]] std::string_view name_of(Contract contract);
 // Nothing for other words.
 [[nodiscard]] std::optional<Contract> contract_of(std::string_view name);
+[[nodiscard]] std::optional<Verb> verb_of(std::string_view name);
 [[nodiscard]] std::string_view name_of(Turn::Outcome outcome);
 
 [[nodiscard]] json::Value json_of(const ObjectVersion& object);

@@ -22,6 +22,11 @@ inline constexpr std::chrono::seconds kWindowMax{3600};
 // All 256 MiB are read in a few seconds; on a busy machine what is older is left out, and said.
 inline constexpr std::chrono::seconds kReadMax{15};
 
+// Of what one guest has used: rights, and names of objects of each. A guest chooses what it asks
+// for.
+inline constexpr std::size_t kUsesMax = 2000;
+inline constexpr std::size_t kNamesPerUseMax = 32;
+
 // Questions that are answered at a time: one of them reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
 // Those of one user that wait for that.

@@ -3,13 +3,16 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "json/texts.h"
 #include "json/value.h"
+#include "kube/object.h"
 #include "recorder/json_numbers.h"
 #include "recorder/record.h"
 #include "recorder/story_json.h"
 #include "seeing/find.h"
 #include "seeing/limits.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 #include "seeing/why_search.h"
 
 #include <fmt/format.h>
@@ -20,6 +23,7 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +68,70 @@ Result<std::size_t> count_at(const json::Value& value, std::string_view member,
     return wrong(member, fmt::format("a number from 1 to {}", most));
   }
   return static_cast<std::size_t>(count);
+}
+
+// Of a question about one guest.
+Result<std::string> namespace_at(const json::Value& value, const std::string& name) {
+  // An instance may have none.
+  return name.contains('/') ? text_at(value, "namespace") : name_at(value, "namespace");
+}
+
+json::Array texts_of(const std::set<std::string>& texts) {
+  json::Array array;
+  for (const std::string& text : texts)
+    array.emplace_back(json::String(printable(text)));
+  return array;
+}
+
+// In the order in which they are written again.
+std::set<std::string> printable_at(const json::Value& value, std::string_view member) {
+  std::set<std::string> texts;
+  for (const std::string& text : json::texts_at(value, {member}))
+    texts.insert(printable(text));
+  return texts;
+}
+
+json::Value json_of(const Use& use) {
+  json::Object out{{"verb", recorder::name_of(use.right.verb)}};
+  const auto set_text = [&out](std::string_view member, const std::string& text) {
+    if (!text.empty()) out[member] = printable(text);
+  };
+  set_text("group", use.right.group);
+  set_text("resource", use.right.resource);
+  set_text("subresource", use.right.subresource);
+  set_text("namespace", use.right.namespace_);
+  set_text("path", use.right.path);
+  out["count"] = use.count;
+  out["created"] = use.created;
+  out["refused"] = use.refused;
+  out["last"] = to_rfc3339_micro(use.last);
+  out["names"] = texts_of(use.names);
+  if (use.has_more_names) out["hasMoreNames"] = true;
+  if (use.is_open) out["isOpen"] = true;
+  return out;
+}
+
+Result<Use> parse_use(const json::Value& value) {
+  const std::optional<recorder::Verb> verb = recorder::verb_of(json::string_at(value, {"verb"}));
+  if (!verb) return wrong("verb", "one that is known");
+  const Result<WallTime> last = parse_rfc3339(json::string_at(value, {"last"}));
+  if (!last) return wrong("last", "a time");
+  const auto text = [&value](std::string_view member) {
+    return std::string(json::string_at(value, {member}));
+  };
+  return Use{.right = {.verb = *verb,
+                       .group = text("group"),
+                       .resource = text("resource"),
+                       .subresource = text("subresource"),
+                       .namespace_ = text("namespace"),
+                       .path = text("path")},
+             .count = number_at(value, "count"),
+             .created = number_at(value, "created"),
+             .refused = number_at(value, "refused"),
+             .last = *last,
+             .names = printable_at(value, "names"),
+             .has_more_names = json::bool_at(value, {"hasMoreNames"}),
+             .is_open = json::bool_at(value, {"isOpen"})};
 }
 
 json::Value json_of(const WhyStep& step) {
@@ -117,9 +185,7 @@ Result<TurnsQuestion> parse_turns_question(std::string_view text) {
   const json::Value value = HANGAR_TRY(parse_object(text));
   TurnsQuestion question{.slowest = json::bool_at(value, {"slowest"})};
   question.name = HANGAR_TRY(name_at(value, "name"));
-  // An instance may have none.
-  question.namespace_ = HANGAR_TRY(question.name.contains('/') ? text_at(value, "namespace")
-                                                               : name_at(value, "namespace"));
+  question.namespace_ = HANGAR_TRY(namespace_at(value, question.name));
   question.turns_max = HANGAR_TRY(count_at(value, "turns", question.turns_max, kTurnsMax));
   return question;
 }
@@ -218,6 +284,66 @@ Result<FoundWrites> parse_found_writes(std::string_view text) {
     }
   }
   if (!is_whole(found.findings)) return wrong("turn", "one of the turns that the answer has");
+  return found;
+}
+
+json::Value json_of(const UsesQuestion& question) {
+  return json::Object{{"namespace", question.namespace_}, {"name", question.name}};
+}
+
+Result<UsesQuestion> parse_uses_question(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  UsesQuestion question;
+  question.name = HANGAR_TRY(name_at(value, "name"));
+  question.namespace_ = HANGAR_TRY(namespace_at(value, question.name));
+  return question;
+}
+
+json::Value json_of(const FoundUses& found) {
+  json::Object out{{"contract", recorder::name_of(found.contract)},
+                   {"user", printable(found.user)},
+                   {"earlierUsers", texts_of(found.earlier_users)},
+                   {"turns", found.turns},
+                   {"hasStart", found.has_start}};
+  json::Array uses;
+  for (const Use& use : found.uses)
+    uses.push_back(json_of(use));
+  out["uses"] = std::move(uses);
+  if (found.uses_left_out > 0) out["usesLeftOut"] = found.uses_left_out;
+  json::Array sharers;
+  for (const kube::ObjectKey& one : found.sharers)
+    sharers.push_back(
+        json::Object{{"namespace", printable(one.namespace_)}, {"name", printable(one.name)}});
+  out["sharers"] = std::move(sharers);
+  out["sharersWithheld"] = found.sharers_withheld;
+  out["records"] = recorder::json_of(found.read);
+  return out;
+}
+
+Result<FoundUses> parse_found_uses(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  const std::optional<recorder::Contract> contract =
+      recorder::contract_of(json::string_at(value, {"contract"}));
+  if (!contract) return wrong("contract", "one that is known");
+  FoundUses found{.contract = *contract,
+                  .user = std::string(json::string_at(value, {"user"})),
+                  .earlier_users = printable_at(value, "earlierUsers"),
+                  .turns = number_at(value, "turns"),
+                  .has_start = json::bool_at(value, {"hasStart"}),
+                  .uses_left_out = number_at(value, "usesLeftOut"),
+                  .sharers_withheld = number_at(value, "sharersWithheld")};
+  if (const json::Array* const uses = json::array_at(value, {"uses"})) {
+    for (const json::Value& use : *uses)
+      found.uses.push_back(HANGAR_TRY(parse_use(use)));
+  }
+  if (const json::Array* const sharers = json::array_at(value, {"sharers"})) {
+    for (const json::Value& one : *sharers)
+      found.sharers.insert({.namespace_ = printable(json::string_at(one, {"namespace"})),
+                            .name = printable(json::string_at(one, {"name"}))});
+  }
+  if (const json::Value* const read = json::find(value, {"records"})) {
+    found.read = HANGAR_TRY(recorder::parse_read_directory(*read));
+  }
   return found;
 }
 

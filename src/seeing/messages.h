@@ -9,6 +9,7 @@
 #include "json/value.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace hangar::seeing {
 inline constexpr std::string_view kTurnsPath = "/v1/turns";
 inline constexpr std::string_view kWritesPath = "/v1/writes";
 inline constexpr std::string_view kTopPath = "/v1/top";
+inline constexpr std::string_view kUsesPath = "/v1/uses";
 
 // In place of what the caller may not see: a name that no object can have.
 inline constexpr std::string_view kWithheld = "(withheld)";
@@ -31,6 +33,11 @@ inline constexpr std::string_view kWithheld = "(withheld)";
 [[nodiscard]] Result<WritesQuestion> parse_writes_question(std::string_view text);
 [[nodiscard]] json::Value json_of(const FoundWrites& found);
 [[nodiscard]] Result<FoundWrites> parse_found_writes(std::string_view text);
+
+[[nodiscard]] json::Value json_of(const UsesQuestion& question);
+[[nodiscard]] Result<UsesQuestion> parse_uses_question(std::string_view text);
+[[nodiscard]] json::Value json_of(const FoundUses& found);
+[[nodiscard]] Result<FoundUses> parse_found_uses(std::string_view text);
 
 [[nodiscard]] json::Value json_of(const TopQuestion& question);
 [[nodiscard]] Result<TopQuestion> parse_top_question(std::string_view text);

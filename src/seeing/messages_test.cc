@@ -119,6 +119,48 @@ TEST(FoundTurns, AreReadAsTheyWereWritten) {
   EXPECT_EQ(json::dump(json_of(*read)), written);
 }
 
+TEST(FoundUses, AreReadAsTheyWereWritten) {
+  const FoundUses uses{.contract = recorder::Contract::Workflow,
+                       .user = "system:serviceaccount:shop:default",
+                       .earlier_users = {"system:serviceaccount:shop:old"},
+                       .turns = 4,
+                       .has_start = false,
+                       .uses = {{.right = {.verb = recorder::Verb::Watch,
+                                           .group = "apps",
+                                           .resource = "deployments",
+                                           .subresource = "scale",
+                                           .namespace_ = "shop",
+                                           .path = "/metrics"},
+                                 .count = 1,
+                                 .created = 2,
+                                 .refused = 3,
+                                 .last = kWall,
+                                 .names = {"a", "b"},
+                                 .has_more_names = true,
+                                 .is_open = true},
+                                {.last = kWall}},
+                       .uses_left_out = 5,
+                       .sharers = {{.namespace_ = "shop", .name = "other"}},
+                       .sharers_withheld = 6,
+                       .read = {.since = kWall}};
+  const std::string written = json::dump(json_of(uses));
+  const Result<FoundUses> read = parse_found_uses(written);
+
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(json::dump(json_of(*read)), written);
+  EXPECT_EQ(read->uses[0].right, uses.uses[0].right);
+  EXPECT_EQ(read->uses[0].names, uses.uses[0].names);
+}
+
+TEST(UsesQuestion, IsReadAsItWasWritten) {
+  const UsesQuestion question{.namespace_ = "team", .name = "mirror"};
+  const Result<UsesQuestion> read = parse_uses_question(json::dump(json_of(question)));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, question);
+  EXPECT_FALSE(parse_uses_question(R"({"name":"mirror"})"));
+  EXPECT_TRUE(parse_uses_question(R"({"name":"things.example.com/one"})"));
+}
+
 TEST(TopQuestion, IsReadAsItWasWritten) {
   const TopQuestion question{.namespace_ = "team", .window = std::chrono::seconds(7)};
   const Result<TopQuestion> read = parse_top_question(json::dump(json_of(question)));

@@ -21,6 +21,7 @@
 #include "seeing/messages.h"
 #include "seeing/rights.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 #include "seeing/why_search.h"
 #include "seeing/withhold.h"
 
@@ -73,6 +74,11 @@ http::Response refusal(const Error& error) {
     default:
       return text(503, error.message());
   }
+}
+
+bool is_question(std::string_view path) {
+  constexpr std::string_view kQuestions[] = {kTurnsPath, kWritesPath, kTopPath, kUsesPath};
+  return std::ranges::find(kQuestions, path) != std::end(kQuestions);
 }
 
 template <class Found>
@@ -136,7 +142,7 @@ bool Server::admit(const std::string& user) {
 }
 
 io::Task<http::Response> Server::answer(http::ServerRequest request) {
-  if (request.path != kTurnsPath && request.path != kWritesPath && request.path != kTopPath) {
+  if (!is_question(request.path)) {
     co_return text(404, "there is nothing at this path");
   }
   if (request.method != "POST") co_return text(405, "send a question by POST");
@@ -192,14 +198,17 @@ io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::Serv
   if (request.path == kTopPath) {
     co_return co_await top(std::move(identity), std::move(request.body), std::move(stop));
   }
+  if (request.path == kUsesPath) {
+    co_return co_await uses(std::move(identity), std::move(request.body), std::move(stop));
+  }
   co_return co_await turns(std::move(identity), std::move(request.body), std::move(stop));
 }
 
 io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string body,
                                             std::stop_token stop) {
   const TurnsQuestion question = HANGAR_CO_TRY(parse_turns_question(body));
-  const GuestObject object = object_of({.namespace_ = question.namespace_, .name = question.name});
-  HANGAR_CO_TRY(co_await rights_.require(identity, "get", object.resource, object.key, stop));
+  HANGAR_CO_TRY(co_await require_guest(
+      identity, {.namespace_ = question.namespace_, .name = question.name}, stop));
   FoundTurns found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
     return find_turns({.directory = options_.directory}, question, kBounds);
   }));
@@ -211,6 +220,26 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
   co_return co_await reader_.run([found = std::move(found), shown]() mutable {
     for (recorder::Story& story : found.stories)
       withhold_secrets(story, shown);
+    return dump(found);
+  });
+}
+
+io::Task<Result<std::string>> Server::uses(kube::Identity identity, std::string body,
+                                           std::stop_token stop) {
+  const UsesQuestion question = HANGAR_CO_TRY(parse_uses_question(body));
+  HANGAR_CO_TRY(co_await require_guest(
+      identity, {.namespace_ = question.namespace_, .name = question.name}, stop));
+  FoundUses found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
+    return find_uses({.directory = options_.directory, .file = {}}, question, kBounds);
+  }));
+  if (found.contract == recorder::Contract::Operator && !found.user.empty()) {
+    add_open_watches(found, HANGAR_CO_TRY(co_await options_.watches(found.user)));
+  }
+  withhold_sharers(found, HANGAR_CO_TRY(co_await may_get_guests(identity, found.sharers, stop)));
+  const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
+      std::move(identity), kube::secret_resource(), secrets_in(found), std::move(stop)));
+  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+    withhold_secrets(found, shown);
     return dump(found);
   });
 }
@@ -255,6 +284,13 @@ Server::GuestObject Server::object_of(const kube::ObjectKey& guest) const {
                        .plural = resource.substr(0, dot),
                        .namespaced = !guest.namespace_.empty()},
           .key = {.namespace_ = guest.namespace_, .name = guest.name.substr(slash + 1)}};
+}
+
+io::Task<Result<>> Server::require_guest(kube::Identity identity, kube::ObjectKey guest,
+                                         std::stop_token stop) {
+  GuestObject object = object_of(guest);
+  co_return co_await rights_.require(std::move(identity), "get", std::move(object.resource),
+                                     std::move(object.key), std::move(stop));
 }
 
 io::Task<Result<std::set<kube::ObjectKey>>> Server::may_get_guests(kube::Identity identity,

@@ -26,6 +26,7 @@
 #include "seeing/find.h"
 #include "seeing/rights.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <filesystem>
 #include <functional>
@@ -44,8 +45,10 @@ class Server {
   struct Options {
     std::filesystem::path directory;  // Of the records.
     kube::Resource operators;
-    // What the host has now. The task is of this loop, and ends soon.
+    // What the host has now. The tasks are of this loop, and end soon.
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
+    // Which watches a user's guests have under way.
+    std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
   // `client` asks as the host. The loop has ended when this is destroyed.
   Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log, Options options);
@@ -69,6 +72,8 @@ class Server {
                                                     std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> writes(kube::Identity identity, std::string body,
                                                      std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> uses(kube::Identity identity, std::string body,
+                                                   std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> top(kube::Identity identity, std::string body,
                                                   std::stop_token stop);
   // What a guest is in the cluster: an Operator by its own name, others by that of their resource,
@@ -78,6 +83,9 @@ class Server {
     kube::ObjectKey key;
   };
   [[nodiscard]] GuestObject object_of(const kube::ObjectKey& guest) const;
+  // Denied: it may not get that guest.
+  [[nodiscard]] io::Task<Result<>> require_guest(kube::Identity identity, kube::ObjectKey guest,
+                                                 std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get_guests(
       kube::Identity identity, std::set<kube::ObjectKey> guests, std::stop_token stop);
   // Leaves the rows of what it may list there.

@@ -41,6 +41,19 @@ void withhold(ObjectVersion& object, const std::set<kube::ObjectKey>& shown) {
   if (!shown.contains(key_of(object))) object.name = kWithheld;
 }
 
+// What is not known as a request for a resource may name one nevertheless.
+void withhold_in_path(std::string& path) {
+  constexpr std::string_view kSecrets = "/secrets/";
+  const std::size_t at = path.find(kSecrets);
+  if (at == std::string::npos) return;
+  path.resize(at + kSecrets.size());
+  path += kWithheld;
+}
+
+bool is_of_secrets(const Right& right) {
+  return right.group.empty() && right.resource == "secrets";
+}
+
 // Of its turn nothing is left but the writes at these indices, which are those of the result now.
 Story stranger_of(Story story, const std::vector<std::size_t>& writes) {
   Story stranger{
@@ -64,13 +77,34 @@ void withhold_secrets(Story& story, const std::set<kube::ObjectKey>& shown) {
     if (is_secret(cause.object)) withhold(cause.object, shown);
   for (Request& request : story.requests) {
     if (is_secret(request)) withhold(request.object, shown);
-    // What is not known as a request for a resource may name one nevertheless.
-    constexpr std::string_view kSecrets = "/secrets/";
-    const std::size_t at = request.path.find(kSecrets);
-    if (at == std::string::npos) continue;
-    request.path.resize(at + kSecrets.size());
-    request.path += kWithheld;
+    withhold_in_path(request.path);
   }
+}
+
+std::set<kube::ObjectKey> secrets_in(const FoundUses& found) {
+  std::set<kube::ObjectKey> secrets;
+  for (const Use& use : found.uses) {
+    if (!is_of_secrets(use.right)) continue;
+    for (const std::string& name : use.names)
+      secrets.insert({.namespace_ = use.right.namespace_, .name = name});
+  }
+  return secrets;
+}
+
+void withhold_secrets(FoundUses& found, const std::set<kube::ObjectKey>& shown) {
+  for (Use& use : found.uses) {
+    withhold_in_path(use.right.path);
+    if (!is_of_secrets(use.right)) continue;
+    const std::size_t withheld = std::erase_if(use.names, [&](const std::string& name) {
+      return !shown.contains({.namespace_ = use.right.namespace_, .name = name});
+    });
+    if (withheld > 0) use.has_more_names = true;
+  }
+}
+
+void withhold_sharers(FoundUses& found, const std::set<kube::ObjectKey>& shown) {
+  found.sharers_withheld += std::erase_if(
+      found.sharers, [&shown](const kube::ObjectKey& one) { return !shown.contains(one); });
 }
 
 std::set<kube::ObjectKey> guests_in(const WhyFindings& findings) {

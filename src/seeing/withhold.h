@@ -4,6 +4,7 @@
 #include "kube/object.h"
 #include "recorder/story.h"
 #include "seeing/find.h"
+#include "seeing/uses.h"
 
 #include <set>
 
@@ -19,5 +20,11 @@ void withhold_secrets(recorder::Story& story, const std::set<kube::ObjectKey>& s
 // Of all others nothing is told, but for their writes on the object that the question is about: its
 // reader may see that it was written, and how.
 void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown);
+
+// The same of what a guest has used.
+[[nodiscard]] std::set<kube::ObjectKey> secrets_in(const FoundUses& found);
+void withhold_secrets(FoundUses& found, const std::set<kube::ObjectKey>& shown);
+// All but these are counted only.
+void withhold_sharers(FoundUses& found, const std::set<kube::ObjectKey>& shown);
 
 }  // namespace hangar::seeing

@@ -118,5 +118,26 @@ TEST(WithholdGuests, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
   EXPECT_EQ(hidden.requests[0].object.name, "target");
 }
 
+TEST(Uses, NameSecretsAndSharersToWhoMaySeeThem) {
+  FoundUses found{
+      .uses = {{.right = {.verb = Verb::Get, .resource = "secrets", .namespace_ = "team"},
+                .names = {"a", "b"}},
+               {.right = {.verb = Verb::Get, .resource = "configmaps", .namespace_ = "team"},
+                .names = {"b"}},
+               {.right = {.path = "/api/v1/secrets/x"}}},
+      .sharers = {{.namespace_ = "team", .name = "mine"}, {.namespace_ = "team", .name = "other"}}};
+  EXPECT_THAT(secrets_in(found), SizeIs(2));
+
+  withhold_secrets(found, {{.namespace_ = "team", .name = "a"}});
+  withhold_sharers(found, {{.namespace_ = "team", .name = "mine"}});
+  EXPECT_THAT(found.uses[0].names, ElementsAre("a"));
+  EXPECT_TRUE(found.uses[0].has_more_names);
+  EXPECT_THAT(found.uses[1].names, ElementsAre("b"));
+  EXPECT_FALSE(found.uses[1].has_more_names);
+  EXPECT_EQ(found.uses[2].right.path, "/api/v1/secrets/(withheld)");
+  EXPECT_THAT(found.sharers, SizeIs(1));
+  EXPECT_EQ(found.sharers_withheld, 1U);
+}
+
 }  // namespace
 }  // namespace hangar::seeing

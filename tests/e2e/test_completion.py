@@ -73,6 +73,7 @@ def test_bash_offers_operators_and_nothing_without_a_cluster(cluster, operator, 
 
     assert completed("logs", "-n", namespace, "", cluster=cluster) == ["one"]
     assert completed("timeline", "-n", namespace, "o", cluster=cluster) == ["one"]
+    assert completed("rights", "-n", namespace, "o", cluster=cluster) == ["one"]
     assert completed("logs", "-n", namespace, "") == []
 
 

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pty
+import re
 import select
 import signal
 import ssl
@@ -680,3 +681,111 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     users.let(seen, f"{order}:viewer", order, ["get", "list"], ["statefulworkflows"], groups=("workflows.example.com",))
     eventually(lambda: run("timeline", kubeconfig, "workflow/order", "-n", order).returncode == 0, "now he may", 60)
     eventually(lambda: (order, name) in guests(kubeconfig, "-n", order, "--window=1h"), "it is in his table", 60)
+
+
+# Rights ----------------------------------------------------------------------------------------------
+
+
+def rights(kubeconfig, name, namespace, *flags):
+    return run("rights", kubeconfig, name, "-n", namespace, *flags)
+
+
+def rules(kubeconfig, name, namespace, *flags):
+    """All rules that are printed, as {(kind, namespace, group, resource): verbs}; nothing before it has had a turn."""
+    done = rights(kubeconfig, name, namespace, "-o", "json", *flags)
+    if done.returncode != 0:
+        return {}
+    roles = [one for one in json.loads(done.stdout)["items"] if one["kind"] in ("Role", "ClusterRole")]
+    return {(role["kind"], role["metadata"].get("namespace"), group, resource): rule["verbs"]
+            for role in roles for rule in role["rules"] for group in rule["apiGroups"] for resource in rule["resources"]}
+
+
+@pytest.fixture
+def wide(seen, showing, unique):
+    """An operator that copies a ConfigMap, and may do more than that."""
+    namespace = f"{unique}-wide"
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    allow(seen, namespace, *EVERYTHING, resources=("configmaps", "secrets"))
+    seen.create(operators.manifest("mirror", namespace, wasm="label_mirror", env=[{"name": "NAMESPACE", "value": namespace}],
+                                   sleep={"after": "0s"}))
+    seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "source", "namespace": namespace, "labels": {"mirror-to": "copy"}}, "data": {"step": "0"}})
+    copied(seen, namespace, 0)
+    yield namespace
+    for one in seen.request("GET", seen.path(*OPERATOR, namespace))["items"]:
+        seen.delete(*OPERATOR, one["metadata"]["name"], namespace)
+    seen.delete("v1", "Namespace", namespace)
+
+
+def copied(cluster, namespace, step):
+    def is_there():
+        return ((cluster.get("v1", "ConfigMap", "copy", namespace) or {}).get("data") or {}).get("step") == str(step)
+    if step:
+        cluster.patch("v1", "ConfigMap", "source", {"data": {"step": str(step)}}, namespace)
+    eventually(is_there, f"step {step} is copied", 120)
+
+
+def test_a_role_of_what_was_used_takes_the_place_of_a_wide_one(seen, showing, wide):
+    copied(seen, wide, 1)
+    where = ("Role", wide, "", "configmaps")
+    used = eventually(lambda: {"watch", "create", "patch"} <= set((found := rules(seen.kubeconfig, "mirror", wide)).get(where, [])) and found,
+                      "its use is recorded", 60)
+    assert list(used) == [where] and not {"delete", "update"} & set(used[where])
+    printed = rights(seen.kubeconfig, "mirror", wide)
+    assert printed.returncode == 0 and not printed.stderr
+    assert f"# What operator {wide}/mirror has used" in printed.stdout and "# Records go back to 2" in printed.stdout
+    assert f"# It asked as ServiceAccount {wide}/default." in printed.stdout
+    assert f"#   RoleBinding {wide}/default-configmaps-secrets gives Role default-configmaps-secrets to ServiceAccount default\n" in printed.stdout
+    assert "#     secrets: unused get, list, watch, create, update, patch, delete\n" in printed.stdout
+    assert "#     configmaps: unused " in printed.stdout and "Refused" not in printed.stdout
+
+    seen.kubectl("apply", "-f", "-", stdin=printed.stdout)
+    seen.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{wide}/rolebindings/default-configmaps-secrets")
+    can = ["auth", "can-i", "--namespace", wide, f"--as=system:serviceaccount:{wide}:default"]
+    assert seen.kubectl(*can, "patch", "configmaps").strip() == "yes"
+    with pytest.raises(subprocess.CalledProcessError):
+        seen.kubectl(*can, "get", "secrets")
+    copied(seen, wide, 2)
+    # Started anew: what it does at its start is in there.
+    seen.patch(*OPERATOR, "mirror", {"spec": {"env": [{"name": "NAMESPACE", "value": wide}, {"name": "AGAIN", "value": "1"}]}}, wide)
+    copied(seen, wide, 3)
+    assert "Refused" not in rights(seen.kubeconfig, "mirror", wide).stdout
+    # Another one of the same ServiceAccount, which asks for more.
+    seen.create(operators.manifest("beyond", wide, f"request=DELETE,/api/v1/namespaces/{wide}/configmaps/copy,",
+                                   f"get=/api/v1/namespaces/{wide}/configmaps/copy", "wait"))
+    refused = eventually(lambda: "Refused:" in (said := rights(seen.kubeconfig, "beyond", wide).stdout) and said, "its request was refused", 120)
+    assert re.search(rf"^#   delete configmaps in namespace {wide}: (\d+) of \1 requests, last at .*; not in these roles$", refused, re.M), refused
+    assert seen.get("v1", "ConfigMap", "copy", wide) is not None
+    assert f"what they use is not in here: {wide}/mirror." in refused
+    assert "delete" not in rules(seen.kubeconfig, "beyond", wide).get(where, [])
+
+
+def test_rights_are_shown_as_far_as_the_user_may_read(seen, showing, teams, tmp_path):
+    mine, _ = teams
+    answered(seen.kubeconfig, mine)
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", mine)
+    find_host(seen, f"{mine}:viewer")
+    refused = rights(kubeconfig, "reader", mine)
+    assert refused.returncode == 1 and f'may not get operators.hangar.dev "reader" in namespace "{mine}"' in refused.stderr
+
+    users.let(seen, f"{mine}:viewer", mine, ["get"], ["operators"])
+    shown = eventually(lambda: (done := rights(kubeconfig, "reader", mine, "--names")).returncode == 0 and done.stdout, "now he may", 60)
+    # Neither what it has, nor which Secret that was.
+    assert "# What else it has was not read: ClusterRoleBindings: " in shown
+    assert f"# What else it has was not read: RoleBindings of namespace {mine}: " in shown
+    assert "password" not in shown and rules(kubeconfig, "reader", mine) == {("Role", mine, "", "secrets"): ["get"]}
+    by_name = json.loads(rights(seen.kubeconfig, "reader", mine, "--names", "--role=reader", "-o", "json").stdout)["items"]
+    assert [one["metadata"]["name"] for one in by_name] == ["reader", "reader"]
+    assert by_name[0]["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["password"], "verbs": ["get"]}]
+    assert rights(seen.kubeconfig, "reader", mine, "--role=a/b").returncode == 2
+    assert rights(seen.kubeconfig, "nobody", mine).returncode == 1
+
+
+def test_rights_of_a_workflow_are_its_accounts(seen, showing, order):
+    name = "workflow/order"
+    where = ("Role", order, "", "configmaps")
+    eventually(lambda: set(rules(seen.kubeconfig, name, order).get(where, [])) == {"get", "create", "patch"}, "its steps are recorded", 60)
+    printed = rights(seen.kubeconfig, name, order).stdout
+    # The host writes its status.
+    assert f"What workflow {order}/order has used" in printed and "resources:\n  - statefulworkflows" not in printed
+    assert "statefulworkflows" not in json.dumps(list(rules(seen.kubeconfig, name, order)))

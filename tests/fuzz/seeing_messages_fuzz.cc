@@ -30,6 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(seeing::parse_writes_question, text);
   check(seeing::parse_found_turns, text);
   check(seeing::parse_found_writes, text);
+  check(seeing::parse_uses_question, text);
+  check(seeing::parse_found_uses, text);
   check(seeing::parse_top_question, text);
   check(seeing::parse_found_top, text);
   return 0;

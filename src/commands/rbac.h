@@ -1,0 +1,50 @@
+// Kinds of rbac.authorization.k8s.io, and what their rules are made of.
+#pragma once
+
+#include "json/value.h"
+#include "kube/object.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hangar::commands {
+
+inline constexpr std::string_view kRbacGroup = "rbac.authorization.k8s.io";
+
+// Of resources, in the order in which people write them.
+inline constexpr std::array<std::string_view, 8> kResourceVerbs = {
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"};
+
+// As rules have their members.
+template <class Texts>
+[[nodiscard]] json::Array array_of(const Texts& texts) {
+  json::Array array;
+  for (const auto& text : texts)
+    array.emplace_back(json::String(text));
+  return array;
+}
+
+[[nodiscard]] inline kube::Resource rbac_resource(std::string plural, std::string kind,
+                                                  bool is_namespaced) {
+  return {.group = std::string(kRbacGroup),
+          .version = "v1",
+          .plural = std::move(plural),
+          .kind = std::move(kind),
+          .namespaced = is_namespaced};
+}
+[[nodiscard]] inline kube::Resource role_resource() {
+  return rbac_resource("roles", "Role", true);
+}
+[[nodiscard]] inline kube::Resource role_binding_resource() {
+  return rbac_resource("rolebindings", "RoleBinding", true);
+}
+[[nodiscard]] inline kube::Resource cluster_role_resource() {
+  return rbac_resource("clusterroles", "ClusterRole", false);
+}
+[[nodiscard]] inline kube::Resource cluster_role_binding_resource() {
+  return rbac_resource("clusterrolebindings", "ClusterRoleBinding", false);
+}
+
+}  // namespace hangar::commands
