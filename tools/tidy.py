@@ -23,6 +23,7 @@ DOORS = {
     "spdlog": {"ops"},
     "CLI/": {"cli", "compile", "node_install", "node_fetch"},
     "archive": {"node_fetch"},
+    "nghttp2": {"node_install"},
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},

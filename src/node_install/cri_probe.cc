@@ -1,24 +1,30 @@
 #include "node_install/cri_probe.h"
 
+#include "base/assert.h"
+#include "base/destroyed_by.h"
 #include "base/result.h"
 #include "node_install/files.h"
 
 #include <fmt/format.h>
+#include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace hangar::node_install {
 
@@ -27,41 +33,24 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// RFC 9113, 4.1: 24 bits of length, type, flags, 31 bits of stream.
-constexpr std::size_t kFrameHeaderBytes = 9;
-constexpr std::uint8_t kData = 0x0;
-constexpr std::uint8_t kHeaders = 0x1;
-constexpr std::uint8_t kResetStream = 0x3;
-constexpr std::uint8_t kSettings = 0x4;
-constexpr std::uint8_t kGoAway = 0x7;
-constexpr std::uint8_t kEndStream = 0x1;
-constexpr std::uint8_t kEndHeaders = 0x4;
-constexpr std::uint8_t kPadded = 0x8;
-// The answer is a few dozen bytes.
-constexpr std::size_t kAnswerBytesMax = std::size_t{64} * 1024;
+// gRPC's prefix of a message: whether it is compressed, and its length in four bytes.
+constexpr std::size_t kPrefixBytes = 5;
+// The request is an empty message.
+constexpr std::array<std::uint8_t, kPrefixBytes> kEmptyMessage{};
 
-std::string frame(std::uint8_t type, std::uint8_t flags, std::uint8_t stream,
-                  std::string_view payload) {
-  std::string bytes = {static_cast<char>(payload.size() >> 16),
-                       static_cast<char>(payload.size() >> 8),
-                       static_cast<char>(payload.size()),
-                       static_cast<char>(type),
-                       static_cast<char>(flags),
-                       '\0',
-                       '\0',
-                       '\0',
-                       static_cast<char>(stream)};
-  return bytes.append(payload);
-}
+using Callbacks =
+    std::unique_ptr<nghttp2_session_callbacks, DestroyedBy<nghttp2_session_callbacks_del>>;
 
-// RFC 7541, 6.2.2: a literal that is not added to the table, its name written out; both below
-// 127 bytes.
-std::string header(std::string_view name, std::string_view value) {
-  std::string bytes(1, '\0');
-  bytes += static_cast<char>(name.size());
-  bytes += name;
-  bytes += static_cast<char>(value.size());
-  return bytes.append(value);
+nghttp2_nv header(std::string_view name, std::string_view value) {
+  const auto bytes = [](std::string_view text) {
+    // nghttp2 copies them, and has no pointer to const for them.
+    return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
+  };
+  return {.name = bytes(name),
+          .value = bytes(value),
+          .namelen = name.size(),
+          .valuelen = value.size(),
+          .flags = NGHTTP2_NV_FLAG_NONE};
 }
 
 std::unexpected<Error> unavailable(std::string_view what, int code) {
@@ -69,14 +58,19 @@ std::unexpected<Error> unavailable(std::string_view what, int code) {
               fmt::format("{}: {}", what, std::generic_category().message(code)));
 }
 
-Result<> ask(int socket, std::string_view service, steady_clock::time_point deadline) {
-  const std::string request = version_request(service);
-  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(request.size())) {
-    return unavailable("send to the container runtime", errno);
+// A few hundred bytes: they fit into the socket's buffer.
+Result<> send_all(int socket, const std::string& bytes) {
+  if (bytes.empty() || ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                           static_cast<ssize_t>(bytes.size())) {
+    return {};
   }
-  std::string received;
-  while (received.size() < kAnswerBytesMax) {
+  return unavailable("send to the container runtime", errno);
+}
+
+Result<> ask(int socket, std::string_view service, steady_clock::time_point deadline) {
+  CriCall call(service);
+  while (call.answer() == CriAnswer::Incomplete) {
+    HANGAR_TRY(send_all(socket, call.take_output()));
     const auto left =
         std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
     pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
@@ -86,48 +80,105 @@ Result<> ask(int socket, std::string_view service, steady_clock::time_point dead
     std::array<char, 4096> piece{};
     const ssize_t size = ::recv(socket, piece.data(), piece.size(), 0);
     if (size < 0) return unavailable("receive from the container runtime", errno);
-    if (size == 0) break;
-    received.append(piece.data(), static_cast<std::size_t>(size));
-    const CriAnswer answer = read_answer(received);
-    if (answer == CriAnswer::Yes) return {};
-    if (answer == CriAnswer::No) {
-      return fail(
-          ErrorKind::NotFound,
-          "containerd answers, but not as a container runtime: its CRI plugin is not loaded");
+    if (size == 0) return fail(ErrorKind::Unavailable, "the container runtime hung up");
+    if (auto taken = call.receive({piece.data(), static_cast<std::size_t>(size)}); !taken) {
+      return fail(ErrorKind::Unavailable,
+                  "the container runtime does not speak HTTP/2: " + taken.error().message());
     }
   }
-  return fail(ErrorKind::Unavailable, "the container runtime hung up");
+  if (call.answer() == CriAnswer::Yes) return {};
+  return fail(ErrorKind::NotFound,
+              "containerd answers, but not as a container runtime: its CRI plugin is not loaded");
 }
 
 }  // namespace
 
-std::string version_request(std::string_view service) {
-  std::string headers = header(":method", "POST") + header(":scheme", "http") +
-                        header(":path", fmt::format("/{}.RuntimeService/Version", service)) +
-                        header(":authority", "localhost") +
-                        header("content-type", "application/grpc") + header("te", "trailers");
-  // An empty message: not compressed, length 0.
-  const std::string message(5, '\0');
-  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "") +
-         frame(kHeaders, kEndHeaders, 1, headers) + frame(kData, kEndStream, 1, message);
+CriCall::CriCall(std::string_view service) {
+  nghttp2_session_callbacks* made = nullptr;
+  HANGAR_ASSERT(nghttp2_session_callbacks_new(&made) == 0, "out of memory");
+  const Callbacks callbacks(made);
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
+      made, [](nghttp2_session*, std::uint8_t, std::int32_t stream, const std::uint8_t*,
+               std::size_t size, void* self) {
+        auto* const call = static_cast<CriCall*>(self);
+        if (stream == call->stream_) call->received_bytes_ += size;
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_stream_close_callback(
+      made, [](nghttp2_session*, std::int32_t stream, std::uint32_t, void* self) {
+        auto* const call = static_cast<CriCall*>(self);
+        if (stream == call->stream_) call->is_over_ = true;
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_frame_recv_callback(
+      made, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+        if (frame->hd.type == NGHTTP2_GOAWAY) static_cast<CriCall*>(self)->is_over_ = true;
+        return 0;
+      });
+  // nghttp2 ends a connection whose other end breaks the protocol; this end never does.
+  nghttp2_session_callbacks_set_on_frame_send_callback(
+      made, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+        if (frame->hd.type == NGHTTP2_GOAWAY) static_cast<CriCall*>(self)->is_broken_ = true;
+        return 0;
+      });
+  nghttp2_session* session = nullptr;
+  HANGAR_ASSERT(nghttp2_session_client_new(&session, made, this) == 0, "out of memory");
+  session_.reset(session);
+
+  const std::string path = fmt::format("/{}.RuntimeService/Version", service);
+  const std::array headers = {header(":method", "POST"),
+                              header(":scheme", "http"),
+                              header(":path", path),
+                              header(":authority", "localhost"),
+                              header("content-type", "application/grpc"),
+                              header("te", "trailers")};
+  nghttp2_data_provider message{};
+  message.source.ptr = this;
+  message.read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* out, std::size_t room,
+                             std::uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
+    auto* const call = static_cast<CriCall*>(source->ptr);
+    const std::size_t size = std::min(room, kEmptyMessage.size() - call->sent_);
+    std::copy_n(kEmptyMessage.begin() + call->sent_, size, out);
+    call->sent_ += size;
+    if (call->sent_ == kEmptyMessage.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return static_cast<ssize_t>(size);
+  };
+  HANGAR_ASSERT(nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, nullptr, 0) == 0,
+                "out of memory");
+  stream_ =
+      nghttp2_submit_request(session, nullptr, headers.data(), headers.size(), &message, nullptr);
+  HANGAR_ASSERT(stream_ > 0, nghttp2_strerror(stream_));
 }
 
-CriAnswer read_answer(std::string_view received) {
-  while (received.size() >= kFrameHeaderBytes) {
-    const auto byte = [&](std::size_t at) { return static_cast<std::uint8_t>(received[at]); };
-    const std::size_t size = (std::size_t{byte(0)} << 16) | (std::size_t{byte(1)} << 8) | byte(2);
-    const std::uint8_t type = byte(3);
-    const std::uint8_t flags = byte(4);
-    const bool is_ours = (byte(5) & 0x7f) == 0 && byte(6) == 0 && byte(7) == 0 && byte(8) == 1;
-    // A gRPC message begins with a prefix of five bytes.
-    if (is_ours && type == kData && (flags & kPadded) == 0 && size >= 5) return CriAnswer::Yes;
-    if (type == kGoAway || (is_ours && type == kResetStream)) return CriAnswer::No;
-    if (is_ours && (flags & kEndStream) != 0 && (type == kHeaders || type == kData))
-      return CriAnswer::No;
-    if (received.size() < kFrameHeaderBytes + size) return CriAnswer::Incomplete;
-    received.remove_prefix(kFrameHeaderBytes + size);
+void CriCall::write() {
+  const std::uint8_t* bytes = nullptr;
+  while (true) {
+    const ssize_t size = nghttp2_session_mem_send(session_.get(), &bytes);
+    HANGAR_ASSERT(size >= 0, nghttp2_strerror(static_cast<int>(size)));
+    if (size == 0) return;
+    output_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
   }
-  return CriAnswer::Incomplete;
+}
+
+std::string CriCall::take_output() {
+  write();
+  return std::exchange(output_, {});
+}
+
+Result<> CriCall::receive(std::string_view bytes) {
+  const ssize_t taken = nghttp2_session_mem_recv(
+      session_.get(), reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  if (taken < 0) {
+    return fail(ErrorKind::InvalidInput, nghttp2_strerror(static_cast<int>(taken)));
+  }
+  write();
+  if (is_broken_) return fail(ErrorKind::InvalidInput, "a frame is invalid");
+  return {};
+}
+
+CriAnswer CriCall::answer() const {
+  if (received_bytes_ >= kPrefixBytes) return CriAnswer::Yes;
+  return is_over_ ? CriAnswer::No : CriAnswer::Incomplete;
 }
 
 Result<> probe_cri(const std::string& path, milliseconds at_most) {

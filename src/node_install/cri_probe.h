@@ -3,28 +3,54 @@
 // not know the service. Such a node is broken, and only this call shows it.
 #pragma once
 
+#include "base/destroyed_by.h"
 #include "base/result.h"
 
+#include <nghttp2/nghttp2.h>
+
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace hangar::node_install {
-
-// The request: hand-written HTTP/2, the same bytes every time. `service` is runtime.v1 or, for
-// containerd before 1.6, runtime.v1alpha2.
-[[nodiscard]] std::string version_request(std::string_view service);
 
 enum class CriAnswer : std::uint8_t {
   Incomplete,  // More bytes are needed.
   Yes,         // A message has arrived: the plugin works.
   No,          // The call has ended without one.
 };
-// Judges all bytes received so far. Reads frames but not headers: an error has headers only.
-[[nodiscard]] CriAnswer read_answer(std::string_view received);
 
-// Connects to the Unix socket `path` and asks. Unavailable says what is wrong.
+// The call, without its socket: gRPC over HTTP/2 without TLS.
+class CriCall {
+ public:
+  // `service` is runtime.v1 or, for containerd before 1.6, runtime.v1alpha2.
+  explicit CriCall(std::string_view service);
+  CriCall(const CriCall&) = delete;
+  CriCall& operator=(const CriCall&) = delete;
+
+  // The bytes to send next; empty when there are none at the moment.
+  [[nodiscard]] std::string take_output();
+  // Bytes that were received. InvalidInput when they are not HTTP/2.
+  [[nodiscard]] Result<> receive(std::string_view bytes);
+  [[nodiscard]] CriAnswer answer() const;
+
+ private:
+  void write();
+
+  std::unique_ptr<nghttp2_session, DestroyedBy<nghttp2_session_del>> session_;
+  std::int32_t stream_ = 0;
+  std::size_t sent_ = 0;            // Of the request's message.
+  std::size_t received_bytes_ = 0;  // Of the answer's messages, with their prefixes.
+  std::string output_;              // That nobody has taken yet.
+  bool is_over_ = false;
+  bool is_broken_ = false;  // What was received is not HTTP/2.
+};
+
+// Connects to the Unix socket `path` and asks. Unavailable says what is wrong, NotFound that
+// containerd does not know the service.
 [[nodiscard]] Result<> probe_cri(const std::string& path, std::chrono::milliseconds at_most);
 
 }  // namespace hangar::node_install

@@ -1,17 +1,18 @@
 """`hangar-node` and `hangar-node-fetch` as programs: full and read-only disks, a containerd that answers or does not."""
+import concurrent.futures
 import hashlib
 import http.server
 import io
 import json
 import os
 import pathlib
-import socket
 import ssl
 import subprocess
 import tarfile
 import threading
 import types
 
+import grpc
 import pytest
 
 from host import BINARY
@@ -55,38 +56,24 @@ def runtimes(tmp_path):
     return put_runtimes(tmp_path / "runtimes", shim=b"#!/bin/sh\n", crun=b"#!/bin/sh\nexit\n")
 
 
-def frame(kind, flags, stream, payload=b""):
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
-HEADERS, TRAILERS = frame(1, 4, 1, b"\x88"), frame(1, 5, 1, b"\x88")
-MESSAGE = frame(0, 0, 1, b"\0\0\0\0\2\x0a\0")
-
-
 @pytest.fixture
 def containerd(root, monkeypatch):
-    """Answers on the node's socket: as a container runtime, or without a CRI plugin."""
-    (root / "run/containerd").mkdir(parents=True)
-    server = socket.socket(socket.AF_UNIX)
-    monkeypatch.chdir(root / "run/containerd")  # A socket's path is short.
-    server.bind("containerd.sock")
-    server.listen()
-
+    """A gRPC server on the node's socket: a container runtime, or a containerd without its CRI plugin."""
     state = types.SimpleNamespace(has_cri=True, asked=[])
 
-    def serve():
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with connection:
-                state.asked.append(connection.recv(4096))
-                connection.sendall(frame(4, 0, 0) + (HEADERS + MESSAGE + TRAILERS if state.has_cri else TRAILERS))
+    class Runtime(grpc.GenericRpcHandler):
+        def service(self, call):
+            state.asked.append(call.method)
+            # None is answered with UNIMPLEMENTED, as containerd answers for a service that is not registered.
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: b"\x0a\x00") if state.has_cri else None
 
-    threading.Thread(target=serve, daemon=True).start()
+    (root / "run/containerd").mkdir(parents=True)
+    monkeypatch.chdir(root / "run/containerd")  # A socket's path is short.
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(1), handlers=[Runtime()])
+    server.add_insecure_port("unix:containerd.sock")
+    server.start()
     yield state
-    server.close()
+    server.stop(None).wait()
 
 
 def install(root, runtimes, *flags):
@@ -115,7 +102,7 @@ def test_installs_restarts_once_and_uninstalls_to_the_byte(root, runtimes, conta
     status = run(NODE, "status", "--root", root, "--json")
 
     assert (first.returncode, second.returncode, status.returncode) == (0, 0, 0), first.stdout + first.stderr
-    assert restarts.read_text() == "restart\n" and b"/runtime.v1.RuntimeService/Version" in containerd.asked[0]
+    assert restarts.read_text() == "restart\n" and containerd.asked[0] == "/runtime.v1.RuntimeService/Version"
     assert last(status)["message"] == "Installed" and last(status)["handlers"] == "wasmtime,wasmedge"
     assert (root / "opt/hangar-node/bin/crun-wasmedge").stat().st_mode & 0o7777 == 0o755
 
