@@ -31,7 +31,7 @@ namespace hangar::commands {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kNamesPatience{3};
 // More are of no help, and a shell takes long over them.
 constexpr std::size_t kNamesMax = 1000;
 
@@ -115,7 +115,7 @@ Result<std::vector<KnownName>> known_names(const host::Config& config,
   host::ClusterSession session(std::move(login), log);
   std::stop_source stop;
   const io::Loop::Timer limit =
-      session.loop.after(kPatience, [stop]() mutable { stop.request_stop(); });
+      session.loop.after(kNamesPatience, [stop]() mutable { stop.request_stop(); });
   const bool is_release = asked.kind == NameKind::Releases || asked.kind == NameKind::Revisions;
   std::vector<KnownName> names =
       HANGAR_TRY(session.run(is_release ? releases(session.client, asked, stop.get_token())

@@ -125,7 +125,7 @@ std::string place_in_words(const std::string& namespace_) {
   return namespace_.empty() ? "the cluster" : "namespace " + namespace_;
 }
 
-std::string in_words(const Right& right) {
+std::string right_in_words(const Right& right) {
   if (right.resource.empty()) return printable(right.path);
   return printable(fmt::format("{} {} in {}", recorder::name_of(right.verb),
                                resource_of(right).in_words(), place_in_words(right.namespace_)));
@@ -455,8 +455,9 @@ void tell_refused(const FoundUses& found, std::vector<std::string>& remarks) {
   for (const Use& use : found.uses) {
     if (use.refused == 0) continue;
     if (std::exchange(is_first, false)) remarks.emplace_back("Refused:");
-    remarks.push_back(fmt::format("  {}: {} of {} requests, last at {}{}", in_words(use.right),
-                                  use.refused, use.refused + use.count, to_rfc3339(use.last),
+    remarks.push_back(fmt::format("  {}: {} of {} requests, last at {}{}",
+                                  right_in_words(use.right), use.refused, use.refused + use.count,
+                                  to_rfc3339(use.last),
                                   use.count > 0 ? "" : "; not in these roles"));
   }
 }
