@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -44,13 +45,6 @@ kube::Resource binding_resource() {
           .version = "v1",
           .plural = "validatingadmissionpolicybindings",
           .kind = "ValidatingAdmissionPolicyBinding"};
-}
-
-kube::Resource cluster_role_resource() {
-  return {.group = "rbac.authorization.k8s.io",
-          .version = "v1",
-          .plural = "clusterroles",
-          .kind = "ClusterRole"};
 }
 
 Result<std::uint16_t> port_in(std::string_view digits, std::string_view text) {
@@ -290,7 +284,7 @@ void Webhooks::put_owned(KeptObjects& kept, json::Value object) const {
 io::Task<void> Webhooks::find_owner() {
   while (!options_.owner.empty() && !stop_.stop_requested()) {
     const Result<json::Value> role = co_await parts_.client.get(
-        cluster_role_resource(), {.name = options_.owner}, stop_.get_token());
+        kube::cluster_role_resource(), {.name = options_.owner}, stop_.get_token());
     if (role) {
       owner_ = json::Object{{"apiVersion", "rbac.authorization.k8s.io/v1"},
                             {"kind", "ClusterRole"},

@@ -5,6 +5,7 @@
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/client.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -114,7 +115,7 @@ io::Task<HeldRights> read_held_rights(const kube::Client& client, kube::Identity
   for (HeldBinding& binding : held.bindings) {
     const bool is_clusters = binding.role_kind == "ClusterRole";
     const Result<json::Value> role = co_await client.get(
-        is_clusters ? cluster_role_resource() : role_resource(),
+        is_clusters ? kube::cluster_role_resource() : role_resource(),
         {.namespace_ = is_clusters ? std::string() : binding.namespace_, .name = binding.role_name},
         {});
     if (!role) {

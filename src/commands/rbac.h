@@ -40,9 +40,6 @@ template <class Texts>
 [[nodiscard]] inline kube::Resource role_binding_resource() {
   return rbac_resource("rolebindings", "RoleBinding", true);
 }
-[[nodiscard]] inline kube::Resource cluster_role_resource() {
-  return rbac_resource("clusterroles", "ClusterRole", false);
-}
 [[nodiscard]] inline kube::Resource cluster_role_binding_resource() {
   return rbac_resource("clusterrolebindings", "ClusterRoleBinding", false);
 }

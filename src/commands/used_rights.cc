@@ -9,6 +9,7 @@
 #include "commands/tenant_rights.h"
 #include "json/texts.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/object.h"
 #include "recorder/record.h"
 #include "recorder/story_json.h"
@@ -133,9 +134,9 @@ std::string right_in_words(const Right& right) {
 
 // Nothing of other users.
 std::optional<ServiceAccount> account_of(std::string_view user) {
-  constexpr std::string_view kPrefix = "system:serviceaccount:";
-  if (!user.starts_with(kPrefix)) return std::nullopt;
-  Result<ServiceAccount> account = parse_service_account(user.substr(kPrefix.size()));
+  if (!user.starts_with(kube::kServiceAccountPrefix)) return std::nullopt;
+  Result<ServiceAccount> account =
+      parse_service_account(user.substr(kube::kServiceAccountPrefix.size()));
   if (!account) return std::nullopt;
   return *std::move(account);
 }

@@ -18,9 +18,9 @@ kube::Identity implied_by(const std::string& user) {
 }  // namespace
 
 std::string tenant_of(const kube::Identity& identity) {
-  constexpr std::string_view kServiceAccount = "system:serviceaccount:";
-  if (!identity.user.starts_with(kServiceAccount)) return identity.user;
-  const std::string_view rest = std::string_view(identity.user).substr(kServiceAccount.size());
+  if (!identity.user.starts_with(kube::kServiceAccountPrefix)) return identity.user;
+  const std::string_view rest =
+      std::string_view(identity.user).substr(kube::kServiceAccountPrefix.size());
   return std::string(rest.substr(0, rest.find(':')));
 }
 

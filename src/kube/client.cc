@@ -51,8 +51,6 @@ constexpr std::string_view kMetadataType =
 constexpr std::string_view kMetadataListType =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
-
 // A list that expires this often is too slow for its size: it is then read in one page.
 constexpr int kListRestartsMax = 3;
 

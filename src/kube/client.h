@@ -46,6 +46,8 @@ struct Identity {
   std::map<std::string, std::vector<std::string>> extra = {};
   auto operator<=>(const Identity&) const = default;
 };
+// Of the user name of a ServiceAccount; <namespace>:<name> follows.
+inline constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
 // system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
 [[nodiscard]] Identity service_account(std::string_view namespace_, std::string_view name);
 // The service account with that user name; std::nullopt for other users.

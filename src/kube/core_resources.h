@@ -5,6 +5,13 @@
 
 namespace hangar::kube {
 
+[[nodiscard]] inline Resource cluster_role_resource() {
+  return {.group = "rbac.authorization.k8s.io",
+          .version = "v1",
+          .plural = "clusterroles",
+          .kind = "ClusterRole",
+          .namespaced = false};
+}
 [[nodiscard]] inline Resource config_map_resource() {
   return {.version = "v1", .plural = "configmaps", .kind = "ConfigMap", .namespaced = true};
 }
