@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -57,6 +58,9 @@ bool is_unfinished_name(std::string_view name) {
   const std::string_view final_name = name.substr(0, name.size() - kRandomBytes);
   return final_name == kIndexName || is_module_name(final_name);
 }
+
+// Another process of the same user may be writing a younger file: several commands share a store.
+constexpr std::chrono::hours kUnfinishedAge{1};
 
 // Sets the time of last use to now, by the file system's clock.
 void mark_used(const std::filesystem::path& path) {
@@ -285,11 +289,13 @@ ModuleStore::Entries::iterator ModuleStore::find(std::string_view key) {
 }
 
 void ModuleStore::remove_unfinished() {
+  const auto abandoned = std::filesystem::file_time_type::clock::now() - kUnfinishedAge;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
-    if (is_unfinished_name(entry.path().filename().string())) {
-      std::filesystem::remove(entry.path(), ignored);
-    }
+    if (!is_unfinished_name(entry.path().filename().string())) continue;
+    std::error_code error;
+    if (entry.last_write_time(error) > abandoned || error) continue;
+    std::filesystem::remove(entry.path(), ignored);
   }
 }
 

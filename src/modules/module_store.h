@@ -114,6 +114,7 @@ class ModuleStore {
   void load_index(const Log& log);
   // A linear search: asking a source, or the disk, takes much longer.
   [[nodiscard]] Entries::iterator find(std::string_view key);
+  // What processes left that were killed in a write.
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -275,13 +276,19 @@ TEST_F(ModuleStoreTest, ClearsAwayOnlyWhatAnInterruptedWriteLeft) {
   const std::string digest = stored(*open(), "bytes");
   const std::filesystem::path left = file_of(digest).string() + ".aB3xYz";
   const std::filesystem::path others = directory() / "notes.aB3xYz";
-  ASSERT_TRUE(io::write_file(left, "half").has_value());
-  ASSERT_TRUE(io::write_file(others, "somebody's").has_value());
+  const std::filesystem::path being_written = file_of(digest).string() + ".cD4wVu";
+  const auto two_hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const std::filesystem::path& file : {left, others}) {
+    ASSERT_TRUE(io::write_file(file, "half").has_value());
+    std::filesystem::last_write_time(file, two_hours_ago);
+  }
+  ASSERT_TRUE(io::write_file(being_written, "another process's").has_value());
 
   const auto store = open();
 
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(others));
+  EXPECT_TRUE(std::filesystem::exists(being_written));
   EXPECT_TRUE(store->has(digest));
 }
 
