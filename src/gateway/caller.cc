@@ -1,10 +1,12 @@
 #include "gateway/caller.h"
 
+#include "budget/consumer.h"
 #include "kube/client.h"
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::gateway {
 
@@ -22,6 +24,12 @@ std::string tenant_of(const kube::Identity& identity) {
   const std::string_view rest =
       std::string_view(identity.user).substr(kube::kServiceAccountPrefix.size());
   return std::string(rest.substr(0, rest.find(':')));
+}
+
+budget::Consumer consumer_of(const kube::Identity& identity) {
+  budget::Tenant tenant = identity.user.empty() ? budget::Tenant::host()
+                                                : budget::Tenant::of_namespace(tenant_of(identity));
+  return {.tenant = std::move(tenant), .name = identity.user};
 }
 
 Caller::Caller(const kube::Identity& identity) : user_(identity.user) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/slots.h"
+#include "budget/consumer.h"
 #include "kube/client.h"
 
 #include <memory>
@@ -12,6 +13,9 @@ namespace hangar::gateway {
 // The tenant that an identity's work is counted for: the namespace of a service account; for any
 // other identity, its user name.
 [[nodiscard]] std::string tenant_of(const kube::Identity& identity);
+
+// The same as a consumer of a fair queue. An empty user is the host itself.
+[[nodiscard]] budget::Consumer consumer_of(const kube::Identity& identity);
 
 class Caller {
  public:

@@ -1,5 +1,6 @@
 #include "gateway/documents.h"
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "gateway/gateway.h"
@@ -74,6 +75,13 @@ Refusal not_found(const kube::Resource& resource, std::string_view name) {
 
 Refusal expired(std::string message) {
   return {410, "Expired", std::move(message)};
+}
+
+Refusal too_many_requests() {
+  return {429, "TooManyRequests",
+          fmt::format("{} requests of the namespace wait for the API server already; ask again "
+                      "later",
+                      limits::kGuestRequestsWaitingMax)};
 }
 
 Refusal no_answer(const Error& error, bool is_write) {

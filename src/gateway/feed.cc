@@ -38,6 +38,7 @@ Feed::Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scop
       scope_(std::move(scope)),
       shown_(shown),
       changed_(loop),
+      advanced_(loop),
       used_at_(io::Loop::now()) {}
 
 void Feed::start() {
@@ -59,6 +60,14 @@ io::Task<Result<>> Feed::wait_ready(std::stop_token stop) {
   while (phase_ == Phase::Starting)
     HANGAR_CO_TRY(co_await changed_.wait(stop));
   if (phase_ == Phase::Failed) co_return std::unexpected(*error_);
+  co_return Result<>();
+}
+
+io::Task<Result<>> Feed::wait_for(std::uint64_t version, std::stop_token stop) {
+  const auto keep = shared_from_this();
+  while (is_ready() && history_.version() < version)
+    HANGAR_CO_TRY(co_await advanced_.wait(stop));
+  if (!is_ready()) co_return fail(ErrorKind::NotFound, "the feed has failed");
   co_return Result<>();
 }
 
@@ -135,6 +144,7 @@ void Feed::on_delta(const kube::Delta& delta) {
       .version =
           kube::parse_version(delta.object->resource_version()).value_or(history_.version())};
   history_.append(change);
+  advanced_.notify_all();
   show(change);
 }
 
@@ -157,6 +167,7 @@ void Feed::on_progress(std::string_view resource_version, bool is_list) {
   } else if (version) {
     history_.advance(*version);
   }
+  advanced_.notify_all();
 }
 
 void Feed::on_list(std::uint64_t version) {
@@ -209,6 +220,7 @@ void Feed::fail_with(Error error) {
   touch();
   subscription_.reset();
   changed_.notify_all();
+  advanced_.notify_all();
 }
 
 void Feed::show(const Change& change) {

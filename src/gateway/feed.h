@@ -95,6 +95,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // of the last of several that failed: then the feed has failed for good. Cancelled.
   [[nodiscard]] io::Task<Result<>> wait_ready(std::stop_token stop);
   [[nodiscard]] bool is_ready() const { return phase_ == Phase::Ready; }
+  // Waits for all changes up to `version`. NotFound when the feed has failed; Cancelled.
+  [[nodiscard]] io::Task<Result<>> wait_for(std::uint64_t version, std::stop_token stop);
   // Why the feed failed; nothing unless it did.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
@@ -145,6 +147,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   int failure_count_ = 0;       // While Starting.
   std::optional<Error> error_;  // Set when Failed.
   io::Event changed_;           // Notified when phase_ changes.
+  io::Event advanced_;          // Notified when history_.version() or phase_ changes.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
   History history_;
   std::vector<kube::Delta> differences_;  // From a list that the cache is comparing.

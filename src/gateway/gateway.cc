@@ -218,10 +218,13 @@ io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<R
 struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   explicit State(Parts parts_in)
       : parts(std::move(parts_in)),
-        tools(std::make_shared<Watching::Tools>(parts.client)),
-        upstream(parts.loop, {.slots = kUpstreamRequestsMax,
-                              .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
-                              .waiting_per_tenant_max = limits::kGuestRequestsWaitingMax}),
+        upstream(std::make_shared<budget::FairSlots>(
+            parts.loop,
+            budget::FairSlots::Options{
+                .slots = kUpstreamRequestsMax,
+                .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
+                .waiting_per_tenant_max = limits::kGuestRequestsWaitingMax})),
+        tools(std::make_shared<Watching::Tools>(parts.client, upstream)),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
@@ -252,9 +255,9 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   void on_care();
 
   const Parts parts;
+  const std::shared_ptr<budget::FairSlots> upstream;  // Requests at the API server.
   const std::shared_ptr<Watching::Tools> tools;
   OwnWatches own_watches;
-  budget::FairSlots upstream;
   Counter& refused_watches;
   Counter& reads_behind;
   Authorizer authorizer;
@@ -294,7 +297,7 @@ Gateway::~Gateway() {
 
 void Gateway::limit_tenants(BoundsOf bounds) {
   state_->bounds_of = bounds;
-  state_->upstream.limit_tenants([bounds](const budget::Tenant& tenant) {
+  state_->upstream->limit_tenants([bounds](const budget::Tenant& tenant) {
     return bounds(tenant.namespace_name()).upstream_requests;
   });
   state_->feeds.limit_tenants(std::move(bounds));
@@ -305,8 +308,8 @@ Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
   const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
   return {.feeds = state_->feeds.count(namespace_name),
           .own_watches = state_->own_watches.count(namespace_name),
-          .upstream_requests = state_->upstream.held_count(tenant),
-          .upstream_requests_waiting = state_->upstream.waiting_count(tenant)};
+          .upstream_requests = state_->upstream->held_count(tenant),
+          .upstream_requests_waiting = state_->upstream->waiting_count(tenant)};
 }
 
 std::vector<Attributes> Gateway::watches_of(std::string_view user) const {
@@ -374,18 +377,10 @@ io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work
   // The host itself is not a tenant, and has no slots.
   if (work->identity.user.empty()) co_return co_await self->pass_on_as_guest(*work);
   if (is_stream(work->target)) co_return co_await forward_stream(std::move(self), std::move(work));
-  const auto slot = co_await self->upstream.acquire(
-      {.tenant = budget::Tenant::of_namespace(tenant_of(work->identity)),
-       .name = work->identity.user},
-      {}, work->reply->stop_token());
-  if (!slot) {
-    // Also on Cancelled: then the reply is closed, and no one receives this.
-    co_return work->reply->refuse(
-        {429, "TooManyRequests",
-         fmt::format(
-             "{} requests of the namespace wait for the API server already; ask again later",
-             limits::kGuestRequestsWaitingMax)});
-  }
+  const auto slot =
+      co_await self->upstream->acquire(consumer_of(work->identity), {}, work->reply->stop_token());
+  // Also on Cancelled: then the reply is closed, and no one receives this.
+  if (!slot) co_return work->reply->refuse(too_many_requests());
   co_await self->pass_on_as_guest(*work);
 }
 

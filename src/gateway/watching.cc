@@ -7,6 +7,7 @@
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
+#include "gateway/newest.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
 #include "gateway/slices.h"
@@ -24,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,34 +63,38 @@ io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginni
   const bool is_new_enough =
       !beginning.sends_initial_events ||
       (beginning.not_older_than && *beginning.not_older_than <= self->feed().history().version());
-  if (!is_new_enough) co_return co_await begin_with_newest(self);
-  co_await begin_with_known(self, beginning);
+  if (!is_new_enough) co_return co_await begin_with_newest(self, beginning);
+  co_await begin_with_known(self, beginning, nullptr);
 }
 
-io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginning beginning) {
+io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginning beginning,
+                                          NewestPtr newest) {
   Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
   if (!co_await take_turn(self, job)) co_return;
   if (!self->feed().is_ready()) co_return self->on_gone();
-  const std::uint64_t version = self->feed().history().version();
+  std::uint64_t version = self->feed().history().version();
+  // Up to the newest state, the changes that the feed has not received yet are deletions of objects
+  // that are left out here, and objects that came and went.
+  if (newest) version = std::max(version, newest->version());
   self->open();
-  if (!co_await give_all(self, std::move(job), self->window().candidates())) co_return;
+  if (!co_await give_all(self, std::move(job), self->window().candidates(), std::move(newest))) {
+    co_return;
+  }
   if (beginning.sends_initial_events) self->give_initial_end(version);
   // Sending took several slices: continue with the changes that came meanwhile.
   co_await resume(self, version);
 }
 
-io::Task<void> Watching::begin_with_newest(std::shared_ptr<Watching> self) {
-  const Result<kube::List> listed = co_await self->tools_->client.list(
-      self->feed().scope().resource, self->selection(), self->reply_->stop_token());
+io::Task<void> Watching::begin_with_newest(std::shared_ptr<Watching> self, Beginning beginning) {
+  const std::stop_token stop = self->reply_->stop_token();
+  Result<NewestPtr> newest =
+      co_await self->tools_->newest.get(self->feed().scope(), consumer_of(self->identity()), stop);
   if (!self->is_open()) co_return;
-  if (!listed) co_return self->fail_with(listed.error());
-  const auto version = kube::parse_version(listed->resource_version);
-  if (!version) co_return self->expire("the list has no version");
-  self->open();
-  Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
-  if (!co_await give_all(self, std::move(job), listed->items)) co_return;
-  self->give_initial_end(*version);
-  co_await resume(self, *version);
+  if (!newest) co_return self->fail_with(newest.error());
+  const Result<> reached = co_await self->feed().wait_for((*newest)->last_change(), stop);
+  if (!self->is_open()) co_return;
+  if (!reached) co_return self->on_gone();
+  co_await begin_with_known(self, beginning, *std::move(newest));
 }
 
 io::Task<void> Watching::resume(std::shared_ptr<Watching> self, std::uint64_t seen) {
@@ -223,13 +229,13 @@ void Watching::open() {
 }
 
 io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job job,
-                                  std::vector<kube::ObjectPtr> objects) {
+                                  std::vector<kube::ObjectPtr> objects, NewestPtr newest) {
   using Entry = std::pair<std::uint64_t, kube::ObjectPtr>;
   std::vector<Entry> seen;
   for (kube::ObjectPtr& object : objects) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return false;
     job.add(kSliceObjectBytes + object->labels().size());
-    if (!self->view().sees(*object)) continue;
+    if (!self->view().sees(*object) || (newest && !newest->has(*object))) continue;
     const std::uint64_t version = kube::parse_version(object->resource_version()).value_or(0);
     seen.emplace_back(version, std::move(object));
   }
@@ -274,8 +280,9 @@ void Watching::expire(const std::string& message) {
 
 void Watching::fail_with(const Error& error) {
   stop_looking();
-  if (!reply_->has_head()) return reply_->refuse(no_answer(error, /*is_write=*/false));
-  reply_->end();
+  if (reply_->has_head()) return reply_->end();
+  if (error.kind() == ErrorKind::LimitExceeded) return reply_->refuse(too_many_requests());
+  reply_->refuse(no_answer(error, /*is_write=*/false));
 }
 
 void Watching::stop_looking() {

@@ -8,10 +8,12 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/fair_slots.h"
 #include "gateway/caller.h"
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
+#include "gateway/newest.h"
 #include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
@@ -46,11 +48,15 @@ class Watching final : public Feed::Viewer,
 
   // Shared by all watches of a gateway.
   struct Tools {
-    explicit Tools(const kube::Client& client_in)
-        : client(client_in), slices(client_in.loop()), catch_ups(client_in.loop()) {}
+    Tools(const kube::Client& client_in, const std::shared_ptr<budget::FairSlots>& upstream)
+        : client(client_in),
+          slices(client_in.loop()),
+          newest(client_in, upstream),
+          catch_ups(client_in.loop()) {}
 
     const kube::Client& client;  // With the host's rights. Outlives every open answer.
     Slices slices;
+    NewestStates newest;
     // One at a time for each tenant: each is a whole list at the server, with the host's rights.
     io::Turns<std::string> catch_ups;
   };
@@ -75,13 +81,15 @@ class Watching final : public Feed::Viewer,
   // The version up to which the guest has now been told everything; nothing when the watch is over.
   static io::Task<std::optional<std::uint64_t>> compare_with(std::shared_ptr<Watching> self,
                                                              std::uint64_t seen);
-  static io::Task<void> begin_with_known(std::shared_ptr<Watching> self, Beginning beginning);
-  static io::Task<void> begin_with_newest(std::shared_ptr<Watching> self);
-  // Sends the visible objects in the order of their versions: a guest that is cut off in between
-  // resumes from the last version that it saw, so no earlier one may follow. False when the watch
-  // is over.
+  // Begins with the state of the feed, as of `newest` if that is not null.
+  static io::Task<void> begin_with_known(std::shared_ptr<Watching> self, Beginning beginning,
+                                         NewestPtr newest);
+  static io::Task<void> begin_with_newest(std::shared_ptr<Watching> self, Beginning beginning);
+  // Sends the visible objects, without those that are not in `newest` (null: all), in the order of
+  // their versions: a guest that is cut off in between resumes from the last version that it saw,
+  // so no earlier one may follow. False when the watch is over.
   static io::Task<bool> give_all(std::shared_ptr<Watching> self, Slices::Job job,
-                                 std::vector<kube::ObjectPtr> objects);
+                                 std::vector<kube::ObjectPtr> objects, NewestPtr newest);
   // False when the watch is over.
   static io::Task<bool> take_turn(std::shared_ptr<Watching> self, Slices::Job& job);
 

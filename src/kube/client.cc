@@ -54,6 +54,9 @@ constexpr std::string_view kMetadataListType =
 // A list that expires this often is too slow for its size: it is then read in one page.
 constexpr int kListRestartsMax = 3;
 
+// A page that is too large is requested again with this part of its items.
+constexpr std::uint32_t kSmallerPage = 8;
+
 // The back-off where the server does not say when to retry: 100 ms, doubled, five times. The caller
 // handles longer outages.
 constexpr ExponentialBackoff kBackoff{
@@ -146,6 +149,7 @@ struct Call {
   std::string accept = "application/json";
   Identity identity = {};
   std::function<void(std::uint64_t bytes)> on_progress = {};
+  std::uint64_t response_bytes_max = 0;  // Of http::Request.
 };
 
 }  // namespace
@@ -187,6 +191,7 @@ struct Client::Shared {
                       .body = call.body,
                       .transport = grant.transport,
                       .total_timeout = limits::kRequestMax,
+                      .response_bytes_max = call.response_bytes_max,
                       .on_progress = call.on_progress};
     if (options.fence && is_write(call.method)) {
       out.may_send = [fence = options.fence] { return fence->is_open(); };
@@ -323,6 +328,7 @@ struct Client::Shared {
     List out;
     std::string continue_token;
     int restarts = 0;
+    if (options.on_begin) options.on_begin();
     while (true) {
       Query query;
       query.add("labelSelector", options.label_selector)
@@ -339,8 +345,13 @@ struct Client::Shared {
           Call{.path = path + query.text(),
                .accept =
                    std::string(options.detail == Detail::Metadata ? kMetadataListType : kJsonType),
-               .identity = identity},
+               .identity = identity,
+               .response_bytes_max = options.page_size > 0 ? limits::kListPageBytesMax : 0},
           stop);
+      if (!text && text.error().kind() == ErrorKind::LimitExceeded && options.page_size > 1) {
+        options.page_size = std::max(options.page_size / kSmallerPage, 1U);
+        continue;
+      }
       if (!text) {
         // Half a list is useless: the pages that follow would be from another time.
         if (text.error().kind() != ErrorKind::Expired || continue_token.empty()) {
@@ -349,6 +360,7 @@ struct Client::Shared {
         out = {};
         continue_token.clear();
         if (++restarts == kListRestartsMax) options.page_size = 0;
+        if (options.on_begin) options.on_begin();
         continue;
       }
       auto page = internal::parse_list_page(*text, resource);

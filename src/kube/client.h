@@ -85,8 +85,11 @@ struct ListOptions {
   std::string resource_version = {};
   std::string resource_version_match = {};
   Detail detail = Detail::Whole;
-  // Selects the items of the result, however many the server sends; empty: all.
+  // Selects the items of the result, however many the server sends; empty: all. Called for the
+  // items of each page when it arrives.
   std::function<bool(const Object&)> keeps = {};
+  // Called before the first page, and again whenever the list starts over.
+  std::function<void()> on_begin = {};
 };
 struct List {
   std::string resource_version;
@@ -131,7 +134,8 @@ class Client {
   using ValueTask = io::Task<Result<json::Value>>;
   [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
                               std::string subresource = {}) const;
-  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over).
+  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over). A
+  // page of more than limits::kListPageBytesMax is requested again with fewer items.
   [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
                                             std::stop_token stop) const;
   [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,

@@ -87,6 +87,10 @@ subjects: [{{kind: ServiceAccount, name: guest, namespace: {0}}}]
                      namespace_);
 }
 
+// As client-go's informers ask for the initial state.
+constexpr const char* kNewestState =
+    "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+
 Identity guest_of(const std::string& namespace_) {
   return kube::service_account(namespace_, "guest");
 }
@@ -592,6 +596,53 @@ TEST_F(GatewayTest, AWatchWithoutAVersionBeginsWithWhatThereIs) {
   const std::string d = put(mine_, "d");
   ASSERT_TRUE(wait([&] { return initial.pieces.size() >= 4; }));
   EXPECT_EQ(initial.lines().back(), (Line{"ADDED", "d", d}));
+}
+
+TEST_F(GatewayTest, WatchesThatBeginWithTheNewestStateAskForItOnce) {
+  for (int index = 0; index < 10; ++index)
+    put(mine_, fmt::format("ring-{}", index));
+  watch(guest_of(mine_), rings(mine_));
+  const double before = kube::requests(session_->metrics, "GET", "200");
+  std::vector<Guest*> guests;
+  for (std::uint32_t index = 0; index < limits::kGuestRequestsMax; ++index)
+    guests.push_back(&begin(guest_of(mine_), rings(mine_) + "?watch=true" + kNewestState));
+
+  ASSERT_TRUE(wait([&] {
+    return std::ranges::all_of(guests, [](const Guest* one) { return one->pieces.size() == 11; });
+  }));
+  // One request for those that came before it was sent, and one for the others.
+  EXPECT_LE(kube::requests(session_->metrics, "GET", "200") - before, 2);
+}
+
+TEST_F(GatewayTest, AWatchThatBeginsWithTheNewestStateHasWhatIsThereAtTheServer) {
+  connect_cache_by_proxy();
+  put(mine_, "stays");
+  watch(guest_of(mine_), rings(mine_));
+  std::mt19937 random(7);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same each time.
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    // The feed is behind by the time that the proxy takes.
+    ASSERT_TRUE(own_->heal().has_value());
+    ASSERT_TRUE(own_->delay_answers(std::chrono::milliseconds(1 + random() % 50)).has_value());
+    for (int change = 0; change < 3; ++change) {
+      const std::string name = fmt::format("ring-{}", random() % 4);
+      if (random() % 3 == 0) {
+        (void)session_->run(session_->client.remove(kRings, {mine_, name}, {}, {}));
+      } else {
+        put(mine_, name, "x", round * 10 + static_cast<std::uint64_t>(change));
+      }
+    }
+    Guest& guest = watch(guest_of(mine_), rings(mine_), kNewestState);
+    ASSERT_TRUE(wait([&] {
+      return !guest.pieces.empty() && guest.pieces.back().contains("initial-events-end");
+    })) << round;
+    ASSERT_EQ(believe(guest.lines()), truth(mine_)) << round;
+  }
+  // None of them is told anything twice, or too little.
+  ASSERT_TRUE(own_->heal().has_value());
+  put(mine_, "last");
+  const std::map<std::string, std::string> now = truth(mine_);
+  for (const auto& guest : guests_)
+    EXPECT_TRUE(wait([&] { return believe(guest->lines()) == now; })) << guest->body();
 }
 
 TEST_F(GatewayTest, AWatchFromBeforeTheHistoryIsToldWhatChangedSince) {

@@ -13,6 +13,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/fence.h"
+#include "kube/limits.h"
 #include "kube/object.h"
 #include "objects.h"
 #include "testing/session.h"
@@ -22,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -36,6 +38,7 @@
 namespace hangar::kube {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Session;
 
@@ -258,6 +261,36 @@ TEST_F(RetryTest, StartsAListAgainWhoseHistoryEndsInTheMiddle) {
   EXPECT_EQ(list->items[1]->key().name, "newer");
   EXPECT_EQ(seen_[1].query, "limit=1&continue=a");
   EXPECT_EQ(seen_[2].query, "limit=1");
+}
+
+TEST_F(RetryTest, AsksForFewerItemsWhenAPageIsTooLarge) {
+  const std::string large(limits::kListPageBytesMax / 2, 'x');
+  serve_by([&](const http::ServerRequest& request) -> http::Response {
+    std::size_t count = 0;
+    const std::size_t at = request.query.find("limit=") + 6;
+    std::from_chars(request.query.data() + at, request.query.data() + request.query.size(), count);
+    const bool is_second = request.query.contains("continue=half");
+    std::string items;
+    for (std::size_t index = 0; index < count; ++index) {
+      items += fmt::format(R"({}{{"metadata":{{"name":"of-{}"}},"data":{{"text":"{}"}}}})",
+                           index > 0 ? "," : "", is_second ? "second" : "first", large);
+    }
+    return {.status = 200,
+            .body = fmt::format(
+                R"({{"metadata":{{"resourceVersion":"7","continue":"{}"}},"items":[{}]}})",
+                is_second ? "" : "half", items)};
+  });
+
+  const auto list = session_->run(client_->list(kConfigMaps, {.page_size = 16}, {}));
+
+  ASSERT_TRUE(list.has_value()) << list.error().message();
+  ASSERT_EQ(list->items.size(), 2);
+  EXPECT_EQ(list->items[0]->key().name, "of-first");
+  EXPECT_EQ(list->items[1]->key().name, "of-second");
+  std::vector<std::string> queries;
+  for (const http::ServerRequest& request : seen_)
+    queries.push_back(request.query);
+  EXPECT_THAT(queries, ElementsAre("limit=16", "limit=2", "limit=1", "limit=1&continue=half"));
 }
 
 TEST_F(RetryTest, ReadsAListInOnePageWhenItExpiresAgainAndAgain) {
