@@ -1,6 +1,8 @@
 #include "gateway/authorizer.h"
 
 #include "base/result.h"
+#include "budget/consumer.h"
+#include "gateway/caller.h"
 #include "gateway/decisions.h"
 #include "gateway/limits.h"
 #include "gateway/read_scope.h"
@@ -55,8 +57,8 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
   return review;
 }
 
-// Guests choose these texts. A question that is longer than any name and usual selector is asked
-// each time, so that the kept decisions stay small.
+// Guests choose these texts. The answer to a question that is longer than any name and usual
+// selector is shared while it is under way and not kept, so that the kept decisions stay small.
 bool is_worth_remembering(const Attributes& attributes) {
   constexpr std::size_t kBytesMax = 1024;
   return attributes.group.size() + attributes.version.size() + attributes.resource.size() +
@@ -65,23 +67,23 @@ bool is_worth_remembering(const Attributes& attributes) {
          kBytesMax;
 }
 
-io::Task<Result<bool>> ask(kube::Client client, kube::Identity identity, Attributes attributes,
-                           std::stop_token stop) {
-  const json::Value answer = HANGAR_CO_TRY(
-      co_await client.post_path(kReviews, review_of(identity, attributes), std::move(stop)));
-  co_return json::bool_at(answer, {"status", "allowed"});
-}
-
 }  // namespace
 
-Authorizer::Authorizer(const kube::Client& client)
-    : state_(std::make_shared<State>(State{client})) {}
+Authorizer::Authorizer(const kube::Client& client) : state_(std::make_shared<State>(client)) {}
+
+Authorizer::State::State(const kube::Client& client_in)
+    : client(client_in),
+      reviews(client_in.loop(), {.slots = kReviewsMax,
+                                 .host_slots = 1,
+                                 .slots_per_tenant_max = kReviewsPerTenantMax,
+                                 .waiting_per_tenant_max = kReviewsWaitingPerTenantMax}) {}
 
 io::Task<Result<std::optional<AuthorizedScope>>> Authorizer::authorize(kube::Identity identity,
                                                                        ReadScope scope,
                                                                        std::stop_token stop) {
-  const bool is_allowed = HANGAR_CO_TRY(
-      co_await decide(state_, {std::move(identity), scope.attributes()}, std::move(stop)));
+  budget::Consumer asker = consumer_of(identity);
+  const bool is_allowed = HANGAR_CO_TRY(co_await decide(
+      state_, {std::move(identity), scope.attributes()}, std::move(asker), std::move(stop)));
   std::optional<AuthorizedScope> authorized;
   if (is_allowed) authorized = AuthorizedScope(std::move(scope));
   co_return authorized;
@@ -89,35 +91,42 @@ io::Task<Result<std::optional<AuthorizedScope>>> Authorizer::authorize(kube::Ide
 
 io::Task<Result<bool>> Authorizer::allows(kube::Identity identity, Attributes attributes,
                                           std::stop_token stop) {
-  return decide(state_, {std::move(identity), std::move(attributes)}, std::move(stop));
+  return decide(state_, {std::move(identity), std::move(attributes)},
+                {.tenant = budget::Tenant::host(), .name = "watches"}, std::move(stop));
 }
 
 io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question question,
-                                          std::stop_token stop) {
+                                          budget::Consumer asker, std::stop_token stop) {
   if (question.identity.user.empty()) co_return true;
-  if (!is_worth_remembering(question.attributes)) {
-    co_return co_await ask(state->client, std::move(question.identity),
-                           std::move(question.attributes), std::move(stop));
-  }
   while (const DecisionPtr known = state->decisions.find(question, io::Loop::now())) {
-    if (!known->is_pending) co_return known->is_allowed;
+    if (known->state == Decision::State::Decided) co_return known->is_allowed;
+    if (asker.tenant.is_host()) break;
     HANGAR_CO_TRY(co_await known->decided.wait(stop));
+    if (known->state == Decision::State::Decided) co_return known->is_allowed;
     // That review failed, so this task asks.
   }
   const auto decision = std::make_shared<Decision>(state->client.loop());
   // If there is no room, no other task waits for this decision, and the next one asks again.
   (void)state->decisions.keep(question, decision, io::Loop::now());
-  Result<bool> answer = co_await ask(state->client, question.identity, question.attributes, stop);
-  decision->is_pending = false;
+  Result<bool> answer = co_await ask(state, question, std::move(asker), stop);
+  decision->state = answer ? Decision::State::Decided : Decision::State::Failed;
   decision->until = io::Loop::now() + limits::kGatewayDecisionAge;
-  if (answer) {
-    decision->is_allowed = *answer;
-  } else {
+  decision->is_allowed = answer && *answer;
+  if (!answer || !is_worth_remembering(question.attributes)) {
     state->decisions.drop(question, decision);
   }
   decision->decided.notify_all();
   forget_later(state);
   co_return answer;
+}
+
+io::Task<Result<bool>> Authorizer::ask(std::shared_ptr<State> state, Question question,
+                                       budget::Consumer asker, std::stop_token stop) {
+  const auto slot = co_await state->reviews.acquire(std::move(asker), {}, stop);
+  if (!slot) co_return std::unexpected(slot.error());
+  const json::Value answer = HANGAR_CO_TRY(co_await state->client.post_path(
+      kReviews, review_of(question.identity, question.attributes), std::move(stop)));
+  co_return json::bool_at(answer, {"status", "allowed"});
 }
 
 void Authorizer::forget_later(const std::shared_ptr<State>& state) {

@@ -2,46 +2,73 @@
 // authorizers decide.
 #pragma once
 
+#include "base/limits.h"
 #include "base/result.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/decisions.h"
 #include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/client.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
 
 namespace hangar::gateway {
 
+// Reviews at the API server at a time, of one tenant and of all. A review takes a millisecond, and
+// the host sends its own requests over the same connections.
+inline constexpr std::size_t kReviewsPerTenantMax = 8;
+inline constexpr std::size_t kReviewsMax = 32;
+// As many as one guest may have requests open, twice.
+inline constexpr std::size_t kReviewsWaitingPerTenantMax = 2 * limits::kGuestRequestsMax;
+
 // An answer is valid for limits::kGatewayDecisionAge, and forgotten soon after. Callers with a
-// question that is already being asked wait for its answer. Loop thread only.
+// question that is already being asked wait for its answer. Reviews take slots of their own, fair
+// between tenants: a request that holds a slot at the API server never waits behind itself. Loop
+// thread only.
 class Authorizer {
  public:
   // `client` sends the reviews with the host's rights.
   explicit Authorizer(const kube::Client& client);
 
   // Nothing when the identity may not read the scope. Errors: Denied when the host may not create
-  // reviews; Unavailable; Cancelled. An identity with an empty user is the host itself; it is
+  // reviews; Unavailable; Cancelled; LimitExceeded when kReviewsWaitingPerTenantMax reviews of the
+  // tenant wait already. An identity with an empty user is the host itself; it is
   // allowed without a review, since the host's rights bound it.
   [[nodiscard]] io::Task<Result<std::optional<AuthorizedScope>>> authorize(kube::Identity identity,
                                                                            ReadScope scope,
                                                                            std::stop_token stop);
-  // The same question, for a scope that was authorised before.
+  // The same question, for a scope that was authorised before. The host asks this on its own: in a
+  // slot of its own, without waiting for reviews of the tenant.
   [[nodiscard]] io::Task<Result<bool>> allows(kube::Identity identity, Attributes attributes,
                                               std::stop_token stop);
 
+  [[nodiscard]] std::size_t reviews_under_way(const budget::Tenant& tenant) const {
+    return state_->reviews.held_count(tenant);
+  }
+  [[nodiscard]] std::size_t reviews_waiting(const budget::Tenant& tenant) const {
+    return state_->reviews.waiting_count(tenant);
+  }
+
  private:
   struct State {
+    explicit State(const kube::Client& client_in);
+
     kube::Client client;
-    Decisions decisions = {};
-    io::Loop::Timer care = {};
+    Decisions decisions;
+    budget::FairSlots reviews;
+    io::Loop::Timer care;
     bool is_cared_for = false;
   };
 
   static io::Task<Result<bool>> decide(std::shared_ptr<State> state, Question question,
-                                       std::stop_token stop);
+                                       budget::Consumer asker, std::stop_token stop);
+  static io::Task<Result<bool>> ask(std::shared_ptr<State> state, Question question,
+                                    budget::Consumer asker, std::stop_token stop);
   // Drops expired decisions later. Rearms itself as long as any decision is left.
   static void forget_later(const std::shared_ptr<State>& state);
 

@@ -16,7 +16,7 @@ DecisionPtr Decisions::find(const Question& question, Instant now) const {
   const auto known = of_tenant->second.find(question);
   if (known == of_tenant->second.end()) return nullptr;
   const DecisionPtr& decision = known->second;
-  return decision->is_pending || now < decision->until ? decision : nullptr;
+  return decision->state == Decision::State::Pending || now < decision->until ? decision : nullptr;
 }
 
 bool Decisions::keep(const Question& question, DecisionPtr decision, Instant now) {
@@ -60,7 +60,7 @@ void Decisions::forget_old(Instant now) {
 // Pending decisions stay: a task waits for them.
 void Decisions::erase_if(OfTenant& of_tenant, const auto& is_dropped) {
   size_ -= std::erase_if(of_tenant, [&is_dropped](const auto& entry) {
-    return !entry.second->is_pending && is_dropped(*entry.second);
+    return entry.second->state != Decision::State::Pending && is_dropped(*entry.second);
   });
 }
 

@@ -12,14 +12,15 @@
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 
 namespace hangar::gateway {
 
-// Decisions of one namespace. A question has 1 KiB at most; the operators of a namespace ask a
-// few dozen.
+// Decisions of one namespace. A question has 1 KiB at most, while it is pending as much as a
+// request may have; the operators of a namespace ask a few dozen.
 inline constexpr std::size_t kDecisionsPerTenantMax = 500;
 
 struct Question {
@@ -30,8 +31,9 @@ struct Question {
 
 struct Decision {
   explicit Decision(io::Loop& loop) : decided(loop) {}
-  bool is_allowed = false;
-  bool is_pending = true;
+  enum class State : std::uint8_t { Pending, Decided, Failed };
+  State state = State::Pending;
+  bool is_allowed = false;  // Once decided.
   Instant until;
   io::Event decided;
 };

@@ -27,7 +27,7 @@ class DecisionsTest : public ::testing::Test {
   }
   DecisionPtr decided(Instant at) {
     auto decision = std::make_shared<Decision>(loop_);
-    decision->is_pending = false;
+    decision->state = Decision::State::Decided;
     decision->until = at + kAge;
     return decision;
   }

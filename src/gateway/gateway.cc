@@ -228,6 +228,9 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
+        refused_reviews(parts.metrics.counter(
+            "hangar_gateway_refused_total",
+            "What guests asked for beyond a bound of their namespace.", {{"what", "review"}})),
         reads_behind(parts.metrics.counter(
             "hangar_gateway_reads_behind_total",
             "Reads that the cache could have answered, but for a write of the same guest that it "
@@ -259,6 +262,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   const std::shared_ptr<Watching::Tools> tools;
   OwnWatches own_watches;
   Counter& refused_watches;
+  Counter& refused_reviews;
   Counter& reads_behind;
   Authorizer authorizer;
   OwnWrites own_writes;
@@ -309,7 +313,9 @@ Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
   return {.feeds = state_->feeds.count(namespace_name),
           .own_watches = state_->own_watches.count(namespace_name),
           .upstream_requests = state_->upstream->held_count(tenant),
-          .upstream_requests_waiting = state_->upstream->waiting_count(tenant)};
+          .upstream_requests_waiting = state_->upstream->waiting_count(tenant),
+          .reviews = state_->authorizer.reviews_under_way(tenant),
+          .reviews_waiting = state_->authorizer.reviews_waiting(tenant)};
 }
 
 std::vector<Attributes> Gateway::watches_of(std::string_view user) const {
@@ -433,6 +439,14 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   auto authorized =
       co_await self->authorizer.authorize(work->identity, *std::move(scope), reply->stop_token());
   if (!reply->is_open()) co_return;
+  if (!authorized && authorized.error().kind() == ErrorKind::LimitExceeded) {
+    self->refused_reviews.add();
+    co_return reply->refuse(
+        {429, "TooManyRequests",
+         fmt::format("{} reviews of what the namespace's operators may do wait for the API server "
+                     "already; ask again later",
+                     kReviewsWaitingPerTenantMax)});
+  }
   if (!authorized && authorized.error().kind() != ErrorKind::Denied) {
     co_return reply->refuse(no_answer(authorized.error(), /*is_write=*/false));
   }

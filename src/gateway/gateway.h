@@ -105,6 +105,8 @@ class Gateway {
     std::size_t own_watches = 0;
     std::size_t upstream_requests = 0;          // Being answered by the API server.
     std::size_t upstream_requests_waiting = 0;  // For a slot.
+    std::size_t reviews = 0;                    // Of rights, being answered by the API server.
+    std::size_t reviews_waiting = 0;            // For a slot.
   };
   // Counts for the service accounts of one namespace.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
