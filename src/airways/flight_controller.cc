@@ -51,31 +51,11 @@ std::size_t places_of(const Platform& platform) {
 
 }  // namespace
 
-// One of FlightTurns, until it is destroyed.
-class FlightController::Turn {
- public:
-  Turn(FlightController& controller, std::string namespace_)
-      : controller_(controller), namespace_(std::move(namespace_)) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  Turn(Turn&&) = delete;
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
-    for (kube::ObjectKey& next : controller_.turns_.end(namespace_))
-      controller_.controller_.shell().enqueue(std::move(next));
-  }
-
- private:
-  FlightController& controller_;
-  const std::string namespace_;
-};
-
 FlightController::FlightController(const Platform& platform, tenants::Policies& policies,
                                    Options options)
     : platform_(platform),
       policies_(policies),
       rules_{.policies = policies, .as_host = options.as_host},
-      turns_(places_of(platform)),
       controller_(platform,
                   {.kind = std::move(options.kind),
                    .name = std::move(options.name),
@@ -116,7 +96,6 @@ std::string FlightController::listener_of(const kube::ObjectKey& key) const {
 }
 
 void FlightController::forget(const kube::ObjectKey& key) {
-  turns_.forget(key);
   modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(key));
   flights_.erase(key);
 }
@@ -134,9 +113,6 @@ FlightController::Memory& FlightController::memory_of(const json::Value& flight)
 
 FlightController::OutcomeTask FlightController::work_on(kube::ObjectPtr flight, Instance& instance,
                                                         std::stop_token stop) {
-  // end() brings it back.
-  if (!turns_.begin(flight->key())) co_return Outcome{};
-  const Turn turn(*this, flight->key().namespace_);
   if (flight->is_being_deleted()) {
     co_return co_await take_down(std::move(flight), instance, std::move(stop));
   }

@@ -7,14 +7,14 @@
 //     administrator can make, acts as whom it names, or as the host where that is allowed.
 //   - Taking one down never needs its module, nor a policy that allows it.
 //   - No reconcile waits for a module: the Ready condition says what is awaited.
-//   - However long the flights of some namespaces take, those of another one begin (FlightTurns).
+//   - However long the flights of some namespaces take, those of another one begin
+//   (reconcile::Controller).
 // Loop thread only.
 #pragma once
 
 #include "airways/binding.h"
 #include "airways/flight.h"
 #include "airways/flight_rules.h"
-#include "airways/flight_turns.h"
 #include "airways/instance.h"
 #include "airways/instance_controller.h"
 #include "airways/pinned_module.h"
@@ -56,7 +56,6 @@ class FlightController {
 
  private:
   using OutcomeTask = InstanceController::OutcomeTask;
-  class Turn;
   // What the host remembers of one Flight, besides what it remembers of any instance.
   struct Memory {
     std::string uid;  // Of the Flight that the rest is about.
@@ -89,7 +88,6 @@ class FlightController {
   const Platform& platform_;
   tenants::Policies& policies_;
   const FlightRules rules_;
-  FlightTurns turns_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> flights_;
   InstanceController controller_;
 };

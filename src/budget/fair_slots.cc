@@ -17,7 +17,7 @@ namespace hangar::budget {
 FairSlots::FairSlots(io::Loop& loop, Options options)
     : loop_(loop),
       options_(options),
-      free_(options.slots),
+      shares_(options.slots),
       queue_({.waiting_per_consumer_max = options.waiting_per_consumer_max,
               .waiting_per_tenant_max = options.waiting_per_tenant_max}) {
   HANGAR_ASSERT(options.slots > 0 && options.slots_per_tenant_max > 0, "nothing would ever run");
@@ -38,14 +38,13 @@ io::Task<Result<FairSlots::Slot>> FairSlots::acquire(Consumer consumer, Demand d
 }
 
 std::size_t FairSlots::held_count(const Tenant& tenant) const {
-  const auto found = held_.find(tenant);
-  return found == held_.end() ? 0 : found->second;
+  return shares_.held_count(tenant) + (tenant.is_host() ? host_held_ : 0);
 }
 
 bool FairSlots::may_take(const Tenant& tenant) const {
+  if (tenant.is_host()) return shares_.free_count() > 0 || host_held_ < options_.host_slots;
   const std::size_t held = held_count(tenant);
-  if (tenant.is_host()) return free_ > 0 || held < options_.host_slots;
-  if (held >= free_ || held >= options_.slots_per_tenant_max) return false;
+  if (!shares_.may_take(tenant) || held >= options_.slots_per_tenant_max) return false;
   return !most_ || held < std::max<std::size_t>(most_(tenant), 1);
 }
 
@@ -54,19 +53,22 @@ void FairSlots::serve() {
     const auto next = queue_.pop([this](const Tenant& tenant) { return may_take(tenant); });
     if (!next) return;
     const Tenant& tenant = next->consumer.tenant;
-    std::size_t& held = held_[tenant];
-    // The host's own slots are used first.
-    if (!tenant.is_host() || held >= options_.host_slots) --free_;
-    ++held;
+    if (tenant.is_host() && host_held_ < options_.host_slots) {
+      ++host_held_;
+    } else {
+      shares_.take(tenant);
+    }
     next->item.set(true);
   }
 }
 
 void FairSlots::release(const Consumer& consumer) {
-  const auto held = held_.find(consumer.tenant);
-  --held->second;
-  if (!consumer.tenant.is_host() || held->second >= options_.host_slots) ++free_;
-  if (held->second == 0) held_.erase(held);
+  // The host gives back what it shares with the tenants first.
+  if (consumer.tenant.is_host() && shares_.held_count(consumer.tenant) == 0) {
+    --host_held_;
+  } else {
+    shares_.give_back(consumer.tenant);
+  }
   queue_.done(consumer);
   serve();
 }

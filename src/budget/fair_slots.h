@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_queue.h"
+#include "budget/shares.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -13,16 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <stop_token>
 #include <utility>
 
 namespace hangar::budget {
 
 // Guarantees, beside the order (FairQueue):
-//   - A tenant holds no more slots than it leaves free, and at least one: one tenant alone may hold
-//     half of them, two a third each. A held slot is never taken back, so only this rule lets a
-//     tenant that was idle begin at once, however long the others hold theirs.
+//   - A tenant holds no more slots than the rule of Shares lets it.
 //   - `host_slots` come on top, for the host's own work only.
 // Loop thread; outlives its slots and its waiters, except for tasks that are never resumed.
 class FairSlots {
@@ -82,9 +80,9 @@ class FairSlots {
 
   io::Loop& loop_;
   const Options options_;
-  std::size_t free_;
+  Shares shares_;
+  std::size_t host_held_ = 0;  // Of host_slots.
   std::function<std::size_t(const Tenant&)> most_;
-  std::map<Tenant, std::size_t> held_;  // Only tenants that hold any.
   FairQueue<io::OneShot<bool>> queue_;  // Set to whether the waiter has a slot.
 };
 

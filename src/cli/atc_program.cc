@@ -198,8 +198,10 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
 
   set("webhook-bind-address", fmt::format(":{}", reading.number("PORT", 3000)), "PORT");
   set("kubeconfig", reading.text("KUBE").value_or(""), "KUBE");
+  // Twice as many: one namespace has half of them, and has all that it asks for with the original.
   set("max-concurrent-reconciles",
-      std::to_string(std::max(reading.number("CONCURRENCY", cores()), 1)), "CONCURRENCY");
+      std::to_string(2 * std::max<std::int64_t>(reading.number("CONCURRENCY", cores()), 1)),
+      "CONCURRENCY");
   if (reading.is_on("VERBOSE")) set("log-level", "debug", "VERBOSE");
   std::string cache = reading.text("CACHE_FS").value_or("");
   if (cache.empty()) cache = environment("TMPDIR").value_or("");

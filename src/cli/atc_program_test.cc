@@ -67,7 +67,7 @@ TEST(AtcProgram, ReadsWhatItsDeploymentGivesIt) {
       {"module-cache-dir", "/cache/hangar"},
       {"readiness-rules-from", "*"},
       {"module-allow-list", "oci://a/*,oci://b/*"},
-      {"max-concurrent-reconciles", "7"},
+      {"max-concurrent-reconciles", "14"},
       {"module-verification-keys", "/keys.json"},
       {"kubeconfig", "/kubeconfig"},
       {"webhook-service", "atc/atc-atc:80"},
@@ -89,7 +89,7 @@ TEST(AtcProgram, HasItsDefaults) {
   EXPECT_EQ(setting(read_, "log-level"), "");
   EXPECT_EQ(setting(read_, "module-allow-list"), "");
   EXPECT_EQ(setting(read(with({{"TMPDIR", "/scratch"}})), "module-cache-dir"), "/scratch/hangar");
-  EXPECT_EQ(setting(read(with({{"CONCURRENCY", "-3"}})), "max-concurrent-reconciles"), "1");
+  EXPECT_EQ(setting(read(with({{"CONCURRENCY", "-3"}})), "max-concurrent-reconciles"), "2");
   EXPECT_EQ(setting(read(with({{"DISABLE_CUSTOM_READINESS", "1"}})), "readiness-rules-from"), "-");
 }
 

@@ -194,7 +194,8 @@ std::vector<Setting> general_settings() {
                                                         {"workflows", Feature::Workflows},
                                                         {"nodes", Feature::Nodes}})},
       {.name = "max-concurrent-reconciles",
-       .help = "objects worked on at the same time over all kinds (default 32)",
+       .help = "objects worked on at the same time over all kinds, half of them of one namespace "
+               "(default 32)",
        .type = "NUMBER",
        .part = Part::Reconciles,
        .set = number_into(&Config::max_concurrent_reconciles)},

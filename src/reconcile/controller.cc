@@ -1,18 +1,20 @@
 #include "reconcile/controller.h"
 
-#include "base/assert.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
 #include "reconcile/backoff.h"
 #include "reconcile/keyed_queue.h"
+#include "reconcile/places.h"
 #include "reconcile/turnstile.h"
 
 #include <fmt/format.h>
@@ -21,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,12 +38,16 @@ namespace hangar::reconcile {
 
 namespace {
 
+using budget::Tenant;
 using std::chrono::milliseconds;
 
 // Another writer was first: read again at once, but let their next write pass.
 constexpr milliseconds kConflictDelay{20};
 // Conflicts in a row; after these two writers compete, and waiting is cheaper.
 constexpr std::uint32_t kConflictsPrompt = 5;
+
+// Namespaces whose rate of retries is kept before those that have not failed lately are forgotten.
+constexpr std::size_t kRetriesKept = 64;
 
 // How often the metrics of running reconciles are updated while there are any.
 constexpr milliseconds kProgressPeriod{500};
@@ -126,10 +133,10 @@ struct Controller::State : std::enable_shared_from_this<State> {
         options(std::move(options_in)),
         reconciler(std::move(reconciler_in)),
         instruments(metrics, options.name),
+        places(options.concurrency),
+        queue(options.is_deletion),
         backoff(options.backoff, std::random_device()()),
-        retries(options.retries),
         run_ended(loop) {
-    HANGAR_ASSERT(options.concurrency > 0, "nothing would ever run");
     instruments.max_concurrent.set(static_cast<double>(options.concurrency));
   }
 
@@ -138,13 +145,13 @@ struct Controller::State : std::enable_shared_from_this<State> {
     if (options.turnstile == nullptr) own_turnstile.emplace(loop, options.concurrency);
     Turnstile& turnstile = options.turnstile != nullptr ? *options.turnstile : *own_turnstile;
     lane = turnstile.lane(
-        [weak = weak_from_this()](Turnstile::Slot slot) {
+        [weak = weak_from_this()](Turnstile::Offer& offer) {
           const auto self = weak.lock();
-          return self && self->start_run(std::move(slot));
+          return self ? self->start_run(offer) : Turnstile::Started::Nothing;
         },
         options.weight);
     arm();
-    lane->wake();
+    lane->wake(queue.has_deletion());
   }
 
   void enqueue(kube::ObjectKey key) {
@@ -161,7 +168,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
 
   void changed() {
     instruments.depth.set(static_cast<double>(queue.depth()));
-    if (lane) lane->wake();
+    if (lane) lane->wake(queue.has_deletion());
   }
 
   // The timer for the next delayed key.
@@ -176,20 +183,36 @@ struct Controller::State : std::enable_shared_from_this<State> {
     });
   }
 
-  bool start_run(Turnstile::Slot slot) {
-    if (is_stopping || runs.size() >= options.concurrency) return false;
-    auto ticket = queue.take(io::Loop::now());
-    if (!ticket) return false;
-    loop.spawn(run(shared_from_this(), *std::move(ticket), std::move(slot)));
-    return true;
+  // The places of one run, in this controller and among all.
+  struct Held {
+    Places::Place place;
+    Turnstile::Slot slot;
+  };
+
+  Turnstile::Started start_run(Turnstile::Offer& offer) {
+    if (is_stopping) return Turnstile::Started::Nothing;
+    bool is_blocked = false;
+    auto ticket = queue.take(io::Loop::now(), [&](const Tenant& tenant, bool is_deletion) {
+      // The end of a run wakes the lane.
+      if (!places.may_take(tenant, is_deletion)) return false;
+      const bool may_take = offer.may_take(tenant, is_deletion);
+      is_blocked = is_blocked || !may_take;
+      return may_take;
+    });
+    if (!ticket) return is_blocked ? Turnstile::Started::Blocked : Turnstile::Started::Nothing;
+    const Tenant tenant = Tenant::of_namespace(ticket->key().namespace_);
+    Held held{.place = places.take(tenant, ticket->is_deletion()),
+              .slot = offer.take(tenant, ticket->is_deletion())};
+    loop.spawn(run(shared_from_this(), *std::move(ticket), std::move(held)));
+    return Turnstile::Started::One;
   }
 
   static io::Task<void> run(std::shared_ptr<State> self, KeyedQueue::Ticket ticket_in,
-                            Turnstile::Slot slot_in) {
+                            Held held_in) {
     {
       // Released before the lane is woken: the key may be ready again.
-      const Turnstile::Slot slot = std::move(slot_in);
-      const KeyedQueue::Ticket ticket = std::move(ticket_in);
+      const Held held = std::move(held_in);
+      KeyedQueue::Ticket ticket = std::move(ticket_in);
       const io::Loop::Activity activity(
           self->loop,
           fmt::format("{} {}/{}", self->options.name, ticket.key().namespace_, ticket.key().name));
@@ -203,7 +226,9 @@ struct Controller::State : std::enable_shared_from_this<State> {
         result = fail(ErrorKind::Unavailable,
                       "took longer than its deadline of " + to_go_duration(self->options.deadline));
       }
-      self->settle(ticket.key(), result, io::Loop::now() - run.started_at);
+      const Duration took = io::Loop::now() - run.started_at;
+      ticket.charge(took);
+      self->settle(ticket.key(), result, took);
     }
     self->changed();
     self->run_ended.notify_all();
@@ -291,10 +316,22 @@ struct Controller::State : std::enable_shared_from_this<State> {
   }
 
   Duration retry(const kube::ObjectKey& key, Backoff::Failure failure = Backoff::Failure::Passing) {
-    const Duration delay = std::max(backoff.failed(key, failure), retries.reserve(io::Loop::now()));
+    const Duration delay = std::max(backoff.failed(key, failure), turn_to_retry(key.namespace_));
     instruments.retries.add();
     enqueue_after(key, delay);
     return delay;
+  }
+
+  // How long a retry in this namespace waits for those before it.
+  Duration turn_to_retry(const std::string& namespace_) {
+    const Instant now = io::Loop::now();
+    if (retries.size() >= retries_at_sweep) {
+      // A full bucket is as good as none.
+      for (auto at = retries.begin(); at != retries.end();)
+        at = at->second.is_full(now) ? retries.erase(at) : std::next(at);
+      retries_at_sweep = std::max(kRetriesKept, 2 * retries.size());
+    }
+    return retries.try_emplace(namespace_, options.retries).first->second.reserve(now);
   }
 
   void say(std::string_view message, const kube::ObjectKey& key, const Error& error,
@@ -364,9 +401,11 @@ struct Controller::State : std::enable_shared_from_this<State> {
   const Reconciler reconciler;
   const Instruments instruments;
 
+  Places places;
   KeyedQueue queue;
   Backoff backoff;
-  TokenBucket retries;
+  std::map<std::string, TokenBucket> retries;  // By namespace.
+  std::size_t retries_at_sweep = kRetriesKept;
   std::map<kube::ObjectKey, std::uint32_t> conflicts;  // In a row.
   std::map<kube::ObjectKey, Run> runs;
 

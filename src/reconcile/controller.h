@@ -1,6 +1,10 @@
 // Runs a Reconciler for keys: at most one run per key at a time; another run follows if something
 // changed meanwhile, a later one if the run failed.
 //
+// A namespace costs only itself: namespaces take turns (KeyedQueue), one of them holds no more runs
+// than it leaves free (Places), and each has its own rate of retries. Deletions go first, and have
+// places of their own.
+//
 // What the result of a run means:
 // - success: done; earlier failures are forgotten.
 // - success with requeue_after: the same, and another run after that time (zero: after the
@@ -52,12 +56,15 @@ class Controller {
  public:
   struct Options {
     std::string name;
-    // How many runs, of different keys, go on at the same time.
+    // How many runs, of different keys, go on at the same time; of one namespace half of them.
+    // Further runs of deletions come on top (Places).
     std::size_t concurrency = 1;
+    // Whether the object of the key is being deleted, or gone. Null: none is.
+    std::function<bool(const kube::ObjectKey& key)> is_deletion = {};
     // Of one run.
     Duration deadline = std::chrono::minutes(2);
     Backoff::Options backoff = {};
-    // How fast failures are retried, over all keys. client-go's default.
+    // How fast failures are retried, over all keys of a namespace. client-go's default.
     TokenBucket::Options retries = {.per_second = 10, .burst = 100};
     // Shared with other controllers; outlives this one. Null: only `concurrency` counts.
     Turnstile* turnstile = nullptr;

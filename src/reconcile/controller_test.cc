@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -34,8 +36,14 @@ using std::chrono::seconds;
 
 using kube::ObjectKey;
 
+const budget::Tenant kTenant = budget::Tenant::of_namespace("ns");
+
+// Each in a namespace of its own.
 ObjectKey key(int number) {
-  return {"ns", std::to_string(number)};
+  return {"ns" + std::to_string(number), "one"};
+}
+ObjectKey key_in(std::string namespace_, int number) {
+  return {std::move(namespace_), std::to_string(number)};
 }
 
 double counted(const Metrics& metrics, const std::string& family, const std::string& result = {}) {
@@ -158,6 +166,74 @@ TEST(Controller, RunsAsManyKeysAtOnceAsItMay) {
     bench.wait_for_runs(index + 1);
     bench.end(index, Outcome{});
   }
+  bench.wait_until_idle();
+}
+
+TEST(Controller, ANamespaceLeavesAsManyPlacesFreeAsItHolds) {
+  Bench bench;
+  Controller& controller = bench.controller({.concurrency = 8});
+  controller.start();
+  for (int number = 0; number < 100; ++number)
+    controller.enqueue(key_in("busy", number));
+  bench.settle();
+  EXPECT_EQ(bench.runs.size(), 4U);
+
+  controller.enqueue(key_in("quiet", 0));
+  bench.settle();
+
+  ASSERT_EQ(bench.runs.size(), 5U) << "it waits for none of the hundred";
+  EXPECT_EQ(bench.runs.back().key, key_in("quiet", 0));
+  for (std::size_t index = 0; index < 101; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, Outcome{});
+  }
+  bench.wait_until_idle();
+}
+
+TEST(Controller, ADeletionWaitsForNoOtherWork) {
+  Bench bench;
+  Controller& controller = bench.controller(
+      {.concurrency = 4, .is_deletion = [](const ObjectKey& one) { return one.name == "7"; }});
+  controller.start();
+  // All places of all namespaces are held, and more waits.
+  for (const char* const name : {"a", "b", "c", "d"})
+    for (int number = 10; number < 20; ++number)
+      controller.enqueue(key_in(name, number));
+  bench.settle();
+  ASSERT_EQ(bench.runs.size(), 4U);
+
+  controller.enqueue(key_in("a", 7));
+  bench.settle();
+
+  ASSERT_EQ(bench.runs.size(), 5U);
+  EXPECT_EQ(bench.runs.back().key, key_in("a", 7));
+  for (std::size_t index = 0; index < 41; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, Outcome{});
+  }
+  bench.wait_until_idle();
+}
+
+TEST(Controller, EachNamespaceHasARateOfRetriesOfItsOwn) {
+  Bench bench;
+  Controller& controller =
+      bench.controller({.concurrency = 64, .retries = {.per_second = 1.0 / 3600, .burst = 1}});
+  controller.start();
+  for (int number = 0; number < 10; ++number)
+    controller.enqueue(key_in("failing", number));
+  bench.settle();
+  for (std::size_t index = 0; index < 10; ++index)
+    bench.end(index, fail(ErrorKind::Unavailable, "the server is away"));
+  bench.wait_for_runs(11);  // Its one retry.
+
+  controller.enqueue(key_in("other", 0));
+  bench.wait_for_runs(12);
+  bench.end(11, fail(ErrorKind::Unavailable, "the server is away"));
+
+  bench.wait_for_runs(13);
+  EXPECT_EQ(bench.runs.back().key, key_in("other", 0)) << "it waits for no other namespace's";
+  bench.end(10, Outcome{});
+  bench.end(12, Outcome{});
   bench.wait_until_idle();
 }
 
@@ -365,7 +441,7 @@ TEST(Turnstile, AControllerWithManyKeysDoesNotStarveAnother) {
   bench.settle();
   EXPECT_EQ(bench.runs.size(), 2U) << "both slots are taken, no more";
 
-  other.enqueue(key(1));
+  other.enqueue(key(10'000));
   bench.end(0, Outcome{});
   bench.loop.run_until([&] { return other_runs == 1; });
 
@@ -381,16 +457,48 @@ TEST(Turnstile, AControllerWithManyKeysDoesNotStarveAnother) {
   bench.loop.run_until([&] { return is_stopped; });
 }
 
+TEST(Turnstile, ANamespaceLeavesSlotsFreeOverAllControllers) {
+  Bench bench;
+  Turnstile turnstile(bench.loop, 4);
+  Controller::Options options{.concurrency = 8, .turnstile = &turnstile};
+  std::vector<std::unique_ptr<Controller>> controllers;
+  for (const char* const name : {"one", "two", "three"}) {
+    options.name = name;
+    controllers.push_back(
+        std::make_unique<Controller>(bench.loop, bench.metrics, Log(), options, bench.by_hand()));
+    controllers.back()->start();
+    for (int number = 0; number < 10; ++number)
+      controllers.back()->enqueue(key_in("busy", number));
+  }
+  bench.settle();
+  EXPECT_EQ(bench.runs.size(), 2U);
+
+  controllers.front()->enqueue(key_in("quiet", 0));
+  bench.settle();
+  EXPECT_EQ(bench.runs.size(), 3U);
+
+  // What was blocked goes on when a slot is free.
+  for (std::size_t index = 0; index < 31; ++index) {
+    bench.wait_for_runs(index + 1);
+    bench.end(index, Outcome{});
+  }
+  bench.loop.run_until([&] {
+    return std::ranges::all_of(controllers,
+                               [](const auto& one) { return one->running_count() == 0; });
+  });
+}
+
 TEST(Turnstile, LetsEachLaneHaveItsWeightInEachRound) {
   io::Loop loop;
   Turnstile turnstile(loop, 1);
   std::string order;
   std::optional<Turnstile::Slot> held;
   const auto lane = [&](char name) {
-    return [&, name](Turnstile::Slot slot) {
+    return [&, name](Turnstile::Offer& offer) {
+      if (!offer.may_take(kTenant, /*is_deletion=*/false)) return Turnstile::Started::Blocked;
       order += name;
-      held.emplace(std::move(slot));
-      return true;
+      held.emplace(offer.take(kTenant, /*is_deletion=*/false));
+      return Turnstile::Started::One;
     };
   };
   const auto light = turnstile.lane(lane('a'));
@@ -412,9 +520,11 @@ TEST(Turnstile, TellsWhenASlotIsFreeUntilItIsGone) {
   std::size_t ended = 0;
   std::optional<Turnstile> turnstile(std::in_place, loop, 2, [&] { ++ended; });
   std::vector<Turnstile::Slot> held;
-  const auto lane = turnstile->lane([&](Turnstile::Slot slot) {
-    held.push_back(std::move(slot));
-    return true;
+  const auto lane = turnstile->lane([&](Turnstile::Offer& offer) {
+    const auto tenant = budget::Tenant::of_namespace(held.empty() ? "a" : "b");
+    if (!offer.may_take(tenant, /*is_deletion=*/false)) return Turnstile::Started::Blocked;
+    held.push_back(offer.take(tenant, /*is_deletion=*/false));
+    return Turnstile::Started::One;
   });
   lane->wake();
   loop.run_until([&] { return held.size() == 2; });
@@ -432,9 +542,9 @@ TEST(Turnstile, ALaneMayEndWhileItsWorkRuns) {
   io::Loop loop;
   Turnstile turnstile(loop, 1);
   std::optional<Turnstile::Slot> held;
-  auto lane = turnstile.lane([&](Turnstile::Slot slot) {
-    held.emplace(std::move(slot));
-    return true;
+  auto lane = turnstile.lane([&](Turnstile::Offer& offer) {
+    held.emplace(offer.take(kTenant, /*is_deletion=*/true));
+    return Turnstile::Started::One;
   });
   lane->wake();
   loop.run_until([&] { return held.has_value(); });

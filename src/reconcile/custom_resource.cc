@@ -27,6 +27,11 @@ CustomResource::CustomResource(const Platform& platform, Options options)
       controller_(platform.loop, platform.metrics, options_.log,
                   {.name = options_.name,
                    .concurrency = options_.concurrency,
+                   .is_deletion =
+                       [this](const kube::ObjectKey& key) {
+                         const kube::ObjectPtr object = newest(key);
+                         return !object || object->is_being_deleted();
+                       },
                    .turnstile = &platform.turnstile},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return run(std::move(key), std::move(stop));

@@ -1,15 +1,18 @@
 // Work to do, at most once at a time per key.
 //
 // The promise: a key handed out by take() is not handed out again until its Ticket is destroyed,
-// and a key added meanwhile is handed out once more after that. Keys are handed out in the order in
-// which they became ready. `now` is the caller's. Loop thread only.
+// and a key added meanwhile is handed out once more after that. Deletions are handed out first.
+// Namespaces take turns, by how long their keys were worked on; the keys of one namespace are
+// handed out in the order in which they became ready. `now` is the caller's. Loop thread only.
 #pragma once
 
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/fair_queue.h"
 #include "kube/object.h"
 
 #include <cstddef>
-#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,17 +37,24 @@ class KeyedQueue {
     [[nodiscard]] const Key& key() const { return key_; }
     // How long the key was ready before it was taken.
     [[nodiscard]] Duration waited() const { return waited_; }
+    [[nodiscard]] bool is_deletion() const { return is_deletion_; }
+    // How long it was worked on, which counts against its namespace.
+    void charge(Duration took) { took_ = took; }
 
    private:
     friend class KeyedQueue;
-    Ticket(KeyedQueue& queue, Key key, Duration waited);
+    Ticket(KeyedQueue& queue, Key key, Duration waited, bool is_deletion);
 
     KeyedQueue* queue_;  // Null once moved from. The queue outlives its tickets.
     Key key_;
     Duration waited_;
+    Duration took_{};
+    bool is_deletion_;
   };
 
-  KeyedQueue() = default;
+  // `is_deletion`: of the key as it is now. Asked whenever the key is added, or becomes ready.
+  explicit KeyedQueue(std::function<bool(const Key&)> is_deletion = {})
+      : is_deletion_(std::move(is_deletion)) {}
   KeyedQueue(const KeyedQueue&) = delete;
   KeyedQueue& operator=(const KeyedQueue&) = delete;
   ~KeyedQueue();
@@ -57,21 +67,41 @@ class KeyedQueue {
 
   // Makes the delayed keys that are due by `now` ready; returns how many were not ready before.
   std::size_t advance(Instant now);
-  // The next key that is ready, those that are due by `now` included.
-  [[nodiscard]] std::optional<Ticket> take(Instant now);
+  // The next key that is ready, those that are due by `now` included, of a namespace that may
+  // run one.
+  using MayRun = std::function<bool(const budget::Tenant& tenant, bool is_deletion)>;
+  [[nodiscard]] std::optional<Ticket> take(Instant now, const MayRun& may_run);
+  [[nodiscard]] std::optional<Ticket> take(Instant now) {
+    return take(now, [](const budget::Tenant& /*any*/, bool /*any*/) { return true; });
+  }
 
   // When the next delayed key becomes due.
   [[nodiscard]] std::optional<Instant> next_due() const;
   // Keys that are ready, or will be once their worker is done; delayed ones do not count.
   [[nodiscard]] std::size_t depth() const { return queued_.size(); }
   [[nodiscard]] std::size_t running_count() const { return running_.size(); }
+  // Whether a deletion is ready.
+  [[nodiscard]] bool has_deletion() const { return !deletions_.is_empty(); }
   [[nodiscard]] bool is_running(const Key& key) const { return running_.contains(key); }
 
  private:
-  void done(const Key& key);
+  using Ready = budget::FairQueue<Key>;
+  // A key that is ready, or will be once its Ticket ends.
+  struct Queued {
+    Instant since;
+    std::optional<Ready::Ticket> ready = {};
+    bool is_deletion = false;
+  };
 
-  std::deque<Key> ready_;
-  std::map<Key, Instant> queued_;  // Ready, or until its Ticket ends; since when.
+  [[nodiscard]] static budget::Consumer consumer_of(const Key& key);
+  [[nodiscard]] Ready& ready_of(bool is_deletion) { return is_deletion ? deletions_ : ordinary_; }
+  void make_ready(const Key& key, Queued& queued);
+  void done(const Ticket& ticket);
+
+  const std::function<bool(const Key&)> is_deletion_;
+  Ready ordinary_;
+  Ready deletions_;
+  std::map<Key, Queued> queued_;
   std::set<Key> running_;
   std::map<Key, Instant> delayed_;
   std::set<std::pair<Instant, Key>> due_;  // delayed_, by time.

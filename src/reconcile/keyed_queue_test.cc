@@ -1,6 +1,7 @@
 #include "reconcile/keyed_queue.h"
 
 #include "base/time.h"
+#include "budget/consumer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,51 @@ TEST(KeyedQueue, HandsOutInTheOrderOfAdding) {
   EXPECT_EQ(first->key(), kB);
   EXPECT_EQ(first->waited(), seconds(3));
   EXPECT_EQ(second->key(), kA);
+}
+
+TEST(KeyedQueue, NamespacesTakeTurnsByHowLongTheirKeysAreWorkedOn) {
+  KeyedQueue queue;
+  for (const char* const name : {"1", "2", "3"}) {
+    queue.add({"slow", name}, kNow);
+    queue.add({"quick", name}, kNow);
+  }
+  std::string order;
+  while (auto ticket = queue.take(kNow)) {
+    order += ticket->key().namespace_.front();
+    if (ticket->key().namespace_ == "slow") ticket->charge(seconds(60));
+  }
+
+  EXPECT_EQ(order.substr(1), order.front() == 's' ? "qqqss" : "sqqss");
+}
+
+TEST(KeyedQueue, DeletionsComeFirstAlsoThoseThatBeganToWaitAsOtherWork) {
+  std::set<KeyedQueue::Key> deleted;
+  KeyedQueue queue([&](const KeyedQueue::Key& key) { return deleted.contains(key); });
+  queue.add(kA, kNow);
+  queue.add(kB, kNow);
+  deleted.insert(kB);
+
+  EXPECT_FALSE(queue.add(kB, kNow));
+
+  const auto first = queue.take(kNow);
+  EXPECT_EQ(first->key(), kB);
+  EXPECT_TRUE(first->is_deletion());
+  EXPECT_EQ(queue.take(kNow)->key(), kA);
+  EXPECT_FALSE(queue.take(kNow).has_value());
+}
+
+TEST(KeyedQueue, PassesOverNamespacesThatMayRunNothing) {
+  KeyedQueue queue;
+  queue.add({"full", "a"}, kNow);
+  queue.add({"free", "a"}, kNow);
+
+  const auto ticket = queue.take(kNow, [](const budget::Tenant& tenant, bool /*is_deletion*/) {
+    return tenant.namespace_name() == "free";
+  });
+
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_EQ(ticket->key().namespace_, "free");
+  EXPECT_EQ(queue.depth(), 1U);
 }
 
 TEST(KeyedQueue, HoldsADelayedKeyUntilItIsDue) {

@@ -1,7 +1,8 @@
 #include "reconcile/turnstile.h"
 
-#include "base/assert.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
+#include "reconcile/places.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,13 +22,17 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
     std::uint32_t weight;
     std::uint32_t started_in_turn = 0;
     bool may_have_work = false;
+    bool may_have_deletion = false;
+    bool is_blocked = false;  // Until a slot is free again.
   };
 
   State(io::Loop& loop_in, std::size_t slots, std::function<void()> on_end_in)
-      : loop(loop_in), free(slots), on_end(std::move(on_end_in)) {}
+      : loop(loop_in), places(slots), on_end(std::move(on_end_in)) {}
 
-  void release() {
-    ++free;
+  void released() {
+    for (Entry& entry : entries)
+      if (std::exchange(entry.is_blocked, false))
+        entry.may_have_work = entry.may_have_deletion = true;
     if (on_end) on_end();
     schedule();
   }
@@ -44,26 +49,54 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
   }
 
   void start_round() {
-    std::size_t budget = free;
-    while (budget > 0 && free > 0) {
+    start_deletions();
+    std::size_t budget = places.ordinary_free_count();
+    while (budget > 0 && places.ordinary_free_count() > 0) {
       Entry* entry = next_in_turn();
       if (entry == nullptr) return;
-      --budget;
-      --free;
-      const auto start = entry->start;
-      const Lane* lane = entry->lane;
-      const bool is_started = (*start)(Slot(shared_from_this()));
-      if (!is_started) ++budget;  // The slot is for the next one.
-      // The entry may have moved or gone within the call.
-      for (Entry& called : entries) {
-        if (called.lane != lane) continue;
-        // A lane that had nothing to start has not used its turn.
-        if (is_started) ++called.started_in_turn;
-        if (!is_started) called.may_have_work = false;
+      // Before the call, which may wake the lane.
+      entry->may_have_work = false;
+      // A lane that had nothing to start has not used its turn.
+      if (offer_to(*entry, /*only_deletions=*/false, [](Entry& started) {
+            ++started.started_in_turn;
+            started.may_have_work = true;
+          })) {
+        --budget;
       }
     }
     // In this order: next_in_turn() skips lanes that have used their turn.
-    if (free > 0 && next_in_turn() != nullptr) schedule();
+    if (places.ordinary_free_count() > 0 && next_in_turn() != nullptr) schedule();
+  }
+
+  // Deletions of a lane go first, wherever its turn is.
+  void start_deletions() {
+    std::size_t budget = places.free_count();
+    while (budget > 0) {
+      const auto entry = std::ranges::find(entries, true, &Entry::may_have_deletion);
+      if (entry == entries.end()) return;
+      entry->may_have_deletion = false;
+      if (offer_to(*entry, /*only_deletions=*/true,
+                   [](Entry& started) { started.may_have_deletion = true; })) {
+        --budget;
+      }
+    }
+    if (std::ranges::any_of(entries, &Entry::may_have_deletion)) schedule();
+  }
+
+  // Whether the lane has started something; then `on_started` is called, unless the lane has gone.
+  template <class OnStarted>
+  bool offer_to(const Entry& entry, bool only_deletions, OnStarted on_started) {
+    const auto start = entry.start;
+    const Lane* const lane = entry.lane;
+    Offer offer(*this, only_deletions);
+    const Started started = (*start)(offer);
+    // The entry may have moved or gone within the call.
+    const auto called = std::ranges::find(entries, lane, &Entry::lane);
+    if (called != entries.end()) {
+      if (started == Started::Blocked) called->is_blocked = true;
+      if (started == Started::One) on_started(*called);
+    }
+    return started == Started::One;
   }
 
   // The lane at `turn`, unless it has no work or has used its share: then the next one that
@@ -80,33 +113,46 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
   }
 
   io::Loop& loop;
-  std::size_t free;
+  Places places;
   std::vector<Entry> entries;
   std::size_t turn = 0;  // The lane whose turn it is, as a position in entries.
   bool is_scheduled = false;
   std::function<void()> on_end;  // Null once the turnstile is gone.
 };
 
-Turnstile::Slot::Slot(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Turnstile::Slot::Slot(std::shared_ptr<State> state, Places::Place place)
+    : state_(std::move(state)), place_(std::move(place)) {}
 
 Turnstile::Slot::~Slot() {
-  if (state_) state_->release();
+  if (!state_) return;
+  place_.reset();
+  state_->released();
+}
+
+bool Turnstile::Offer::may_take(const budget::Tenant& tenant, bool is_deletion) const {
+  return (is_deletion || !only_deletions_) && state_.places.may_take(tenant, is_deletion);
+}
+
+Turnstile::Slot Turnstile::Offer::take(budget::Tenant tenant, bool is_deletion) {
+  return {state_.shared_from_this(), state_.places.take(std::move(tenant), is_deletion)};
 }
 
 Turnstile::Lane::~Lane() {
   std::erase_if(state_->entries, [this](const auto& entry) { return entry.lane == this; });
 }
 
-void Turnstile::Lane::wake() {
-  for (auto& entry : state_->entries)
-    if (entry.lane == this) entry.may_have_work = true;
-  if (state_->free > 0) state_->schedule();
+void Turnstile::Lane::wake(bool has_deletion) {
+  for (auto& entry : state_->entries) {
+    if (entry.lane != this) continue;
+    entry.may_have_work = true;
+    entry.may_have_deletion = entry.may_have_deletion || has_deletion;
+  }
+  const Places& places = state_->places;
+  if ((has_deletion ? places.free_count() : places.ordinary_free_count()) > 0) state_->schedule();
 }
 
 Turnstile::Turnstile(io::Loop& loop, std::size_t slots, std::function<void()> on_end)
-    : state_(std::make_shared<Slot::State>(loop, slots, std::move(on_end))) {
-  HANGAR_ASSERT(slots > 0, "nothing would ever run");
-}
+    : state_(std::make_shared<Slot::State>(loop, slots, std::move(on_end))) {}
 
 Turnstile::~Turnstile() {
   state_->on_end = nullptr;
@@ -121,7 +167,7 @@ std::unique_ptr<Turnstile::Lane> Turnstile::lane(Start start, std::uint32_t weig
 }
 
 std::size_t Turnstile::slots_free() const {
-  return state_->free;
+  return state_->places.ordinary_free_count();
 }
 
 }  // namespace hangar::reconcile

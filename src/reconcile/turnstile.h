@@ -1,16 +1,20 @@
 // A bound on how many reconciles run at once over all controllers, shared fairly: a controller with
-// ten thousand keys waits its turn as the one with a single key does.
+// ten thousand keys waits its turn as the one with a single key does, and a namespace holds no more
+// slots than Places lets it, over all controllers.
 //
 // Each controller has a Lane. When slots are free the turnstile asks the lanes in turn to start
 // something, each up to its weight (default: once) before the next. Loop thread only.
 #pragma once
 
+#include "budget/consumer.h"
 #include "io/loop.h"
+#include "reconcile/places.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,8 +34,34 @@ class Turnstile {
    private:
     friend class Turnstile;
     struct State;
-    explicit Slot(std::shared_ptr<State> state);
+    Slot(std::shared_ptr<State> state, Places::Place place);
     std::shared_ptr<State> state_;  // Null once moved from.
+    std::optional<Places::Place> place_;
+  };
+
+  // The free slots, for a lane that is asked to start something. It takes one at most.
+  class Offer {
+   public:
+    Offer(const Offer&) = delete;
+    Offer& operator=(const Offer&) = delete;
+
+    [[nodiscard]] bool may_take(const budget::Tenant& tenant, bool is_deletion) const;
+    [[nodiscard]] Slot take(budget::Tenant tenant, bool is_deletion);
+
+   private:
+    friend class Turnstile;
+    friend struct Slot::State;
+    Offer(Slot::State& state, bool only_deletions)
+        : state_(state), only_deletions_(only_deletions) {}
+    Slot::State& state_;
+    const bool only_deletions_;
+  };
+
+  // What a lane has done with an offer.
+  enum class Started : std::uint8_t {
+    One,
+    Nothing,  // It has nothing to do until it is woken.
+    Blocked,  // All that it has to do belongs to namespaces that may take no slot now.
   };
 
   // Takes no further part once destroyed.
@@ -40,8 +70,9 @@ class Turnstile {
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
     ~Lane();
-    // The lane may have work to start. `start` is called in later turns of the loop.
-    void wake();
+    // The lane may have work to start, and `has_deletion`: a deletion among it. `start` is called
+    // in later turns of the loop.
+    void wake(bool has_deletion = false);
 
    private:
     friend class Turnstile;
@@ -49,17 +80,18 @@ class Turnstile {
     std::shared_ptr<Slot::State> state_;
   };
 
-  // `on_end`, if any, is called whenever a slot has become free, until the turnstile is gone.
+  // `slots`: of the ordinary ones. `on_end`, if any, is called whenever a slot has become free,
+  // until the turnstile is gone.
   Turnstile(io::Loop& loop, std::size_t slots, std::function<void()> on_end = {});
   Turnstile(const Turnstile&) = delete;
   Turnstile& operator=(const Turnstile&) = delete;
   ~Turnstile();
 
-  // `start` takes the slot and begins one piece of work, or gives the slot back unused by
-  // destroying it and returns false.
-  using Start = std::function<bool(Slot slot)>;
+  // Begins one piece of work in a slot of the offer, or says why it has not.
+  using Start = std::function<Started(Offer& offer)>;
   [[nodiscard]] std::unique_ptr<Lane> lane(Start start, std::uint32_t weight = 1);
 
+  // Without those for deletions alone.
   [[nodiscard]] std::size_t slots_free() const;
 
  private:

@@ -50,15 +50,18 @@ def padded(size, salt=0):
     return HEADER + TYPES + section(3, vector([b"\0"])) + MEMORY + EXPORTS + section(10, vector([EMPTY_BODY])) + section(0, number(3) + b"pad" + bytes(size)) + salted(salt)
 
 
-def prints(text):
-    """WAT of a program that prints `text` and ends."""
+def prints(text, loops=1):
+    """WAT of a program that counts `loops` down, prints `text` and ends."""
     data = "".join(f"\\{byte:02x}" for byte in text.encode())
     size = len(text.encode())
     return f"""(module
       (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
       (memory (export "memory") {size // 65536 + 2})
       (data (i32.const 1024) "{data}")
-      (func (export "_start")
+      (func (export "_start") (local $left i32)
+        (local.set $left (i32.const {loops}))
+        (loop $burn
+          (br_if $burn (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
         (i32.store (i32.const 0) (i32.const 1024))
         (i32.store (i32.const 4) (i32.const {size}))
         (loop $again

@@ -630,8 +630,8 @@ def silent_name_server(attacker):
 # Workflows and instances ---------------------------------------------------------------------------------------
 
 
-def answer(**members):
-    return assembled(hostile.prints(json.dumps(members)))
+def answer(loops=1, **members):
+    return assembled(hostile.prints(json.dumps(members), loops))
 
 
 @way("steps of machines", "twenty workflows that step for ever", "steps are fair, and the ledger is written now and then only", "guard", enough=200)
@@ -641,6 +641,16 @@ def workflows_without_end(attacker):
     for index in range(20):
         attacker.workflow(f"steps-{index}", "endless")
     yield lambda: sum(attacker.workflow_status(f"steps-{index}").get("transitions", 0) for index in range(20))
+
+
+@way("reconciles of workflows", "sixty workflows that step for ever, and burn most of each step's time", "a namespace holds half of the reconciles at most",
+     "guard", enough=5)
+def workflows_that_burn(attacker):
+    timers = [{"id": "again", "delay": 0, "event": {"type": "AGAIN"}}]
+    attacker.module("burning", answer(loops=30_000_000, newState={"value": "burning"}, timersStarted=timers))
+    for index in range(60):
+        attacker.workflow(f"burns-{index}", "burning")
+    yield lambda: sum(bool(attacker.workflow_status(f"burns-{index}")) for index in range(60))
 
 
 @way("steps of machines", "machines that never answer, trap, or answer with four gigabytes", "the workflow is stalled", "guard")
