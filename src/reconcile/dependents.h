@@ -139,6 +139,19 @@ class Dependents {
     return found == children_.end() ? nullptr : found->second.get();
   }
 
+  [[nodiscard]] bool is_held(const Holder& holder, const SingleObject& object) const {
+    const auto found = held_.find(holder);
+    return found != held_.end() && found->second.contains(object);
+  }
+  // How many single objects are held by holders for which `counts(holder)`; one that several of
+  // them hold counts for each.
+  template <class Counts>
+  [[nodiscard]] std::size_t held_count(Counts counts) const {
+    std::size_t count = 0;
+    for (const auto& [holder, objects] : held_)
+      if (counts(holder)) count += objects.size();
+    return count;
+  }
   // How many single objects have a holder.
   [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
 

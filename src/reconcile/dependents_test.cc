@@ -107,6 +107,18 @@ TEST_F(DependentsTest, EndAWatchWithItsLastHolder) {
   EXPECT_EQ(dependents.object_count(), 0U);
 }
 
+TEST_F(DependentsTest, CountWhatIsHeldByHolder) {
+  dependents.hold("x", kA);
+  dependents.hold("x", kB);
+  dependents.hold("y", kA);
+
+  EXPECT_EQ(dependents.held_count([](const std::string& holder) { return holder == "x"; }), 2U);
+  EXPECT_EQ(dependents.held_count([](const std::string&) { return true; }), 3U);
+  EXPECT_TRUE(dependents.is_held("y", kA));
+  EXPECT_FALSE(dependents.is_held("y", kB));
+  EXPECT_FALSE(dependents.is_held("z", kA));
+}
+
 TEST_F(DependentsTest, LetGoOfWhatIsNotHeldAgain) {
   dependents.hold("x", kA);
   dependents.hold("x", kB);

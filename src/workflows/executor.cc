@@ -131,6 +131,14 @@ std::string unmet(const Wish& wish, const json::Value& live) {
   return is_met ? "" : fmt::format("jsonPath leads to {}", text_of(*found.front()));
 }
 
+// Whether the workflow's ledger has the object as one that it made.
+bool is_made_by(const Assignment& task, const Executor::Place& place) {
+  return std::ranges::any_of(task.resources, [&place](const OwnedResource& resource) {
+    return resource.name == place.key.name && resource.kind == place.resource.kind &&
+           resource.namespace_ == place.key.namespace_;
+  });
+}
+
 }  // namespace
 
 Executor::Asking Executor::acting_for(const Assignment& task) const {
@@ -376,11 +384,7 @@ io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token s
 // Called before the object is read. One watch serves the own objects of all workflows.
 io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, Place place,
                                                        std::stop_token stop) {
-  const bool is_own = std::ranges::any_of(task->resources, [&](const OwnedResource& resource) {
-    return resource.name == place.key.name && resource.kind == place.resource.kind &&
-           resource.namespace_ == place.key.namespace_;
-  });
-  if (is_own) {
+  if (is_made_by(*task, place)) {
     const Result<> synced = co_await watches_.children(place.resource).wait_synced(stop);
     if (!synced && synced.error().kind() == ErrorKind::Cancelled) {
       co_return std::unexpected(synced.error());
@@ -395,7 +399,28 @@ io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, P
       .last_error();
 }
 
+// The machine may name any object, and the host would watch it with its own rights, for which the
+// time of a wake tells of a change. So the account has to be able to read the object first.
+io::Task<Result<>> Executor::may_watch(const Assignment* task, Place place, std::stop_token stop) {
+  const kube::ObjectKey& holder = task->owner.key;
+  if (is_made_by(*task, place) ||
+      watches_.is_held(holder, {.resource = place.resource, .key = place.key})) {
+    co_return Result<>();
+  }
+  const std::size_t held = watches_.held_count(
+      [&](const kube::ObjectKey& other) { return other.namespace_ == holder.namespace_; });
+  if (held >= limits::kWorkflowWatchesMax) {
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("the workflows of namespace {} watch {} objects, which is the "
+                               "most: let some of them end",
+                               holder.namespace_, held));
+  }
+  HANGAR_CO_TRY(co_await look(acting_for(*task), place, stop));
+  co_return Result<>();
+}
+
 io::Task<Result<Ended>> Executor::wait_for(Assignment task, Place place, std::stop_token stop) {
+  HANGAR_CO_TRY(co_await may_watch(&task, place, stop));
   const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(&task, place, stop));
   const std::optional<json::Value> live =
       HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));

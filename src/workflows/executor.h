@@ -101,6 +101,9 @@ class Executor {
   // Returns why the object cannot be watched, if so. `task` outlives it.
   [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
                                                              std::stop_token stop);
+  // Denied, or LimitExceeded: the object must not be watched for the workflow. `task` outlives it.
+  [[nodiscard]] io::Task<Result<>> may_watch(const Assignment* task, Place place,
+                                             std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> wait_for(Assignment task, Place place,
                                                  std::stop_token stop);
   [[nodiscard]] io::Task<Result<Ended>> run_job(Assignment task, Place place, std::stop_token stop);

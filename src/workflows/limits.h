@@ -20,6 +20,8 @@ inline constexpr std::size_t kWorkflowTimersMax = 256;
 
 // Objects that one workflow has made and not deleted.
 inline constexpr std::size_t kWorkflowResourcesMax = 512;
+// Objects that the workflows of one namespace wait for, beside those that they have made.
+inline constexpr std::size_t kWorkflowWatchesMax = 1024;
 inline constexpr std::size_t kWorkflowHistoryMax = 200;
 inline constexpr std::uint64_t kWorkflowHistoryBytesMax = 64 * kKiB;
 

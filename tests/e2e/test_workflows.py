@@ -92,6 +92,20 @@ def test_the_published_provisioner_makes_a_database(cluster, namespace, flow):
                "what it owns goes with it", 60)
 
 
+def test_what_the_account_may_not_read_is_not_watched_for_it(cluster, host, namespace, flow, status):
+    """The time of a wake would tell of changes, and the host's own watch reads what the account may not."""
+    flow("curious", input={"rounds": [[{"type": "WAIT_FOR", "params": {
+        "apiVersion": "v1", "kind": "PodTemplate", "name": "private", "namespace": "kube-system", "jsonPath": "{.metadata.name}"}}]]})
+
+    def refused():
+        (action,) = status("curious").get("outbox") or [{}]
+        return action.get("lastError")
+    told = eventually(refused, "the refusal is told", 60)
+
+    assert 'podtemplates "private" is forbidden' in told and f"system:serviceaccount:{namespace}:default" in told, told
+    assert not [name for name in host.metrics() if "podtemplates" in name]
+
+
 def test_a_provisioner_that_may_not_make_deployments_deletes_what_it_made(cluster, namespace, flow, status):
     workflows.allow(cluster, namespace, ("", "persistentvolumeclaims"))
     flow("orders", PROVISIONER)
