@@ -8,7 +8,7 @@ def openssl(*arguments):
     subprocess.run(["openssl", *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _kubeconfig(cluster, path, user):
+def kubeconfig_for(cluster, path, user):
     config = json.loads(cluster.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
     config["users"] = [{"name": config["users"][0]["name"], "user": user}]
     path.write_text(json.dumps(config))
@@ -20,7 +20,7 @@ def with_token(cluster, directory, account, namespace, **more):
     if cluster.get("v1", "ServiceAccount", account, namespace) is None:
         cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}})
     token = cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration=2h").strip()
-    return _kubeconfig(cluster, directory / f"{namespace}-{account}.json", {"token": token, **more})
+    return kubeconfig_for(cluster, directory / f"{namespace}-{account}.json", {"token": token, **more})
 
 
 def certificate_of(cluster, directory, name, *groups):
@@ -36,7 +36,7 @@ def certificate_of(cluster, directory, name, *groups):
 
 def with_certificate(cluster, directory, name, *groups):
     certificate, key = certificate_of(cluster, directory, name, *groups)
-    return _kubeconfig(cluster, directory / f"{name}.json", {"client-certificate": str(certificate), "client-key": str(key)})
+    return kubeconfig_for(cluster, directory / f"{name}.json", {"client-certificate": str(certificate), "client-key": str(key)})
 
 
 def subject_of(name):
