@@ -136,7 +136,9 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
       return missing;
     }
   }
-  if (lacks(held_bytes_, limits_.host_bytes_max)) {
+  const bool is_assured =
+      !consumer.tenant.is_host() && !lacks(tenant_held, limits_.tenant_bytes_assured);
+  if (!is_assured && lacks(held_bytes_, limits_.host_bytes_max)) {
     return shortage(Shortage::Level::Host, held_bytes_, limits_.host_bytes_max);
   }
   held_bytes_ += bytes;

@@ -82,8 +82,8 @@ class Reservation {
   std::uint64_t bytes_;  // Zero once moved from.
 };
 
-// Guarantees: no level comes to hold more than its limit. Lowering a tenant's limit does not take
-// bytes away from tenants that hold more already. Any thread.
+// Guarantees: no level comes to hold more than its limit, but for tenant_bytes_assured. Lowering a
+// tenant's limit does not take bytes away from tenants that hold more already. Any thread.
 class Accounts {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -92,6 +92,9 @@ class Accounts {
     std::uint64_t host_bytes_max = kUnlimited;  // All tenants together.
     std::uint64_t tenant_bytes_max = kUnlimited;
     std::uint64_t consumer_bytes_max = kUnlimited;
+    // A tenant that holds no more than this is not refused for what others hold, although all
+    // together then have more than `host_bytes_max`.
+    std::uint64_t tenant_bytes_assured = 0;
   };
   explicit Accounts(Limits limits) : limits_(limits) {}
   Accounts(const Accounts&) = delete;

@@ -157,6 +157,19 @@ TEST(Accounts, TheHostIsBoundedByTheLimitOfAll) {
   EXPECT_FALSE(accounts.reserve(host, 101));
 }
 
+TEST(Accounts, WhatATenantIsAssuredOfIsNotRefusedForWhatOthersHold) {
+  Accounts accounts({.host_bytes_max = 100, .tenant_bytes_assured = 10});
+  const auto all = accounts.reserve(consumer("greedy"), 100);
+  ASSERT_TRUE(all);
+
+  auto assured = accounts.reserve(consumer("modest"), 10);
+  ASSERT_TRUE(assured);
+  EXPECT_EQ(assured->resize(11).error().level, Shortage::Level::Host);
+  EXPECT_EQ(accounts.reserve(consumer("modest"), 1).error().free_bytes, 0U);
+  EXPECT_FALSE(accounts.reserve({.tenant = Tenant::host(), .name = "cache"}, 1));
+  EXPECT_FALSE(accounts.reserve(consumer("greedy"), 1));
+}
+
 TEST(Accounts, TellWhenSomethingIsFree) {
   Accounts accounts({});
   int freed = 0;

@@ -98,12 +98,23 @@ std::optional<std::uint64_t> machine_memory(const fs::path& root) {
   return std::nullopt;
 }
 
-std::uint64_t guest_memory_max(const fs::path& root) {
+namespace {
+
+// Of this process; the largest number where nothing can be read.
+std::uint64_t memory_max(const fs::path& root) {
   const std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t all =
-      std::min(container_memory_max(root).value_or(none), machine_memory(root).value_or(none));
-  const std::uint64_t own = std::clamp(all / 4, kHostBytesMin, kHostBytesMax);
-  return std::max(all - std::min(all, own), kGuestBytesMin);
+  return std::min(container_memory_max(root).value_or(none), machine_memory(root).value_or(none));
+}
+
+}  // namespace
+
+std::uint64_t host_memory_max(const fs::path& root) {
+  return std::clamp(memory_max(root) / 4, kHostBytesMin, kHostBytesMax);
+}
+
+std::uint64_t guest_memory_max(const fs::path& root) {
+  const std::uint64_t all = memory_max(root);
+  return std::max(all - std::min(all, host_memory_max(root)), kGuestBytesMin);
 }
 
 }  // namespace hangar::budget

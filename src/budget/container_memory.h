@@ -15,8 +15,11 @@ namespace hangar::budget {
 // The machine's memory; none if it cannot be read.
 [[nodiscard]] std::optional<std::uint64_t> machine_memory(const std::filesystem::path& root = "/");
 
-// What guests may have together when no setting says it: the lesser of both, without a share for
-// the host itself (caches, connections, modules being fetched).
+// The share of the host itself (caches, connections, answers under way, modules being fetched) of
+// the lesser of both.
+[[nodiscard]] std::uint64_t host_memory_max(const std::filesystem::path& root = "/");
+
+// What guests may have together when no setting says it: the rest.
 [[nodiscard]] std::uint64_t guest_memory_max(const std::filesystem::path& root = "/");
 
 }  // namespace hangar::budget

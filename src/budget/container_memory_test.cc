@@ -89,6 +89,7 @@ TEST_F(ContainerMemoryTest, GuestsHaveWhatTheHostLeaves) {
   write("proc/self/cgroup", "0::/\n");
   write("sys/fs/cgroup/memory.max", "1073741824\n");
   EXPECT_EQ(guest_memory_max(root_), 768 * kMiB);
+  EXPECT_EQ(host_memory_max(root_), 256 * kMiB);
 
   write("sys/fs/cgroup/memory.max", "134217728\n");
   EXPECT_EQ(guest_memory_max(root_), 64 * kMiB);

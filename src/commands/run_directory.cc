@@ -95,7 +95,8 @@ class Session {
                       return read_inputs(client_, spec, std::move(stop));
                     },
                 .log = log,
-                .memory_budget_bytes = config.operator_memory_bytes},
+                .memory_budget_bytes = config.operator_memory_bytes,
+                .answers = host::answer_memory_limits()},
                {.on_change = [](const operators::RunningOperator&) {},
                 .on_failure =
                     [this](const operators::RunningOperator& failed, const Error& error) {

@@ -1,8 +1,12 @@
 #include "host/operator_parts.h"
 
+#include "base/limits.h"
+#include "budget/accounts.h"
+#include "budget/container_memory.h"
 #include "host/output_logs.h"
 #include "io/file.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace hangar::host {
@@ -14,7 +18,19 @@ std::filesystem::path snapshot_directory(const Config& config) {
   return config.module_cache_dir / "snapshots";
 }
 
+// Of each: enough for the answers of modest guests whatever other namespaces have.
+constexpr std::uint64_t kTenantAssured = limits::kMiB;
+
 }  // namespace
+
+budget::Accounts::Limits answer_memory_limits() {
+  // Answers and feeds get three eighths of the host's share each; the rest is for its own work. Two
+  // namespaces fill it, one does not.
+  const std::uint64_t own = budget::host_memory_max();
+  return {.host_bytes_max = 3 * own / 8,
+          .tenant_bytes_max = own / 4,
+          .tenant_bytes_assured = kTenantAssured};
+}
 
 Result<OperatorFiles> OperatorFiles::open(const Config& config,
                                           wasm::SnapshotStore::Limits snapshots) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "gateway/gateway.h"
 #include "host/config.h"
 #include "host/module_supply.h"
@@ -20,6 +21,9 @@
 #include <memory>
 
 namespace hangar::host {
+
+// What the host's share of memory allows for the answers that wait for guests. Blocks.
+[[nodiscard]] budget::Accounts::Limits answer_memory_limits();
 
 // What is on disk, opened before any thread starts.
 struct OperatorFiles {

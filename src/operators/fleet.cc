@@ -61,6 +61,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
       // One namespace alone gets half of them.
       starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
+      answers_(parts.answers),
       parts_{.loop = parts.loop,
              .runtime = parts.runtime,
              .snapshots = parts.snapshots,
@@ -69,7 +70,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
              .log = parts.log,
              .starts = starts_,
              .turns = turns_,
-             .requests = {.loop = parts.loop, .gateway = parts.gateway},
+             .requests = {.loop = parts.loop, .gateway = parts.gateway, .answers = answers_},
              .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
              .on_change = [this](RunningOperator& changed) { on_change(changed); },
              .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
@@ -84,6 +85,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                            [this] { return static_cast<double>(operators_.size()); });
   parts.metrics.gauge_read("hangar_operators_resident", "operators in memory",
                            [this] { return static_cast<double>(resident_.size()); });
+  parts.metrics.gauge_read("hangar_operator_answer_bytes",
+                           "answers that wait for guests, and those of their turns",
+                           [this] { return static_cast<double>(answers_.held_bytes()); });
   parts.metrics.gauge_read("hangar_operator_resident_bytes", "memory of all guests",
                            [this] { return static_cast<double>(resident_bytes_); });
   parts.metrics.gauge_read("hangar_operator_disk_bytes", "snapshots of all sleeping guests",

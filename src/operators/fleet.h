@@ -57,6 +57,8 @@ class Fleet {
     Log log;
     // For the memory of all guests, including those that cannot sleep; zero: no budget.
     std::uint64_t memory_budget_bytes = 0;
+    // For the answers that wait for guests or that they have in a turn.
+    budget::Accounts::Limits answers = {};
   };
   struct Listener {
     std::function<void(const RunningOperator&)> on_change;
@@ -94,6 +96,7 @@ class Fleet {
   OperatorMetrics metrics_;
   budget::FairSlots starts_;
   budget::FairSlots turns_;
+  budget::Accounts answers_;
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   const RunningOperator::Parts parts_;
   // By their keys.

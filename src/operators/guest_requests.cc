@@ -115,8 +115,11 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   void set_under_way(std::uint64_t bytes) {
     if (bytes == under_way_) return;
     const std::uint64_t before = std::exchange(under_way_, bytes);
-    if (requests_->inbox().mailbox.set_under_way(before, bytes) == Mailbox::Room::Overflow) {
+    const Mailbox::Room room = requests_->inbox().mailbox.set_under_way(before, bytes);
+    if (room == Mailbox::Room::Overflow) {
       requests_->overflow();
+    } else if (room == Mailbox::Room::Enough) {
+      (void)requests_->account();  // After an overflow, this call is detached.
     }
   }
 
@@ -191,8 +194,10 @@ std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
       wakeups.push_back({.id = arrival.id,
                          .bytes = kube_runtime::encode_response_meta(head->status, head->headers)});
     } else if (auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
-      wakeups.push_back(
-          {.id = arrival.id, .finished = is_plain, .bytes = gateway::text_of(*piece)});
+      auto* const text = std::get_if<std::string>(piece);
+      wakeups.push_back({.id = arrival.id,
+                         .finished = is_plain,
+                         .bytes = text != nullptr ? std::move(*text) : gateway::text_of(*piece)});
     } else {
       // A plain answer ended with its body.
       if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
@@ -215,7 +220,16 @@ std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
       wakeups.push_back({.id = call->id(), .bytes = std::move(line)});
     }
   }
+  for (const Wakeup& wakeup : wakeups)
+    inbox().delivered_bytes += wakeup.bytes.size();
+  recount();
   return wakeups;
+}
+
+void GuestRequests::on_turn_ended() {
+  if (!inbox_) return;
+  inbox_->delivered_bytes = 0;
+  recount();
 }
 
 void GuestRequests::clear() {
@@ -223,6 +237,7 @@ void GuestRequests::clear() {
     inbox_->next.cancel();
     inbox_->held_back.clear();
     inbox_->mailbox.clear();
+    recount();
   }
   delays_.clear();
   plain_calls_ = 0;
@@ -271,6 +286,7 @@ void GuestRequests::cancel(std::span<const std::uint64_t> ids) {
     return std::ranges::find(ids, waiting.call.id) != ids.end();
   });
   inbox_->mailbox.drop(ids);
+  recount();
 }
 
 GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
@@ -278,10 +294,23 @@ GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
   return found != calls_.end() && (*found)->id() == id ? found : calls_.end();
 }
 
-void GuestRequests::overflow() {
+bool GuestRequests::account() {
+  const auto shortage = inbox_->memory.set(inbox_->mailbox.bytes() + inbox_->delivered_bytes);
+  if (!shortage) return true;
+  inbox_->mailbox.close();
+  overflow(shortage);
+  return false;
+}
+
+void GuestRequests::recount() {
+  // As text, what was counted as objects may take a step more: the earlier count stays then.
+  (void)inbox_->memory.set(inbox_->mailbox.bytes() + inbox_->delivered_bytes);
+}
+
+void GuestRequests::overflow(const std::optional<budget::Shortage>& shortage) {
   // Immediately: if the guest is in a turn, that may be long.
   clear();
-  owner_.on_overflow();
+  owner_.on_overflow(shortage);
 }
 
 void GuestRequests::arrive(Mailbox::Arrival arrival) {
@@ -289,7 +318,7 @@ void GuestRequests::arrive(Mailbox::Arrival arrival) {
   const bool is_head_only = std::holds_alternative<Mailbox::Head>(arrival.what);
   const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now());
   if (room == Mailbox::Room::Overflow) overflow();
-  if (room != Mailbox::Room::Enough) return;
+  if (room != Mailbox::Room::Enough || !account()) return;
   // The guest cannot use the head of a plain answer alone.
   const auto call = find_call(id);
   if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;

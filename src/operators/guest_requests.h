@@ -10,8 +10,12 @@
 #include "base/slots.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/stepped_reservation.h"
 #include "gateway/gateway.h"
 #include "io/loop.h"
+#include "operators/limits.h"
 #include "operators/mailbox.h"
 #include "operators/operator.h"
 #include "operators/operator_ledger.h"
@@ -22,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace hangar::operators {
@@ -33,6 +38,7 @@ class GuestRequests {
   struct Parts {
     io::Loop& loop;
     gateway::Gateway& gateway;
+    budget::Accounts& answers;  // The memory of answers.
   };
   // The owner of the requests. Called from within the gateway and timers; it never destroys the
   // requests there.
@@ -40,13 +46,16 @@ class GuestRequests {
    public:
     // The identity of the requests.
     [[nodiscard]] virtual kube::Identity identity() const = 0;
+    // Who the answers are accounted to.
+    [[nodiscard]] virtual budget::Consumer consumer() const = 0;
     // Whether the guest is in memory. A bookmark does not wake a guest that is not.
     [[nodiscard]] virtual bool is_resident() const = 0;
     // Something that the guest can use has arrived.
     virtual void on_arrival() = 0;
-    // The guest does not take what it asked for. All requests are dropped, and nothing arrives any
-    // more until reopen().
-    virtual void on_overflow() = 0;
+    // The guest does not take what it asked for, or all guests of its namespace or of the host have
+    // asked for too much (`shortage`). All its requests are dropped, and nothing arrives any more
+    // until reopen().
+    virtual void on_overflow(const std::optional<budget::Shortage>& shortage) = 0;
 
    protected:
     ~Owner() = default;
@@ -65,7 +74,10 @@ class GuestRequests {
   // Everything that has arrived, in order. Finished requests are dropped here.
   [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_arrivals(Woken& woken);
 
-  // Drops everything for the guest.
+  // The turn is over, and what was handed over for it is not in memory any more.
+  void on_turn_ended();
+
+  // Drops everything for the guest, except what its turn in progress has.
   void clear();
   // Accepts arrivals again, for a new guest.
   void reopen();
@@ -92,7 +104,11 @@ class GuestRequests {
 
   // Usually null while the guest sleeps, since there are thousands.
   struct Inbox {
+    explicit Inbox(budget::SteppedReservation memory_in) : memory(std::move(memory_in)) {}
+
     Mailbox mailbox;
+    std::uint64_t delivered_bytes = 0;  // Handed over for the turn in progress.
+    budget::SteppedReservation memory;  // Of both.
     // A request that the rate limit holds back.
     struct HeldBack {
       abi::kube_runtime::HttpCall call;
@@ -102,14 +118,21 @@ class GuestRequests {
     io::Loop::Timer next;
   };
   [[nodiscard]] Inbox& inbox() {
-    if (!inbox_) inbox_ = std::make_unique<Inbox>();
+    if (!inbox_) {
+      inbox_ = std::make_unique<Inbox>(budget::SteppedReservation(parts_.answers, owner_.consumer(),
+                                                                  limits::kAnswersCountedStep));
+    }
     return *inbox_;
   }
 
   [[nodiscard]] Calls::iterator find_call(std::uint64_t id);
   void cancel(std::span<const std::uint64_t> ids);
   void arrive(Mailbox::Arrival arrival);
-  void overflow();
+  // False, after an overflow, when the namespace or the host has no memory for what has arrived.
+  [[nodiscard]] bool account();
+  // The same where nothing was added. Requires an inbox.
+  void recount();
+  void overflow(const std::optional<budget::Shortage>& shortage = std::nullopt);
 
   const Parts& parts_;
   Owner& owner_;

@@ -13,6 +13,10 @@ namespace hangar::limits {
 // with more is restarted: its lists are shorter than that.
 inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
 
+// Such answers, and those in a turn, count for the namespace and the host in steps of this size, so
+// that small answers cost nothing and none is refused for what others have.
+inline constexpr std::uint64_t kAnswersCountedStep = 64 * kKiB;
+
 // A failed guest is restarted after 1 s, then after twice as long each time, as the kubelet does
 // with containers (which begins at 10 s). After kOperatorStableMin without a failure, the back-off
 // begins at 1 s again.

@@ -56,10 +56,14 @@ void Mailbox::clear() {
   under_way_bytes_ = 0;
 }
 
-Mailbox::Room Mailbox::check() {
-  if (arrivals_bytes_ + under_way_bytes_ <= bytes_max_) return Room::Enough;
+void Mailbox::close() {
   clear();
   is_closed_ = true;
+}
+
+Mailbox::Room Mailbox::check() {
+  if (bytes() <= bytes_max_) return Room::Enough;
+  close();
   return Room::Overflow;
 }
 

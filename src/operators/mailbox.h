@@ -51,6 +51,8 @@ class Mailbox {
   void drop(std::span<const std::uint64_t> ids);
   // Drops everything, and forgets the answers under way. A closed mailbox stays closed.
   void clear();
+  // The same, and accepts nothing until reopen().
+  void close();
   void reopen() { is_closed_ = false; }
 
   [[nodiscard]] bool is_closed() const { return is_closed_; }
@@ -58,6 +60,8 @@ class Mailbox {
   // It is empty and no answer is under way.
   [[nodiscard]] bool is_idle() const { return arrivals_.empty() && under_way_bytes_ == 0; }
   [[nodiscard]] std::size_t size() const { return arrivals_.size(); }
+  // Of arrivals and answers under way.
+  [[nodiscard]] std::uint64_t bytes() const { return arrivals_bytes_ + under_way_bytes_; }
   // When the oldest arrived.
   [[nodiscard]] std::optional<Instant> first_arrival() const { return first_arrival_; }
 

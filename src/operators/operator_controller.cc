@@ -256,7 +256,8 @@ OperatorController::OperatorController(const Parts& parts)
                     return read_inputs(platform_.client, spec, std::move(stop));
                   },
               .log = log_,
-              .memory_budget_bytes = parts.memory_budget_bytes},
+              .memory_budget_bytes = parts.memory_budget_bytes,
+              .answers = parts.answers},
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); }}),

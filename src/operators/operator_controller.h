@@ -52,6 +52,7 @@ class OperatorController {
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // The status names it as the place of the output. Empty: none.
     std::uint64_t memory_budget_bytes = 0;
+    budget::Accounts::Limits answers = {};  // See Fleet::Parts.
   };
   explicit OperatorController(const Parts& parts);
   OperatorController(const OperatorController&) = delete;

@@ -87,7 +87,13 @@ void RunningOperator::on_arrival() {
 }
 
 // The guest starts anew; its requests are dropped.
-void RunningOperator::on_overflow() {
+void RunningOperator::on_overflow(const std::optional<budget::Shortage>& shortage) {
+  if (shortage) {
+    return fail({ErrorKind::LimitExceeded,
+                 fmt::format("there is no memory for the answers that wait for the guest: {}; "
+                             "operators should ask for less at a time (limit, selectors)",
+                             to_text(*shortage))});
+  }
   fail({ErrorKind::LimitExceeded,
         fmt::format("more than {} MiB of answers wait for the guest; it should ask for less at a "
                     "time (limit, selectors)",
@@ -245,6 +251,7 @@ io::Task<void> RunningOperator::wake_guest() {
   const std::size_t count = wakeups.size();
   TurnOutcome outcome =
       co_await guest_->wake(std::move(wakeups), work().stop.get_token(), consumer());
+  requests_.on_turn_ended();
   charge_turn(*slot, outcome);
 
   const Instant ended = io::Loop::now();
@@ -350,6 +357,7 @@ void RunningOperator::drop_guest() {
   if (work_) work_->starting.reset();
   requests_.clear();
   requests_.reopen();
+  requests_.on_turn_ended();
   guest_.reset();
 }
 

@@ -88,7 +88,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
   // The consumer that its turns are accounted to.
-  [[nodiscard]] budget::Consumer consumer() const {
+  [[nodiscard]] budget::Consumer consumer() const override {
     return {.tenant = budget::Tenant::of_namespace(key_.namespace_),
             .name = "operator/" + key_.name};
   }
@@ -116,7 +116,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] kube::Identity identity() const override;
   [[nodiscard]] bool is_resident() const override { return life_.is_resident(); }
   void on_arrival() override;
-  void on_overflow() override;
+  void on_overflow(const std::optional<budget::Shortage>& shortage) override;
 
   void look();
   void look_later();
