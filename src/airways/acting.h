@@ -1,8 +1,8 @@
-// With whose rights a flight's lookups are answered and its release is carried out.
+// The rights that answer a flight's lookups and carry out its release.
 //
-// A service account that the Airway names, else the one that the host names for all Airways
-// (--airway-service-account), else the host itself, as the original has it. What the host keeps for
-// itself (the history, statuses, finalizers, the kind) it does as itself in any case.
+// They are those of a service account that the Airway names, else of the one that the host names
+// for all Airways (--airway-service-account), else of the host itself, as in yoke. For its own
+// objects (the history, statuses, finalizers, the CRD), the host always uses its own rights.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,8 @@
 
 namespace hangar::airways {
 
-// On an Airway: "name", of the namespace of each instance, or "namespace/name".
+// An annotation of Airways and Flights: "name", in the namespace of each instance, or
+// "namespace/name".
 inline constexpr std::string_view kServiceAccountAnnotation = "hangar.dev/service-account";
 
 struct Acting {
@@ -29,9 +30,9 @@ struct Acting {
 
   bool operator==(const Acting&) const = default;
 };
-// InvalidInput says what would be right.
+// InvalidInput says what is expected.
 [[nodiscard]] Result<Acting> parse_acting(std::string_view text);
-// `otherwise`: where the Airway says nothing.
+// `otherwise`: the result if there is no annotation.
 [[nodiscard]] Result<Acting> acting_of(const json::Value& airway, const Acting& otherwise);
 
 // A service account.
@@ -41,12 +42,12 @@ struct Account {
 
   bool operator==(const Account&) const = default;
   [[nodiscard]] kube::Identity identity() const;
-  // What an error that it was refused with is told with.
+  // Adds to a Denied error how to give the account the right. Other errors stay as they are.
   [[nodiscard]] Error advise(const Error& denied) const;
 };
 
-// As whom a flight works. That it is the host has to be said by name: nothing that is empty or
-// missing leads there.
+// The identity that a flight acts as. The host has to be named explicitly: an empty or missing name
+// never means the host.
 class Actor {
  public:
   [[nodiscard]] static Actor host() { return Actor(std::nullopt); }
@@ -56,12 +57,12 @@ class Actor {
   bool operator==(const Actor&) const = default;
   // Null: the host itself.
   [[nodiscard]] const Account* account() const { return account_ ? &*account_ : nullptr; }
-  // Requests that are made as it. `host`: those of the host.
+  // A client that sends requests as this identity. `host`: the host's own client.
   [[nodiscard]] kube::Client client(const kube::Client& host) const;
-  // Whether this host may act as it: ActingRights::check(); the host may act as itself.
+  // Whether the host may act as this account (ActingRights::check()); it may act as itself.
   [[nodiscard]] io::Task<Result<>> check(reconcile::ActingRights& rights,
                                          std::stop_token stop) const;
-  // As Account::advise(); of the host as it is.
+  // Like Account::advise(); errors of the host stay as they are.
   [[nodiscard]] Error advise(const Error& denied) const;
 
  private:
@@ -69,10 +70,10 @@ class Actor {
 
   std::optional<Account> account_;
 };
-// `namespace_`: the instance's. InvalidInput for one without where one is needed.
+// `namespace_`: the instance's. InvalidInput if it is empty and `acting` needs it.
 [[nodiscard]] Result<Actor> actor_for(const Acting& acting, const std::string& namespace_);
 
-// What a flight may be shown is asked of the API server for an identity.
+// Answers whether a flight may see an object, by asking the API server about an identity.
 struct LookupRights {
   gateway::Authorizer& authorizer;
   kube::Identity identity;

@@ -57,14 +57,14 @@ using admission::Operation;
 using admission::Review;
 
 constexpr std::string_view kAirwaysConfiguration = "hangar-airways";
-// As yoke names its webhook, which refusals show.
+// The name of yoke's webhook, which refusals show.
 constexpr std::string_view kAirwaysWebhook = "airways.yoke.cd";
 constexpr std::string_view kAirwaysPath = "/validations/airways.yoke.cd";
-// A module may have to be fetched and compiled.
+// Long: a module may have to be fetched and compiled.
 constexpr std::chrono::seconds kAirwayTimeout{30};
 constexpr std::chrono::seconds kInstanceTimeout{10};
 
-// The API server waits for half a minute, which is not to be all of the converter's.
+// The API server waits for half a minute; the converter may not use all of that.
 constexpr std::chrono::seconds kConversionTimeMax{20};
 
 constexpr std::chrono::seconds kSelfAgain{10};
@@ -206,7 +206,7 @@ void Admission::on_airway(const kube::Delta& delta) {
   if (delta.type != kube::Delta::Type::Deleted) {
     const json::Value airway = delta.object->to_value();
     registration = registration_of(airway);
-    // One that became wrong is served as it was, and so are its instances.
+    // An Airway that became invalid is served as before, and so are its instances.
     if (!registration && !delta.object->is_being_deleted()) return;
   }
   if (registration) {
@@ -224,8 +224,8 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
 
   const Result<Airway> before =
       is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
-  // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
-  // something else.
+  // Only a changed module is fetched: one that is pinned, or whose source cannot be reached now,
+  // must not prevent other changes.
   if (!before || before->terms.flight != airway.terms.flight) {
     std::ignore = HANGAR_CO_TRY(co_await prepare(airway.terms.flight, stop));
   }
@@ -257,7 +257,7 @@ io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token
   }
   bool is_ours = false;
   if (live) {
-    // One that goes with an Airway of the same name: the reconcile waits for that.
+    // It is deleted with an earlier Airway of this name; the reconcile waits for that.
     if (is_being_deleted(*live)) co_return Result<>();
     HANGAR_CO_TRY(may_take_over_crd(*live, airway));
     is_ours = is_owned_by(*live, airway.uid);
@@ -295,6 +295,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
   }
   const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
+  // Overrides that this review sets count here. Those that were there before need an approval.
   bool is_overridden = sets_overrides && change.overrides.any();
   if (!sets_overrides && change.overrides.any()) {
     const std::optional<std::string> approval =
@@ -333,7 +334,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
 io::Task<Result<>> Admission::check_overrides(const Review& review, const OverrideChange& change,
                                               std::stop_token stop) {
   const kube::Resource airways = airway_resource();
-  // An identity without a user would be the host.
+  // An identity without a user means the host.
   if (review.user.empty()) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
   gateway::Attributes update{.verb = "update",
                              .group = airways.group,
@@ -355,12 +356,12 @@ io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::
   if (airways_ && airways_->is_synced()) {
     if (kube::ObjectPtr known = airways_->get({.name = name})) co_return known;
   }
-  // One that was made a moment ago, or before this host had listed them.
+  // It was created a moment ago, or the list is not complete yet.
   co_return co_await kube::find(platform_.shared.client, airway_resource(),
                                 {.name = std::move(name)}, std::move(stop));
 }
 
-// What instances are reconciled with: the module that the status names, which may be another one
+// The module that instances are reconciled with: the one in the status, which may be another one
 // than its source serves by now.
 io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::Source source,
                                                      json::Value airway, std::stop_token stop) {
@@ -371,6 +372,7 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
   if (pin && pin->definition == modules::definition_of(source)) {
     sha256 = wish.pinned_sha256 = pin->sha256;
   } else if (meets_condition(airway, kReady)) {
+    // No pin for this source: the status of a Ready Airway names the module that its instances run.
     sha256 = json::string_at(airway, {"status", role.name, "sha256"});
   }
   if (const modules::Product made = platform_.modules.find(sha256)) {
@@ -383,7 +385,7 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
-  // A list of instances may be large: it is read by a worker.
+  // A list of instances may be large, so a worker parses it.
   const auto text = std::make_shared<std::string>(std::move(body));
   auto parsed = HANGAR_CO_TRY(co_await platform_.shared.workers.run(
       [text] { return admission::parse_conversion_review(*text); }));

@@ -1,10 +1,11 @@
-// What the API server asks about Airways and their instances: whether to accept them, and what they
-// are in another version of their kind; and about Flights (flight_admission.h).
+// Answers the API server's questions about Airways and their instances: whether to accept an
+// object, and how it looks in another version of its kind. Flights: flight_admission.h.
 //
 // Guarantees:
 //   - A review of an instance evaluates its flight on the proposed object (proposed.h).
-//   - What is being deleted, and what only finalizers and owners change, passes without a module.
-//   - Instances are converted by the converter that the Airway is pinned to.
+//   - An object that is being deleted, and an update of finalizers and owners only, pass without a
+//     module.
+//   - The converter that the Airway is pinned to converts its instances.
 //   - Webhooks are registered for Airways, for the kind of each Airway and for Flights, and for
 //     nothing else.
 // Every replica answers, whether or not it leads. Loop thread only.
@@ -47,20 +48,20 @@ class Admission {
   struct Options {
     bool has_airways = true;
     bool has_flights = true;
-    tenants::Policies& policies;  // Of Flights.
+    tenants::Policies& policies;  // For Flights.
     AsHost cluster_flights = AsHost::Refused;
   };
-  // `platform`: as the controllers' but for `shared`, whose requests are made whether or not this
-  // host leads.
+  // `platform`: the controllers'. `shared` replaces its member of that name; its requests are sent
+  // whether or not this host leads.
   Admission(const Platform& platform, const reconcile::Platform& shared,
             admission::Webhooks& webhooks, Options options);
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
   ~Admission();
 
-  // Does nothing where there are no webhooks.
+  // Does nothing if webhooks are off.
   void start();
-  // From here on children are protected, too (child_protection.h).
+  // From now on children are protected, too (child_protection.h).
   void lead();
   [[nodiscard]] Result<> check_protection() const;
   [[nodiscard]] io::Task<void> stop();
@@ -70,18 +71,18 @@ class Admission {
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
-  // Whether the user of the review may set these, and whether they could be followed.
+  // Whether the user of the review may set these overrides, and whether they are valid.
   [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
                                                    const OverrideChange& change,
                                                    std::stop_token stop);
-  // The newest that is known; null when there is none.
+  // The newest known state; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
   [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,
                                                           json::Value airway, std::stop_token stop);
-  // A conversion that fails is an answer, too. InvalidInput when the body is none.
+  // A failed conversion is an answer, too. InvalidInput if the body is not a ConversionReview.
   [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
                                                       std::stop_token stop);
   [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(std::string review,
@@ -99,13 +100,13 @@ class Admission {
   Counter& failed_conversions_;
   std::unique_ptr<kube::Cache::Subscription> airways_;
   ReviewModules modules_;
-  std::optional<FlightAdmission> flights_;  // Nothing where there are no Flights.
+  std::optional<FlightAdmission> flights_;  // Nothing if Flights are off.
   std::stop_source stop_;
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
 };
 
-// The configuration for the instances of one Airway; nothing for an Airway that has none, because
-// it is being deleted or wrong.
+// The webhook configuration for the instances of one Airway; nothing if the Airway is invalid or
+// being deleted.
 [[nodiscard]] std::optional<admission::Registration> registration_of(const json::Value& airway);
 
 }  // namespace hangar::airways

@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kEveryNamespace = "*";
 constexpr std::string_view kNoNamespace = "-";
 
-// Whoever may write ConfigMaps in one of them decides for all namespaces.
+// Every user who may write ConfigMaps in one of these decides for all namespaces.
 std::vector<std::string> sources_of_rules(const AirTrafficController::Parts& parts) {
   const std::vector<std::string>& given = parts.readiness_rules_from;
   if (given.empty()) return {parts.namespace_};

@@ -1,8 +1,8 @@
-// The feature as a whole: every Airway of the cluster, every instance of their kinds, every Flight
-// and every ClusterFlight.
+// The whole feature: all Airways of the cluster, the instances of their kinds, all Flights and all
+// ClusterFlights.
 //
-// Loop thread only. Every host answers reviews from start_reviews() on; start() once it leads;
-// stop() ends all work of it and waits for it.
+// Loop thread only. Every host answers reviews from start_reviews() on. Call start() once this host
+// leads. stop() ends all work and waits for it.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -38,28 +38,28 @@ namespace hangar::airways {
 
 class AirTrafficController {
  public:
-  // Outlives this.
+  // The references outlive this object.
   struct Parts {
     const reconcile::Platform& platform;
-    // The same, but its requests are made whether or not this host leads: for reviews.
+    // Like `platform`, but its requests are sent whether or not this host leads: for reviews.
     const reconcile::Platform& reviewing;
     admission::Webhooks& webhooks;
     FlightModules& modules;
-    modules::ModuleStore& store;  // Theirs.
+    modules::ModuleStore& store;  // The store of `modules`.
     const abi::flight::Runtime& runtime;
-    tenants::Policies& policies;  // Of Flights.
+    tenants::Policies& policies;  // For Flights.
     bool has_airways = true;
     bool has_flights = true;
     AsHost cluster_flights = AsHost::Refused;
-    Acting acting_by_default = {};  // Of Airways: the host itself.
-    std::string host_version;       // HANGAR_VERSION of the flights.
+    Acting acting_by_default = {};  // For Airways; by default the host itself.
+    std::string host_version;       // HANGAR_VERSION in a flight's environment.
     std::string namespace_;         // The host's own.
     output::LogWriter& output;
-    // Whose ConfigMaps say when resources of kinds that nobody knows are ready, in any namespace.
-    // "*": those of every namespace; "-": nobody's. Empty: the host's own.
+    // Namespaces whose ConfigMaps say when resources of kinds without a built-in rule are ready, in
+    // all namespaces. "*": every namespace; "-": none. Empty: the host's own.
     std::vector<std::string> readiness_rules_from = {};
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
-    std::string pod = {};  // As the status says it: where to look for output. Empty: nowhere.
+    std::string pod = {};  // For statuses: the pod whose log has the output. Empty: none.
   };
   explicit AirTrafficController(const Parts& parts);
   AirTrafficController(const AirTrafficController&) = delete;
@@ -70,13 +70,13 @@ class AirTrafficController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const;
-  // Modules are verified with other keys from now on: each is looked at again.
+  // The verification keys have changed: asks for all modules again.
   void on_verification_keys();
 
  private:
   void on_child(const ResourceRef& child, Change change, const kube::Object& object);
   void dispatch(const ResourceRef& resource, Change change);
-  // Null when nobody works on instances of this kind.
+  // Null if no controller works on this kind.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind);
   void read_custom_readiness();
 
@@ -84,7 +84,7 @@ class AirTrafficController {
   CustomReadiness custom_readiness_;
   gateway::Authorizer authorizer_;
   LiveView view_;
-  reconcile::GuestRecorder recorder_;  // Of flights.
+  reconcile::GuestRecorder recorder_;  // Records runs of flights.
   Platform platform_;
   admission::Webhooks& webhooks_;
   const bool has_airways_;

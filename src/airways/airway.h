@@ -1,4 +1,4 @@
-// An Airway as a struct: what its manifest says, checked, with yoke's defaults.
+// An Airway as a struct: its manifest, checked, with yoke's defaults.
 #pragma once
 
 #include "airways/terms.h"
@@ -22,29 +22,29 @@ struct Airway {
   std::string uid;
   std::int64_t generation = 0;
 
-  Terms terms;                // Of all its instances.
+  Terms terms;                // For all its instances.
   std::string converter_url;  // Empty: instances are not converted.
   std::string converter_checksum;
 
-  // spec.template: the spec of a CustomResourceDefinition. crd_template.h makes the CRD of it.
+  // spec.template: the spec of a CustomResourceDefinition. crd_template.h makes the CRD.
   json::Value template_;
-  // The kind of its instances in the version that is stored, which is the one flights see.
+  // The kind of its instances in its storage version, which is the version that flights see.
   kube::Resource instances;
 };
 
-// Checks all that does not need the cluster: fields, versions (exactly one is stored), and that the
-// Airway's name is the template's `<plural>.<group>`. Errors: InvalidInput that names the field
-// ("spec.mode: ..."). An Airway that is being deleted needs none of this: its CRD has its name.
+// Checks everything that does not need the cluster: the fields, the versions (exactly one is
+// stored), and that the Airway's name is the template's `<plural>.<group>`. InvalidInput names the
+// field ("spec.mode: ..."). A deletion does not need this: the CRD has the Airway's name.
 [[nodiscard]] Result<Airway> parse_airway(const json::Value& object);
 
-// What this host has, beside what every host can.
+// Optional parts that this host has.
 struct Means {
   bool has_webhooks = false;
 };
-// What the Airway asks for and this host cannot do: one sentence each, for its status.
+// Features of the Airway that this host cannot provide: one sentence each, for its status.
 [[nodiscard]] std::vector<std::string> unsupported_of(const Airway& airway, Means means);
-// The same for one instance: override annotations need an admission webhook that checks who sets
-// them, and are ignored without.
+// The same for one instance. Override annotations need an admission webhook that checks the user
+// who sets them; without webhooks they are ignored.
 [[nodiscard]] std::vector<std::string> unsupported_of_instance(const json::Value& instance);
 
 }  // namespace hangar::airways

@@ -56,17 +56,18 @@ namespace {
 
 using reconcile::Outcome;
 
-// Airways wait for the API server only; several so that one does not hold up all others.
+// A reconcile of an Airway mostly waits for the API server. Several run at a time, so that one does
+// not hold up all others.
 constexpr std::size_t kConcurrency = 4;
 // A deletion that waits for the API server is looked at again after this, besides its events.
 constexpr std::chrono::seconds kDeletionRecheck{5};
 
-// How often copies of flights are looked for that no Airway is pinned to, besides those of Airways
-// that are seen to go.
+// How often copies of modules that no Airway is pinned to are looked for, besides those of Airways
+// whose deletion this host sees.
 constexpr std::chrono::hours kTidying{1};
 
-// Whether all instances are stored in the version that the template stores. Absent while that has
-// been one version only.
+// The condition that says whether all instances are stored in the template's storage version.
+// Absent while there has been only one.
 constexpr std::string_view kStorageMigrated = "StorageMigrated";
 constexpr std::string_view kReasonUnsupported = "Unsupported";
 Verdict launched() {
@@ -79,7 +80,7 @@ Verdict initializing(std::string message) {
   return {.reason = std::string(kReasonInProgress), .message = std::move(message)};
 }
 
-// As whom the supply is asked for it.
+// The listener's name at the supply.
 std::string listener_of(const std::string& airway, const ModuleRole& role) {
   return fmt::format("{}/{}", airway, role.name);
 }
@@ -95,8 +96,8 @@ void remove_module(const ModuleRole& role, json::Value& status) {
   all.erase(first, last);
 }
 
-// The instances in their storage version, as a live CRD serves them; nothing before it is
-// established.
+// The kind of the instances in its storage version, as a live CRD serves it; nothing before the CRD
+// is established.
 std::optional<kube::Resource> served_by(const json::Value& crd) {
   if (!meets_condition(crd, "Established")) return std::nullopt;
   const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
@@ -119,10 +120,10 @@ struct AirwayController::Work {
   Memory& memory;
   std::stop_token stop;
   json::Value value;
-  OneModule* missing = nullptr;  // The module that keeps it from being Ready.
+  OneModule* missing = nullptr;  // The module that keeps the Airway from being Ready.
   bool drops_converter = false;
 
-  // When modules are looked at again.
+  // When to look at the modules again.
   [[nodiscard]] Duration again_in(Instant now) const {
     return std::min(memory.flight.asking.again_in(now), memory.converter.asking.again_in(now));
   }
@@ -174,7 +175,7 @@ void AirwayController::start() {
   shell_.start();
 }
 
-// What is left of Airways that were deleted while no host looked goes.
+// Removes copies and output of Airways that were deleted while no host ran.
 void AirwayController::on_synced() {
   tidier_.enqueue({});
   std::vector<std::string> names{flight_resource().qualified_plural(),
@@ -184,7 +185,7 @@ void AirwayController::on_synced() {
   platform_.output.remove_other_resources(std::move(names));
 }
 
-// An annotation moves no generation.
+// An annotation does not change the generation.
 bool AirwayController::is_worth_a_run(const kube::Delta& delta) {
   return reconcile::generation_changed(delta) ||
          kube::annotation_of(delta.object->to_value(), kServiceAccountAnnotation) !=
@@ -198,7 +199,7 @@ io::Task<void> AirwayController::stop() {
   for (const auto& [key, memory] : airways_) {
     co_await end(*memory);
   }
-  // What is under way there may still read it.
+  // Requests that run may still read the archive.
   co_await platform_.modules.supply().stop();
   platform_.modules.use_archive(nullptr, {});
 }
@@ -223,6 +224,7 @@ io::Task<void> AirwayController::end(Memory& memory) {
 void AirwayController::on_crd(const kube::Delta& delta,
                               const std::vector<kube::ObjectKey>& airways) {
   const std::string_view name = delta.object->key().name;
+  // Discovery has answers from before, and a watch of the kind may have failed meanwhile.
   const std::size_t dot = name.find('.');
   if (dot != std::string_view::npos) {
     platform_.shared.discovery.forget(name.substr(dot + 1));
@@ -259,7 +261,7 @@ void AirwayController::on_verification_keys() {
   }
 }
 
-// Once its CRD is known, which has its name.
+// Begins once the Airway's CRD, which has its name, is known.
 io::Task<Result<AirwayController::Work>> AirwayController::begin(kube::ObjectPtr airway,
                                                                  std::stop_token stop) {
   auto& memory = airways_[airway->key()];
@@ -288,6 +290,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectPtr airway,
     co_return std::unexpected(std::move(verdict).error());
   }
   const Instant now = io::Loop::now();
+  // A module that arrives within a moment is not worth a status write that says it is awaited.
   if (verdict && work.missing != nullptr && work.missing->asking.is_quiet(now)) {
     co_return Outcome{.requeue_after = work.again_in(now)};
   }
@@ -297,7 +300,7 @@ io::Task<Result<Outcome>> AirwayController::reconcile(kube::ObjectPtr airway,
 }
 
 io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
-  // Instances that are being deleted are taken down whatever is wrong with the Airway.
+  // The releases of deleted instances are removed even if the Airway is invalid.
   if (const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name})) {
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
   }
@@ -359,8 +362,8 @@ io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
       one.ask(platform_.modules,
               {.role = role,
                .source = source,
-               // Airways are cluster-scoped: whoever may create one may read
-               // every namespace through it anyway.
+               // Airways are cluster-scoped: a user who may create one can read every namespace
+               // through it anyway.
                .requester = modules::Requester::cluster_wide(),
                .definition = fmt::format("{}/{}", airway.uid, airway.generation),
                .listener = {.name = listener_of(work.key.name, role),
@@ -402,7 +405,7 @@ io::Task<Result<>> AirwayController::keep_copy(Work& work, OneModule& one) {
   if (!kept && (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable)) co_return kept;
   const std::string problem = kept ? std::string() : kept.error().message();
   if (std::exchange(one.not_kept, problem) == problem || kept) co_return Result<>();
-  // Better instances that depend on this host's cache, and on the source, than none.
+  // Instances that depend on this host's cache and on the source are better than none.
   platform_.shared.events.record(
       work.value,
       {.type = reconcile::EventType::Warning,
@@ -416,7 +419,7 @@ io::Task<Result<>> AirwayController::keep_copy(Work& work, OneModule& one) {
 
 bool AirwayController::is_pinned(const std::string& sha256) const {
   return std::ranges::any_of(shell_.list(), [&](const kube::ObjectPtr& airway) {
-    // What is remembered is newer than the status.
+    // The memory is newer than the status.
     const auto found = airways_.find(airway->key());
     const bool is_remembered = found != airways_.end() && found->second->uid == airway->uid();
     const json::Value value = is_remembered ? json::Value() : airway->to_value();
@@ -439,7 +442,7 @@ void AirwayController::tidy_after(const kube::Delta& delta) {
 }
 
 io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop_token stop) {
-  if (!is_synced()) co_return Outcome{};  // Once it is, all copies are looked at.
+  if (!is_synced()) co_return Outcome{};  // on_synced() queues all copies.
   if (!copy.name.empty()) {
     HANGAR_CO_TRY(co_await archive_.remove_unless(
         {.namespace_ = platform_.namespace_, .sha256 = copy.name},
@@ -448,7 +451,7 @@ io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop
   }
   Result<std::vector<archive::ArchivedModule>> copies =
       co_await archive_.list(platform_.namespace_, std::move(stop));
-  // Without the right there are no copies of ours.
+  // Without this right the host has made no copies.
   if (!copies && copies.error().kind() == ErrorKind::Denied) co_return Outcome{};
   if (!copies) co_return std::unexpected(std::move(copies).error());
   for (archive::ArchivedModule& module : *copies)
@@ -456,7 +459,7 @@ io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop
   co_return Outcome{.requeue_after = kTidying};
 }
 
-// False while the API server has not established it; its event brings us back.
+// False until the API server has established the CRD; its event queues the Airway again.
 io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& airway,
                                                    std::optional<admission::Address> converter) {
   const json::Value desired = HANGAR_CO_TRY(crd_of(airway, std::move(converter)));
@@ -476,7 +479,7 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
   if (apply_need(desired, live.get(), last) != ApplyNeed::None) {
     Result<json::Value> answer = co_await platform_.shared.client.apply(
         crd_resource(), desired,
-        // What is ours is put back whoever edited it; what is not is never taken by force.
+        // Our own CRD is restored after any edit. Another one is never taken by force.
         {.field_manager = std::string(kFieldManager), .force = is_ours}, work.stop);
     if (!answer) {
       co_return std::unexpected(std::move(answer).error().in("invalid crd template"));
@@ -524,9 +527,9 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
   }
   const kube::ObjectPtr crd = work.memory.crd->get({.name = work.key.name});
   if (crd && is_owned_by(crd->to_value(), json::string_at(work.value, {"metadata", "uid"}))) {
-    // Instances have finalizers of ours: somebody must take them down.
+    // Instances have our finalizer, so a controller has to remove their releases.
     if (const auto kind = served_by(crd->to_value())) co_await run_instances(work, *kind);
-    // Once: what we see of it may be from before.
+    // Once: the cache may still show the CRD from before the request.
     if (!crd->is_being_deleted() && work.memory.removed_crd_uid != crd->uid()) {
       const Result<json::Value> removed = co_await platform_.shared.client.remove(
           crd_resource(), {.name = work.key.name},
@@ -542,7 +545,7 @@ io::Task<Result<Outcome>> AirwayController::tear_down(Work& work) {
   co_return Outcome{};
 }
 
-// Which module runs, and once, as an Event too, that its source has changed.
+// Puts the module into the status; records an Event when its source has changed.
 void AirwayController::put_module(const Work& work, const ModuleRole& role,
                                   json::Value& status) const {
   const std::optional<ModuleFacts>& facts = work.memory.module(role).facts;

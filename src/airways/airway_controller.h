@@ -1,16 +1,15 @@
-// Keeps each Airway's promise: the CRD of its template exists and is the Airway's, its flight is
+// Carries out Airways: the CRD of the template exists and belongs to the Airway, its flight is
 // compiled, and an InstanceController works on its instances.
 //
 // Guarantees:
-//   - Deleting an Airway deletes its CRD, with it all instances, and what they made; it never needs
-//     the module.
-//   - An Airway's instances go on with the modules that it is pinned to, whatever its source serves
-//     later and wherever this host starts: a copy of each is in the host's namespace before the
-//     status names its digest.
-//   - While a changed Airway is wrong or its module cannot be had, its instances are evaluated as
-//     before, and the Airway's Ready condition says what is wrong.
-//   - No reconcile waits for a module: the Ready condition says what is awaited, and it is True
-//   only
+//   - Deleting an Airway deletes its CRD, all instances, and what they made. It never needs the
+//     module.
+//   - Instances keep the modules that the Airway is pinned to, whatever the source serves later and
+//     wherever this host starts: the host's namespace has a copy of each module before the status
+//     names its digest, or an Event says why not.
+//   - While a changed Airway is invalid or its module cannot be fetched, its instances are
+//     evaluated as before, and its Ready condition gives the reason.
+//   - No reconcile waits for a module. The Ready condition names what is awaited, and is True only
 //     while instances are served.
 // Loop thread only.
 #pragma once
@@ -57,28 +56,28 @@ class AirwayController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
-  // Where the API server finds the webhooks has changed.
+  // The address of the webhooks has changed: reconciles all Airways.
   void on_webhook_address();
-  // Modules are verified with other keys from now on.
+  // The verification keys have changed: asks for all modules again.
   void on_verification_keys();
 
-  // The controller of the instances of this kind; null when no Airway has made it.
+  // The controller of this kind's instances; null if no Airway has made the kind.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
 
  private:
-  // One of an Airway's modules.
+  // The flight or the converter of an Airway.
   struct OneModule : PinnedModule {
-    std::string not_kept;  // Why there is no copy; an Event said so.
+    std::string not_kept;  // Why it has no copy, as an Event said; empty: it has one.
   };
-  // What the host remembers of one Airway between reconciles.
+  // The host's memory of one Airway between reconciles.
   struct Memory {
-    kube::Cache::Subscription* crd = nullptr;  // That one object; held in crds_.
-    std::optional<Applied> applied;            // Of the CRD.
-    std::string removed_crd_uid;               // Which we asked to be deleted.
+    kube::Cache::Subscription* crd = nullptr;  // Of the CRD alone; crds_ holds it.
+    std::optional<Applied> applied;            // The last apply of the CRD.
+    std::string removed_crd_uid;               // The CRD whose deletion was requested.
     std::unique_ptr<AirwayInstances> instances;
-    std::unique_ptr<StorageMigration> migration;  // Once the stored version was another one.
+    std::unique_ptr<StorageMigration> migration;  // Null until the storage version changes.
     std::optional<Binding> bound;
-    std::string uid;  // Of the Airway that the following is about.
+    std::string uid;  // Of the Airway that the modules belong to.
     OneModule flight;
     OneModule converter;
 
@@ -95,17 +94,17 @@ class AirwayController {
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   [[nodiscard]] io::Task<Result<Work>> begin(kube::ObjectPtr airway, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
-  // The module to go on with; nothing while there is none.
+  // The module to use now; nothing while there is none.
   [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(
       Work& work, const Airway& airway, const ModuleRole& role);
-  // Where the API server has instances converted, once it would be answered; nothing before.
+  // Where the API server sends conversions; nothing until this host can answer them.
   [[nodiscard]] io::Task<Result<std::optional<admission::Address>>> ask_for_converter(
       Work& work, const Airway& airway);
   void drop_converter(Work& work);
   void leave_modules(const std::string& airway) const;
-  // Sees to it that what is pinned is in the cluster, too.
+  // Keeps a copy of the pinned module in the cluster.
   [[nodiscard]] io::Task<Result<>> keep_copy(Work& work, OneModule& one);
-  // Removes a copy that nothing is pinned to; all such copies, for a key without a name.
+  // Removes a copy that no Airway is pinned to; for a key without a name, queues all copies.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tidy(kube::ObjectKey copy,
                                                           std::stop_token stop);
   [[nodiscard]] bool is_pinned(const std::string& sha256) const;
@@ -127,11 +126,11 @@ class AirwayController {
   const Platform& platform_;
   const Log log_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
-  std::map<kube::GroupKind, InstanceController*> by_kind_;  // Those of airways_.
+  std::map<kube::GroupKind, InstanceController*> by_kind_;  // airways_ owns them.
   archive::ModuleArchive archive_;
   reconcile::Dependents<kube::ObjectKey> crds_;
   reconcile::CustomResource shell_;
-  reconcile::Controller tidier_;  // Of archive_: by digest.
+  reconcile::Controller tidier_;  // Removes unused copies from archive_, by digest.
 };
 
 }  // namespace hangar::airways

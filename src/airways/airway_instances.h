@@ -1,4 +1,4 @@
-// The instances of one Airway's kind, evaluated as the Airway says.
+// The instances of one Airway's kind, evaluated by the Airway's terms.
 // Loop thread only.
 #pragma once
 
@@ -20,22 +20,22 @@ namespace hangar::airways {
 
 class AirwayInstances {
  public:
-  // `kind`: the instances, in their storage version.
+  // `kind`: in its storage version.
   AirwayInstances(const Platform& platform, std::string airway_name, kube::Resource kind);
   AirwayInstances(const AirwayInstances&) = delete;
   AirwayInstances& operator=(const AirwayInstances&) = delete;
   ~AirwayInstances();
 
   void start() { controller_.start(); }
-  // Ends running reconciles.
+  // Begins no more reconciles, and waits for those that run.
   [[nodiscard]] io::Task<void> stop() { return controller_.stop(); }
 
-  // From now on instances are evaluated like this; those that exist are evaluated again. Without a
-  // binding, instances are only taken down when they are deleted.
+  // From now on evaluates instances with this binding, those that exist again. Without a binding,
+  // no instance is evaluated; the release of a deleted one is still removed.
   void bind(std::shared_ptr<const Binding> binding);
 
-  // Whose rights flights have from now on. An error about that counts only while nothing else is
-  // known: then nothing is done as anybody.
+  // Sets whose rights flights use from now on. An error counts only until there is an identity:
+  // until then no flight runs.
   void act_as(const Result<Acting>& acting);
 
   [[nodiscard]] const kube::Resource& kind() const { return controller_.kind(); }

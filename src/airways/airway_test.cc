@@ -38,7 +38,7 @@ json::Value backends() {
   return json::parse_yaml(kBackends).value();
 }
 
-// A document that is only null counts as none to YAML.
+// YAML reads a document that is only null as no document.
 json::Value value_of(std::string_view yaml) {
   return yaml == "null" ? json::Value(nullptr) : json::parse_yaml(yaml).value();
 }

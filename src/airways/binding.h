@@ -1,4 +1,4 @@
-// What an instance is evaluated with, once its module can run.
+// The terms and the module that an instance is evaluated with.
 #pragma once
 
 #include "airways/airway.h"
@@ -12,10 +12,11 @@ namespace hangar::airways {
 struct Binding {
   Terms terms;
   FlightModule module;
-  // Nobody has taken the module over deliberately: a release that other bytes under the same URL
-  // have made, as those of another program, is left as it is.
+  // This is the first module pinned for its URL: nobody has approved another one. If the release's
+  // history names other bytes for the URL (another program may have made it), the evaluation fails
+  // and leaves the release as it is.
   bool is_first_use = false;
-  std::shared_ptr<const Airway> airway = nullptr;  // Whose instance it is. Null: it is a Flight.
+  std::shared_ptr<const Airway> airway = nullptr;  // Null for a Flight.
 };
 
 }  // namespace hangar::airways

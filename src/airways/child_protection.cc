@@ -15,7 +15,7 @@ namespace hangar::airways {
 
 namespace {
 
-// A string of CEL.
+// A CEL string literal.
 std::string cel_text(std::string_view text) {
   std::string result = "'";
   for (const char one : text) {
@@ -29,7 +29,7 @@ json::Object named(std::string_view name, std::string expression) {
   return {{"name", name}, {"expression", std::move(expression)}};
 }
 
-// yoke's texts.
+// The messages are yoke's.
 json::Object validation(std::string expression, std::string_view message) {
   return {{"expression", std::move(expression)}, {"message", message}};
 }
@@ -41,7 +41,7 @@ std::string annotation_in(std::string_view object, std::string_view key) {
       object, cel_text(key));
 }
 
-// Of all that the release applies.
+// The fields that the release has applied to `object`, in CEL.
 std::string applied_in(std::string_view object) {
   return fmt::format(
       "(has({0}.metadata.managedFields) ? {0}.metadata.managedFields.filter(m, has(m.manager) && "
@@ -69,7 +69,8 @@ json::Array variables(std::string_view host_user, const Acting& acting) {
                         "(variables.account.contains('/') ? variables.account.replace('/', ':') : "
                         "variables.where + ':' + variables.account)",
                         cel_text(host_user))),
-      // A child of this Airway, and not written by who applies it.
+      // The object is a child of this Airway, and its writer is not the user that applies the
+      // release.
       named("concerned",
             "request.userInfo.username != variables.applier && variables.release.contains('/' + "
             "params.spec.template.names.kind + '.' + params.spec.template.group + ':')"),
@@ -83,7 +84,7 @@ json::Array variables(std::string_view host_user, const Acting& acting) {
 ChildProtection child_protection(std::string_view host_user, const Acting& acting_by_default) {
   const json::Object rule{{"apiGroups", json::Array{"*"}},
                           {"apiVersions", json::Array{"*"}},
-                          {"resources", json::Array{"*"}},  // Their subresources are not.
+                          {"resources", json::Array{"*"}},  // Without subresources.
                           {"operations", json::Array{"UPDATE", "DELETE"}},
                           {"scope", "*"}};
   const json::Object children{{"matchLabels", json::Object{{kManagedByLabel, kManagedBy}}}};
@@ -94,8 +95,8 @@ ChildProtection child_protection(std::string_view host_user, const Acting& actin
                       same_annotation(kReleaseAnnotation), same_annotation(kNamespaceAnnotation),
                       same_annotation(kInstanceRefAnnotation)),
           "cannot modify yoke annotations"),
-      // Somebody who applies under the release's own name would change what is applied without
-      // taking it away.
+      // A user who applies with the release's own field manager would change applied fields without
+      // taking them away.
       validation(
           fmt::format("{}!variables.fixed || ({} == {} && !(has(request.options.fieldManager) "
                       "&& request.options.fieldManager == {}))",
@@ -109,8 +110,8 @@ ChildProtection child_protection(std::string_view host_user, const Acting& actin
       {"metadata", json::Object{{"name", kChildProtection}}},
       {"spec",
        json::Object{
-           // Where Airways cannot be read, nothing that depends on children is to stall: garbage
-           // collection and the deletion of namespaces among it.
+           // Where Airways cannot be read, garbage collection and the deletion of namespaces must
+           // not stall, nor anything else that depends on children.
            {"failurePolicy", "Ignore"},
            {"paramKind", json::Object{{"apiVersion", kAirwayApiVersion}, {"kind", kAirwayKind}}},
            {"matchConstraints",
@@ -126,7 +127,7 @@ ChildProtection child_protection(std::string_view host_user, const Acting& actin
       {"metadata", json::Object{{"name", kChildProtection}}},
       {"spec", json::Object{{"policyName", kChildProtection},
                             {"validationActions", json::Array{"Deny"}},
-                            // Every Airway.
+                            // Selects every Airway.
                             {"paramRef", json::Object{{"selector", json::Object{}},
                                                       {"parameterNotFoundAction", "Allow"}}}}}};
   return protection;

@@ -15,7 +15,7 @@ using reconcile::meets_condition;
 using reconcile::merge_conditions;
 using reconcile::set_condition;
 
-// Reasons of the Ready condition; yoke's words, which people wait for.
+// Reasons of the Ready condition. They are yoke's, because users wait for them.
 inline constexpr std::string_view kReasonReady = "Ready";
 inline constexpr std::string_view kReasonInProgress = "InProgress";
 inline constexpr std::string_view kReasonError = "Error";

@@ -1,8 +1,8 @@
-// What converters are given and what becomes of what they print: an instance is translated between
-// the versions of its kind when the API server asks for it. Pure.
+// Conversion of instances between the versions of their kind: whether there is any, and the answer
+// that a converter's output becomes. Pure.
 //
-// The status is not the converter's: it is the same in every version, whatever a converter makes of
-// it. A program that reads an instance into a type without a status would lose it.
+// A converter does not change the status: it is the same in every version, whatever the converter
+// prints. A program that reads an instance into a type without a status would lose it.
 #pragma once
 
 #include "admission/conversion_review.h"
@@ -14,16 +14,16 @@
 
 namespace hangar::airways {
 
-// Where the API server asks for conversions, and for those of one Airway's instances.
+// The path of conversions, and the path for one Airway's instances.
 inline constexpr std::string_view kConversionPath = "/crdconvert/";
 [[nodiscard]] std::string conversion_path(const Airway& airway);
 
-// Whether instances are converted by the Airway's converter. In a kind of one version there is
-// nothing to convert, and no read depends on a host.
+// Whether the Airway's converter converts instances. A kind with one version needs no conversion,
+// and no read of it depends on a host.
 [[nodiscard]] bool has_conversion(const Airway& airway);
 
-// The body of the answer, from what the converter printed: a ConversionReview with a response. A
-// failure that it tells is passed on in its words. GuestFault when it printed something else.
+// The body of the answer: the ConversionReview that the converter printed, with a response. A
+// failure in it is passed on unchanged. GuestFault if the converter printed something else.
 [[nodiscard]] Result<std::string> converted(const admission::ConversionReview& asked,
                                             std::string_view printed);
 

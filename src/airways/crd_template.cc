@@ -22,7 +22,7 @@ namespace hangar::airways {
 
 namespace {
 
-// []metav1.Condition as the Airway's own schema has it.
+// The schema of []metav1.Condition, as the Airway's own CRD has it.
 json::Object conditions_schema() {
   const json::Object text = {{"type", "string"}};
   return {
@@ -42,7 +42,7 @@ json::Object conditions_schema() {
   };
 }
 
-// What is at `key`, made an object when it is missing or null.
+// The member at `key`; made an object if it is missing or null.
 Result<json::Object*> object_member(json::Object& parent, std::string_view key,
                                     std::string_view path) {
   json::Value& member = parent[key];
@@ -58,8 +58,8 @@ std::string_view text_member(const json::Object& object, std::string_view key) {
 }
 
 // Whether values that satisfy `have` have the structure of `want` (conditions_schema(), in which
-// every object has required properties). As loose as yoke's check, but what `have` has besides is
-// allowed.
+// every object has required properties). As loose as yoke's check, except that `have` may have
+// more.
 Result<> check_satisfies(const json::Value& have, const json::Value& want, std::string_view path) {
   const std::string_view type = json::string_at(want, {"type"});
   if (const std::string_view found = json::string_at(have, {"type"}); found != type) {
@@ -99,7 +99,7 @@ Result<> prepare_status(json::Object& schema, const std::string& path) {
   const std::string status_path = path + ".properties.status";
   if (is_new) {
     status["type"] = "object";
-    // A schema that keeps what it does not know means that of the status too.
+    // A schema that preserves unknown fields does so in the status, too.
     constexpr std::string_view kKeepUnknown = "x-kubernetes-preserve-unknown-fields";
     if (const json::Value* keeps = schema.if_contains(kKeepUnknown)) status[kKeepUnknown] = *keeps;
   }
@@ -119,7 +119,7 @@ Result<> prepare_status(json::Object& schema, const std::string& path) {
     members["conditions"] = conditions_schema();
   }
 
-  // The API server sets no status on creation: an instance could not be made.
+  // The API server drops the status at creation: if it were required, no instance could be created.
   if (json::Value* member = schema.if_contains("required"); member != nullptr) {
     if (json::Array* required = member->if_array()) {
       const auto [first, last] = std::ranges::remove(*required, json::Value("status"));

@@ -1,4 +1,4 @@
-// From an Airway to the CustomResourceDefinition of its instances.
+// Makes the CustomResourceDefinition of an Airway's instances.
 #pragma once
 
 #include "admission/webhooks.h"
@@ -11,20 +11,20 @@
 
 namespace hangar::airways {
 
-// The collection that they are in.
+// The resource customresourcedefinitions.
 [[nodiscard]] kube::Resource crd_resource();
 
-// The document to apply (without force): named as the Airway, owned by it; every version has the
-// status subresource, a schema, and status.conditions in it. `converter`: where the API server has
-// instances converted; without one, as the template says, or not at all (None).
-// Errors: InvalidInput: a status that is no object, conditions of another shape, members that are
-// no objects where they must be. (Versions and names are checked by parse_airway.)
+// The document to apply. It is named like the Airway and owned by it. Every version has the status
+// subresource, and a schema with status.conditions. `converter`: where the API server sends
+// conversions; without it, the template's conversion counts, or else None.
+// Errors: InvalidInput if a status is not an object, if conditions have another shape, or if a
+// member is not an object where it must be one. parse_airway() checks versions and names.
 [[nodiscard]] Result<json::Value> crd_of(const Airway& airway,
                                          std::optional<admission::Address> converter = {});
 
-// Whether the CRD that is there may become this Airway's. Conflict while an earlier Airway of the
-// same name still owns it (it is being collected); InvalidInput when a release or another Airway
-// owns it. One that nobody owns is left to the server's conflict check.
+// Whether the live CRD may become this Airway's. Conflict while an earlier Airway of the same name
+// still owns it (the garbage collector is deleting it). InvalidInput if a release or another Airway
+// owns it. If nobody owns it, the API server's conflict check decides.
 [[nodiscard]] Result<> may_take_over_crd(const json::Value& live, const Airway& airway);
 
 }  // namespace hangar::airways

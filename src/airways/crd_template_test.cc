@@ -20,7 +20,7 @@ json::Value yaml(std::string_view text) {
   return json::parse_yaml(text).value();
 }
 
-// An Airway with one version, whose members are given.
+// An Airway with one version that has these members.
 Airway airway_with_version(std::string_view members) {
   const std::string manifest =
       "metadata: {name: backends.examples.com, uid: u-1}\n"

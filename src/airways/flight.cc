@@ -24,7 +24,7 @@ namespace {
 
 using json::Fields;
 
-// Of the namespace of a Pod that names none, too.
+// The account of a Pod that names none, too.
 constexpr std::string_view kDefaultAccount = "default";
 
 constexpr std::string_view kGroup = "yoke.cd";
@@ -35,7 +35,7 @@ Result<Fields> spec_of(const json::Value& object) {
   return Fields(*spec, "spec");
 }
 
-// As yoke has it: text as it is, else the object as JSON, else nothing at all.
+// As in yoke: the text as it is, else the object as JSON, else nothing.
 Result<std::string> input_in(const Fields& spec) {
   std::string input = HANGAR_TRY(spec.text("input"));
   if (!input.empty()) return input;

@@ -1,6 +1,6 @@
-// A Flight, or a ClusterFlight, as a struct: what its manifest says, checked, with yoke's defaults.
+// A Flight or a ClusterFlight as a struct: its manifest, checked, with yoke's defaults.
 //
-// It is an instance without an Airway: its terms stand in itself.
+// It is an instance without an Airway: its own spec has its terms.
 #pragma once
 
 #include "airways/acting.h"
@@ -19,21 +19,22 @@ inline constexpr std::string_view kFlightKind = "Flight";
 inline constexpr std::string_view kClusterFlightKind = "ClusterFlight";
 [[nodiscard]] kube::Resource flight_resource();
 [[nodiscard]] kube::Resource cluster_flight_resource();
-[[nodiscard]] bool is_flight(const kube::GroupKind& kind);  // Either.
+[[nodiscard]] bool is_flight(const kube::GroupKind& kind);  // Or ClusterFlight.
 
 // InvalidInput names the field ("spec.wasmUrl: ...").
 [[nodiscard]] Result<Terms> parse_flight(const json::Value& object);
-// What may be deleted when the Flight is, whatever else is wrong with it.
+// Kinds to delete together with the Flight; also if the Flight is invalid.
 [[nodiscard]] PruneOptions prune_of(const json::Value& object);
 
-// A Flight acts as a service account of its own namespace, and as nothing else: the one that its
-// annotation names, or `default`. InvalidInput for one of another namespace.
+// The service account that a Flight acts as: the one that its annotation names, or `default`. It is
+// always of the Flight's own namespace; InvalidInput if the annotation names another one.
 [[nodiscard]] Result<Account> account_of(const json::Value& flight);
 
 // Whether ClusterFlights may act as the host itself.
 enum class AsHost : std::uint8_t { Refused, Allowed };
-// A ClusterFlight acts as the service account that its annotation names, with its namespace; else
-// as the host, where the host's settings allow that. InvalidInput says how it would.
+// A ClusterFlight acts as the service account that its annotation names with its namespace. Without
+// the annotation it acts as the host, if the host's settings allow that. InvalidInput names both
+// ways.
 [[nodiscard]] Result<Actor> cluster_actor_of(const json::Value& flight, AsHost as_host);
 
 }  // namespace hangar::airways

@@ -41,12 +41,12 @@ using admission::Decision;
 using admission::Review;
 
 constexpr std::string_view kConfiguration = "hangar-flights";
-// As yoke names its webhook, which refusals show.
+// The name of yoke's webhook, which refusals show.
 constexpr std::string_view kWebhook = "flights.yoke.cd";
-// A module may have to be fetched and compiled.
+// Long: a module may have to be fetched and compiled.
 constexpr std::chrono::seconds kTimeout{30};
 
-// For a moment after the start.
+// Policies are unknown only for a moment after the start.
 constexpr std::chrono::milliseconds kPoliciesAgain{100};
 
 constexpr std::string_view kWhoAsks =
@@ -57,7 +57,7 @@ Decision not_evaluated(std::string_view why) {
   return admission::allowed_with(fmt::format("not evaluated: {}, and {}", why, kWhoAsks));
 }
 
-// The pin counts for the source that it was made of.
+// A pin counts only for the source that it was made for.
 modules::Wish wish_for(const json::Value& flight, const modules::Source& source,
                        modules::Requester requester) {
   modules::Wish wish{.requester = std::move(requester), .module = source};

@@ -1,12 +1,12 @@
-// What the API server asks about Flights and ClusterFlights: whether to accept them.
+// Reviews of Flights and ClusterFlights: whether to accept them.
 //
 // Guarantees:
-//   - A Flight is refused that its reconcile would refuse: for its fields, its account, a policy of
-//     its namespace, its module, what its program says of the input, and what the API server says
-//     of the resources that it prints.
-//   - A Flight names its module and its account itself, so a review of somebody who may not be the
-//     API server uses no account's rights and reads no ConfigMap: what cannot be looked at without
-//     is accepted, and a warning says so.
+//   - A review refuses what a reconcile would refuse: the fields, the account, a policy of the
+//     namespace, the module, what the program says of its input, and what the API server says of
+//     the resources that it prints.
+//   - A Flight names its module and its account itself. So a review by a sender that may not be the
+//     API server uses no account's rights and reads no ConfigMap. What cannot be checked without
+//     them is accepted, with a warning.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 
@@ -30,14 +30,14 @@ namespace hangar::airways {
 
 class FlightAdmission {
  public:
-  // All of it but the last outlives this. `platform`: of reviews.
+  // The references outlive this object. `platform`: the one for reviews.
   FlightAdmission(const Platform& platform, ReviewModules& modules, tenants::Policies& policies,
                   AsHost as_host);
   FlightAdmission(const FlightAdmission&) = delete;
   FlightAdmission& operator=(const FlightAdmission&) = delete;
   ~FlightAdmission();
 
-  // Registers the webhook, and answers from here on.
+  // Registers the webhook, and answers from now on.
   void start(admission::Webhooks& webhooks);
 
  private:
@@ -45,7 +45,7 @@ class FlightAdmission {
   [[nodiscard]] DecisionTask review(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask evaluate(const admission::Review& review, Terms terms,
                                       const Actor& actor, std::stop_token stop);
-  // What a policy lets it name, once policies are known.
+  // The actor, if a policy allows it and the module; waits until the policies are known.
   [[nodiscard]] io::Task<Result<Actor>> actor_for(const json::Value& flight, const Terms& terms,
                                                   std::stop_token stop);
 

@@ -43,8 +43,8 @@ namespace {
 
 using reconcile::Outcome;
 
-// Half of all reconciles: tenants' code decides how long these take, and nobody else is to wait
-// for it.
+// Half of all reconciles: tenants' code decides how long these take, and others must not wait for
+// it.
 std::size_t places_of(const Platform& platform) {
   return std::max<std::size_t>(platform.shared.concurrency / 2, 1);
 }
@@ -116,11 +116,11 @@ FlightController::OutcomeTask FlightController::work_on(kube::ObjectPtr flight, 
   if (flight->is_being_deleted()) {
     co_return co_await take_down(std::move(flight), instance, std::move(stop));
   }
-  // They are all looked at again once it is known what they may.
+  // When the policies are known, all Flights are looked at again.
   if (controller_.kind().namespaced && !rules_.are_known()) co_return Outcome{};
   Result<Outcome> outcome = co_await evaluate(std::move(flight), instance, std::move(stop));
-  // Its history can be as large as all that it prints, and tenants may have many Flights: it is
-  // read again when it is needed.
+  // A history can be as large as the output of the flight, and tenants may have many Flights, so it
+  // is read again when it is needed.
   if (!instance.life.waits_for_release()) instance.history.reset();
   co_return outcome;
 }
@@ -146,7 +146,7 @@ FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight,
   Memory& memory = memory_of(value);
   Result<std::shared_ptr<const Binding>> binding = co_await bind(value, memory, instance, stop);
   const Instant now = io::Loop::now();
-  // What is there within a moment is not worth a write of a status that says that it is awaited.
+  // A module that arrives within a moment is not worth a status write that says it is awaited.
   if (binding && !*binding && memory.module.asking.is_quiet(now)) {
     co_return Outcome{.requeue_after = memory.module.asking.again_in(now)};
   }
@@ -169,8 +169,8 @@ FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight,
     if (binding.error().reason() == reconcile::kNamespaceNotAllowed) {
       co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
     }
-    // What the module's source has said is asked again in its own time, and a policy that changes
-    // is told.
+    // Neither needs a back-off: the supply decides when the module's source is asked again, and a
+    // changed policy queues the Flight.
     const bool is_of_module = memory.module.asking.error().has_value();
     const bool is_told = binding.error().reason() == tenants::kRefusedByPolicy;
     if (is_of_module) co_return Outcome{.requeue_after = memory.module.asking.again_in(now)};
@@ -185,7 +185,7 @@ FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight,
   }
   Result<Outcome> outcome = co_await work.run();
   const Duration again = memory.module.asking.again_in(io::Loop::now());
-  // Its status says what is wrong. Another module may be right.
+  // The status says what is wrong. Another module may not fail.
   if (!outcome && outcome.error().kind() == ErrorKind::InvalidInput) {
     co_return Outcome{.requeue_after = again};
   }
@@ -214,7 +214,7 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
     co_return std::unexpected(std::move(may).error());
   }
   modules::Requester requester = rules_.requester_of(flight);
-  // Another text where the policies let it reach other addresses.
+  // Includes the policy that restricts addresses: if it changes, the module is asked for again.
   const std::string definition =
       fmt::format("{}/{}/{}", memory.uid, json::int_at(flight, {"metadata", "generation"}),
                   requester.public_because());
@@ -249,7 +249,7 @@ void FlightController::add_to_status(const json::Value& flight, const Memory& me
                    json::int_at(flight, {"metadata", "generation"}), io::Loop::wall_now());
     if (event) platform_.shared.events.record(flight, *event);
   }
-  // Whatever the flight printed for itself.
+  // Replaces what the flight has printed for itself.
   if (platform_.pod.empty()) {
     status.as_object().erase("pod");
   } else {

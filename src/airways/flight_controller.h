@@ -1,14 +1,15 @@
-// The Flights of the cluster, or its ClusterFlights: each is an instance that says itself how it is
-// evaluated.
+// Works on the Flights of the cluster, or on its ClusterFlights: each is an instance with its own
+// terms.
 //
 // Guarantees:
-//   - A Flight acts as a service account of its namespace, fetches its module as its namespace, and
-//     does only what the TenantPolicies of its namespace let it do. A ClusterFlight, which only an
-//     administrator can make, acts as whom it names, or as the host where that is allowed.
-//   - Taking one down never needs its module, nor a policy that allows it.
-//   - No reconcile waits for a module: the Ready condition says what is awaited.
-//   - However long the flights of some namespaces take, those of another one begin
-//   (reconcile::Controller).
+//   - A Flight acts as a service account of its namespace, fetches its module for its namespace,
+//     and does only what the TenantPolicies of its namespace allow. A ClusterFlight, which only an
+//     administrator can create, acts as the account that it names, or as the host where that is
+//     allowed.
+//   - The removal of a release needs neither its module nor a policy that allows it.
+//   - No reconcile waits for a module: the Ready condition names what is awaited.
+//   - However long the flights of some namespaces run, those of another one begin
+//     (reconcile::Controller).
 // Loop thread only.
 #pragma once
 
@@ -37,10 +38,10 @@ class FlightController {
  public:
   struct Options {
     kube::Resource kind;  // flight_resource(), or cluster_flight_resource().
-    std::string name;     // Of the controller, in logs and metrics.
+    std::string name;     // The controller's name in logs and metrics.
     AsHost as_host = AsHost::Refused;
   };
-  // The first two outlive it.
+  // The references outlive this object.
   FlightController(const Platform& platform, tenants::Policies& policies, Options options);
   FlightController(const FlightController&) = delete;
   FlightController& operator=(const FlightController&) = delete;
@@ -49,19 +50,19 @@ class FlightController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return controller_.is_synced(); }
-  // Modules are verified with other keys from now on.
+  // The verification keys have changed: asks for all modules again.
   void on_verification_keys();
 
   [[nodiscard]] InstanceController& instances() { return controller_; }
 
  private:
   using OutcomeTask = InstanceController::OutcomeTask;
-  // What the host remembers of one Flight, besides what it remembers of any instance.
+  // The host's memory of one Flight, besides its Instance.
   struct Memory {
-    std::string uid;  // Of the Flight that the rest is about.
+    std::string uid;  // Of the Flight that the members below belong to.
     PinnedModule module;
     std::shared_ptr<const Binding> binding;  // Null: there is no module yet.
-    std::string bound_of;                    // Which definition and module that is.
+    std::string bound_of;                    // The definition and the module of `binding`.
   };
 
   [[nodiscard]] Memory& memory_of(const json::Value& flight);
@@ -71,12 +72,12 @@ class FlightController {
                                      std::stop_token stop);
   [[nodiscard]] OutcomeTask take_down(kube::ObjectPtr flight, Instance& instance,
                                       std::stop_token stop);
-  // What it is evaluated with; null while the module is awaited.
+  // The binding to evaluate it with; null while its module is awaited.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Binding>>> bind(const json::Value& flight,
                                                                       Memory& memory,
                                                                       Instance& instance,
                                                                       std::stop_token stop);
-  // Whether it may do at all what it says that it will.
+  // Checks the policies, and that the host may act as the Flight's account.
   [[nodiscard]] io::Task<Result<>> check(const json::Value& flight, const Terms& terms,
                                          std::stop_token stop);
   [[nodiscard]] std::string listener_of(const kube::ObjectKey& key) const;

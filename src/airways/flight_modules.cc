@@ -36,13 +36,13 @@ namespace hangar::airways {
 
 namespace {
 
-// Pages come back from the page cache when the module runs again, within 2 ms: no memory for code
-// that nobody runs.
+// When the module runs again, its pages come back from the page cache within 2 ms, so idle code
+// need not take memory.
 constexpr std::chrono::seconds kPagesKeptUnused{2};
-// Loading again costs a checksum of the code, some 40 ms: more than mapping, but not for ever.
+// Loading again costs a checksum of the code, about 40 ms: more than mapping pages again.
 constexpr std::chrono::minutes kKeptUnused{5};
 
-// Some thousand flights.
+// Enough for some thousand flights.
 constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
 
 }  // namespace
@@ -84,14 +84,15 @@ void FlightModules::know(FlightModule module) {
 }
 
 io::Task<void> FlightModules::remember(FlightModule module) {
-  if (made_.size() >= limits::kModuleReferencesMax) made_.clear();  // Costs reading them again.
+  if (made_.size() >= limits::kModuleReferencesMax) made_.clear();  // They are read again then.
   know(std::move(module));
   if (parts_.index_file.empty()) co_return;
   json::Object index;
   for (const auto& [sha256, made] : made_)
     index[sha256] = json::Object{{"sha256", made->sha256}, {"sha1", made->sha1}};
   std::string text = json::dump(index);
-  // Too large an index would not be read again; a failed write costs time at the next start.
+  // An index that is too large would not be read again; a failed write costs time at the next
+  // start.
   if (text.size() > kIndexBytesMax) co_return;
   std::ignore = co_await parts_.sources.workers.run(
       [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
@@ -109,8 +110,8 @@ Result<> FlightModules::check_allowed(std::string_view reference) const {
 
 io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
                                                     std::string sha256, std::stop_token stop) {
-  // The copies are those of what administrators have named: to know a digest gives no tenant the
-  // module.
+  // The copies are of modules that administrators have named. A tenant who knows a digest must not
+  // get the module for that.
   if (archive_ == nullptr || !requester.tenant().empty()) {
     co_return co_await Maker::recall(std::move(requester), std::move(sha256), std::move(stop));
   }
@@ -154,7 +155,7 @@ io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
 
 io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(FlightModule module,
                                                                           std::stop_token stop) {
-  // Whoever has it was supplied with it: by keys that may be others by now.
+  // The module was supplied under the keys of that time, which may have changed.
   HANGAR_CO_TRY(co_await supply_.verify(module.sha256, stop));
   if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
     found->second.last_used = io::Loop::now();
@@ -191,7 +192,7 @@ void FlightModules::release_unused() {
   if (have_pages) {
     watch_pages();
   } else if (!kept_.empty()) {
-    // An idle host is idle: no look every other second at modules that are only mapped.
+    // An idle host does not wake up every other second for modules that are only mapped.
     release_timer_ = parts_.sources.loop.after(kKeptUnused, [this] { release_unused(); });
   }
 }

@@ -1,4 +1,4 @@
-// From the URL in an Airway to code that runs: allowed, fetched, verified, compiled, each once.
+// From a URL to code that can run: allowed, fetched, verified and compiled, each module once.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -24,64 +24,65 @@
 
 namespace hangar::airways {
 
-// Copies of the flights that Airways are pinned to, in the host's namespace. A flight in Go is a
-// few MiB when it is packed.
+// How copies of the modules that Airways are pinned to are stored in the host's namespace. A packed
+// flight in Go takes a few MiB.
 [[nodiscard]] archive::CopyFormat flight_copies();
 
-// What an Airway names.
+// The source of an Airway's converter.
 [[nodiscard]] modules::Source converter_of(const Airway& airway);
 
 // A module whose code is in the cache on disk.
 struct FlightModule {
   std::string sha256;    // Of the uncompressed module, hex.
-  std::string sha1;      // Of the same bytes: yoke's history names modules by it.
+  std::string sha1;      // Of the same bytes, for yoke's history.
   std::string resolved;  // The reference, pinned by digest.
 };
 
 // Loop thread only.
 class FlightModules final : public modules::Maker {
  public:
-  // All of it outlives this.
+  // The references outlive this object.
   struct Parts {
     modules::Sources sources;
     wasm::CodeCache& code_cache;
     const abi::flight::Runtime& runtime;
-    // What was made before is remembered here, so that a host which starts again need not read
-    // every module to find out that it has its code. Empty: not remembered.
+    // An index of the modules made so far: after a restart, the host knows which code it has
+    // without reading every module. Empty: no index.
     std::filesystem::path index_file = {};
   };
   explicit FlightModules(Parts parts);
 
-  // Where copies of pinned flights are, and in which namespace. Null: nowhere. Outlives its use.
+  // Where the copies of pinned modules are. Null: there are none. `archive` outlives its use.
   void use_archive(archive::ModuleArchive* archive, std::string namespace_name) {
     archive_ = archive;
     archive_namespace_ = std::move(namespace_name);
   }
 
-  // Reads the index; one that cannot be read is as good as none. Blocking; before anything else.
+  // Reads the index; an unreadable one is ignored. Blocks; call it first.
   void open();
 
-  // Errors, for the Airway's status: InvalidInput (not Wasm, wrong checksum, not allowed, imports
-  // that no flight gets), NotFound, Denied, Unavailable, LimitExceeded.
+  // Its errors are for statuses: InvalidInput (not Wasm, wrong checksum, not allowed, imports that
+  // flights do not have), NotFound, Denied, Unavailable, LimitExceeded.
   [[nodiscard]] modules::Supply& supply() { return supply_; }
   [[nodiscard]] static FlightModule module_of(const modules::Supplied& supplied);
-  // Denied when the administrator does not let that be named (any more): what is pinned is not
-  // asked for at its source, where that would come up.
+  // InvalidInput if the allow list does not have this reference, or no longer. A pinned module is
+  // not requested from its source, which would check this.
   [[nodiscard]] Result<> check_allowed(std::string_view reference) const;
 
-  // For who has nothing else to do: waits until the source, asked anew, has given it.
+  // For callers that can wait: asks the source and waits for its module.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop);
 
-  // InvalidInput when that module cannot be a converter: whatever is supplied may be a flight.
+  // InvalidInput if the module cannot be a converter: the supply checks only that it can be a
+  // flight.
   [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);
 
-  // The code of a module that was supplied, as long as it may run: mapped from the cache, shared.
-  // When nobody has run it for some seconds its pages leave memory; after some minutes the module
-  // itself does.
+  // The code of a supplied module, mapped from the cache and shared, if the present keys allow it.
+  // When it has not run for some seconds, its pages leave memory; after some minutes, so does the
+  // module.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
                                                                            std::stop_token stop);
 
-  // For the supply.
+  // modules::Maker.
   [[nodiscard]] modules::Product find(const std::string& sha256) override;
   [[nodiscard]] io::Task<Result<modules::Product>> make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
@@ -96,19 +97,19 @@ class FlightModules final : public modules::Maker {
   struct Kept {
     std::shared_ptr<const wasm::Module> module;
     Instant last_used;
-    bool has_pages = true;  // As far as we know: it ran since its pages were released.
+    bool has_pages = true;  // Assumed: it was loaded since its pages were released.
   };
   void know(FlightModule module);
   [[nodiscard]] io::Task<void> remember(FlightModule module);
   void release_unused();
-  // Sees to it that release_unused() runs soon.
+  // Schedules release_unused() for soon.
   void watch_pages();
 
   const Parts parts_;
   std::map<std::string, std::shared_ptr<const FlightModule>> made_;  // By sha256.
-  std::map<std::string, Kept> kept_;                                 // The same.
+  std::map<std::string, Kept> kept_;                                 // By sha256.
   io::Loop::Timer release_timer_;                                    // Runs while anything is kept.
-  bool is_watching_pages_ = false;                                   // The timer is one for pages.
+  bool is_watching_pages_ = false;                                   // The timer is the short one.
   archive::ModuleArchive* archive_ = nullptr;
   std::string archive_namespace_;
   modules::Supply supply_;

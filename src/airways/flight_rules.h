@@ -1,6 +1,5 @@
-// What a Flight may do: as whom it acts, and what the policies of its namespace let it name. For a
-// reconcile and for a review.
-// Loop thread only.
+// The rules for a Flight: the account that it acts as, and what the policies of its namespace let
+// it name. For reconciles and reviews. Loop thread only.
 #pragma once
 
 #include "airways/acting.h"
@@ -15,16 +14,16 @@ namespace hangar::airways {
 
 struct FlightRules {
   const tenants::Policies& policies;
-  AsHost as_host = AsHost::Refused;  // Of ClusterFlights.
+  AsHost as_host = AsHost::Refused;  // For ClusterFlights.
 
-  // Until then nothing is known of what Flights may.
+  // check() and requester_of() need the policies; they are not known at first.
   [[nodiscard]] bool are_known() const { return policies.is_settled(); }
-  // Of a Flight always a service account of its namespace.
+  // For a Flight always a service account of its namespace.
   [[nodiscard]] Result<Actor> actor_of(const json::Value& flight) const;
-  // As whom, unless a policy of the namespace does not let it name that, or the module. No policy
-  // is about ClusterFlights: only an administrator can make one.
+  // Like actor_of(); an error if a policy of the namespace does not allow the account or the
+  // module. No policy applies to ClusterFlights: only an administrator can create one.
   [[nodiscard]] Result<Actor> check(const json::Value& flight, const Terms& terms) const;
-  // For whom its module is fetched.
+  // The requester that its module is fetched for.
   [[nodiscard]] modules::Requester requester_of(const json::Value& flight) const;
 };
 

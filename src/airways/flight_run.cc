@@ -37,10 +37,10 @@ namespace hangar::airways {
 
 namespace {
 
-// Of what a flight printed; some 20 ms of YAML.
+// Output of this size takes about 20 ms to parse as YAML.
 constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
 
-// The answers of others, recorded.
+// Records the lookups that it passes on, with their answers.
 class RecordedLookups final : public abi::flight::Lookups {
  public:
   RecordedLookups(abi::flight::Lookups& answers, kube::Discovery& discovery,
@@ -52,7 +52,7 @@ class RecordedLookups final : public abi::flight::Lookups {
     const Instant asked_at = io::Loop::now();
     abi::flight::LookupAnswer answer = co_await answers_.lookup(request);
     if (answer.state == abi::flight::LookupState::FeatureNotGranted) co_return answer;
-    // It has just been found.
+    // Discovery has just found this kind for the lookup, and has it in its cache.
     const Result<kube::Resource> resource =
         co_await discovery_.find(kube::make_gvk(request.api_version, request.kind), stop_);
     if (!resource) co_return answer;

@@ -1,5 +1,5 @@
-// One run of an instance's flight: its input, its limits, whose rights its lookups have. For a
-// reconcile and for a review of what is only proposed.
+// One run of an instance's flight: its input, its limits, and the rights of its lookups. For
+// reconciles, and for reviews of proposed objects.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -26,23 +26,24 @@ struct FlightRun {
   const Platform& platform;
   std::shared_ptr<const Binding> binding;
   const Release& release;
-  // As which instance lookups are remembered, in `tracker` and by the view.
+  // The instance that lookups are remembered for, in `tracker` and by the view.
   ResourceRef lookups_for;
   Tracker& tracker;
   const Actor& actor;
-  std::string consumer;                  // For whom: within the instance's namespace.
-  Duration time_max = Duration::max();   // Whatever the Airway says.
-  FlightRecording* recording = nullptr;  // Is told of lookups. Null: nobody is.
+  std::string consumer;                  // Within the instance's namespace.
+  Duration time_max = Duration::max();   // Bounds the timeout of the terms.
+  FlightRecording* recording = nullptr;  // Records lookups. Null: they are not recorded.
 };
-// Everything it is given lives until the task ends. Errors as of abi::flight::evaluate.
+// All references live until the task ends. Errors: those of input_of(), FlightModules::load() and
+// abi::flight::evaluate().
 [[nodiscard]] io::Task<Result<abi::flight::Output>> run_flight(FlightRun run,
                                                                const json::Value& instance,
                                                                std::stop_token stop);
 
-// Of a run whose exit code is not 0: what it printed on standard error.
+// The message for a run whose exit code is not 0: what it printed on standard error.
 [[nodiscard]] std::string evaluation_failure(const abi::flight::Output& output);
 
-// What a flight printed; off the loop where that takes long.
+// Parses a flight's output; on a worker if it is large.
 [[nodiscard]] io::Task<Result<Output>> parse_printed(const Platform& platform, std::string text);
 
 }  // namespace hangar::airways

@@ -1,5 +1,5 @@
-// What a status says about modules: which flight an Airway's instances are evaluated with, which
-// converter converts them, and whether their sources still serve those.
+// Modules in a status: the flight that evaluates an Airway's instances, the converter that converts
+// them, and whether their sources still serve them.
 #pragma once
 
 #include "airways/conditions.h"
@@ -19,18 +19,18 @@
 
 namespace hangar::airways {
 
-// Whether the source serves the module that instances run. True for what cannot change and for
-// what is followed; False when an upgrade waits for the Airway's author; Unknown while the source
-// does not say.
+// A reason of the condition that says whether the source serves the module that instances run. The
+// condition is True if that cannot change or is followed, False while an upgrade waits for the
+// Airway's author, and Unknown while the source does not answer.
 inline constexpr std::string_view kReasonSourceChanged = "SourceChanged";
 
-// What a module is to the object that names it.
+// The role of a module for the object that names it.
 struct ModuleRole {
-  std::string_view name;            // In the status.
-  std::string_view is_up_to_date;   // The condition.
-  std::string_view changed;         // The reason of the Event.
-  std::string_view checksum_field;  // Of the spec.
-  // For people.
+  std::string_view name;            // Its member of the status.
+  std::string_view is_up_to_date;   // Type of its condition.
+  std::string_view changed;         // Reason of its Event.
+  std::string_view checksum_field;  // Field of the spec.
+  // Parts of messages.
   std::string_view of = "Airway";
   std::string_view go = "instances go";
   std::string_view no_copy = "the host's cache and its namespace have no copy";
@@ -43,8 +43,8 @@ inline constexpr ModuleRole kConverter{.name = "converter",
                                        .is_up_to_date = "ConverterUpToDate",
                                        .changed = "ConverterChanged",
                                        .checksum_field = "spec.wasmUrls.converterChecksum"};
-inline constexpr std::array kModuleRoles = {kFlight, kConverter};  // Of Airways.
-// Of a Flight, which is its only instance.
+inline constexpr std::array kModuleRoles = {kFlight, kConverter};  // Those of an Airway.
+// The module of a Flight, which is its only instance.
 inline constexpr ModuleRole kFlightModule{.name = "module",
                                           .is_up_to_date = "FlightUpToDate",
                                           .changed = "FlightChanged",
@@ -54,30 +54,30 @@ inline constexpr ModuleRole kFlightModule{.name = "module",
                                           .no_copy = "the host's cache does not have it"};
 
 struct ModuleFacts {
-  std::string reference;  // For people.
+  std::string reference;  // For messages.
   modules::Upgrade upgrade = modules::Upgrade::Followed;
   std::string sha256;
   std::string resolved;
-  std::optional<modules::Pin> pin;  // Nothing where the reference is followed.
-  std::string offered_sha256;       // What the source serves in place of that; empty: nothing.
-  std::optional<Error> look_error;  // Why nobody knows.
-  bool is_source_unasked = false;   // This host knows the pin alone, so far.
+  std::optional<modules::Pin> pin;  // Nothing if the reference is followed.
+  std::string offered_sha256;       // The other module that the source serves; empty: none.
+  std::optional<Error> look_error;  // Why it is not known what the source serves.
+  bool is_source_unasked = false;   // This host has not asked the source yet.
 };
 
-// status.flight, or status.converter.
+// The value of status.flight, status.converter or status.module.
 [[nodiscard]] json::Value module_status(const ModuleFacts& facts);
-// What an earlier host wrote there.
+// The pin that a host has written there.
 [[nodiscard]] std::optional<modules::Pin> pin_in(const json::Value& airway, const ModuleRole& role);
 
-// status.inventory: what a release has, as yoke's host says it of a Flight. Of very many resources
-// the first ones: a status has to fit into the API server.
+// status.inventory: the resources of a release, as yoke's host writes them for a Flight. Only the
+// first kInventoryMax of them, because the size of an object is limited.
 [[nodiscard]] json::Value inventory_of(std::span<const Instance::Released> released);
 
-// Without its generation.
+// Without observedGeneration.
 [[nodiscard]] Condition module_condition(const ModuleRole& role, const ModuleFacts& facts);
 
-// Both of them, in the status of an object. What is to be said in an Event: once, that the source
-// has changed.
+// Puts both into the status of an object. Returns an Event when the condition first says that the
+// source has changed.
 [[nodiscard]] std::optional<reconcile::EventText> put_module(json::Value& status,
                                                              const ModuleRole& role,
                                                              const ModuleFacts& facts,

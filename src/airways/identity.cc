@@ -33,7 +33,7 @@ const json::Value* ready_of(const json::Value& object) {
   return status == nullptr ? nullptr : find_condition(*status, kReady);
 }
 
-// A flight that reads the whole instance and prints it again repeats the condition that we wrote.
+// A flight that reads the whole instance and prints it again repeats our own condition.
 bool is_echo(const json::Value& printed, const json::Value& evaluated) {
   const json::Value* before = ready_of(evaluated);
   if (before == nullptr) return false;

@@ -1,5 +1,5 @@
-// A flight may print the instance itself among its resources: then it means its status. What the
-// instance's status becomes of that and of what we know ourselves.
+// A flight may print the instance itself among its resources, to set the instance's status. This
+// computes the status from that and from the host's verdict.
 #pragma once
 
 #include "airways/conditions.h"
@@ -15,12 +15,12 @@
 
 namespace hangar::airways {
 
-// Takes the instance out of the stages (same kind, name, namespace; the last if there are several)
-// and drops stages that are empty then. A namespaced instance printed without a namespace is still
-// the instance.
+// Takes the instance out of the stages (same kind, name and namespace; the last one if there are
+// several) and drops stages that become empty. The flight may leave out the namespace of the
+// instance.
 [[nodiscard]] std::optional<json::Value> take_identity(Stages& stages, const ResourceRef& instance);
 
-// What we would say about Ready.
+// The host's verdict for the Ready condition.
 struct Verdict {
   ConditionStatus status = ConditionStatus::False;
   std::string reason;
@@ -30,30 +30,31 @@ struct Verdict {
 [[nodiscard]] Verdict waiting_for_ready();  // False InProgress "waiting for flight to become ready"
 [[nodiscard]] Verdict deployed();           // True  Ready "Successfully deployed"
 [[nodiscard]] Verdict failed(std::string message);  // False Error <message>
-// The same, but where the error's reason says what is to be done, that is the reason.
+// Like failed(), but keeps the error's reason if it tells users what to do.
 [[nodiscard]] Verdict verdict_of(const Error& error);
 [[nodiscard]] Verdict being_removed();  // False Terminating "Mayday: Flight is being removed"
 
 struct StatusInput {
-  const json::Value& live;                // The instance as the cache has it now.
-  const json::Value& evaluated;           // The instance that the flight was given.
-  const json::Value* identity = nullptr;  // What the flight printed for it, if anything.
-  std::optional<Verdict> verdict;         // Ours; nothing: Ready stays as it is.
-  // What the previous StatusUpdate said; false after a start.
+  const json::Value& live;                // The newest known state of the instance.
+  const json::Value& evaluated;           // The instance as the flight got it.
+  const json::Value* identity = nullptr;  // The instance as the flight printed it, if it did.
+  std::optional<Verdict> verdict;         // The host's; nothing: Ready stays as it is.
+  // flight_owns_ready of the previous StatusUpdate; false after a start.
   bool flight_owned_ready = false;
 };
 struct StatusUpdate {
   json::Value status;
   bool changed = false;  // False: writing it would change nothing.
-  // The flight set a Ready condition of its own: ours is not used, and no requeue waits for it.
+  // The flight has set its own Ready condition: the verdict is not used, and the host does not wait
+  // for readiness.
   bool flight_owns_ready = false;
-  // The instance moved on to another generation: the next evaluation writes its own.
+  // The instance has another generation by now: the next evaluation writes the status.
   bool outdated = false;
 };
 
-// The flight's status replaces the instance's; conditions are merged by type over those that are
-// there. A Ready condition of the flight's own wins over `verdict`; one that it merely read from
-// stdin and printed again is not its own.
+// The flight's status replaces the instance's; its conditions are merged by type over the present
+// ones. A Ready condition that the flight sets itself wins over `verdict`; one that it only read
+// from stdin and printed again does not.
 [[nodiscard]] StatusUpdate next_status(const StatusInput& input, WallTime now);
 
 }  // namespace hangar::airways

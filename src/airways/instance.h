@@ -1,5 +1,5 @@
-// What the host remembers of one instance between reconciles. All of it can be lost: the next
-// reconcile finds out again from the cluster.
+// The host's memory of one instance between reconciles. It may be lost at any time: the next
+// reconcile reads everything from the cluster again.
 #pragma once
 
 #include "airways/life.h"
@@ -20,29 +20,29 @@
 namespace hangar::airways {
 
 struct Instance {
-  Life life;  // When its flight is to run, and what it waits for.
+  Life life;  // Decides when its flight runs, and what it waits for.
 
   std::optional<ReleaseHistory> history;
   std::map<ResourceRef, Applied> applied;
-  // What the prune that goes on found to be gone, or not ours any more. Each of its resources that
-  // goes brings the instance back, and those need not be asked for again.
+  // Resources that the prune in progress has finished with: gone, no longer owned, or orphaned.
+  // Each deletion starts another reconcile, which does not read these again.
   std::set<ResourceRef> pruned;
-  // The last release, for readiness: what was applied, in stages flattened.
+  // The resources of the last release, without their stages. Readiness is computed from them.
   struct Released {
     ResourceRef ref;
     kube::GroupVersionKind gvk;
-    bool is_ready = false;  // At the last look.
+    bool is_ready = false;  // When readiness was last computed.
   };
   std::vector<Released> released;
-  bool has_looked = false;  // Since the process began.
+  bool has_looked = false;  // Readiness was computed since the process began.
   std::set<std::string, std::less<>>
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 
-  std::vector<std::string> unsupported;  // What of the instance's wishes was said to be ignored.
-  std::string approval;                  // Of its overrides (overrides.h); empty: none is known.
-  std::unique_ptr<output::Printout> printout;  // Null: as if its flight had never printed.
-  std::string stuck;                           // Why it cannot be taken down; an Event said so.
-  std::string last_reason;  // Of the Ready condition that we wrote last: an Event only for changes.
+  std::vector<std::string> unsupported;  // The last warnings about its overrides.
+  std::string approval;  // Name of the approval of its overrides (overrides.h); empty: none.
+  std::unique_ptr<output::Printout> printout;  // Null: its flight has not printed lately.
+  std::string stuck;        // Why its release cannot be removed, as the last Event said.
+  std::string last_reason;  // Of the last verdict: there is an Event only if it changes.
 };
 
 }  // namespace hangar::airways

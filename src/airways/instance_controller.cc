@@ -31,7 +31,8 @@ InstanceController::InstanceController(const Platform& platform, Options options
               .log = platform.shared.log.named("airways"),
               .concurrency = options_.concurrency,
               .finalizer = std::string(kInstanceFinalizer),
-              // With the owner reference, and only once there can be a history.
+              // InstanceWork sets it together with the owner reference, once there can be a
+              // history.
               .finalizer_by = reconcile::FinalizerBy::Feature,
               .reconcile =
                   [this](kube::ObjectPtr instance, std::stop_token stop) {
@@ -58,7 +59,7 @@ void InstanceController::start() {
   shell_.start();
 }
 
-// Of instances that were deleted while no host looked.
+// Removes the output of instances that were deleted while no host ran.
 void InstanceController::forget_output() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : shell_.list())
@@ -120,7 +121,7 @@ io::Task<void> InstanceController::forget(kube::ObjectKey key) {
   if (found == instances_.end()) co_return;
   std::string approval = std::move(found->second->approval);
   instances_.erase(found);
-  // Nobody can use it any more: what is left of it goes with the Airway.
+  // Nobody can use the approval any more. If this fails, it is deleted with the Airway.
   if (!approval.empty()) {
     std::ignore = co_await remove_approval(platform_, std::move(approval), std::stop_token());
   }

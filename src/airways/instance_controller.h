@@ -1,9 +1,9 @@
-// The instances of one kind: which of them are to be worked on, and when. What each of them is
-// evaluated with is the business of those who made the kind (airway_instances.h); what is done then
-// is instance_work.h.
+// Decides which instances of one kind are worked on, and when. Their terms and modules are up to
+// the part that made the kind (airway_instances.h, flight_controller.h); instance_work.h does the
+// work.
 //
-// Guarantees: one instance is never worked on twice at once, and a change that arrives while it is
-// brings it back.
+// Guarantees: an instance is never worked on twice at the same time, and a change that arrives
+// meanwhile queues it again.
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
@@ -30,13 +30,13 @@ class InstanceController {
   using OutcomeTask = reconcile::CustomResource::OutcomeTask;
   struct Options {
     kube::Resource kind;  // In their storage version.
-    std::string name;     // Of the controller, in logs and metrics.
+    std::string name;     // The controller's name in logs and metrics.
     std::size_t concurrency = 1;
-    // Works on one that exists, or on one that is to go and has the finalizer. `memory` lives until
-    // the task has ended.
+    // Works on an instance that exists, or that is being deleted and has the finalizer. `memory`
+    // lives until the task ends.
     std::function<OutcomeTask(kube::ObjectPtr instance, Instance& memory, std::stop_token stop)>
         work;
-    // One is gone. Called for every key without an object.
+    // An instance is gone. Called for every key without an object.
     std::function<void(const kube::ObjectKey& key)> forget = {};
   };
   InstanceController(const Platform& platform, Options options);
@@ -45,12 +45,11 @@ class InstanceController {
   ~InstanceController();
 
   void start();
-  // Ends running reconciles.
+  // Begins no more reconciles, and waits for those that run.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
 
-  // All of them are evaluated again.
   void evaluate_all();
 
   [[nodiscard]] const kube::Resource& kind() const { return shell_.kind(); }
@@ -59,7 +58,7 @@ class InstanceController {
   // A child of `instance` changed.
   void on_child(const kube::ObjectKey& instance, const ResourceRef& child,
                 const kube::Object& object);
-  // Something that `instance` tracks changed; for children, on_child() was told before.
+  // A resource that `instance` tracks changed. For a child, on_child() was called before.
   void on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource);
 
  private:
@@ -70,7 +69,7 @@ class InstanceController {
 
   const Platform& platform_;
   const Options options_;
-  const std::string resource_;  // As which their output is kept.
+  const std::string resource_;  // The name under which their output is kept.
   std::map<kube::ObjectKey, std::unique_ptr<Instance>> instances_;
   reconcile::CustomResource shell_;
 };

@@ -60,23 +60,22 @@ namespace {
 
 using reconcile::Outcome;
 
-// Readiness that depends on something whose changes are not watched (EndpointSlices, custom rules)
-// is looked at again after this; yoke's own interval.
+// Readiness that depends on objects that are not watched (EndpointSlices, custom rules) is computed
+// again after this; yoke's own interval.
 constexpr std::chrono::seconds kReadinessRecheck{5};
 
-// What the flight of one instance may print on stderr a second over time; four times that, which is
-// all that one run may, at once.
+// Bytes per second that the flight of one instance may print on stderr, on average. Four times
+// that, the most that one run may print, may come at once.
 constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
 
-// What no further attempt mends by itself.
+// Errors that persist until a user acts.
 bool is_for_people(const Error& error) {
   return error.kind() == ErrorKind::InvalidInput || error.kind() == ErrorKind::Corrupt ||
          error.kind() == ErrorKind::LimitExceeded ||
          error.reason() == reconcile::kNamespaceNotAllowed;
 }
 
-// Input that is wrong is not tried again by itself: where the status does not say so, nobody would
-// know what is wrong with it.
+// InvalidInput is not retried. If it did not get into the status, no user would learn of it.
 bool is_untold(const Error& error, const Result<>& written) {
   return !written && error.kind() == ErrorKind::InvalidInput;
 }
@@ -105,15 +104,15 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
 
 InstanceWork::~InstanceWork() = default;
 
-// Whether the spec has changed since: what we would say of it now is of no use, and would be
-// refused. That change will have brought this instance into the queue again.
+// Whether the spec has changed since. A status about the old spec is of no use and would be
+// refused; the change has queued this instance again.
 bool InstanceWork::is_overtaken() const {
   const kube::ObjectPtr newest = subject_.shell.newest(key_);
   return newest && newest->uid() == json::string_at(value_, {"metadata", "uid"}) &&
          newest->generation() > json::int_at(value_, {"metadata", "generation"});
 }
 
-// Whether a child, or something looked up, is another than our last apply left it.
+// Whether a child or a looked-up object differs from what our last apply left.
 bool InstanceWork::has_news(const ResourceRef& ref) const {
   const auto applied = memory_.applied.find(ref);
   const kube::ObjectPtr child = platform_.view.child(ref);
@@ -128,7 +127,7 @@ bool InstanceWork::has_news(const ResourceRef& ref) const {
 io::Task<Result<Outcome>> InstanceWork::run() {
   Result<Outcome> outcome = co_await carry_out();
   if (!outcome && outcome.error().reason() == reconcile::kNamespaceNotAllowed) {
-    // The status says it; the right may be given at any time.
+    // The status says so; the right may be given at any time.
     co_return Outcome{.requeue_after = reconcile::kNotAllowedRecheck};
   }
   co_return outcome;
@@ -156,13 +155,13 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
     case Life::Act::Settle:
       break;
   }
-  // Only how ready the release is can have changed.
+  // Only the readiness of the release can have changed.
   HANGAR_CO_TRY(co_await settle());
   HANGAR_CO_TRY(co_await write_status(verdict_));
   co_return Outcome{.requeue_after = memory_.life.next_look(look_again_after_, now)};
 }
 
-// Finalizer and owner reference, in one write, before anything is made.
+// Sets the finalizer and the owner reference, in one write, before anything is created.
 io::Task<Result<>> InstanceWork::claim() {
   std::optional<json::Value> patch = claim_patch(value_, subject_.binding->airway.get());
   if (!patch) co_return Result<>();
@@ -174,7 +173,7 @@ io::Task<Result<>> InstanceWork::claim() {
 }
 
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
-  // Before the finalizer: where there can be no history, nothing has to be taken down either.
+  // Before the finalizer: without a history there is nothing that it would have to remove.
   HANGAR_CO_TRY(co_await prepare());
   HANGAR_CO_TRY(co_await claim());
 
@@ -186,6 +185,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   if (done) done = co_await release();
   if (done) done = co_await settle();
   platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
+  // After a failure, watches of earlier runs stay, like the references in the tracker.
   if (done) {
     const std::vector<ResourceRef> tracked = platform_.tracker.tracked(self);
     platform_.view.keep_external(self, tracked);
@@ -196,6 +196,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     memory_.life.on_failed();
     error = advise(done.error());
     if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
+    // A conflict is retried at once, so it is not worth a status write.
     if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
   }
   Result<> written = co_await write_status(verdict_);
@@ -235,7 +236,7 @@ io::Task<Result<>> InstanceWork::prepare() {
   co_return ready;
 }
 
-// Once it is known as whom, unless it is only looked at.
+// Requires the actor, unless the release is only looked at.
 ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
     std::optional<kube::Client> client;
@@ -248,8 +249,9 @@ ReleaseWork& InstanceWork::carrying() {
   return *carrying_;
 }
 
-// Its module is asked for at each evaluation. Whoever has set it may update Airways: it waits for
-// that source as a review does, and its instance alone.
+// The module of an override is requested at each evaluation. This reconcile waits for its source,
+// as a review does: that delays only this instance, and the user who has set the override may
+// update the Airway.
 io::Task<Result<>> InstanceWork::follow_overrides() {
   if (!subject_.binding->airway) co_return Result<>();
   const Airway& own = *subject_.binding->airway;
@@ -316,7 +318,7 @@ io::Task<Result<>> InstanceWork::release() {
     patience = limits::kPruneMax;
   }
   if (progress.done) {
-    memory_.life.on_released();  // settle() finds out how ready it is.
+    memory_.life.on_released();  // settle() computes its readiness.
     co_return co_await memory_.history->activate(io::Loop::wall_now(), terms.history_max, stop_);
   }
 
@@ -347,7 +349,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
-    // What it printed is not a release, but it may still say something about itself.
+    // The output is not a release, but it may contain a status for the instance.
     if (Result<Output> parsed =
             co_await parse_printed(platform_, std::move(output->stdout_bytes))) {
       identity_ = take_identity(parsed->stages, release_.instance);
@@ -364,7 +366,7 @@ std::string InstanceWork::user() const {
   return account == nullptr ? std::string() : account->identity().user;
 }
 
-// What a flight says on stderr is for `hangar logs`, whether or not it succeeds.
+// The stderr of a flight is for `hangar logs`, whether or not the run succeeds.
 void InstanceWork::keep_output(std::string_view printed) {
   if (memory_.printout && memory_.printout->is_as_new()) memory_.printout.reset();
   if (printed.empty()) return;
@@ -382,7 +384,7 @@ void InstanceWork::keep_output(std::string_view printed) {
   memory_.printout->keep(output::lines_of("stderr", printed), 0);
 }
 
-// What Ready is to say, when everything is applied.
+// Decides the Ready condition, when everything is applied.
 io::Task<Result<>> InstanceWork::settle() {
   if (memory_.life.waits_for_release() && verdict_) co_return Result<>();
   const Readiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
@@ -398,7 +400,7 @@ io::Task<Result<>> InstanceWork::settle() {
       break;
     case Readiness::State::Failed:
       verdict_ = failed("failed to check release readiness: " + readiness.why);
-      look_again_after_ = kReadinessRecheck;  // A rule may be mended.
+      look_again_after_ = kReadinessRecheck;  // A rule may be corrected.
       break;
   }
   co_return Result<>();
@@ -406,7 +408,7 @@ io::Task<Result<>> InstanceWork::settle() {
 
 io::Task<Result<Outcome>> InstanceWork::tear_down() {
   if (memory_.last_reason != kReasonTerminating) {
-    // For people only: what counts is below.
+    // Only for users: the removal goes on if this fails.
     std::ignore = co_await write_status(being_removed());
   }
   Result<Outcome> outcome = co_await remove_release();
@@ -425,8 +427,8 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
   co_return outcome;
 }
 
-// The right to act there goes with a namespace, and cannot be given to one that goes. What was made
-// in it goes by itself; what belongs to no namespace stays.
+// The right to act in a namespace is deleted with it, and cannot be given again meanwhile.
+// Resources in the namespace are deleted with it; cluster-scoped ones stay.
 io::Task<bool> InstanceWork::goes_with_its_namespace() {
   if (key_.namespace_.empty()) co_return false;
   const Result<kube::ObjectPtr> found = co_await kube::find(
@@ -445,12 +447,12 @@ io::Task<void> InstanceWork::say_stuck(Error error) {
                                             .reason = "RemovalFailed",
                                             .message = verdict.message});
   }
-  std::ignore = co_await write_status(std::move(verdict));  // For people only.
+  std::ignore = co_await write_status(std::move(verdict));  // Only for users.
 }
 
 io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
-  // Nothing was made: nobody has to be anybody for that.
+  // If nothing was made, no actor is needed.
   if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_actor());
   recording_.taken_down(user());
   const Progress progress = HANGAR_CO_TRY(co_await carrying().prune({}));
@@ -481,14 +483,15 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
       value_, std::move(update.status), reconcile::StatusOf::Spec, stop_);
   if (answer) {
     if (without_status(*answer) != without_status(value_)) {
-      // Somebody wrote to its metadata meanwhile; that event may look like news we know.
+      // Another writer has changed the instance meanwhile: evaluate it, even if the event of that
+      // change looks like a change of the status only.
       memory_.life.on_changed();
       subject_.shell.enqueue(key_);
     }
     value_ = *std::move(answer);
     co_return Result<>();
   }
-  // The flight's status is not what the schema allows.
+  // The schema does not allow the flight's status.
   if (answer.error().kind() == ErrorKind::InvalidInput && identity_) {
     identity_.reset();
     const std::string why = "the flight's status is not accepted: " + answer.error().message();
@@ -497,7 +500,7 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
   co_return std::unexpected(std::move(answer).error());
 }
 
-// An Event when what we say of Ready changes: for `kubectl describe`.
+// Records an Event when the reason of the Ready condition changes, for `kubectl describe`.
 void InstanceWork::announce(const Verdict& verdict) {
   const std::string before = std::exchange(memory_.last_reason, verdict.reason);
   if (verdict.reason == before) return;
@@ -511,7 +514,7 @@ void InstanceWork::announce(const Verdict& verdict) {
   }
 }
 
-// Once for each set of wishes that are not followed.
+// Records an Event for each override that is ignored, once for each set of them.
 void InstanceWork::warn_of(std::vector<std::string> sentences) {
   if (sentences == memory_.unsupported) return;
   for (const std::string& sentence : sentences) {

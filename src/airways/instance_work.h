@@ -1,14 +1,14 @@
-// One reconcile of one instance: its flight is run and what it printed carried out, or, when only
-// its children have changed, its Ready condition follows them.
+// One reconcile of one instance. Runs its flight and carries out what the flight printed; if only
+// children have changed, updates the Ready condition.
 //
 // Expected flow of an evaluation: finalizer and owner reference, run of the flight, plan, record of
 // the revision, apply stage by stage, prune, activation of the revision, readiness, status.
 //
 // Guarantees:
 //   - Nothing is applied that the revision history does not name; nothing is deleted that another
-//     release owns. Being killed at any point loses nothing: the next reconcile finds what was made
-//     through the history.
-//   - A reconcile that has to wait for the cluster (a stage's readiness, a deletion) ends; the
+//     release owns. A crash at any point loses nothing: the next reconcile finds through the
+//     history what was made.
+//   - A reconcile that has to wait for the cluster (a stage's readiness, a deletion) returns; the
 //     change that it waits for starts the next one.
 // Loop thread only.
 #pragma once
@@ -46,24 +46,24 @@ class InstanceWork {
  public:
   struct Subject {
     const Platform& platform;
-    reconcile::CustomResource& shell;  // Of the instances.
+    reconcile::CustomResource& shell;  // Of the instance's kind.
     Instance& memory;
-    std::shared_ptr<const Binding> binding;  // Null: it can only be taken down.
+    std::shared_ptr<const Binding> binding;  // Null: only its release can be removed.
     PruneOptions prune = {};
-    Result<Actor> actor;       // An error: nobody knows as whom.
-    std::string said_by = {};  // Before what Events say of failures.
-    // What its status says besides.
+    Result<Actor> actor;       // An error: why the actor is not known.
+    std::string said_by = {};  // Prefix of Events about failures.
+    // Adds members to the status.
     std::function<void(json::Value& status)> add_to_status = {};
   };
-  // `object`: the newest state of the instance that is known.
+  // `object`: the newest known state of the instance.
   InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop);
   InstanceWork(const InstanceWork&) = delete;
   InstanceWork& operator=(const InstanceWork&) = delete;
   ~InstanceWork();
 
-  // To be called once.
+  // Call either run() or report(), once.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
-  // Instead, if it cannot be worked on: the status says why.
+  // The instance cannot be worked on: the status says why.
   [[nodiscard]] io::Task<Result<>> report(Verdict verdict);
 
  private:
@@ -71,30 +71,30 @@ class InstanceWork {
   [[nodiscard]] bool has_news(const ResourceRef& ref) const;
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> carry_out();
-  // Whom the flight acts as, and whether the host may act as that.
+  // Sets actor_, and checks that the host may act as it.
   [[nodiscard]] io::Task<Result<>> choose_actor();
   [[nodiscard]] Error advise(const Error& error) const;
   [[nodiscard]] io::Task<Result<>> load_history();
-  // Says in the status what keeps it from being evaluated at all.
+  // Chooses the actor and loads the history. If that fails until a user acts, the status says why.
   [[nodiscard]] io::Task<Result<>> prepare();
   [[nodiscard]] ReleaseWork& carrying();
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
-  // Another flight or mode than the Airway's, if somebody who may has set one.
+  // Takes another flight or mode than the Airway's, if a user who may has set one.
   [[nodiscard]] io::Task<Result<>> follow_overrides();
-  // Of the approvals that are known, this one is still needed; none, if it is empty.
+  // Remembers this approval (empty: none) and removes the one before if it is another.
   [[nodiscard]] io::Task<Result<>> keep_approval(std::string name);
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
   void keep_output(std::string_view printed);
-  // As whom it is carried out, for people; empty: as the host.
+  // The user name of the actor; empty: the host.
   [[nodiscard]] std::string user() const;
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();
-  // Nobody can act in its namespace any more, and nobody has to.
+  // Whether its namespace is being deleted: nobody may act there any more, and nobody has to.
   [[nodiscard]] io::Task<bool> goes_with_its_namespace();
-  // Why it cannot be taken down yet, for people.
+  // Tells in an Event and in the status why the release cannot be removed yet.
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
   void announce(const Verdict& verdict);
@@ -106,21 +106,21 @@ class InstanceWork {
   const kube::ObjectKey key_;
   const bool is_being_deleted_;
   const std::stop_token stop_;
-  json::Value value_;  // The newest state; replaced by the answer to each of our writes.
+  json::Value value_;  // The newest state; each of our writes replaces it with the answer.
   const Release release_;
   std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
-  std::optional<Actor> actor_;              // Nothing: it is not known yet, and nothing is done.
+  std::optional<Actor> actor_;              // Nothing: not chosen yet.
   FlightRecording recording_;
   std::optional<ReleaseWork> carrying_;
 
-  json::Value evaluated_;                // What the flight was given.
-  std::optional<json::Value> identity_;  // Itself, if the flight printed that.
-  std::optional<Verdict> verdict_;       // What we make of it.
+  json::Value evaluated_;                // The instance as the flight got it.
+  std::optional<json::Value> identity_;  // The instance as the flight printed it, if it did.
+  std::optional<Verdict> verdict_;       // For the Ready condition.
   std::optional<Duration> look_again_after_;
 };
 
-// What of an instance is nobody's business but ours is left out: our own status writes would
-// evaluate it for ever.
+// The instance without its status and the metadata that the API server sets, for comparisons: our
+// own status write must not count as a change.
 [[nodiscard]] json::Value without_status(json::Value instance);
 
 }  // namespace hangar::airways

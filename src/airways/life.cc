@@ -17,12 +17,12 @@ bool Life::on_child(bool is_our_own_write) const {
 
 Life::Act Life::begin(const Facts& facts, const std::function<bool(const ResourceRef&)>& has_news,
                       Instant now) {
-  // A change that arrives while the act is under way must bring the instance back.
+  // A change that arrives before the act has ended must queue the instance again.
   const bool waited_for_release = std::exchange(waits_for_, Waiting::Release) == Waiting::Release;
   if (facts.is_being_deleted) return Act::TakeDown;
   if (!facts.has_flight) {
     waits_for_ = Waiting::Nothing;
-    drift_at_.reset();  // Nothing would come of it.
+    drift_at_.reset();  // Without a flight, it would do nothing.
     return Act::Nothing;
   }
   const bool is_drift_due = drift_at_ && *drift_at_ <= now;
@@ -32,7 +32,7 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
     return Act::Evaluate;
   }
   if (is_ready_flights_) {
-    // It has nothing new to say before it runs again.
+    // The flight sets Ready, and says nothing new before it runs again.
     waits_for_ = Waiting::Nothing;
     return Act::Nothing;
   }

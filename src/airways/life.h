@@ -1,9 +1,9 @@
-// The life of one instance, as decisions: when its flight is to run, what it waits for, and when to
-// look again.
+// Decides when the flight of one instance runs, what the instance waits for, and when to look
+// again.
 //
-// No I/O: it is told what happened and asked what to do. One act is under way at a time; whoever
-// carries it out says how it ended. All of it can be lost: an instance that is new here is
-// evaluated.
+// No I/O: the caller reports events, asks for the next act and carries it out. At most one act is
+// in progress at a time; the caller reports how it ended. All of this can be lost: an instance that
+// is new here is evaluated.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -18,18 +18,18 @@ namespace hangar::airways {
 
 class Life {
  public:
-  // What happened -------------------------------------------------------------------------------
+  // Events --------------------------------------------------------------------------------------
 
-  // The instance, its Airway or whom it acts as: its flight is to run.
+  // The instance, its Airway or its actor changed: its flight has to run.
   void on_changed() { is_to_evaluate_ = true; }
-  // Something that the last run looked up, or made, as far as its mode cares.
+  // A resource that the last run looked up or made changed, and the mode follows it.
   void on_tracked(const ResourceRef& resource) { changed_.insert(resource); }
-  // One of its resources. Whether that is worth a look: what only repeats our own write is not, and
-  // neither is what Ready does not follow (after a failure, whose retry comes in its own time, and
-  // where Ready is the flight's to say).
+  // A child changed. Returns whether that is worth a look. A repetition of our own write is not.
+  // Neither is a change that Ready does not follow: after a failure, which is retried in its own
+  // time, and if the flight sets Ready itself.
   [[nodiscard]] bool on_child(bool is_our_own_write) const;
 
-  // What to do ----------------------------------------------------------------------------------
+  // The next act --------------------------------------------------------------------------------
 
   enum class Act : std::uint8_t {
     Nothing,
@@ -38,49 +38,50 @@ class Life {
     TakeDown,
   };
   struct Facts {
-    bool is_being_deleted = false;  // With our finalizer on it: something may have been made.
+    bool is_being_deleted = false;  // It has our finalizer: something may have been made.
     bool has_flight = false;        // It can be evaluated.
   };
-  // The act counts as begun: until it has ended, every change of a child is worth a look.
-  // `has_news` tells whether a tracked resource is another than our last apply left it.
+  // The next act; it counts as begun. Until it has ended, every change of a child is worth a look.
+  // `has_news` tells whether a tracked resource differs from what our last apply left.
   [[nodiscard]] Act begin(const Facts& facts,
                           const std::function<bool(const ResourceRef&)>& has_news, Instant now);
 
-  // How it went ---------------------------------------------------------------------------------
+  // Results -------------------------------------------------------------------------------------
 
-  // A stage is not ready, or what is pruned is not gone: a change of it goes on with the release.
-  // False when that has taken longer than `patience` altogether.
+  // A stage is not ready, or a pruned resource is not gone: its change continues the release. False
+  // if that has taken longer than `patience` in all.
   [[nodiscard]] bool on_release_waits(Duration patience, Instant now);
   // Everything is applied, and pruned.
   void on_released();
-  // Ready, or not: then it depends on the children.
+  // Whether the release is ready. If not, changes of children are awaited.
   void on_settled(bool is_ready);
-  // The flight says itself what Ready is; false: it does not (any more).
+  // Whether the flight sets Ready itself.
   void on_ready_owned(bool is_flights) { is_ready_flights_ = is_flights; }
-  // The evaluation ended well, or not: then the next look runs the flight again.
+  // The evaluation succeeded, or failed: then the next look runs the flight again.
   void on_evaluated(Duration drift_interval, Instant now);
   void on_failed();
-  // It is gone, or nothing can be done for it.
+  // The instance is gone, or nothing can be done for it.
   void on_ended() { waits_for_ = Waiting::Nothing; }
 
-  // Questions -----------------------------------------------------------------------------------
+  // Queries -------------------------------------------------------------------------------------
 
   [[nodiscard]] bool waits_for_release() const { return waits_for_ == Waiting::Release; }
   [[nodiscard]] bool is_ready_flights() const { return is_ready_flights_; }
-  // Of a release that waits: how long it still may.
+  // How much longer a release that waits may wait.
   [[nodiscard]] Duration patience_left(Instant now) const;
-  // When to look again if nothing happens: at drift, and after `look_again` where that is said.
+  // When to look again unless an event comes first: for drift, and after `look_again` if it is
+  // given.
   [[nodiscard]] std::optional<Duration> next_look(std::optional<Duration> look_again,
                                                   Instant now) const;
 
  private:
-  // What the next change of a child means.
+  // The effect of the next change of a child.
   enum class Waiting : std::uint8_t { Nothing, Readiness, Release };
 
-  bool is_to_evaluate_ = true;     // A run that begins takes this,
-  std::set<ResourceRef> changed_;  // and this.
+  bool is_to_evaluate_ = true;  // begin() resets both.
+  std::set<ResourceRef> changed_;
   Waiting waits_for_ = Waiting::Nothing;
-  std::optional<Instant> release_until_;  // Of a release that waits: then it has failed.
+  std::optional<Instant> release_until_;  // When a release that waits fails.
   std::optional<Instant> drift_at_;
   bool is_ready_flights_ = false;
 };

@@ -27,7 +27,7 @@ bool no_news(const ResourceRef& /*resource*/) {
   return false;
 }
 
-// One whose flight has run, and whose release is ready.
+// An instance whose flight has run, and whose release is ready.
 Life settled() {
   Life life;
   EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);

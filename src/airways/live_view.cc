@@ -58,7 +58,7 @@ LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::C
                   {.on_object =
                        [this](const reconcile::SingleObject& object, const kube::Delta* delta,
                               const std::vector<ResourceRef>&) {
-                         if (delta == nullptr) return;  // Who asks for it is told.
+                         if (delta == nullptr) return;  // A failed watch.
                          handlers_.on_external(to_ref(object), change_of(delta->type));
                        },
                    .on_child =
@@ -91,7 +91,7 @@ io::Task<Result<kube::ObjectPtr>> LiveView::look_at_child(kube::GroupVersionKind
 
 io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube::Resource resource,
                                                      kube::ObjectKey key, std::stop_token stop) {
-  // Held by its instance, which is being worked on: it cannot go while we wait.
+  // The instance, which is being worked on, holds the subscription: it stays while we wait.
   kube::Cache::Subscription& subscription =
       dependents_.hold(instance, {.resource = std::move(resource), .key = key});
   HANGAR_CO_TRY(co_await subscription.wait_synced(std::move(stop)));

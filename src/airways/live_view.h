@@ -1,10 +1,11 @@
-// What the cluster holds of the releases, and of what flights looked up, always current.
+// The cluster's state of all releases and of looked-up objects, always current.
 //
-// Two kinds of scopes, both shared by every Airway:
-//   - children: of each kind that some release has, the objects with our managed-by label. They
-//   answer lookups of a release's own resources, readiness, ownership and "is it still as we
-//   applied it" without a request.
-//   - external: each object that a flight looked up beyond its release; its creation is seen too.
+// Two kinds of scopes, both shared by all Airways:
+//   - children: of each kind that a release has, the objects with our managed-by label. They
+//     answer, without a request, lookups of a release's own resources, readiness, ownership, and
+//     whether an object is still as we applied it.
+//   - external: each object that a flight has looked up beyond its release. Its creation is seen,
+//     too.
 // Loop thread only.
 #pragma once
 
@@ -28,10 +29,10 @@ namespace hangar::airways {
 class LiveView final : public ReleaseView {
  public:
   struct Handlers {
-    // A child of some release changed; its annotations say which.
+    // A child of a release changed; its annotations say which release.
     std::function<void(const ResourceRef& child, Change change, const kube::Object& object)>
         on_child;
-    // Something that was looked up changed.
+    // A looked-up object changed.
     std::function<void(const ResourceRef& resource, Change change)> on_external;
   };
   LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
@@ -43,15 +44,15 @@ class LiveView final : public ReleaseView {
   // Starts watching the children of a kind, and waits until they are known.
   [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource resource,
                                                   std::stop_token stop) override;
-  // Null when there is none with our label, or when its kind is not watched yet.
+  // Null if no child with our label exists, or if its kind is not watched yet.
   [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const override;
-  // As child(): no request is made.
+  // Like child(): sends no request.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                 ResourceRef ref,
                                                                 std::stop_token stop) override;
 
-  // The object as its own watch shows it; null when there is none. `instance` holds the watch
-  // until keep_external() or forget() lets go of it.
+  // The object as its own watch shows it; null if there is none. `instance` holds the watch until
+  // keep_external() or forget() releases it.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
                                                            kube::Resource resource,
                                                            kube::ObjectKey key,

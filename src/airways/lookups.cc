@@ -43,7 +43,7 @@ LookupAnswer answer_of(const Error& error) {
   return {.state = state, .body = error.message()};
 }
 
-// An unknown kind is an error of the flight, not an object that is not there.
+// An unknown kind is an error of the flight, and not a missing object.
 LookupAnswer unknown_kind(const Error& error) {
   return {.state = LookupState::Error, .body = "failed to get mapping: " + error.message()};
 }
@@ -90,7 +90,7 @@ io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resourc
                            .body = "authorise the lookup: " + may.error().message()};
   }
   if (*may) co_return std::nullopt;
-  // The API server's words.
+  // The words of the API server.
   co_return LookupAnswer{
       .state = LookupState::Forbidden,
       .body = fmt::format(

@@ -1,4 +1,4 @@
-// What one evaluation of a flight may ask of the cluster, and the answers.
+// Answers the lookups of one evaluation of a flight.
 #pragma once
 
 #include "abi/flight/lookups.h"
@@ -18,22 +18,23 @@
 
 namespace hangar::airways {
 
-// What a request is about: the contract's default namespace is not the release's.
+// The key of the requested object. The contract's default namespace is `default`, not the
+// release's.
 [[nodiscard]] kube::ObjectKey lookup_key(const kube::Resource& resource,
                                          const abi::flight::LookupRequest& request);
 
-// Answers from the cache; a request is made only for an object that is neither a known child nor
-// covered by a matcher, to tell "not found" from "not yours". What is told to the Tracker brings
-// the instance back when it changes.
+// Known children of the release, and objects that a matcher covers, are answered from watches where
+// the terms and the view have them. Any other object takes a request, to tell "not found" from "not
+// yours". A change of an object that the Tracker was told of evaluates the instance again.
 //
 // An object outside of the release that no matcher covers is never shown: the answer is Forbidden.
-// So it is for an object that the flight's service account may not get, before anything is known
-// of it.
+// So it is for an object that the flight's account may not get; this is checked before anything
+// about the object is known.
 // Lives as long as the evaluation. Loop thread only.
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
-  // All of it outlives the evaluation; `terms` are immutable. Without `rights` the flight is shown
-  // what the host may see. `remembered_for`: as which instance lookups are remembered.
+  // All references outlive the evaluation; `terms` are immutable. Without `rights` the flight sees
+  // what the host may see. `remembered_for`: the instance that lookups are remembered for.
   ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                  ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
                  std::optional<LookupRights> rights, std::stop_token stop);
@@ -44,7 +45,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
                                                                  std::string kind) override;
 
  private:
-  // Nothing: the flight may be shown the object.
+  // Nothing: the flight's account may get the object.
   [[nodiscard]] io::Task<std::optional<abi::flight::LookupAnswer>> refuse(
       const kube::Resource& resource, const ResourceRef& ref);
 

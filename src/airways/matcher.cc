@@ -17,7 +17,7 @@ namespace hangar::airways {
 
 namespace {
 
-// A part as it is compared: nothing for everything.
+// A part to compare with; std::nullopt matches everything.
 Result<std::optional<std::string>> parse_part(std::string_view part, std::string_view name) {
   if (part == "*") return std::optional<std::string>();
   if (part.find('*') != std::string_view::npos) {

@@ -11,12 +11,12 @@
 
 namespace hangar::airways {
 
-// `[namespace/]Kind.group[:name]`: a part that is left out or `*` matches everything, any other is
-// compared whole and case-sensitively. `*` alone is every resource. A cluster-scoped resource has
-// the namespace "" (`/Namespace:foo`), a core kind no dot (`Secret`).
+// `[namespace/]Kind.group[:name]`: a part that is missing or `*` matches everything; any other is
+// compared as a whole and case-sensitively. `*` alone matches every resource. A cluster-scoped
+// resource has the namespace "" (`/Namespace:foo`), a core kind has no dot (`Secret`).
 class Matcher {
  public:
-  // InvalidInput for what could never match: empty parts, wildcards within a part.
+  // InvalidInput for text that could never match: empty parts, wildcards within a part.
   [[nodiscard]] static Result<Matcher> parse(std::string_view text);
 
   [[nodiscard]] bool matches(const ResourceRef& ref) const;
@@ -27,7 +27,7 @@ class Matcher {
   Matcher() = default;
 
   std::string text_;
-  // Nothing: everything.
+  // std::nullopt: any.
   std::optional<std::string> namespace_;
   std::optional<std::string> kind_;
   std::optional<std::string> name_;

@@ -33,7 +33,8 @@ std::unexpected<Error> not_the_grammar(std::string_view where) {
   return invalid(where.empty() ? std::string(kGrammar) : fmt::format("{}: {}", kGrammar, where));
 }
 
-// What the server accepts as one segment of a URL path; everything else would name another object.
+// Whether the server takes the name for one segment of a URL path; any other would name another
+// object.
 bool is_path_segment(std::string_view name) {
   return name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos;
 }
@@ -120,7 +121,7 @@ Result<Stages> parse_array(json::Array items) {
     return stages;
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    // What Go prints for a stage that was never appended to.
+    // Go prints null for a stage without elements.
     if (items[i].is_null()) continue;
     json::Array* stage = items[i].if_array();
     if (stage == nullptr) return not_the_grammar(fmt::format("item {} is no list", i + 1));
@@ -148,7 +149,7 @@ Result<Stages> parse_stages(std::vector<json::Value> documents) {
   return stages;
 }
 
-// Others in the stage may live in them.
+// Other resources of the stage may live in it or be of its kind.
 bool comes_first(const json::Value& resource) {
   const kube::GroupKind kind = ref_of(resource).kind;
   return is_namespace(kind) || is_crd(kind);
@@ -181,7 +182,7 @@ Result<Output> parse_output(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return nothing();
   if (text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin) == "null") return Output{};
-  // JSON is read as such, and one document that does not parse fails the whole text.
+  // JSON is parsed as JSON, and one document that does not parse fails the whole text.
   Result<std::vector<json::Value>> documents = json::parse_yaml_stream(text);
   if (!documents) return std::unexpected(std::move(documents).error().in("parse flight output"));
   if (documents->empty()) return nothing();

@@ -1,8 +1,8 @@
-// What a flight printed, as stages of resources.
+// Parses the output of a flight into stages of resources.
 //
 // The grammar is yoke's: one object, a stream of objects, an array of objects (one stage), or an
-// array of arrays (stages); JSON or YAML. Unlike yoke, nothing is ever left out: text that does not
-// parse to its end is an error, because what is missing from an output gets deleted.
+// array of arrays (stages); JSON or YAML. Unlike yoke, it never skips anything: text that does not
+// parse to its end is an error, because resources that are missing from an output are deleted.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -13,17 +13,17 @@
 namespace hangar::airways {
 
 struct Output {
-  Stages stages;  // None of them empty. No stages at all is valid: it prunes everything.
+  Stages stages;  // None is empty. No stages at all is valid: it prunes everything.
 };
 
-// Every resource has apiVersion, kind and metadata.name, and names that are one path segment;
-// Namespaces and CustomResourceDefinitions stand in a stage of their own before the rest of theirs.
-// Errors: InvalidInput that names the document or index, LimitExceeded for too many bytes or
-// resources. A top-level `null` is what Go prints for a list without elements: no resources.
+// Every resource has apiVersion, kind and metadata.name, and its names are single path segments.
+// Namespaces and CustomResourceDefinitions form a stage of their own before the rest of their
+// stage. Errors: InvalidInput that names the document or index, LimitExceeded for too many bytes or
+// resources. A top-level `null` means no resources: Go prints it for a list without elements.
 [[nodiscard]] Result<Output> parse_output(std::string_view text);
 
-// InvalidInput when two resources have the same ref: applying both would make them fight. Called
-// again by prepare_release (ownership.h), when namespaces are known.
+// InvalidInput if two resources have the same ref: applying both would make them fight.
+// prepare_release() (ownership.h) calls it when namespaces are known.
 [[nodiscard]] Result<> check_unique(const Stages& stages);
 
 }  // namespace hangar::airways

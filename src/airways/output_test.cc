@@ -17,12 +17,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// A resource that has all that it needs, in YAML's flow style.
+// A complete resource in YAML's flow style.
 std::string flow(std::string_view kind, std::string_view name, std::string_view version = "v1") {
   return fmt::format("{{apiVersion: {}, kind: {}, metadata: {{name: {}}}}}", version, kind, name);
 }
 
-// "[A:a B:b][C:c]": kinds and names by stage.
+// Kinds and names by stage: "[A:a B:b][C:c]".
 std::string shape(const Stages& stages) {
   std::string text;
   for (const Stage& stage : stages) {

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::string_view kApprovalLabel = "hangar.dev/override";
 
-// Of the configuration by which the API server asks about instances; empty: there is none.
+// The uid of the webhook configuration for the instances; empty if there is none.
 io::Task<Result<std::string>> configuration_uid(const Platform& platform, std::string airway_name,
                                                 std::stop_token stop) {
   const kube::ObjectPtr configuration =
@@ -56,7 +56,7 @@ json::Value approval(std::string_view name, const Platform& platform,
                                                                  {"name", change.airway.name},
                                                                  {"uid", change.airway.uid}}}}}},
       {"revision", 1},
-      // For people.
+      // Only informative.
       {"data",
        json::Object{{"airway", change.airway.name},
                     {"namespace", json::string_at(change.instance, {"metadata", "namespace"})},
@@ -106,7 +106,7 @@ std::vector<std::string> limits_of(const Airway& airway, const Overrides& overri
 
 std::string approval_name(std::string_view configuration_uid, std::string_view instance_uid,
                           const Overrides& overrides) {
-  // As JSON, so that no text runs into the next one.
+  // As JSON, so that the texts cannot run into each other.
   return "override-" + sha256_hex(json::dump(json::Array{configuration_uid, instance_uid,
                                                          overrides.flight, overrides.mode}));
 }

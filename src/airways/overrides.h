@@ -1,13 +1,14 @@
 // The annotations overrides.yoke.cd/flight and overrides.yoke.cd/mode: another flight or mode for
-// one instance, set by somebody who may update its Airway.
+// one instance, set by a user who may update its Airway.
 //
-// Whoever may write an instance may write its annotations, and nothing on it tells who did. So a
-// review that lets somebody set them leaves an approval in the host's namespace, and a reconcile
-// follows no override without one (docs/adr/0027-overrides-are-approved-in-the-hosts-namespace.md).
+// A user who may write an instance may write its annotations, and the instance does not show who
+// has set them. So a review that lets a user set them leaves an approval in the host's namespace,
+// and a reconcile follows no override without one
+// (docs/adr/0027-overrides-are-approved-in-the-hosts-namespace.md).
 //
-// An approval is a ControllerRevision. Its name says for what it is: the instance's uid, both
-// values, and the webhook configuration under which the review was made. A configuration that was
-// made anew makes all earlier approvals void: nobody looked at instances in between.
+// An approval is a ControllerRevision. Its name is a digest of the instance's uid, both values, and
+// the uid of the webhook configuration under which the review was made. If that configuration is
+// created again, all earlier approvals are void: instances were not reviewed in between.
 // Loop thread only.
 #pragma once
 
@@ -29,7 +30,7 @@ namespace hangar::airways {
 
 inline constexpr std::string_view kOverrideFlight = "overrides.yoke.cd/flight";
 inline constexpr std::string_view kOverrideMode = "overrides.yoke.cd/mode";
-// As yoke's host has it.
+// The message of yoke's host.
 inline constexpr std::string_view kMayNotOverride =
     "user does not have permissions to create or update override annotations";
 
@@ -41,36 +42,36 @@ struct Overrides {
   [[nodiscard]] bool any() const { return !flight.empty() || !mode.empty(); }
 };
 [[nodiscard]] Overrides overrides_of(const json::Value& instance);
-// InvalidInput for a mode that is none.
+// InvalidInput for an unknown mode.
 [[nodiscard]] Result<> check_mode(const Overrides& overrides);
-// The terms as the instance has them. The override's checksum is in its URL: the Airway's is about
-// another module.
+// The terms of the instance. The checksum of an override is in its URL; the Airway's is for another
+// module.
 [[nodiscard]] Terms overridden(Terms terms, const Overrides& overrides);
 
-// Why overrides that nobody has approved have no effect, and what to do.
+// Why overrides that nobody has approved have no effect, and what to do about it.
 [[nodiscard]] std::string not_approved(const Airway& airway);
-// What an override that is followed does not do. Empty: it does all.
+// Effects that an override does not have although it is followed. Empty: it has all.
 [[nodiscard]] std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides);
 
 [[nodiscard]] std::string approval_name(std::string_view configuration_uid,
                                         std::string_view instance_uid, const Overrides& overrides);
 
-// The name of the approval of exactly these overrides; nothing: there is none.
+// The name of the approval of exactly these overrides; nothing if there is none.
 [[nodiscard]] io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platform,
                                                                          std::string airway_name,
                                                                          std::string instance_uid,
                                                                          Overrides overrides,
                                                                          std::stop_token stop);
 
-// What somebody who may has asked for, as a review says it.
+// A change of overrides in a review, by a user who may make it.
 struct OverrideChange {
   const Airway& airway;
   const json::Value& instance;
   Overrides overrides;  // None: they are removed.
 };
-// Leaves an approval. Denied when the instance has these values already: reviews are not
-// authenticated, and one that somebody made up for what is stored would approve it. For the same
-// reason a review removes no approval: a reconcile does, once it sees other values.
+// Writes an approval. Conflict if the stored instance already has these values: a review may be
+// forged, and one for the stored values would approve them. For the same reason a review removes no
+// approval: a reconcile does, when it sees other values.
 [[nodiscard]] io::Task<Result<>> record(const Platform& platform, OverrideChange change,
                                         std::stop_token stop);
 [[nodiscard]] io::Task<Result<>> remove_approval(const Platform& platform, std::string name,

@@ -21,12 +21,12 @@ namespace hangar::airways {
 
 namespace {
 
-// Before annotations, yoke used labels.
+// Labels that yoke used before annotations.
 constexpr std::string_view kDeprecatedReleaseLabel = "app.kubernetes.io/yoke-release";
 constexpr std::string_view kDeprecatedNamespaceLabel = "app.kubernetes.io/yoke-release-namespace";
 
-// What a flight may have read from a live object and printed again. The server refuses some in an
-// apply (uid, managedFields), others would make it a precondition (resourceVersion).
+// Fields that a flight may have read from a live object and printed again. The server refuses some
+// in an apply (uid, managedFields), others would become a precondition (resourceVersion).
 constexpr std::array<std::string_view, 7> kServerFields = {
     "resourceVersion", "creationTimestamp", "uid",     "managedFields",
     "generation",      "deletionTimestamp", "selfLink"};
@@ -162,7 +162,7 @@ Result<> may_take_over(const json::Value& live, const Release& release, Adoption
     owner = made_by.empty() ? "another release of that name" : std::string(made_by);
   }
   if (!owner.empty() || adoption == Adoption::Refuse) return refused(owner);
-  // A controller would fight with us over what it made: a Deployment's ReplicaSet.
+  // A controller would revert our changes to its own resources, such as a Deployment's ReplicaSet.
   for (const kube::OwnerReference& reference : kube::owners_of(live)) {
     if (reference.controller && reference.uid != release.instance_uid) {
       return refused(reference.kind + " " + reference.name);

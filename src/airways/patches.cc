@@ -37,7 +37,7 @@ std::optional<json::Value> claim_patch(const json::Value& instance, const Airway
     metadata["finalizers"] = std::move(finalizers);
   }
   if (!has_owner) {
-    // A reference to an Airway that is gone would let the collector take the instance with it.
+    // With a reference to an Airway that is gone, the garbage collector would delete the instance.
     json::Array owners;
     for (json::Value& owner : array_or_empty(instance, {"metadata", "ownerReferences"})) {
       if (!refers_to_an_airway(owner)) owners.push_back(std::move(owner));

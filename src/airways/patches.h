@@ -8,10 +8,9 @@
 
 namespace hangar::airways {
 
-// A merge patch that puts our finalizer and a reference to its Airway, if it has one, onto an
-// instance, or nothing when both are there. References to an earlier Airway of the same name are
-// replaced. Conflict when the instance is not the one we looked at: lists are replaced whole, and
-// nobody's entry may get lost.
+// A merge patch that adds our finalizer and a reference to the instance's Airway, if it has one;
+// nothing if both are there. It replaces references to earlier Airways. Conflict if the instance
+// has changed since: a merge patch replaces whole lists, and no entry of others may be lost.
 [[nodiscard]] std::optional<json::Value> claim_patch(const json::Value& instance,
                                                      const Airway* airway);
 

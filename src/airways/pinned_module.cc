@@ -18,13 +18,13 @@ namespace hangar::airways {
 
 namespace {
 
-// Without what may be secret in it.
+// The reference without secrets.
 std::string display_of(const std::string& reference) {
   const Result<modules::Reference> parsed = modules::Reference::parse(reference);
   return parsed ? parsed->display() : std::string("the source");
 }
 
-// What is pinned cannot be had.
+// There is no copy of the pinned module.
 Error module_unavailable(const ModuleRole& role, const modules::Source& source,
                          const std::string& sha256, const Error& error) {
   return Error(error.kind(),
@@ -37,7 +37,7 @@ Error module_unavailable(const ModuleRole& role, const modules::Source& source,
 
 modules::Upgrade upgrade_of(const modules::Source& source) {
   const Result<modules::Reference> reference = modules::Reference::parse(source.reference);
-  // One that cannot be read is the supply's to complain about.
+  // The supply reports a reference that does not parse.
   return reference ? modules::upgrade_of(*reference, source.sha256) : modules::Upgrade::Followed;
 }
 
@@ -64,7 +64,7 @@ Result<std::optional<FlightModule>> PinnedModule::ask(FlightModules& modules, Qu
     }
     return std::unexpected(*error);
   }
-  // Asked whether there is something newer: what there was goes on meanwhile.
+  // Meanwhile the supply may ask for a newer module; the last one of this definition stays in use.
   if (module_of != question.definition) return std::nullopt;
   return module;
 }

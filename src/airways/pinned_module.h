@@ -1,5 +1,5 @@
-// One module that an Airway or a Flight names, from one reconcile to the next: which one it is
-// pinned to, what the supply has answered, and what its status says of that.
+// One module that an Airway or a Flight names, between reconciles: its pin, the supply's last
+// answer, and the facts for the status.
 //
 // No I/O of its own; loop thread only.
 #pragma once
@@ -17,30 +17,30 @@
 
 namespace hangar::airways {
 
-// The reason of an error: what is pinned cannot be had, and the source serves something else, or
-// nothing.
+// The reason of an error: there is no copy of the pinned module, and the source serves another one,
+// or none.
 inline constexpr std::string_view kReasonModuleUnavailable = "ModuleUnavailable";
 
 struct PinnedModule {
-  std::optional<modules::Pin> pin;     // As the status says it, or is about to.
-  modules::PinnedAsking asking;        // For the module.
-  std::optional<FlightModule> module;  // The last answer,
-  std::string module_of;               // and about which definition.
+  std::optional<modules::Pin> pin;     // As in the status, or as it will be.
+  modules::PinnedAsking asking;        // The requests to the supply.
+  std::optional<FlightModule> module;  // The last answer.
+  std::string module_of;               // The definition that it answers.
   std::optional<ModuleFacts> facts;    // For the status.
 
   struct Question {
     const ModuleRole& role;
     modules::Source source;
     modules::Requester requester;
-    std::string definition;  // Another text for another definition.
+    std::string definition;  // Differs for each definition.
     modules::Supply::Listener listener;
   };
-  // The module to go on with; nothing while there is none yet for this definition. `facts` are as
-  // they were: describe() follows, once what is pinned is kept where it has to be.
+  // The module to use now; nothing while there is none for this definition. `facts` do not change:
+  // call describe() once the pinned module is stored where it has to be.
   [[nodiscard]] Result<std::optional<FlightModule>> ask(FlightModules& modules, Question question);
-  // After an ask() that had a module.
+  // Sets `facts`. Requires that ask() has returned a module.
   void describe(const modules::Source& source);
-  // Whether the first module of this name is what runs, because nobody has taken over another one.
+  // Whether the pin is the first one for its reference: nobody has approved another module.
   [[nodiscard]] bool is_first_use() const;
 };
 

@@ -13,8 +13,8 @@ namespace hangar::airways {
 
 namespace {
 
-// Go prints the status of every typed object, `{}`, `{"loadBalancer":{}}` or, of a CRD,
-// `{"acceptedNames":{"plural":"","kind":""},"conditions":null}`: that applies nothing.
+// Go prints a status for every typed object: `{}`, `{"loadBalancer":{}}` or, of a CRD,
+// `{"acceptedNames":{"plural":"","kind":""},"conditions":null}`. Such a status applies nothing.
 bool is_blank(const json::Value& value) {
   if (value.is_null()) return true;
   if (const json::String* text = value.if_string()) return text->empty();
@@ -30,7 +30,7 @@ void append_member(const json::Value& object, std::string_view key, std::string&
   if (member != nullptr) internal::append_canonical(*member, text);
 }
 
-// Of a map that is merged by key: the keys that we apply.
+// For a map that is merged by key: appends the keys that we apply.
 void append_common_keys(const json::Value& desired, const json::Value& live,
                         std::string_view member, std::string& text) {
   const json::Object* wanted = json::object_at(desired, {"metadata", member});
@@ -46,7 +46,8 @@ void append_common_keys(const json::Value& desired, const json::Value& live,
   }
 }
 
-// Of a list that is merged: for each entry that we apply, the live one that `is_same` finds.
+// For a list that is merged: appends, for each entry that we apply, the live one that `is_same`
+// finds.
 void append_common_entries(const json::Value& desired, const json::Value& live,
                            std::string_view member, std::string& text, auto&& is_same) {
   const json::Array* wanted = json::array_at(desired, {"metadata", member});
@@ -61,7 +62,7 @@ void append_common_entries(const json::Value& desired, const json::Value& live,
   }
 }
 
-// What of `live` an apply of `desired` could change, as plan.h says.
+// Covers the part of `live` that an apply of `desired` could change, as plan.h says.
 Digest live_digest_of(const json::Value& desired, const json::Value& live) {
   std::string text;
   if (const json::Object* metadata = json::object_at(desired, {"metadata"})) {
@@ -121,6 +122,7 @@ ApplyNeed apply_need(const json::Value& desired, const kube::Object* live, const
   if (last == nullptr) return ApplyNeed::NeverApplied;
   if (desired_digest_of(desired) != last->desired_digest) return ApplyNeed::DesiredChanged;
   if (live->uid() != last->uid) return ApplyNeed::LiveChanged;
+  // The cache shows the result of our last apply, or a state from before it.
   if (live->resource_version() == last->resource_version ||
       is_older(live->resource_version(), last->resource_version)) {
     return ApplyNeed::None;
@@ -158,7 +160,7 @@ Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts
 
 std::vector<std::vector<PruneStep>> plan_prune(const Stages& previous, const Stages& next,
                                                const PruneOptions& options) {
-  // What stays, and what is already planned: an inventory may list a resource several times.
+  // Resources that stay, or are planned already: an inventory may list a resource several times.
   std::unordered_set<ResourceRef> settled;
   for (const Stage& stage : next) {
     for (const json::Value& resource : stage)

@@ -23,7 +23,7 @@ Stages stages_of(std::string_view text) {
   return parse_output(text).value().stages;
 }
 
-// What a flight wants.
+// The document of a flight.
 const json::Value kDesired = yaml(R"(
 apiVersion: apps/v1
 kind: Deployment
@@ -38,7 +38,7 @@ spec: {replicas: 2, selector: {matchLabels: {app: web}}}
 status: {}
 )");
 
-// What the server answered to its apply.
+// The server's answer to its apply.
 const json::Value kAnswer = yaml(R"(
 apiVersion: apps/v1
 kind: Deployment
@@ -94,14 +94,14 @@ TEST(ApplyNeed, IsThereWhenTheFlightWantsSomethingElse) {
         changed(kDesired, {"metadata", "labels"}, "{}"), changed(kDesired, {"data"}, "{k: v}")}) {
     EXPECT_EQ(apply_need(desired, object(kAnswer).get(), &applied), ApplyNeed::DesiredChanged);
   }
-  // The order of keys is nothing that anybody wants.
+  // The order of keys means nothing.
   const json::Value reordered = yaml("{b: 1, a: {d: 1.0, c: 2}}");
   const json::Value ordered = yaml("{a: {c: 2, d: 1}, b: 1}");
   EXPECT_EQ(applied_of(reordered, kAnswer).desired_digest,
             applied_of(ordered, kAnswer).desired_digest);
 }
 
-// Somebody wrote `live` after our apply.
+// Another writer has written `live` after our apply.
 TEST(ApplyNeed, DependsOnWhatOthersChanged) {
   struct Case {
     std::string_view name;

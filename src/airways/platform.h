@@ -1,4 +1,5 @@
-// What the controllers of this folder stand on: built once by AirTrafficController, handed to each.
+// Services that the controllers of this folder share. AirTrafficController makes them once and
+// gives them to each controller.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -25,28 +26,29 @@
 
 namespace hangar::airways {
 
-// Every reference outlives whoever is given this.
+// The references outlive all users of this struct.
 struct Platform {
   const reconcile::Platform& shared;
   LiveView& view;
   Tracker& tracker;
   FlightModules& modules;
-  modules::ModuleStore& store;  // Theirs.
+  modules::ModuleStore& store;  // The store of `modules`.
   const abi::flight::Runtime& runtime;
-  const CustomReadiness& custom_readiness;  // Changes as its ConfigMaps do.
-  gateway::Authorizer& authorizer;          // What a flight's service account may be shown.
-  Acting acting_by_default;                 // Of Airways that name none.
-  Counter& evaluations;                     // Flights that ran, whatever came of it.
-  Histogram& evaluation_cpu_seconds;        // Of each of them.
-  std::string host_version;                 // HANGAR_VERSION of the flights.
-  std::string namespace_;                   // The host's own, for copies of pinned flights.
+  const CustomReadiness& custom_readiness;  // Replaced when its ConfigMaps change.
+  gateway::Authorizer& authorizer;          // Checks what a flight's account may see.
+  Acting acting_by_default;                 // For Airways that name no account.
+  Counter& evaluations;                     // Runs of flights, failed ones included.
+  Histogram& evaluation_cpu_seconds;        // Of each run that returned an output.
+  std::string host_version;                 // HANGAR_VERSION in a flight's environment.
+  std::string namespace_;                   // The host's: for copies and approvals.
   output::LogWriter& output;
-  reconcile::GuestRecorder& recorder;  // Of flights.
-  std::string pod;                     // Where to look for output. Empty: nowhere.
+  reconcile::GuestRecorder& recorder;  // Records runs of flights.
+  std::string pod;                     // For statuses: its log has the output. Empty: none.
   Means means;
-  // How the API server reaches a path of the webhooks; nothing yet, or where they are off.
+  // How the API server reaches a path of the webhooks. Nothing: there is no certificate yet, or
+  // webhooks are off.
   std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;
-  // Whether the API server has been told to protect the children of Airways of mode static.
+  // An error until the policy that protects the children of static Airways is applied.
   std::function<Result<>()> check_protection;
 
   [[nodiscard]] ReleaseParts release_parts() const {

@@ -35,8 +35,7 @@ namespace {
 using admission::Operation;
 using admission::Review;
 
-// Of the ten seconds or more that the API server waits: what is left is for rehearsing what the
-// flight printed.
+// The API server waits for ten seconds or more; the rest of them is for rehearsing the output.
 constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
 
 json::Value without_bookkeeping(json::Value object) {
@@ -46,13 +45,13 @@ json::Value without_bookkeeping(json::Value object) {
   return object;
 }
 
-// Whether an update changes nothing but finalizers and owners (and what only the server sets).
+// Whether an update changes only finalizers, owners and fields that the server sets.
 bool changes_bookkeeping_only(const json::Value& before, const json::Value& after) {
   return without_bookkeeping(before) == without_bookkeeping(after);
 }
 
-// Anybody who reaches the webhooks may have sent a review that is not authenticated. What a flight
-// makes of objects that it looked up, as another account, is not told them.
+// A review that is not authenticated may come from anybody who reaches the webhooks. They must not
+// learn what a flight makes of objects that it has looked up with another account's rights.
 constexpr std::string_view kWithheld =
     "what was wrong is not told here, because the flight looked up other objects and this host "
     "does not know who asks; give it the authority of the API server's client certificate "
@@ -113,7 +112,8 @@ bool passes_unseen(const Review& review) {
 
 io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::stop_token stop) {
   const Platform& platform = proposal.platform;
-  // What this run looks up brings nobody back: it is remembered apart, and only while it runs.
+  // The lookups of this run evaluate no instance again: they are remembered separately, and only
+  // while it runs.
   Tracker tracker;
   ResourceRef lookups = proposal.release.instance;
   lookups.name =

@@ -1,9 +1,9 @@
-// What reviews of Airways, instances and Flights have in common: which of them pass unseen, and the
+// Common parts of the reviews of Airways, instances and Flights: which of them pass unseen, and the
 // evaluation of an object that is only proposed.
 //
 // An evaluation runs the flight on the proposed object, as the identity that reconciles it, and
-// rehearses what it printed: what is accepted could be carried out at that moment. It changes
-// nothing, and nothing of what reconciles remember.
+// rehearses its output: an accepted object could be carried out at that moment. It changes nothing
+// in the cluster, and nothing that reconciles remember.
 // Loop thread only.
 #pragma once
 
@@ -28,19 +28,21 @@ namespace hangar::airways {
 
 inline constexpr std::string_view kValidationsPath = "/validations/";
 
-// What a configuration asks for: objects of these resources that are created or updated, but for
-// those that are being deleted. So what goes never waits for a host that is not there.
+// The rules and conditions of a configuration: objects of these resources that are created or
+// updated, except those that are being deleted. So a deletion never waits for a host that is not
+// there.
 [[nodiscard]] json::Array reviewed_rules(std::string_view group, std::string_view version,
                                          const std::vector<std::string_view>& plurals);
 [[nodiscard]] json::Array reviewed_conditions();
 
-// What is being deleted, and what only finalizers and owners change, passes without a module.
+// An object that is being deleted, and an update of finalizers and owners only, pass without a
+// module.
 [[nodiscard]] bool passes_unseen(const admission::Review& review);
 
-// How the output of a proposal's flight is looked at.
+// How the output of a proposal's flight is checked.
 enum class LookAt : std::uint8_t {
-  Cluster,  // Rehearsed as the actor.
-  Output,   // Form, kinds and namespaces only: nothing is done with the actor's rights.
+  Cluster,  // Rehearsed with the actor's rights.
+  Output,   // Only form, kinds and namespaces, without the actor's rights.
 };
 
 struct Proposal {
@@ -49,12 +51,13 @@ struct Proposal {
   std::shared_ptr<const Binding> binding;
   const Release& release;
   const Actor& actor;
-  std::string consumer;  // For whom the flight runs: within the namespace of the object.
+  std::string consumer;  // Within the namespace of the object.
   LookAt look_at = LookAt::Cluster;
 };
-// Everything it is given lives until the task ends. Accepted with the API server's warnings about
-// resources, and one for each that could not be rehearsed; an error is a refusal. A sender that may
-// be anybody is not told what a flight made of objects that it looked up and that are remembered.
+// All references live until the task ends. Accepts with the API server's warnings about resources,
+// and with one for each resource that could not be rehearsed; an error is a refusal. If the sender
+// is not authenticated and the flight looked up objects that are remembered, the answer does not
+// tell what the flight made of them.
 [[nodiscard]] io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal,
                                                                       std::stop_token stop);
 

@@ -44,7 +44,7 @@ Readiness core_readiness(std::string_view kind, const json::Value& live,
 Readiness custom_readiness(const CustomReadiness::Rule& rule, const kube::GroupKind& kind,
                            const json::Value& live) {
   if (rule.is_lua) {
-    // Failed, not merely not ready: that is what people are told the reason of.
+    // Failed, and not merely not ready: the status shows the reason of a failure only.
     return {.state = Readiness::State::Failed,
             .why = fmt::format("the readiness rule of {} is written in Lua, which is not supported",
                                kind.to_string())};

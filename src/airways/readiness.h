@@ -1,4 +1,4 @@
-// Whether a live resource has become what was asked for: yoke's rules for each kind.
+// Whether a live resource is ready: yoke's rules for each kind.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -18,9 +18,9 @@ namespace hangar::airways {
 
 using reconcile::Readiness;
 
-// Rules that users bring for kinds nobody knows: ConfigMaps labelled
-// `resource.yoke.cd/readiness in (lua,conditions)`, data `Kind.group` or `_.group` -> condition
-// types. Rules in Lua are not run: a kind that has one is never ready, and says why.
+// Users' rules for kinds without a built-in rule: ConfigMaps labelled `resource.yoke.cd/readiness
+// in (lua,conditions)`, data `Kind.group` or `_.group` -> condition types. Rules in Lua are not
+// run: a kind with one is never ready, and the reason says so.
 class CustomReadiness {
  public:
   static constexpr std::string_view kLabel = "resource.yoke.cd/readiness";
@@ -28,7 +28,8 @@ class CustomReadiness {
       "resource.yoke.cd/readiness in (lua,conditions)";
 
   CustomReadiness() = default;
-  // Later ones win where two have a rule for the same kind; give them in the order of their keys.
+  // If two have a rule for the same kind, the later one counts; pass them in the order of their
+  // keys.
   explicit CustomReadiness(const std::vector<json::Value>& config_maps);
 
   struct Rule {
@@ -36,7 +37,7 @@ class CustomReadiness {
     std::vector<std::string> conditions;
     bool operator==(const Rule&) const = default;
   };
-  // For the kind itself, else for its group; null when there is none.
+  // The rule for the kind itself, else for its group; null if there is none.
   [[nodiscard]] const Rule* find(const kube::GroupKind& kind) const;
   // Rules that cannot be followed, one sentence each.
   [[nodiscard]] std::vector<std::string> unsupported() const;
@@ -45,16 +46,16 @@ class CustomReadiness {
   std::map<kube::GroupKind, Rule> rules_;  // kind "_": the whole group.
 };
 
-// What the object itself does not say.
+// Facts that are not in the object itself.
 struct ReadinessFacts {
-  // Asked for where needs_endpoint_slices(): whether a discovery.k8s.io EndpointSlice with label
+  // Needed if needs_endpoint_slices(): whether a discovery.k8s.io EndpointSlice with label
   // `kubernetes.io/service-name: <name>` exists in the Service's namespace.
   bool has_endpoint_slice = false;
   const CustomReadiness* custom = nullptr;
 };
 [[nodiscard]] bool needs_endpoint_slices(const json::Value& object);
 
-// `live` is the object as the API server has it; one that is being deleted is not ready.
+// `live`: the object as the API server has it. One that is being deleted is not ready.
 [[nodiscard]] Readiness readiness_of(const json::Value& live, const ReadinessFacts& facts = {});
 
 }  // namespace hangar::airways

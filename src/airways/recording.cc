@@ -10,7 +10,7 @@ namespace hangar::airways {
 
 namespace {
 
-// As the API server would have answered.
+// The status code that the API server would have answered with.
 std::uint64_t status_of(abi::flight::LookupState state) {
   switch (state) {
     case abi::flight::LookupState::Ok:

@@ -1,7 +1,7 @@
-// What the recorder is told of flights: each run, and what is asked for because of it.
+// Records runs of flights, and the requests that they cause.
 //
-// A run is a turn of its instance or Flight (reconcile/recording.h); what it was woken by is the
-// instance as it was then. Lookups are its reads; reviews are not recorded.
+// A run is a turn of its instance or Flight (reconcile/recording.h). Its cause is the instance as
+// it was then. Lookups are its reads. Reviews are not recorded.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -17,18 +17,18 @@
 
 namespace hangar::airways {
 
-// Of one reconcile of one instance.
+// For one reconcile of one instance.
 class FlightRecording final : public reconcile::GuestRecording {
  public:
   using GuestRecording::GuestRecording;
 
-  // What it was shown while it runs, or why not. Of so many as one run may have recorded.
+  // A lookup of the run, and its answer. Only the first kRecordedLookupsMax are recorded.
   void looked_up(const kube::Resource& resource, kube::ObjectKey key, Instant asked_at,
                  const abi::flight::LookupAnswer& answer);
-  // The flight ran. `user`: as whom its release is carried out; empty: as the host.
+  // The flight ran. `user`: the user that carries out its release; empty: the host.
   void ran(Instant began, std::string_view user, std::string_view module_sha256,
            const Result<abi::flight::Output>& output);
-  // Its release is taken down, without a run.
+  // The release is being removed, without a run.
   void taken_down(std::string_view user);
 
  private:
@@ -40,7 +40,7 @@ class FlightRecording final : public reconcile::GuestRecording {
     std::uint64_t status = 0;
     std::uint64_t bytes = 0;
   };
-  std::vector<Lookup> lookups_;  // Of the run that has not ended.
+  std::vector<Lookup> lookups_;  // Of the run in progress.
 };
 
 }  // namespace hangar::airways

@@ -47,7 +47,7 @@ json::Value made() {
       .value();
 }
 
-// What is there once `act` has told it to a recorder; the newest first.
+// The recorded stories after `act`, the newest first.
 template <class Act>
 std::vector<recorder::Story> stories(Act act) {
   return recorder::stories_of([&act](recorder::Recorder& recorder) {
@@ -103,7 +103,7 @@ TEST(FlightRecording, WhatItLookedUpIsReadByItsRun) {
     recording.looked_up(kConfigMaps, kMade, began,
                         {.state = abi::flight::LookupState::Forbidden, .body = "you may not"});
     recording.ran(began, "", "ab", abi::flight::Output{});
-    // Of the run before, and not of this one.
+    // The lookup was of the run before, and not of this one.
     recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
   });
 

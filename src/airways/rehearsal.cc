@@ -34,7 +34,8 @@ namespace hangar::airways {
 
 namespace {
 
-// One resource of the release: whether it may be taken over, and what the API server says to it.
+// Rehearses one resource of the release: whether it may be taken over, and whether the API server
+// accepts it.
 struct Rehearsal {
   const ReleaseParts& parts;
   const kube::Client& client;
@@ -98,7 +99,7 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
 
   std::set<std::string> made = namespaces_made_by(stages);
   made.merge(std::move(to_come));
-  std::map<std::string, bool> exists;  // Of those.
+  std::map<std::string, bool> exists;  // Those in `made`.
   for (const std::string& name : made) {
     const kube::ObjectPtr live = HANGAR_CO_TRY(
         co_await parts.view.read_as(client, kube::namespace_resource(), {.name = name}, stop));
@@ -143,7 +144,7 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
         tasks.push_back(one(sends[index].first, sends[index].second));
       for (Result<>& done : co_await io::all(parts.loop, std::move(tasks))) {
         if (done) continue;
-        // Every message is wanted: the user fixes all of them at once.
+        // All messages are collected, so that the user can fix all of them at once.
         error = error ? Error(error->kind(), error->message() + "; " + done.error().message())
                       : std::move(done).error();
       }

@@ -1,5 +1,4 @@
-// What a release would be answered with: every document is sent as a dry run, nothing is changed
-// and nothing is remembered.
+// Rehearses a release: sends every document as a dry run. Nothing is changed or remembered.
 #pragma once
 
 #include "airways/ownership.h"
@@ -17,22 +16,22 @@
 
 namespace hangar::airways {
 
-// Makes what a flight printed the release's (prepare_release()), with the kinds that the cluster
-// serves.
+// Turns the stages that a flight printed into the release's (prepare_release()). Discovery tells
+// whether a kind is namespaced.
 [[nodiscard]] io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release,
                                                  Stages& stages, std::stop_token stop);
 
 struct Rehearsed {
   std::vector<std::string> not_rehearsed;  // One sentence for each resource that could not be.
-  std::vector<std::string> warnings;       // Of the API server, each once; the first ones.
+  std::vector<std::string> warnings;       // Of the API server, each once; bounded.
 };
 
-// `stages`: as the flight printed them; they are made the release's. `client`: who would carry it
-// out, and `options` how. `to_come`: namespaces that are made before.
-// What depends on a Namespace that does not exist yet or a kind that the release itself makes first
-// cannot be rehearsed: it is listed, not refused.
-// Errors: InvalidInput (namespaces, ownership, what the API server finds wrong), each naming its
-// resource; Denied; and the server's. Everything that it is given outlives the task.
+// `stages`: as the flight printed them; they become the release's. `client`: the identity that
+// would carry the release out; `options`: how. `to_come`: namespaces that are created before.
+// A resource cannot be rehearsed if its Namespace does not exist yet, or if the release itself
+// creates its kind. It is listed, not refused.
+// Errors: InvalidInput (namespaces, ownership, refused by the API server), each naming its
+// resource; Denied; and the server's. All references outlive the task.
 [[nodiscard]] io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                                    const Release& release, Stages& stages,
                                                    CarryOptions options,

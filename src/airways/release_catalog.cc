@@ -29,7 +29,7 @@ namespace {
 io::Task<Result<>> read_namespace(const kube::Client& client, std::string namespace_,
                                   std::string selector, std::size_t& count, CatalogReader& reader,
                                   std::stop_token stop) {
-  constexpr std::uint32_t kPageSize = 50;  // Annotations may take 256 KiB each.
+  constexpr std::uint32_t kPageSize = 50;  // A Secret may have 256 KiB of annotations.
   kube::ListOptions options{.namespace_ = std::move(namespace_),
                             .label_selector = std::move(selector),
                             .page_size = kPageSize,
@@ -37,7 +37,7 @@ io::Task<Result<>> read_namespace(const kube::Client& client, std::string namesp
                             .keeps = [&](const kube::Object& secret) {
                               if (++count <= limits::kCatalogRevisionsMax)
                                 reader.add(secret.to_value());
-                              return false;  // It is read.
+                              return false;  // The reader has what it needs.
                             }};
   HANGAR_CO_TRY(co_await client.list(kube::secret_resource(), std::move(options), std::move(stop)));
   if (count > limits::kCatalogRevisionsMax) {
@@ -49,7 +49,7 @@ io::Task<Result<>> read_namespace(const kube::Client& client, std::string namesp
   co_return Result<>();
 }
 
-// As yoke has labelled revisions, now and before.
+// Selects the labels that yoke gives to revisions now, and those that it gave before.
 std::string selector_of(const std::string& release) {
   if (release.empty()) return revision_selector();
   if (deprecated_history_selector(release).empty()) return history_selector(release);
@@ -70,7 +70,7 @@ io::Task<Result<Catalog>> read_catalog(kube::Client client, CatalogQuery query,
   if (read.error().kind() != ErrorKind::Denied || !query.namespace_.empty()) {
     co_return std::unexpected(read.error());
   }
-  // Not in all at once: in those where it may be done.
+  // Not allowed for all namespaces at once: reads those where it is.
   const kube::List namespaces =
       HANGAR_CO_TRY(co_await client.list(kube::namespace_resource(), {}, stop));
   for (const kube::ObjectPtr& object : namespaces.items) {

@@ -1,5 +1,4 @@
-// All releases whose histories a client may read, whoever has written them: a host, or somebody by
-// yoke's command or ours.
+// All releases whose histories a client may read, written by a host, by yoke's command or by ours.
 #pragma once
 
 #include "airways/revision.h"
@@ -25,11 +24,11 @@ struct CatalogEntry {
 
 struct Catalog {
   std::vector<CatalogEntry> entries;    // By namespace, then name.
-  std::vector<std::string> unreadable;  // What of a Secret is wrong, one sentence for each.
+  std::vector<std::string> unreadable;  // One sentence for each Secret that is not a revision.
 };
 
 struct CatalogQuery {
-  std::string namespace_ = {};  // Empty: all, or of all those in which Secrets may be listed.
+  std::string namespace_ = {};  // Empty: all, or those where Secrets may be listed.
   std::string release = {};     // Empty: all.
 };
 
@@ -37,7 +36,7 @@ struct CatalogQuery {
 [[nodiscard]] io::Task<Result<Catalog>> read_catalog(kube::Client client, CatalogQuery query,
                                                      std::stop_token stop);
 
-// Puts revisions together to releases. A Secret that is none is told in Catalog::unreadable.
+// Groups revisions by release. A Secret that is not a revision goes into Catalog::unreadable.
 class CatalogReader {
  public:
   void add(const json::Value& secret);

@@ -40,7 +40,7 @@ kube::WriteOptions as_yoke() {
 io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, kube::Client client,
                                                  kube::ObjectKey secret, std::uint64_t bytes_max,
                                                  std::stop_token stop) {
-  // A list, because a history takes no right to get Secrets.
+  // A list, because the host needs no right to get Secrets for a history.
   kube::ListOptions options{.namespace_ = secret.namespace_,
                             .field_selector = fmt::format("metadata.name={}", secret.name)};
   kube::List list =
@@ -69,7 +69,7 @@ io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   }
   if (!read_all) {
     const Error& error = read_all.error();
-    // It is not the instance that is wrong: tried again, because somebody may mend the Secret.
+    // The Secret is wrong, and not the instance. Corrupt is retried, because a user may repair it.
     const ErrorKind kind =
         error.kind() == ErrorKind::InvalidInput ? ErrorKind::Corrupt : error.kind();
     co_return std::unexpected(Error(kind, error.message()).in("read the history"));
@@ -102,9 +102,9 @@ io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   co_return Result<>();
 }
 
-// Without what they hold: a history may have many, and nearly all of them are only counted.
+// Without their resources: a history may have many revisions, and nearly all are only counted.
 io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
-  constexpr std::uint32_t kPageSize = 50;  // Annotations may take 256 KiB each.
+  constexpr std::uint32_t kPageSize = 50;  // A Secret may have 256 KiB of annotations.
   History history;
   const std::string deprecated = deprecated_history_selector(release_);
   for (const std::string& selector : {history_selector(release_), deprecated}) {
@@ -141,7 +141,6 @@ io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
 io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
                                                         std::uint64_t& bytes_left,
                                                         std::stop_token stop) {
-  // Up to limits::kRevisionBytesMax.
   const std::uint64_t bytes_max = std::min(bytes_left, limits::kRevisionBytesMax);
   UnpackedRevision unpacked = HANGAR_CO_TRY(co_await read_revision(
       *workers_, client_, {.namespace_ = namespace_, .name = secret_name}, bytes_max, stop));
@@ -159,7 +158,7 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
       co_await workers_->run([release = release_, namespace_ = namespace_, stages, source, now] {
         return secret_of(release, namespace_, stages, source, now);
       }));
-  loaded_ = false;  // Until the answer is here.
+  loaded_ = false;  // Until the answer arrives.
   const Result<json::Value> created =
       co_await client_.create(kube::secret_resource(), secret, as_yoke(), stop);
   if (!created) co_return std::unexpected(Error(created.error()).in("record the revision"));
@@ -219,7 +218,7 @@ io::Task<Result<>> ReleaseHistory::activate_again(Revision revision, Stages stag
 
 io::Task<Result<>> ReleaseHistory::make_active(std::string secret, WallTime now,
                                                std::stop_token stop) {
-  loaded_ = false;  // Until the answer is here.
+  loaded_ = false;  // Until the answer arrives.
   const Result<json::Value> patched =
       co_await client_.patch(kube::secret_resource(), {.namespace_ = namespace_, .name = secret},
                              kube::PatchType::Merge, activation_patch(now), as_yoke(), stop);
@@ -227,7 +226,7 @@ io::Task<Result<>> ReleaseHistory::make_active(std::string secret, WallTime now,
   const auto found = std::ranges::find(history_.revisions, secret, &Revision::secret);
   HANGAR_ASSERT(found != history_.revisions.end(), "an activated revision is one of the history");
   found->active_at = now;
-  // What was interrupted before it has been pruned by now: those revisions only take up room.
+  // The resources of interrupted revisions have been pruned by now, so these are of no use.
   for (const Revision& other : std::vector<Revision>(history_.revisions)) {
     if (!other.active_at) HANGAR_CO_TRY(co_await remove(other.secret, stop));
   }

@@ -1,7 +1,6 @@
 // A release's revisions, in the cluster and in memory.
 //
-// They are read once, when an instance is first worked on, and kept: only the leading host writes
-// them. Loop thread only.
+// They are read once and kept, because only the leading host writes them. Loop thread only.
 #pragma once
 
 #include "airways/ownership.h"
@@ -23,8 +22,8 @@
 
 namespace hangar::airways {
 
-// The resources of one revision, unpacked on `workers`. `bytes_max`: of their text. Conflict when
-// it is gone; otherwise as of unpack().
+// The resources of one revision, unpacked on `workers`. `bytes_max`: of their text. Conflict if the
+// revision is gone; other errors as of unpack().
 [[nodiscard]] io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers,
                                                                kube::Client client,
                                                                kube::ObjectKey secret,
@@ -33,42 +32,42 @@ namespace hangar::airways {
 
 class ReleaseHistory {
  public:
-  // Packs and unpacks on `workers`, which outlive it. `client` is copied; it is cheap.
+  // Packs and unpacks on `workers`, which outlive this object. `client` is copied; it is cheap.
   ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release);
 
-  // Reads the Secrets unless that was done before. After any error of this class the next call
-  // reads them again: what the failed request did is not known.
+  // Reads the Secrets unless they are loaded. After any error of this class, the next call reads
+  // them again: the effect of the failed request is not known.
   [[nodiscard]] io::Task<Result<>> load(std::stop_token stop);
-  // Reads them again, for who is not the only one that writes them.
+  // Reads them again, for callers that are not the only writer.
   [[nodiscard]] io::Task<Result<>> reload(std::stop_token stop);
 
-  // Everything that may be in the cluster: the active revision and interrupted ones.
+  // All resources that may be in the cluster: those of the active revision and of interrupted ones.
   [[nodiscard]] const Stages& inventory() const { return inventory_; }
   [[nodiscard]] const History& history() const { return history_; }
-  // Of the active revision; none when none is.
+  // The stages of the active revision; empty if none is active.
   [[nodiscard]] const Stages& active() const { return active_; }
-  // Of the newest revision, active or not.
+  // The stages of the newest revision, active or not.
   [[nodiscard]] const Stages& newest() const {
     return pending_.empty() ? active_ : pending_.back().stages;
   }
   [[nodiscard]] bool is_interrupted() const { return !pending_.empty(); }
-  // The Secret of the newest revision that waits for its activation; empty: there is none.
+  // The Secret of the newest revision that waits for its activation; empty if there is none.
   [[nodiscard]] std::string_view recorded() const {
     return pending_.empty() ? std::string_view() : pending_.back().secret;
   }
 
-  // Makes `stages` the newest revision, not yet active. Does nothing when they are the active
-  // revision's and nothing was interrupted, or when they were recorded but not activated yet. An
-  // interrupted revision that names nothing that the newest and the active one do not name too is
-  // removed: a flight that prints something else at every retry fills no namespace with Secrets.
+  // Makes `stages` the newest revision, not yet active. Does nothing if the newest revision has
+  // these stages already. Removes interrupted revisions whose resources are all in the newest or
+  // the active one: a flight whose output changes with every retry must not fill a namespace with
+  // Secrets.
   [[nodiscard]] io::Task<Result<>> record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop);
   // Everything of the newest revision is applied and the rest pruned: activates it, and removes
-  // those beyond `count_max`.
+  // revisions beyond `count_max`.
   [[nodiscard]] io::Task<Result<>> activate(WallTime now, std::optional<std::uint32_t> count_max,
                                             std::stop_token stop);
   // Everything of an older revision is applied again and the rest pruned: makes it the active one,
-  // and removes interrupted ones. `stages` are what it has.
+  // and removes interrupted ones. `stages`: those of the revision.
   [[nodiscard]] io::Task<Result<>> activate_again(Revision revision, Stages stages, WallTime now,
                                                   std::stop_token stop);
   // The release is gone: removes every revision.
@@ -82,7 +81,7 @@ class ReleaseHistory {
 
   [[nodiscard]] io::Task<Result<>> read(std::stop_token stop);
   [[nodiscard]] io::Task<Result<History>> read_revisions(std::stop_token stop);
-  // Takes what it reads from `bytes_left`.
+  // Subtracts the bytes that it reads from `bytes_left`.
   [[nodiscard]] io::Task<Result<Stages>> read_resources(std::string secret_name,
                                                         std::uint64_t& bytes_left,
                                                         std::stop_token stop);
@@ -93,7 +92,7 @@ class ReleaseHistory {
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
   void take_inventory();
 
-  io::Workers* workers_;  // A history can be moved.
+  io::Workers* workers_;  // A pointer, so that a history can be moved.
   kube::Client client_;
   std::string release_;
   std::string namespace_;
@@ -101,7 +100,7 @@ class ReleaseHistory {
   bool loaded_ = false;
   History history_;
   Stages active_;     // Of the active revision.
-  Stages inventory_;  // active_ and what interrupted revisions add.
+  Stages inventory_;  // active_ and the stages of interrupted revisions.
   // Revisions that wait for their activation, the newest last.
   std::vector<Pending> pending_;
 };

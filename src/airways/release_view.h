@@ -1,5 +1,5 @@
-// What the cluster holds of a release, as whoever carries the release out sees it: a host by its
-// watches (live_view.h), a command by requests (request_view.h).
+// The cluster's state of a release: a host has it from its watches (live_view.h), a command from
+// requests (request_view.h).
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -22,35 +22,35 @@ class ReleaseView {
   virtual ~ReleaseView() = default;
 
   [[nodiscard]] virtual kube::Discovery& discovery() = 0;
-  // Before resources of that kind are looked at. What is watched is known when it ends.
+  // Call this before looking at resources of that kind. When it ends, a view with watches knows
+  // them.
   [[nodiscard]] virtual io::Task<Result<>> watch_children(kube::Resource resource,
                                                           std::stop_token stop) = 0;
-  // A resource of some release that is known without a request; null when there is none, or when
-  // nothing is known without one.
+  // A resource of any release that is known without a request; null if there is none, or if the
+  // view has no watches.
   [[nodiscard]] virtual kube::ObjectPtr child(const ResourceRef& ref) const = 0;
-  // A resource of some release as it is now; null when there is none.
+  // The present state of a resource of any release; null if there is none.
   [[nodiscard]] virtual io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                         ResourceRef ref,
                                                                         std::stop_token stop) = 0;
 
-  // What a flight of `instance` looks up beyond its release; null when there is none.
+  // An object that a flight of `instance` looks up beyond its release; null if there is none.
   [[nodiscard]] virtual io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
                                                                    kube::Resource resource,
                                                                    kube::ObjectKey key,
                                                                    std::stop_token stop) = 0;
 
-  // The object whoever owns it: the child that is known, else by a request. Null when there is
-  // none.
+  // An object of any owner: the known child, or else by a request. Null if there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,
                                                        std::stop_token stop);
-  // The same with the rights of `client`, which may be another identity's.
+  // The same with the rights of `client`, which may have another identity.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read_as(kube::Client client,
                                                           kube::Resource resource,
                                                           kube::ObjectKey key,
                                                           std::stop_token stop);
 
  private:
-  // Of who carries releases out, whoever they act as.
+  // The client of this program itself, whatever identity carries out a release.
   [[nodiscard]] virtual const kube::Client& own_client() const = 0;
 };
 

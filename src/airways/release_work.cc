@@ -35,7 +35,6 @@ namespace hangar::airways {
 
 namespace {
 
-// Where the slices of a Service are.
 kube::Resource endpoint_slice_resource() {
   return {.group = "discovery.k8s.io",
           .version = "v1",
@@ -44,7 +43,7 @@ kube::Resource endpoint_slice_resource() {
           .namespaced = true};
 }
 
-// Worth a rehearsal: the server has not accepted this document before.
+// Whether a rehearsal helps: the server has not accepted this document before.
 bool is_new_document(ApplyNeed need) {
   return need == ApplyNeed::Missing || need == ApplyNeed::DesiredChanged;
 }
@@ -71,7 +70,7 @@ const kube::Client& ReleaseWork::client() const {
 io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) const {
   Result<kube::Resource> found = co_await parts_.view.discovery().find(std::move(gvk), stop_);
   if (!found && found.error().kind() == ErrorKind::NotFound) {
-    // The kind may be installed later by somebody else: worth another try, unlike a wrong document.
+    // The kind may be installed later: worth a retry, unlike an invalid document.
     co_return std::unexpected(Error(ErrorKind::Unavailable, found.error().message())
                                   .with_reason(std::string(kKindNotServed)));
   }
@@ -99,7 +98,7 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
     memory_.released = released;
     if (!progress.done) co_return progress;
     if (index + 1 == stages.size()) break;
-    // Stages are there for resources that need each other: the next begins when this one is ready.
+    // The next stage may need this one, so it begins when this one is ready.
     const Readiness ready = HANGAR_CO_TRY(co_await readiness());
     if (ready.state == Readiness::State::Failed) {
       co_return fail(ErrorKind::GuestFault, "release did not become ready: " + ready.why);
@@ -124,8 +123,8 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
   }
   const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, options_.adoption));
   if (!plan.apply.empty()) {
-    // Rehearsed as a whole first, so that one bad resource does not leave half a stage behind. One
-    // alone is its own rehearsal.
+    // The stage is rehearsed as a whole, so that an invalid resource does not leave half a stage
+    // behind. A single apply needs no rehearsal.
     std::vector<ApplyStep> rehearsal = plan.apply;
     std::erase_if(rehearsal, [](const ApplyStep& step) { return !is_new_document(step.need); });
     if (plan.apply.size() > 1 && options_.rehearse) {
@@ -150,7 +149,7 @@ io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
   LiveFact fact{.live = parts_.view.child(ref),
                 .applied = applied == memory_.applied.end() ? nullptr : &applied->second};
   if (fact.live) co_return fact;
-  // Not a child that is known: is it somebody else's, or was it made a moment ago?
+  // Not a known child: it may belong to another owner, or it was created a moment ago.
   const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
   HANGAR_CO_TRY(co_await parts_.view.watch_children(kind, stop_));
@@ -166,7 +165,7 @@ io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, boo
                              .force = options_.force_conflicts,
                              .dry_run = dry_run};
   const kube::ObjectKey key = ref_of(*resource).key();
-  // Its size is not worth writing it down once more.
+  // Without its size: to compute it, the document would have to be serialised once more.
   const FlightRecording::Request request{.verb = recorder::Verb::Patch,
                                          .resource = kind,
                                          .key = key,
@@ -192,7 +191,7 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
     std::vector<io::Task<Result<json::Value>>> sends;
     for (std::size_t index = first; index < end; ++index) {
       const json::Value& desired = stage[steps[index].index];
-      // Whatever the answer: it may be there from now on.
+      // Whatever the answer is, the resource may exist from now on.
       if (!dry_run) memory_.pruned.erase(ref_of(desired));
       sends.push_back(send(&desired, dry_run));
     }
@@ -201,7 +200,7 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
       Result<json::Value>& answer = answers[index - first];
       const json::Value& desired = stage[steps[index].index];
       if (!answer) {
-        // Every message is wanted: the user fixes all of them at once.
+        // All messages are collected, so that the user can fix all of them at once.
         error = error ? Error(error->kind(), error->message() + "; " + answer.error().message())
                       : std::move(answer).error();
       } else if (!dry_run) {
@@ -230,7 +229,7 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& previous, const Stag
       Progress progress = HANGAR_CO_TRY(std::move(one));
       if (!progress.done) all = std::move(progress);
     }
-    // What depends on this group's resources stays until they are gone.
+    // This group may depend on the next ones, so those stay until it is gone.
     if (!all.done) co_return all;
   }
   memory_.pruned.clear();
@@ -240,7 +239,7 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& previous, const Stag
 io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
   Result<kube::Resource> kind = co_await parts_.view.discovery().find(step.gvk, stop_);
   if (!kind) {
-    // A kind that is gone took its objects with it.
+    // The objects of a kind that is gone are gone, too.
     if (kind.error().kind() == ErrorKind::NotFound) co_return Progress{};
     co_return std::unexpected(std::move(kind).error());
   }
@@ -306,8 +305,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
   Readiness result{.state = Readiness::State::NotReady,
                    .why = ref.to_string() + " is not seen in the cluster yet"};
   if (!live) co_return result;
-  // The cache may lag behind our own apply: what it shows then is how ready the resource was
-  // before.
+  // The cache may lag behind our own apply, and then shows the readiness from before.
   if (applied != memory_.applied.end() &&
       (applied->second.uid != live->uid() ||
        is_older(live->resource_version(), applied->second.resource_version))) {
@@ -320,12 +318,14 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
   if (!facts.has_endpoint_slice && needs_endpoint_slices(value)) {
     kube::ListOptions options{.namespace_ = ref.namespace_,
                               .label_selector = "kubernetes.io/service-name=" + ref.name,
-                              // From the server's cache: what it lacks is looked for again soon.
+                              // From the server's cache: a slice that it lacks is looked for again
+                              // soon.
                               .resource_version = "0"};
     const kube::List slices = HANGAR_CO_TRY(
         co_await parts_.client.list(endpoint_slice_resource(), std::move(options), stop_));
     facts.has_endpoint_slice = !slices.items.empty();
-    // Asked once for each Service: slices come and go with its pods, which is not its readiness.
+    // Only until one is found: slices come and go with the pods, which does not make the Service
+    // less ready.
     if (facts.has_endpoint_slice) memory_.services_with_endpoints.emplace(live->uid());
   }
   result = readiness_of(value, facts);

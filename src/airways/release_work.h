@@ -1,8 +1,9 @@
-// Carries one release out: stage by stage into the cluster, and what is no longer wanted out of it.
+// Carries out one release: applies its stages to the cluster, and removes resources that are no
+// longer wanted.
 //
-// Every step looks at the cluster first (a host without a request, mostly) and does what is
-// missing; nothing is remembered that the next attempt could not find out. A step that has to wait
-// returns Waiting at once.
+// Every step first looks at the cluster (a host mostly without a request) and does what is missing.
+// Nothing is remembered that the next attempt could not find out. A step that has to wait returns a
+// Progress that is not done.
 #pragma once
 
 #include "airways/instance.h"
@@ -30,63 +31,66 @@
 
 namespace hangar::airways {
 
-// The reason of an Unavailable error: a kind is not served (yet), as for a moment one whose CRD the
-// release has just made.
+// The reason of an Unavailable error: a kind is not served (yet), such as one whose CRD the release
+// has just created.
 inline constexpr std::string_view kKindNotServed = "KindNotServed";
 
-// How far a release came. When it waits, a change of one of its resources is what it waits for.
+// How far a release has come. If it is not done, it waits for a change of one of its resources.
 struct Progress {
   bool done = true;
-  std::string waiting_for = {};  // "Job batch \"x\": not complete": for people.
+  std::string waiting_for = {};  // For messages: "default/Job.batch:x: Complete is not True".
 };
 
-// What releases are carried out with. Every reference outlives whoever is given this.
+// Services that releases are carried out with. The references outlive all users.
 struct ReleaseParts {
   io::Loop& loop;
   ReleaseView& view;
-  const kube::Client& client;  // For what is not done as somebody: looking at EndpointSlices.
+  const kube::Client& client;  // The host's own, for reading EndpointSlices.
   const CustomReadiness& custom_readiness;
-  FlightRecording* recording = nullptr;  // Null: nobody is told of what is asked for.
+  FlightRecording* recording = nullptr;  // Null: requests are not recorded.
 };
 
-// How one is carried out.
+// How a release is carried out.
 struct CarryOptions {
   PruneOptions prune = {};
   Adoption adoption = Adoption::Unowned;
-  bool force_conflicts = true;  // Fields that somebody else manages become ours.
-  bool rehearse = true;         // What is new in a stage is sent as a dry run first.
-  // A rehearsal sends Flights, too, whose reviews run their programs. Off within a review: programs
-  // that print Flights would make reviews without end.
+  bool force_conflicts = true;  // Take over fields of other managers.
+  bool rehearse = true;         // Send what is new in a stage as a dry run first.
+  // Rehearse Flights, too; their reviews run their programs. Off within a review: a program that
+  // prints Flights would cause reviews without end.
   bool rehearse_flights = true;
 };
 
-// One attempt. Lives within one reconcile; everything it is given outlives it. Loop thread only.
+// One attempt to carry out a release. Lives within one reconcile; all references outlive it. Loop
+// thread only.
 class ReleaseWork {
  public:
-  // `client`: who it is carried out as. Nothing: it is only looked at, by readiness().
+  // `client`: the identity that carries it out. Nothing: the release is only looked at, by
+  // readiness().
   ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client, const Release& release,
               Instance& memory, CarryOptions options, std::stop_token stop);
 
-  // Namespaces, owner marks and owner references for a flight's resources, and watches for their
+  // Sets namespaces, owner marks and owner references on a flight's resources, and watches their
   // kinds. Unavailable when a kind is not served (yet).
   [[nodiscard]] io::Task<Result<>> prepare(Stages& stages);
 
-  // Applies what the cluster does not have, the revision recorded before the first write; without a
-  // `source` none is, because these are the stages of one. A stage begins when the one before is
-  // ready. Errors: InvalidInput (owned by others, refused by the
-  // server), GuestFault (a resource of an earlier stage has failed), and the server's.
+  // Applies what the cluster does not have, and records the revision before the first write.
+  // Without a `source`, the stages are those of a recorded revision, and nothing is recorded. A
+  // stage begins when the one before is ready.
+  // Errors: InvalidInput (owned by others, refused by the server), GuestFault (a resource of an
+  // earlier stage has failed), and the server's.
   [[nodiscard]] io::Task<Result<Progress>> apply(const Stages& stages,
                                                  const std::optional<Source>& source);
 
-  // Removes what the history has and `wanted` has not.
+  // Removes resources that are in the history and not in `wanted`.
   [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& wanted);
-  // The same of what `previous` has.
+  // The same for resources of `previous`.
   [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& previous, const Stages& wanted);
 
-  // How many resources the stages have that were begun.
+  // The number of resources in the stages that were begun.
   [[nodiscard]] std::size_t released_count() const { return memory_.released.size(); }
 
-  // Of everything in `stages`. Failed resources come first, then those that are not ready.
+  // The worst readiness of these resources: a failed one counts before one that is not ready.
   [[nodiscard]] io::Task<Result<Readiness>> readiness();
 
  private:
@@ -99,7 +103,7 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<>> send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
                                             bool dry_run);
   [[nodiscard]] io::Task<Result<Progress>> prune_one(PruneStep step);
-  // Waits for the answer, and has both recorded.
+  // Waits for the answer, and records the request and the answer.
   [[nodiscard]] io::Task<Result<json::Value>> recorded(FlightRecording::Request request,
                                                        kube::Client::ValueTask task) const;
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(Instance::Released one);

@@ -1,5 +1,5 @@
-// A release as a command sees it: by a request each time, with the rights of who runs it. A person
-// may have rights in one namespace only, where no kind could be watched as a host watches it.
+// A command's view of a release: a request for each read, with the rights of the user who runs it.
+// A user may have rights in one namespace only, where no kind can be watched as a host watches it.
 #pragma once
 
 #include "airways/release_view.h"

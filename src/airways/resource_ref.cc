@@ -87,7 +87,7 @@ std::size_t std::hash<hangar::airways::ResourceRef>::operator()(
   for (const std::string_view part :
        {std::string_view(ref.kind.group), std::string_view(ref.kind.kind),
         std::string_view(ref.namespace_), std::string_view(ref.name)}) {
-    // boost::hash_combine's mixing: the parts are not interchangeable.
+    // The mixing of boost::hash_combine: the order of the parts counts.
     hash ^= std::hash<std::string_view>{}(part) + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
   }
   return hash;

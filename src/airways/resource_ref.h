@@ -1,4 +1,4 @@
-// How the resources of a release are named: kind without version, namespace, name.
+// Names of the resources of a release: kind without version, namespace, name.
 //
 // The version is left out on purpose: apps/v1 and apps/v1beta1 show the same object, so prune sets,
 // duplicates and lookups must not tell them apart.
@@ -24,27 +24,27 @@ struct ResourceRef {
   std::string namespace_;  // Empty for cluster-scoped resources.
   std::string name;
 
-  // "default/Deployment.apps:web", "/Namespace:foo": what yoke writes into annotations and status.
+  // "default/Deployment.apps:web", "/Namespace:foo": the form in yoke's annotations and status.
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] kube::ObjectKey key() const { return {namespace_, name}; }
   auto operator<=>(const ResourceRef&) const = default;
 };
 
-// Kinds that others in a release may live in or be made of.
+// Kinds that other resources of a release may depend on.
 [[nodiscard]] bool is_namespace(const kube::GroupKind& kind);
 [[nodiscard]] bool is_crd(const kube::GroupKind& kind);
 
-// Of a document that has a kind and a name; parts that are missing are empty.
+// The ref of a document with a kind and a name; missing parts are empty.
 [[nodiscard]] ResourceRef ref_of(const json::Value& object);
 
-// Reads to_string() back. InvalidInput otherwise.
+// The inverse of to_string(). InvalidInput for any other text.
 [[nodiscard]] Result<ResourceRef> parse_ref(std::string_view text);
 
 // "default/apps/v1/deployment/web", "_/core/v1/namespace/foo": how yoke's errors name a resource.
 [[nodiscard]] std::string canonical_name(const json::Value& object);
 
-// What is applied together. A flight's resources are a sequence of these: each stage is ready
-// before the next begins.
+// Resources that are applied together. A flight's resources are a sequence of stages: each is ready
+// before the next one begins.
 using Stage = std::vector<json::Value>;
 using Stages = std::vector<Stage>;
 

@@ -1,5 +1,5 @@
-// Modules that reviews wait for. What is fetched and compiled for one goes on when the API server
-// has stopped waiting, so that the next review of the same object finds it.
+// Modules that reviews wait for. Fetching and compiling continue after the API server has stopped
+// waiting, so that the next review of the same object finds the module.
 // Loop thread only.
 #pragma once
 
@@ -17,17 +17,17 @@ namespace hangar::airways {
 
 class ReviewModules {
  public:
-  // Both outlive it.
+  // The references outlive this object.
   ReviewModules(io::Loop& loop, FlightModules& modules);
   ReviewModules(const ReviewModules&) = delete;
   ReviewModules& operator=(const ReviewModules&) = delete;
-  // Stop it before.
+  // Call stop() before.
   ~ReviewModules();
 
-  // Errors: as of FlightModules; Unavailable when `stop` comes first.
+  // Errors: those of FlightModules::prepare(); Unavailable if `stop` is requested first.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop);
 
-  // Ends what goes on, and waits for it.
+  // Stops all preparations, and waits for them.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -38,7 +38,7 @@ class ReviewModules {
   FlightModules& modules_;
   std::stop_source stop_;
   std::size_t preparing_ = 0;
-  io::Event prepared_;  // One of them has ended.
+  io::Event prepared_;  // A preparation has ended.
 };
 
 }  // namespace hangar::airways

@@ -41,7 +41,7 @@ constexpr std::string_view kCreatedAt = "internal.yoke/created-at";
 constexpr std::string_view kActiveAt = "internal.yoke/active-at";
 constexpr std::string_view kResourceCount = "internal.yoke/resources";
 
-// Go's zero time, which is before every other: yoke never takes such a revision for the active one.
+// Go's zero time is before every other: yoke never takes such a revision for the active one.
 constexpr std::string_view kNever = "0001-01-01T00:00:00Z";
 
 // zlib: the largest window, in a gzip frame.
@@ -103,7 +103,7 @@ Result<std::string> decode(std::string_view text) {
 
 Result<std::optional<WallTime>> parse_time(const json::Value& secret, std::string_view key) {
   const std::string_view text = kube::annotation_of(secret, key);
-  // The zero time is outside of what WallTime can hold.
+  // WallTime cannot hold the zero time.
   if (text.starts_with("0001-01-01T")) return std::optional<WallTime>();
   Result<WallTime> time = parse_rfc3339(text);
   if (!time) return std::unexpected(std::move(time).error().in(key));
@@ -154,7 +154,7 @@ std::string history_selector(std::string_view release) {
   return fmt::format("{},{}={}", revision_selector(), kRevisionReleaseLabel, sha1_hex(release));
 }
 
-// By the kind, too: yoke's lock of a release has its plain name in the same label.
+// By the kind, too: yoke's lock of a release has the plain name in the same label.
 std::string deprecated_history_selector(std::string_view release) {
   if (!is_label_value(release)) return {};
   return fmt::format("{},{}={}", revision_selector(), kRevisionReleaseLabel, release);
@@ -181,7 +181,7 @@ Result<Revision> revision_of(const json::Value& secret) {
   revision.secret = ref.name;
   revision.namespace_ = ref.namespace_;
   revision.release = kube::annotation_of(secret, kReleaseNameAnnotation);
-  // Before release names were hashed, they were the label.
+  // Before yoke hashed release names, they were the label.
   if (revision.release.empty()) revision.release = kube::label_of(secret, kRevisionReleaseLabel);
   revision.source = {.url = std::string(kube::annotation_of(secret, kSourceUrl)),
                      .checksum = std::string(kube::annotation_of(secret, kSourceChecksum))};
@@ -193,7 +193,7 @@ Result<Revision> revision_of(const json::Value& secret) {
   revision.active_at = *time;
 
   const std::string_view count = kube::annotation_of(secret, kResourceCount);
-  // As yoke reads it: what is no number is 0. It is only shown.
+  // As in yoke, a text that is not a number counts as 0. It is only shown.
   std::from_chars(count.data(), count.data() + count.size(), revision.resource_count);
   return revision;
 }
@@ -307,7 +307,7 @@ std::vector<std::string> History::beyond(std::optional<std::uint32_t> count_max)
   for (const Revision& revision : revisions) {
     if (std::ranges::find(pending, &revision) == pending.end()) ended.push_back(&revision);
   }
-  // Most recently active first: that one stays in any case.
+  // Most recently active first: the active one stays in any case.
   std::ranges::sort(ended, std::greater(), [](const Revision* revision) {
     return std::pair(revision->active_at, revision->created_at);
   });

@@ -107,7 +107,7 @@ TEST(RevisionSecret, IsReadBack) {
   EXPECT_TRUE(same_resources(unpacked->stages, kStages));
 }
 
-// What `echo DATA | base64 -d | gunzip` shows.
+// The output of `echo DATA | base64 -d | gunzip`.
 std::string text_of(const json::Value& secret) {
   const std::string data =
       base64_decode(json::string_at(secret, {"data", "resources"})).value_or(std::string());
@@ -250,7 +250,7 @@ TEST(Unpack, RefusesAnyFlippedByteOrReadsResources) {
     json::Value broken = secret;
     json::set_at(broken, {"data", "resources"}, json::Value(flipped));
     const Result<UnpackedRevision> unpacked = unpack(broken);
-    // gzip has bytes that say nothing: the time, the operating system.
+    // gzip has bytes that do not change the text: the time, the operating system.
     if (unpacked) EXPECT_TRUE(same_resources(unpacked->stages, kStages)) << i;
   }
 }

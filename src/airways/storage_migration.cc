@@ -27,7 +27,7 @@ namespace hangar::airways {
 
 namespace {
 
-// After an instance that could not be rewritten, all are looked at again.
+// After a failed rewrite, all instances are tried again in this time.
 constexpr std::chrono::seconds kAgain{30};
 // Between two reports of progress.
 constexpr std::chrono::seconds kReport{5};
@@ -75,7 +75,8 @@ struct StorageMigration::State {
   }
 
   io::Task<Result<>> migrate() {
-    // What the definition says now is what has to hold at the end, too.
+    // Compared with the one at the end: if the definition has changed, instances may have been
+    // stored in another version.
     const json::Value crd = HANGAR_CO_TRY(co_await read_crd());
     if (!has_other_stored_versions(crd)) co_return Result<>();
     const kube::List list = HANGAR_CO_TRY(co_await list_instances(crd));
@@ -116,8 +117,8 @@ struct StorageMigration::State {
     co_return crd->to_value();
   }
 
-  // One that cannot be converted keeps all from being listed in the new version, and would not even
-  // be named: they can be listed in the one that it is stored in.
+  // One instance that cannot be converted fails a list in the new version, which does not even name
+  // it. A list in the version in which instances are stored works.
   io::Task<Result<kube::List>> list_instances(const json::Value& crd) {
     Result<kube::List> list = co_await list_in(instances.version);
     for (const json::Value& version : *json::array_at(crd, {"spec", "versions"})) {
@@ -136,7 +137,7 @@ struct StorageMigration::State {
                                          stop.get_token());
   }
 
-  // Who writes it meanwhile, or deletes it, has done the same.
+  // A writer who has changed or deleted the instance meanwhile has done the same.
   io::Task<Result<>> rewrite(const kube::Object& instance) {
     const json::Value patch =
         json::Object{{"metadata", json::Object{{"resourceVersion", instance.resource_version()}}}};

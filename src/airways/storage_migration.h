@@ -1,10 +1,10 @@
-// Rewrites the instances of a kind after its stored version has become another one, until none is
-// left in an earlier version; then the API server is told so, which lets the template drop that
-// version.
+// Rewrites the instances of a kind after its storage version has changed, until none is stored in
+// an earlier version. Then it tells the API server so, and the template may drop the old version.
 //
 // The API server converts an instance when it stores it: a patch that changes nothing is enough.
-// One instance at a time, so that a converter is not asked for all at once. After a restart of the
-// host it begins anew; what is rewritten already costs a request and no write.
+// Instances are rewritten one at a time, so that a converter does not get all at once. After a
+// restart of the host the migration begins again; an instance that is already rewritten costs a
+// request and no write.
 // Loop thread only.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace hangar::airways {
 
-// Whether instances may be stored in another version than the one that `crd` stores.
+// Whether instances may be stored in another version than the storage version of `crd`.
 [[nodiscard]] bool has_other_stored_versions(const json::Value& crd);
 
 class StorageMigration {
@@ -30,23 +30,23 @@ class StorageMigration {
     io::Loop& loop;
     const kube::Client& client;  // Outlives stop().
     Log log;
-    std::function<void()> changed;  // progress() says something else.
+    std::function<void()> changed;  // Called when progress() changes.
   };
   struct Progress {
-    std::string version;  // In which they are stored from now on.
+    std::string version;  // The new storage version.
     std::size_t done = 0;
     std::size_t count = 0;
-    std::string error;  // Of the last attempt; it is tried again.
+    std::string error;  // Of the last attempt; it is retried.
   };
 
   explicit StorageMigration(Parts parts);
   StorageMigration(const StorageMigration&) = delete;
   StorageMigration& operator=(const StorageMigration&) = delete;
-  // Stop it before, unless it has not begun.
+  // Call stop() before, unless begin() was never called.
   ~StorageMigration();
 
-  // Goes on until the CRD `name` has no other stored version, or stop(). `instances`: in the
-  // version that is stored. Does nothing while it is under way for that version.
+  // Runs until the CRD `name` has no other stored version, or until stop(). `instances`: in the
+  // storage version. Does nothing while a migration to that version runs.
   [[nodiscard]] io::Task<void> begin(std::string name, kube::Resource instances);
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_under_way() const;

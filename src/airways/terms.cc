@@ -36,7 +36,7 @@ constexpr std::array<std::pair<Mode, std::string_view>, 4> kModes = {{
     {Mode::Subscription, "subscription"},
 }};
 
-// 65536 pages of 64 KiB: all that a 32-bit guest can address.
+// 65536 pages of 64 KiB: the address space of a 32-bit guest.
 constexpr std::int64_t kMemoryMibMax = 4096;
 
 Result<Mode> parse_mode(const Fields& spec) {

@@ -1,4 +1,5 @@
-// How instances are evaluated: what an Airway says for all of its kind, and a Flight for itself.
+// How instances are evaluated. An Airway sets this for all instances of its kind, a Flight for
+// itself.
 #pragma once
 
 #include "airways/matcher.h"
@@ -17,35 +18,36 @@
 
 namespace hangar::airways {
 
-// When an instance is evaluated again besides a change of its own.
+// Changes that evaluate an instance again, besides those of the instance itself.
 enum class Mode : std::uint8_t {
-  Standard,      // Never (but fixDriftInterval).
-  Static,        // Never; changes of children are refused at admission.
-  Dynamic,       // Any change of a child, or of something looked up.
-  Subscription,  // Changes of what the last run looked up.
+  Standard,      // None (only fixDriftInterval).
+  Static,        // None; changes of children are refused at admission.
+  Dynamic,       // Changes of children and of looked-up objects.
+  Subscription,  // Changes of objects that the last run looked up.
 };
 [[nodiscard]] std::string_view name_of(Mode mode);
 [[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
 
 struct PruneOptions {
-  bool crds = false;        // Delete CustomResourceDefinitions; orphaned otherwise.
-  bool namespaces = false;  // Delete Namespaces; orphaned otherwise.
+  bool crds = false;        // Delete CustomResourceDefinitions; otherwise orphan them.
+  bool namespaces = false;  // Delete Namespaces; otherwise orphan them.
   bool operator==(const PruneOptions&) const = default;
 };
 
 struct Terms {
   modules::Source flight;
-  std::vector<std::string> args = {};         // After the release's name.
-  std::optional<std::string> input = {};      // For stdin. Nothing: the instance itself,
-  std::vector<std::string> object_path = {};  // or what it has there.
+  std::vector<std::string> args = {};         // They follow the release's name in argv.
+  std::optional<std::string> input = {};      // Stdin. Nothing: the instance,
+  std::vector<std::string> object_path = {};  // or its member at this path.
   Mode mode = Mode::Standard;
   bool cluster_access = false;
   std::vector<Matcher> resource_access_matchers;
-  // What matchers cover is watched from the first lookup on. Otherwise it is read at each lookup
-  // and nothing is remembered: for authors who could have thousands of objects watched.
+  // Whether objects that matchers cover are watched from their first lookup on. If not, each lookup
+  // reads them, and nothing is remembered. Off for Flights: a tenant could have the host watch
+  // thousands of objects.
   bool watches_lookups = true;
   Duration fix_drift_interval{0};  // 0: none.
-  // Nothing ("-1s"): they want none.
+  // Nothing (a negative value such as "-1s"): no timeout of their own; the host's applies.
   std::optional<Duration> timeout = limits::kGuestCallMax;
   bool skip_admission_webhook = false;
   std::optional<std::uint32_t> history_max = 2;  // Nothing (negative): unlimited.
@@ -53,11 +55,12 @@ struct Terms {
   std::uint32_t memory_mib_max = 0;  // 0: the host's own limit.
 };
 
-// Everything but `flight` and what is given to it. InvalidInput names the field ("spec.mode: ...").
+// Reads everything except the module's URL and checksum, and the flight's arguments and input.
+// InvalidInput names the field ("spec.mode: ...").
 [[nodiscard]] Result<Terms> parse_terms(const json::Fields& spec);
 
-// What goes to the flight's stdin: `input`, else the instance, or what is at `object_path` (null if
-// missing), as JSON. InvalidInput when the path leads through what is no object.
+// The flight's stdin: `input`, or else, as JSON, the instance or its member at `object_path` (null
+// if missing). InvalidInput if the path leads through a value that is not an object.
 [[nodiscard]] Result<std::string> input_of(const Terms& terms, const json::Value& instance);
 
 }  // namespace hangar::airways

@@ -19,12 +19,12 @@ namespace {
 
 using Refs = std::unordered_set<ResourceRef>;
 
-// What one run, or the runs since the last good one, referred to.
+// References of one run, or of all runs since the last successful one.
 struct References {
   Refs released;    // Children.
   Refs owned;       // Looked up and found, of the release.
   Refs external;    // Looked up, of others or absent.
-  Refs candidates;  // Looked up and absent, perhaps to be released.
+  Refs candidates;  // Looked up and absent; the run may release them.
 
   void add(const References& other) {
     released.insert(other.released.begin(), other.released.end());
@@ -47,16 +47,16 @@ struct References {
 struct Entry {
   Mode mode = Mode::Standard;
   References kept;    // Of earlier runs.
-  References latest;  // Of the run that is going on, or that failed last.
+  References latest;  // Of the run in progress.
 
   [[nodiscard]] bool has(const ResourceRef& ref) const { return kept.has(ref) || latest.has(ref); }
 
-  // Whether a change of what `references` hold evaluates the instance again.
+  // Whether a change of `ref` evaluates the instance again, because of `references`.
   [[nodiscard]] bool is_concerned_by(const References& references, const ResourceRef& ref,
                                      Change change) const {
     if (mode != Mode::Dynamic && mode != Mode::Subscription) return false;
     if (references.external.contains(ref)) return true;
-    // Children are made by the run itself: that is no news to it.
+    // The run itself creates its children: that is no news.
     if (change == Change::Added) return false;
     if (references.owned.contains(ref)) return true;
     return references.released.contains(ref) &&
@@ -68,8 +68,8 @@ struct Entry {
 
 struct Tracker::State {
   std::unordered_map<ResourceRef, Entry> entries;  // By instance.
-  // Which instances refer to a resource, for a dispatch that does not ask thousands of instances.
-  // The pointers are to keys of `entries`, which stay where they are.
+  // Which instances refer to a resource, so that a dispatch does not ask thousands of instances.
+  // The pointers are to keys of `entries`, which do not move.
   std::unordered_map<ResourceRef, std::vector<const ResourceRef*>> instances;
 
   void link(const ResourceRef& instance, const ResourceRef& resource) {
@@ -83,7 +83,7 @@ struct Tracker::State {
     std::erase(found->second, instance);
     if (found->second.empty()) instances.erase(found);
   }
-  // Drops the links of `before` that nothing else of the instance needs.
+  // Drops the links of `before` that the instance does not need otherwise.
   void unlink_unused(const ResourceRef& instance, const References& before) {
     const auto found = entries.find(instance);
     before.for_each([&](const ResourceRef& resource) {
@@ -141,7 +141,7 @@ void Tracker::end(const ResourceRef& instance, End end) {
     return;
   }
   const References before = std::exchange(entry.kept, std::exchange(entry.latest, {}));
-  // What was looked for in vain and not released is nobody's.
+  // Candidates that the run has not released concern nobody.
   References unreleased;
   for (const ResourceRef& candidate : entry.kept.candidates) {
     if (!entry.kept.released.contains(candidate)) unreleased.candidates.insert(candidate);

@@ -26,7 +26,7 @@ struct Looked {
   LookupOutcome outcome;
 };
 
-// A run from its begin to its good end.
+// A run from its beginning to its success.
 void run(Tracker& tracker, const ResourceRef& instance, Mode mode, std::vector<Looked> lookups,
          std::vector<ResourceRef> released = {}) {
   tracker.begin(instance, mode);
@@ -36,7 +36,7 @@ void run(Tracker& tracker, const ResourceRef& instance, Mode mode, std::vector<L
   tracker.end(instance, Tracker::End::Succeeded);
 }
 
-// "AMD": which changes of `ref` concern anybody.
+// Which changes of `ref` concern an instance: "AMD".
 std::string changes_of(const Tracker& tracker, const ResourceRef& ref) {
   std::string text;
   if (!tracker.concerned(ref, Change::Added).empty()) text += 'A';
@@ -229,7 +229,7 @@ TEST(Tracker, TracksNothingThatWasLookedForInVainAndNotReleased) {
   EXPECT_THAT(tracker.tracked(kWeb), UnorderedElementsAre(kChild));
 }
 
-// The index that dispatch uses says the same as asking every instance what it tracks.
+// The index for dispatch agrees with what every instance tracks.
 TEST(Tracker, IndexAgreesWithItsEntriesAfterAnyHistory) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -273,7 +273,7 @@ TEST(Tracker, IndexAgreesWithItsEntriesAfterAnyHistory) {
     }
   }
   for (unsigned i = 0; i < kInstances; ++i) {
-    // A good run that refers to one thing leaves exactly that, whatever came before.
+    // A successful run that refers to one resource leaves exactly that, whatever came before.
     run(tracker, instance(i), Mode::Dynamic, {}, {ref(0)});
   }
   EXPECT_EQ(tracker.concerned(ref(0), Change::Modified).size(), kInstances);

@@ -20,7 +20,7 @@ namespace hangar::airways::internal {
 namespace {
 
 void append_number(double number, std::string& text) {
-  // Doubles that are whole numbers, and the range where an int64 says the same.
+  // Up to 2^53, a double that is a whole number is printed as the same int64.
   constexpr double kWholeMax = 9007199254740992.0;
   if (std::floor(number) == number && std::abs(number) <= kWholeMax) {
     fmt::format_to(std::back_inserter(text), "{}", static_cast<std::int64_t>(number));
