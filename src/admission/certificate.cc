@@ -34,7 +34,8 @@ using Certificate = std::unique_ptr<X509, DestroyedBy<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, DestroyedBy<X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, DestroyedBy<BN_free>>;
 
-// So that a clock that is a little behind trusts what was made a moment ago.
+// Certificates begin this much earlier, so that a machine whose clock is a little behind trusts a
+// new one.
 constexpr std::chrono::hours kClockSkew{1};
 constexpr int kSerialBits = 127;
 constexpr long kVersion3 = 2;
@@ -139,7 +140,7 @@ Result<KeyPair> make_authority(WallTime now) {
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
   X509* const made = certificate.get();
-  // A name of its own: of two authorities of one name a client may try the wrong one only.
+  // The name is unique: of two authorities of the same name, a client may try only the wrong one.
   const std::string name = fmt::format("hangar webhooks {}", to_rfc3339_micro(now));
   const bool is_made =
       key && made != nullptr && X509_set_version(made, kVersion3) == 1 && set_serial(made) &&
@@ -236,9 +237,10 @@ Renewal renewal_of(const Issued& issued, const std::vector<std::string>& names, 
   if (!is_usable) return Renewal::All;
   if (!is_for(issued.server.certificate_pem, names, issued.authorities_pem) ||
       server->not_after <= now) {
-    return Renewal::Server;  // Nobody can use it anyway: without waiting for trust.
+    return Renewal::Server;  // It cannot be used anyway, so nothing waits for trust.
   }
   if (authority->not_after - now < kServerLife + kRenewBefore) return Renewal::Authority;
+  // not_before is kClockSkew before the authority was made.
   const bool is_trusted = authority->not_before + kClockSkew + kTrustedFirst <= now;
   if (server->not_after - now < kRenewBefore && is_trusted) return Renewal::Server;
   return Renewal::None;
@@ -251,7 +253,7 @@ Result<Issued> renew(const Issued& issued, Renewal renewal, const std::vector<st
     KeyPair authority = HANGAR_TRY(make_authority(now));
     std::string old;
     if (renewal == Renewal::Authority) {
-      // Only the last one: what it has signed is in use, what its predecessor has signed is not.
+      // Only the last one: it has signed the certificate in use, its predecessor has not.
       const Certificate last = HANGAR_TRY(first_in(issued.authorities_pem));
       old = HANGAR_TRY(pem_of(last.get()));
     }

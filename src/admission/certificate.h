@@ -1,5 +1,5 @@
-// The certificates of the webhook server: an authority of hangar's own, a certificate that it has
-// signed, and when which of them is made anew. Pure but for random keys.
+// The certificates of the webhook server: an authority of hangar's own, a server certificate that
+// it has signed, and when each of them is renewed. Pure, except for random keys.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@ struct KeyPair {
 
 // An ECDSA key and a certificate that may sign others.
 [[nodiscard]] Result<KeyPair> make_authority(WallTime now);
-// For a server of these names (DNS names and IP addresses). Requires one name at least.
+// For a server with these names (DNS names and IP addresses). InvalidInput without a name.
 [[nodiscard]] Result<KeyPair> issue(const KeyPair& authority, const std::vector<std::string>& names,
                                     WallTime now);
 
@@ -28,28 +28,28 @@ struct CertificateFacts {
   WallTime not_before;
   WallTime not_after;
 };
-// Of the first certificate in `pem`. InvalidInput when there is none.
+// Reads the first certificate in `pem`. InvalidInput if there is none.
 [[nodiscard]] Result<CertificateFacts> read_certificate(std::string_view pem);
-// Whether the first certificate of `pem` is for all these names and signed by one in
+// Whether the first certificate in `pem` is for all these names and signed by an authority in
 // `authorities_pem`.
 [[nodiscard]] bool is_for(std::string_view pem, const std::vector<std::string>& names,
                           std::string_view authorities_pem);
 // Whether `key_pem` is the key of the first certificate in `pem`.
 [[nodiscard]] bool has_key(std::string_view pem, std::string_view key_pem);
 
-// What the Secret of a host holds that makes its certificates itself.
+// The content of the Secret of a host that issues its certificates itself.
 struct Issued {
   KeyPair server;
-  std::string authorities_pem;    // Whom the API server is to trust: the newest first.
-  std::string authority_key_pem;  // Of the newest.
+  std::string authorities_pem;    // For the API server to trust; the newest first.
+  std::string authority_key_pem;  // Of the newest authority.
 };
 
 enum class Renewal : std::uint8_t {
   None,
   Server,     // A new certificate by the same authority.
-  Authority,  // A new authority beside the old one, which stays trusted. The server's certificate
-              // stays for now: nobody trusts the new one yet.
-  All,        // What is there is of no use.
+  Authority,  // A new authority; the old one stays trusted. The server's certificate stays for now,
+              // because nobody trusts the new authority yet.
+  All,        // Nothing in the Secret can be used.
 };
 [[nodiscard]] Renewal renewal_of(const Issued& issued, const std::vector<std::string>& names,
                                  WallTime now);
@@ -58,9 +58,9 @@ enum class Renewal : std::uint8_t {
 
 inline constexpr std::chrono::days kAuthorityLife{3650};
 inline constexpr std::chrono::days kServerLife{365};
-// A certificate is renewed that long before it expires.
+// How long before it expires a certificate is renewed.
 inline constexpr std::chrono::days kRenewBefore{120};
-// An authority signs nothing before it has been trusted for that long.
+// How long an authority is trusted before it signs anything.
 inline constexpr std::chrono::minutes kTrustedFirst{10};
 
 }  // namespace hangar::admission

@@ -30,9 +30,9 @@ namespace hangar::admission {
 
 namespace {
 
-// A renewed certificate is used within this; a request of a few hundred bytes.
+// A renewed certificate is used within this time. Each look is a request of a few hundred bytes.
 constexpr std::chrono::seconds kLook{15};
-// While there is no certificate nothing is served: sooner.
+// Sooner while there is no certificate, because nothing is served then.
 constexpr std::chrono::seconds kLookWithout{1};
 constexpr std::uint64_t kFileBytesMax = limits::kMiB;
 
@@ -132,7 +132,7 @@ io::Task<Result<ServerCertificate>> CertificateKeeper::look() {
     co_return fail(ErrorKind::InvalidInput, fmt::format("{} has no certificate of an authority",
                                                         options_.client_authorities.string()));
   }
-  // Probes and conversions come without one.
+  // Probes and conversions come without a client certificate.
   found.tls.client_is_optional = true;
   co_return found;
 }
@@ -182,8 +182,8 @@ io::Task<Result<ServerCertificate>> CertificateKeeper::read_secret() {
   const Renewal renewal = renewal_of(issued, options_.names, now);
   if (renewal != Renewal::None) {
     issued = HANGAR_CO_TRY(renew(issued, renewal, options_.names, now));
-    // Nothing is shown that another replica does not know: of two that write at once, the one that
-    // is late reads what the other wrote.
+    // Shows no certificate that another replica does not know. If two write at the same time, the
+    // later one fails and reads what the other wrote.
     HANGAR_CO_TRY(co_await write_secret(issued, secret ? &*secret : nullptr));
   }
   co_return server_certificate(std::move(issued.server.certificate_pem),

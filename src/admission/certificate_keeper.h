@@ -1,9 +1,9 @@
-// The certificate that a server of ours shows, and whom its callers are to trust for it: from files
-// (a mounted Secret), or from a Secret that hangar fills and renews itself.
+// The certificate that one of our servers shows, and the authorities that its clients shall trust
+// for it. Both are in files (a mounted Secret), or in a Secret that hangar fills and renews itself.
 //
-// Guarantees: what is there is looked at again and again, so that a certificate that somebody
-// renews is used without a restart; one that is of no use is never taken in place of one that is.
-// Several replicas share the Secret: whoever writes it first is right, the others read it.
+// Guarantees: the files or the Secret are read again and again, so that a renewed certificate is
+// used without a restart. A certificate that cannot be used never replaces one that can. Several
+// replicas share the Secret: the first writer wins, and the others read what it wrote.
 // Loop thread only.
 #pragma once
 
@@ -26,48 +26,48 @@
 
 namespace hangar::admission {
 
-// Keys of the Secret, names of the files. The first three as cert-manager has them.
+// Keys of the Secret and names of the files. The first three are those of cert-manager.
 inline constexpr std::string_view kCertificateKey = "tls.crt";
 inline constexpr std::string_view kPrivateKeyKey = "tls.key";
 inline constexpr std::string_view kAuthoritiesKey = "ca.crt";
-// A Secret that has it, or nothing at all, is hangar's to renew.
+// A Secret that has this key, or no certificate at all, is hangar's to renew.
 inline constexpr std::string_view kAuthorityKeyKey = "ca.key";
 
-// Where the files of a mounted Secret are.
+// The files of a mounted Secret.
 struct CertificateFiles {
   std::filesystem::path certificate = {};
   std::filesystem::path key = {};
-  std::filesystem::path authorities = {};  // Empty, or not there: the caller knows whom to trust.
+  std::filesystem::path authorities = {};  // Empty or missing: clients know what to trust.
 
-  // By their usual names.
+  // The files of that directory, with their usual names.
   [[nodiscard]] static CertificateFiles in(const std::filesystem::path& directory);
   [[nodiscard]] bool are_given() const { return !certificate.empty() || !key.empty(); }
 };
 
 struct ServerCertificate {
   http::ServerOptions::Tls tls;
-  std::string authorities_pem;  // Empty: whom the machine of the API server trusts.
+  std::string authorities_pem;  // Empty: the trust store of the API server's machine counts.
 };
 
 class CertificateKeeper {
  public:
   struct Options {
-    CertificateFiles files = {};  // None: the Secret.
+    CertificateFiles files = {};  // Not given: the Secret.
     std::string namespace_ = {};
     std::string secret = {};
     std::vector<std::string> names = {};  // Of the server.
-    // A file with the authorities of its clients; empty: it asks for no certificate of theirs.
+    // A file with the authorities of clients; empty: the server asks clients for no certificate.
     std::filesystem::path client_authorities = {};
   };
   using Listener = std::function<void(const ServerCertificate&)>;
 
-  // `client` writes whether or not this host leads. `listener` is told of each certificate that is
-  // another one than before.
+  // `client` writes whether or not this host leads. `listener` gets each certificate that differs
+  // from the one before.
   CertificateKeeper(io::Loop& loop, kube::Client client, Log log, Options options,
                     Listener listener);
   CertificateKeeper(const CertificateKeeper&) = delete;
   CertificateKeeper& operator=(const CertificateKeeper&) = delete;
-  // Stop it before.
+  // Call stop() before.
   ~CertificateKeeper();
 
   void start();
@@ -90,12 +90,12 @@ class CertificateKeeper {
   const Options options_;
   const Listener listener_;
   std::optional<ServerCertificate> current_;
-  std::optional<Error> problem_;  // Of the last look.
+  std::optional<Error> problem_;  // Of the last attempt.
   std::stop_source stop_;
-  std::optional<io::OneShot<bool>> ended_;  // Once it was started.
+  std::optional<io::OneShot<bool>> ended_;  // Nothing before start().
 };
 
-// What the two sources have in common. InvalidInput: it cannot be used.
+// Checks a certificate of either source. InvalidInput if it cannot be used.
 [[nodiscard]] Result<ServerCertificate> server_certificate(std::string certificate_pem,
                                                            std::string key_pem,
                                                            std::string authorities_pem);

@@ -56,7 +56,8 @@ TEST(Certificate, IsMadeAnewWhenItIsOfNoUse) {
   EXPECT_EQ(renewal_of(made(), kNames, kNow - days(1)), Renewal::All);  // Not valid yet.
 }
 
-// Whoever trusts the authorities of before or of after trusts the server at every moment.
+// A client that trusts the authorities from before or after a step trusts the server at every
+// moment.
 TEST(Certificate, ServerStaysTrustedWhileTheAuthorityChanges) {
   const WallTime late = kNow + kAuthorityLife - kServerLife - days(1);
   Issued before = made();

@@ -1,5 +1,5 @@
-// A ConversionReview (apiextensions.k8s.io/v1), which asks for objects in another version of their
-// kind, and the answer to it. Pure.
+// A ConversionReview (apiextensions.k8s.io/v1) as a struct, and its answer: the API server asks for
+// objects in another version of their kind. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -19,8 +19,8 @@ struct ConversionReview {
 // InvalidInput says what is wrong with it.
 [[nodiscard]] Result<ConversionReview> parse_conversion_review(std::string_view body);
 
-// The bodies of answers. The API server checks the response itself: its uid, how many objects there
-// are, and that only labels and annotations of their metadata were changed.
+// The bodies of answers. The API server checks the response itself: its uid, the number of objects,
+// and that only labels and annotations in their metadata have changed.
 [[nodiscard]] std::string conversion_answer(json::Value response);
 [[nodiscard]] std::string conversion_failure(std::string_view uid, std::string_view message);
 

@@ -24,7 +24,7 @@ namespace {
 
 using reconcile::Outcome;
 
-// Without the right to write them: it may be given at any time.
+// After a refusal; the right to write may be given at any time.
 constexpr std::chrono::seconds kDeniedRecheck{5};
 
 }  // namespace
@@ -97,7 +97,7 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
   if (!present_ || !present_->is_synced()) {
     const auto found = wanted_.find(key.name);
     if (found != wanted_.end() && present_) found->second.problem = present_->last_error();
-    co_return Outcome{};  // on_synced brings all of them back.
+    co_return Outcome{};  // on_synced queues all of them.
   }
   const kube::ObjectPtr live = present_->get(key);
   auto found = wanted_.find(key.name);
@@ -110,12 +110,13 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
     }
     co_return Outcome{};
   }
+  // Nobody has changed it since our last apply.
   if (live && live->resource_version() == found->second.applied_version) co_return Outcome{};
   const json::Value desired = found->second.object;
   Result<json::Value> answer = co_await parts_.client.apply(
       kind_, desired, {.field_manager = std::string(kKeptFieldManager), .force = true},
       std::move(stop));
-  // It may have been changed or dropped meanwhile; then its key is queued again.
+  // The desired object may have changed or been dropped meanwhile; then its key is queued again.
   found = wanted_.find(key.name);
   if (found == wanted_.end() || found->second.object != desired) co_return Outcome{};
   if (!answer) {

@@ -1,9 +1,9 @@
-// Objects of the cluster that this host keeps as it wants them: webhook configurations, policies
-// and their bindings. What somebody edits or deletes is put back; what an earlier host wanted, and
-// nobody wants any more, goes.
+// Objects of the cluster that this host keeps in their desired state: webhook configurations,
+// policies and their bindings. It reverts edits and deletions by others, and deletes objects of an
+// earlier host that are no longer wanted.
 //
-// They are recognised by a label whose value is the host's namespace, so that two installations do
-// not remove each other's.
+// A label whose value is the host's namespace marks them, so that two installations do not delete
+// each other's objects.
 // Loop thread only.
 #pragma once
 
@@ -39,20 +39,20 @@ class KeptObjects {
     Metrics& metrics;
     Log log;
   };
-  // `kind`: cluster-scoped. `keeper`: the label's value.
+  // `kind`: a cluster-scoped kind. `keeper`: the label's value.
   KeptObjects(Parts parts, kube::Resource kind, std::string keeper);
   KeptObjects(const KeptObjects&) = delete;
   KeptObjects& operator=(const KeptObjects&) = delete;
-  // Stop it before.
+  // Call stop() before.
   ~KeptObjects();
 
-  // `object` has a name; kind, version and label are put in. Nothing is sent before start().
+  // `object` has a name; its kind, version and label are set here. Nothing is sent before start().
   void want(json::Value object);
   void drop(const std::string& name);
-  // From here on objects with the label go that are not wanted.
+  // From now on, objects with the label that are not wanted are deleted.
   void keep_no_others();
 
-  // Why the object is not as it is wanted; nothing once it is. Unavailable while it is not known.
+  // An error while the object is not in its desired state; Unavailable while that is not known.
   [[nodiscard]] Result<> check(const std::string& name) const;
 
   void start();
@@ -62,7 +62,7 @@ class KeptObjects {
   struct Wanted {
     json::Value object;
     std::string applied_version;   // resourceVersion after our last apply of it; empty: none.
-    std::optional<Error> problem;  // Of the last try.
+    std::optional<Error> problem;  // Of the last attempt.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,

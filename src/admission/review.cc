@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
 constexpr std::string_view kKind = "AdmissionReview";
 
-// What the API server passes on of a message and of each warning; the rest it cuts or logs.
+// How much of a message and of each warning the API server passes on; it cuts or logs the rest.
 constexpr std::size_t kMessageBytesMax = 4096;
 constexpr std::size_t kWarningBytesMax = 256;
 constexpr std::size_t kWarningsMax = 16;
@@ -48,7 +48,7 @@ int code_for(ErrorKind kind) {
   }
 }
 
-// Never in the middle of a character.
+// Cuts between characters only.
 std::string cut(std::string text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   constexpr std::string_view kCut = " ...";

@@ -1,4 +1,4 @@
-// An AdmissionReview (admission.k8s.io/v1) as a struct, and the answer to it. Pure.
+// An AdmissionReview (admission.k8s.io/v1) as a struct, and its answer. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -14,22 +14,22 @@ namespace hangar::admission {
 
 enum class Operation : std::uint8_t { Create, Update, Delete, Connect };
 
-// Views of nothing: all of it belongs to the review.
+// Owns everything in it: there are no views.
 struct Review {
   std::string uid;
   Operation operation = Operation::Create;
-  kube::GroupVersionKind kind;  // As the webhook's rule asks for it.
-  kube::ObjectKey key;          // Of the object; without a name where the server makes one up.
+  kube::GroupVersionKind kind;  // As in the webhook's rule.
+  kube::ObjectKey key;          // Without a name if the server generates it.
   std::string user;
   std::vector<std::string> groups;
   bool is_dry_run = false;
-  // The sender has proved to be the API server: what the review says of its user is true.
+  // The sender has proved to be the API server, so the review's user is true.
   bool is_authenticated = false;
   json::Value object;      // Null at deletions.
   json::Value old_object;  // Null at creations.
 };
 
-// InvalidInput says what is wrong with it, for whoever sent it.
+// InvalidInput tells the sender what is wrong.
 [[nodiscard]] Result<Review> parse_review(std::string_view body);
 
 struct Decision {

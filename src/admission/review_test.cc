@@ -77,7 +77,7 @@ TEST(Review, IsCutBetweenCharacters) {
 
   const std::string answer = answer_to("u", refusal(Error(ErrorKind::Denied, message)));
 
-  EXPECT_TRUE(json::parse(answer));  // Which refuses what is not UTF-8.
+  EXPECT_TRUE(json::parse(answer));  // It refuses text that is not UTF-8.
 }
 
 }  // namespace

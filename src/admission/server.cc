@@ -28,20 +28,20 @@ namespace hangar::admission {
 
 namespace {
 
-// A review of one object holds it as it is and as it was, each at most as large as a request to the
-// API server may be. A conversion is of all objects of a list, or a page of it: as many bytes as
-// the converter may print.
+// A review of one object has its old and its new state, each at most as large as a request to the
+// API server may be. A conversion has all objects of a list, or of a page of it: the bound is that
+// of a converter's output.
 constexpr std::uint64_t kReviewBytesMax = limits::kFlightOutputBytesMax;
-// The API server's own default, and what it accepts at most.
+// The API server's own default, and the most that it accepts.
 constexpr std::chrono::seconds kTimeoutDefault{10};
 constexpr std::chrono::seconds kTimeoutMax{30};
-// For the way there and back.
+// For the request and the answer on the network.
 constexpr std::chrono::milliseconds kOnTheWay{1000};
-// For conversions the API server waits for half a minute and does not say so.
+// For conversions the API server waits for half a minute, and does not send a timeout.
 constexpr std::chrono::seconds kConversionMax = kTimeoutMax - std::chrono::seconds(5);
 constexpr std::chrono::seconds kStopGrace{10};
 
-// For whoever reads the API server's log, or sees what it makes of a 401.
+// For readers of the API server's log, and of the error that it makes of a 401.
 constexpr std::string_view kWhoAreYou =
     "this webhook takes reviews from the API server alone: name a client certificate that "
     "webhook-client-ca-file has signed in the AdmissionConfiguration of the API server";

@@ -1,9 +1,9 @@
-// The HTTPS server that the API server asks: who answers at which path, and what every answer has
-// in common: its deadline, its form, its metrics.
+// The HTTPS server that the API server asks: which reviewer answers at which path, and what all
+// answers have in common: deadline, form and metrics.
 //
-// Guarantees: an answer comes before the API server gives up (it says when in `?timeout=`), if need
-// be a refusal that says so; a review that is malformed is 400 with words; other paths are 404; a
-// slow client holds up nobody (http/server.h).
+// Guarantees: an answer comes before the API server stops waiting (it sends its timeout as
+// `?timeout=`), if need be as a refusal that says so. A malformed review gets 400 and a message,
+// any other path gets 404. A slow client delays no other (http/server.h).
 // Loop thread only.
 #pragma once
 
@@ -27,20 +27,20 @@
 
 namespace hangar::admission {
 
-// `name`: what of the path follows the prefix that the reviewer answers for. An error is a refusal
-// with its message. Ends soon once `stop` is requested: what it says then is not heard.
+// `name`: the rest of the path after the reviewer's prefix. An error is a refusal with its message.
+// Once `stop` is requested, the reviewer ends soon; its error is then reported as a timeout.
 using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::string name,
                                                           std::stop_token stop)>;
-// The same for conversions (conversion_review.h), of which it gets the body, since they may be
-// large, and gives the body of the answer. An error is one of the request: 400.
+// The same for conversions (conversion_review.h). It gets the body as text, since that may be
+// large, and returns the body of the answer. An error is the request's: 400.
 using Converter = std::function<io::Task<Result<std::string>>(std::string body, std::string name,
                                                               std::stop_token stop)>;
 
-// Who may send reviews. The API server shows a certificate where its AdmissionConfiguration has one
-// for this webhook; for conversions it never does.
+// Which clients may send reviews. The API server shows a certificate if its AdmissionConfiguration
+// has one for this webhook; for conversions it never does.
 struct Callers {
   bool must_authenticate = false;
-  std::vector<std::string> names;  // Common names of certificates; empty: any that was verified.
+  std::vector<std::string> names;  // Common names of certificates; empty: any verified one.
 };
 
 class Server {
@@ -50,18 +50,18 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  // A path that ends with '/' is for all below it; the longest that fits counts. Before listen().
+  // A path that ends with '/' is for all paths below it; the longest match counts. Before listen().
   void review_at(std::string path, Reviewer reviewer);
   void convert_at(std::string path, Converter converter);
 
-  // Listens, from the first call on, and shows this certificate. Errors as of http::Server.
+  // Listens from the first call on, and shows this certificate. Errors as of http::Server.
   [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
   [[nodiscard]] bool is_listening() const { return server_ != nullptr; }
 
-  // For /ready: not any more. Requests are answered as before.
+  // /ready fails from now on. Requests are answered as before.
   void leave() { is_leaving_ = true; }
   [[nodiscard]] bool is_leaving() const { return is_leaving_; }
-  // Lets requests under way finish.
+  // Lets running requests finish.
   [[nodiscard]] io::Task<void> stop();
 
  private:

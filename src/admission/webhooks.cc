@@ -64,7 +64,8 @@ KeptObjects::Parts keeping(const Webhooks::Parts& parts) {
           .log = parts.log};
 }
 
-// Where the port begins, if there is one: behind an IPv6 address in brackets.
+// The position of the colon before the port, or the end. An IPv6 address in brackets has colons,
+// too.
 std::size_t colon_in(std::string_view host) {
   const std::size_t colon = host.rfind(':');
   return colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos
@@ -202,7 +203,7 @@ Result<> Webhooks::check() const {
 io::Task<void> Webhooks::stop() {
   if (has_started_) {
     server_.leave();
-    // Until endpoints and proxies have heard of it, requests go on coming.
+    // Requests arrive until endpoints and proxies have learned that this host leaves.
     std::ignore = co_await parts_.loop.sleep(options_.drain, {});
     co_await server_.stop();
     co_await certificate_.stop();
@@ -239,7 +240,7 @@ void Webhooks::put_all() {
     put_owned(policies_, policy_);
     put_owned(bindings_, binding_);
   }
-  // What cannot be wanted yet is not to go meanwhile.
+  // Configurations that cannot be wanted yet must not be deleted meanwhile.
   if (is_complete_ && authorities_pem_ && is_owner_known_) kept_.keep_no_others();
 }
 
@@ -253,7 +254,7 @@ std::optional<Address> Webhooks::address_of(std::string_view path) const {
                  .annotations = {{kInjectAnnotation, options_.authorities_from}}};
 }
 
-// Not before the API server could reach it, and trust it.
+// Only once the API server can reach the path, and trusts the certificate.
 void Webhooks::put(const Registration& registration) {
   std::optional<Address> address = address_of(registration.path);
   if (!address || !is_owner_known_) return;
@@ -265,7 +266,7 @@ void Webhooks::put(const Registration& registration) {
                              {"clientConfig", std::move(address->client_config)},
                              {"rules", registration.rules},
                              {"matchConditions", registration.match_conditions},
-                             // A request in another version of the same kind is converted for it.
+                             // The API server converts a request in another version of the kind.
                              {"matchPolicy", "Equivalent"},
                              {"failurePolicy", "Fail"},
                              {"sideEffects", "NoneOnDryRun"},

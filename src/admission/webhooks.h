@@ -1,12 +1,12 @@
-// hangar's webhooks as a whole: the server, its certificate, and what the API server is told of
-// them. A feature says what it answers for (reviews()) and which configuration the cluster is to
-// have for that (want()).
+// hangar's webhooks as a whole: the server, its certificate, and the configurations in the API
+// server. A feature registers its reviewers at server(), and the configuration for them by want().
 //
 // Guarantees:
 //   - Every replica answers, whether or not it leads; the one that leads keeps the configurations.
 //   - No configuration covers more than a feature asks for: none is for all resources.
-//   - Configurations go with what they are for; those that nobody wants any more go when a host
-//     leads; with an owner, they go with it, whether or not a host runs.
+//   - A configuration is deleted together with its object. A host that leads deletes those that are
+//     no longer wanted. With an owner, they are deleted together with it, whether or not a host
+//     runs.
 // Loop thread only.
 #pragma once
 
@@ -37,7 +37,7 @@
 
 namespace hangar::admission {
 
-// The collection that configurations of reviews are in.
+// The resource validatingwebhookconfigurations.
 [[nodiscard]] kube::Resource configuration_resource();
 
 // How the API server reaches the webhooks: a URL or a Service.
@@ -48,9 +48,9 @@ struct Reach {
   std::uint16_t service_port = 443;
 
   [[nodiscard]] bool is_set() const { return !url.empty() || !service_name.empty(); }
-  // The names that the certificate must be for.
+  // The names that the certificate must have.
   [[nodiscard]] std::vector<std::string> server_names() const;
-  // `clientConfig` of a configuration. Without authorities: what injects them puts them in.
+  // `clientConfig` of a configuration. Without authorities, an injector puts them in.
   [[nodiscard]] json::Value client_config(std::string_view path,
                                           std::string_view authorities_pem) const;
 };
@@ -59,7 +59,7 @@ struct Reach {
 // "namespace/name[:port]". InvalidInput otherwise.
 [[nodiscard]] Result<Reach> parse_service(std::string_view text);
 
-// How an object that tells the API server of a path must name it.
+// How an object in the API server must refer to a path of the webhooks.
 struct Address {
   json::Value client_config;
   json::Object annotations;  // For cert-manager's injector, on the object.
@@ -73,7 +73,7 @@ struct Registration {
   json::Array rules;
   json::Array match_conditions;  // {"name", "expression"}
   std::chrono::seconds timeout{10};
-  json::Value owner;  // An owner reference where the host has none for all of them; null: none.
+  json::Value owner;  // An owner reference, if the host has no owner for all; null: none.
 };
 
 class Webhooks {
@@ -81,17 +81,18 @@ class Webhooks {
   struct Options {
     std::string bind_address = {};  // Empty: there are no webhooks.
     Reach reach = {};
-    CertificateFiles certificate = {};  // None: the Secret.
-    std::string namespace_ = {};        // Of the host: of the Secret.
+    CertificateFiles certificate = {};  // Not given: the Secret.
+    std::string namespace_ = {};        // The host's; the Secret is in it.
     std::string secret = "hangar-webhook";
-    // The Certificate (namespace/name) of cert-manager whose authority is put into the
-    // configurations by its injector; empty: hangar does it.
+    // The Certificate of cert-manager (namespace/name) whose authority the injector puts into the
+    // configurations; empty: hangar does it.
     std::string authorities_from = {};
-    // The ClusterRole that owns the configurations, so that they go with the chart; empty: none.
+    // The ClusterRole that owns the configurations, so that they are deleted with the chart; empty:
+    // none.
     std::string owner = {};
     Duration drain = std::chrono::seconds(5);
     // A file with the authorities that sign the API server's client certificate, and the common
-    // names that it may have (empty: any). Empty: reviews are taken from anybody.
+    // names that it may have (empty: any). Without the file, anybody may send reviews.
     std::filesystem::path client_authorities = {};
     std::vector<std::string> client_names = {};
   };
@@ -106,35 +107,35 @@ class Webhooks {
   Webhooks(Parts parts, Options options);
   Webhooks(const Webhooks&) = delete;
   Webhooks& operator=(const Webhooks&) = delete;
-  // Stop it before.
+  // Call stop() before.
   ~Webhooks();
 
   [[nodiscard]] bool is_on() const { return !options_.bind_address.empty(); }
   [[nodiscard]] Server& server() { return server_; }
 
-  // Where webhooks are off, nothing happens.
+  // Does nothing if webhooks are off.
   void want(Registration registration);
   void drop(const std::string& name);
-  // A ValidatingAdmissionPolicy and its binding, which the API server decides about by itself.
+  // A ValidatingAdmissionPolicy and its binding; the API server applies the policy itself.
   void want_policy(json::Value policy, json::Value binding);
   [[nodiscard]] Result<> check_policy(const std::string& name) const;
-  // All that is wanted has been said: other configurations of ours go.
+  // Everything wanted is registered: other configurations of this host are deleted.
   void keep_no_others();
-  // Whether the API server has been told.
+  // Whether the API server has the configuration.
   [[nodiscard]] Result<> check(const std::string& name) const { return kept_.check(name); }
 
   // For configurations that features keep themselves (a CRD's conversion). Nothing before there is
-  // a certificate. `changed` is called whenever it becomes another one.
+  // a certificate. `changed` is called whenever the address changes.
   [[nodiscard]] std::optional<Address> address_of(std::string_view path) const;
   void on_address_change(std::function<void()> changed) { address_changed_ = std::move(changed); }
 
-  // Answers from here on, once there is a certificate.
+  // Answers from now on, once there is a certificate.
   void start();
-  // Keeps the configurations from here on.
+  // Keeps the configurations from now on.
   void lead();
   // For /readyz.
   [[nodiscard]] Result<> check() const;
-  // Leaves the Service, goes on answering for a while, then stops.
+  // Leaves the Service, answers for a while longer, then stops.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -153,12 +154,12 @@ class Webhooks {
   KeptObjects bindings_;
   std::map<std::string, Registration> registrations_;
   json::Value policy_;                          // Null: none is wanted.
-  json::Value binding_;                         // The same.
+  json::Value binding_;                         // Null: none is wanted.
   std::optional<std::string> authorities_pem_;  // Nothing: no certificate yet.
   std::function<void()> address_changed_;
   std::optional<Error> not_listening_;
-  json::Value owner_;            // Reference; null: none, or not known yet.
-  bool is_owner_known_ = false;  // Or there is none to be known.
+  json::Value owner_;            // A reference; null: none, or not known yet.
+  bool is_owner_known_ = false;  // Or there is none.
   bool is_complete_ = false;     // keep_no_others() was called.
   bool is_leading_ = false;
   bool has_started_ = false;
