@@ -22,8 +22,8 @@ namespace hangar::tenants {
 
 namespace {
 
-// One 404 may be of an API server that has not read its CRDs yet; a second one has to agree. It
-// comes two seconds later.
+// One 404 may come from an API server that has not read its CRDs yet; a second one, two seconds
+// later, has to confirm it.
 constexpr int kNotFoundConfirmed = 2;
 
 // Namespaces whose rules are remembered.
@@ -76,7 +76,7 @@ std::shared_ptr<const Rules> Policies::rules_of(const std::string& namespace_nam
   const kube::ObjectPtr object =
       namespaces_ ? namespaces_->get({.namespace_ = {}, .name = namespace_name}) : nullptr;
   auto rules = std::make_shared<const Rules>(set_.rules_of(object.get()));
-  // What is not known yet is looked up again when it is.
+  // A namespace that is not known yet is looked up again.
   if (object || !set_.needs_labels()) {
     if (rules_.size() >= kRulesKeptMax) rules_.clear();
     rules_.emplace(namespace_name, rules);
@@ -107,7 +107,7 @@ void Policies::on_policy(const kube::Delta& delta) {
   count_->store(set_.size());
   is_readable_->store(true);
   rules_.clear();
-  if (!are_known_) return;  // All of them, once they are listed.
+  if (!are_known_) return;  // on_synced reports all of them.
   follow_namespaces();
   tell_soon();
 }
@@ -161,7 +161,7 @@ void Policies::on_namespaces_failed(const Error& error) {
   if (!std::exchange(are_namespaces_known_, true)) changed({});
 }
 
-// Several changes of policies are told together.
+// Reports several changes of policies together.
 void Policies::tell_soon() {
   if (std::exchange(will_tell_, true)) return;
   parts_.loop.post([this, alive = std::weak_ptr(alive_)] {

@@ -1,14 +1,14 @@
-// Follows TenantPolicies and the labels of namespaces, and says which rules a namespace has now.
+// Follows TenantPolicies and the labels of namespaces, and returns the present rules of a
+// namespace.
 //
 // Guarantees:
-//   - Until is_settled() nothing is known: who depends on rules waits for it.
-//   - A watch that fails changes nothing: what was known last counts.
+//   - Nothing is known until is_settled(): users of rules wait for it.
+//   - A failed watch changes nothing: the last known policies count.
 //   - A host that may not list policies, or whose cluster does not serve them, settles without any:
-//     the host's own settings are all that counts then. It says so once, and goes on trying.
-//   - Namespaces are watched (their metadata only) from the first policy that looks at labels.
-//   Where
-//     that is not allowed, or a namespace is not known yet, such a policy counts for it.
-// Loop thread, but for the metrics.
+//     then only the host's own settings count. It logs this once, and continues to try.
+//   - Namespaces are watched (their metadata only) from the first policy that looks at labels. If
+//     that is not allowed, or while a namespace is not known, such a policy counts for it.
+// Loop thread, except for the metrics.
 #pragma once
 
 #include "base/log.h"
@@ -33,7 +33,7 @@ namespace hangar::tenants {
 
 class Policies {
  public:
-  // All of it outlives this.
+  // The references outlive this object.
   struct Parts {
     io::Loop& loop;
     kube::Cache& cache;
@@ -45,25 +45,25 @@ class Policies {
   Policies& operator=(const Policies&) = delete;
   ~Policies();
 
-  // Whoever asked for rules asks again: those of one namespace may have changed, or, where it is
-  // empty, of any. Called when they are settled, too; a listener that comes later is told of later
-  // changes. For as long as this lives.
+  // The rules of one namespace may have changed, or, if the name is empty, of any: ask for them
+  // again. Also called when the policies have settled; a listener that is added later hears of
+  // later changes only. Listeners stay as long as this object.
   using Listener = std::function<void(const std::string& namespace_name)>;
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
 
-  // Does nothing the second time.
+  // Does nothing if it was called before.
   void start();
   void stop();
 
-  // Not while labels of namespaces are awaited that a new policy looks at.
+  // False while the labels of namespaces that a new policy looks at are not known.
   [[nodiscard]] bool is_settled() const { return are_known_ && are_namespaces_known_; }
-  // For readiness: they were settled once.
+  // For readiness: they were settled at least once.
   [[nodiscard]] bool has_settled() const { return has_settled_; }
   // Never null.
   [[nodiscard]] std::shared_ptr<const Rules> rules_of(const std::string& namespace_name) const;
-  // For namespaces that nothing is known of.
+  // For namespaces that are not known.
   [[nodiscard]] Rules rules_of_unknown() const { return set_.rules_of(nullptr); }
-  // Namespaces that are known, because some policy looks at their labels.
+  // Namespaces that are known, because a policy looks at their labels.
   [[nodiscard]] std::vector<std::string> known_namespaces() const;
 
  private:
@@ -78,7 +78,7 @@ class Policies {
   std::vector<Listener> listeners_;
   PolicySet set_;
   bool are_known_ = false;            // Policies are listed, or cannot be.
-  bool are_namespaces_known_ = true;  // The same, of namespaces, where they are needed.
+  bool are_namespaces_known_ = true;  // The same for namespaces, if they are needed.
   bool has_settled_ = false;
   bool has_warned_ = false;
   bool has_warned_of_namespaces_ = false;
@@ -87,10 +87,10 @@ class Policies {
   mutable std::map<std::string, std::shared_ptr<const Rules>> rules_;
   std::unique_ptr<kube::Cache::Subscription> policies_;
   std::unique_ptr<kube::Cache::Subscription> namespaces_;
-  // For the scraping thread.
+  // Shared with the scraping thread.
   std::shared_ptr<std::atomic<std::size_t>> count_;
   std::shared_ptr<std::atomic<bool>> is_readable_;
-  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // For what was posted.
+  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // For posted callbacks.
 };
 
 }  // namespace hangar::tenants

@@ -16,16 +16,16 @@ namespace hangar::tenants {
 
 class PolicySet {
  public:
-  // In place of the one of its name.
+  // Replaces the policy of that name.
   void put(TenantPolicy policy);
   void remove(std::string_view name);
   [[nodiscard]] std::size_t size() const { return policies_.size(); }
-  // Some policy looks at the labels of namespaces.
+  // Whether a policy looks at the labels of namespaces.
   [[nodiscard]] bool needs_labels() const;
 
-  // `namespace_object`: with its labels; null: they are not known, and a policy that looks at
-  // labels counts as one that selects the namespace. Otherwise a namespace would be less bounded
-  // for as long as nobody can read what it is.
+  // `namespace_object`: the Namespace with its labels. Null: they are not known, and a policy that
+  // looks at labels counts as one that selects the namespace. Otherwise a namespace would be less
+  // bounded while nobody can read its labels.
   [[nodiscard]] Rules rules_of(const kube::Object* namespace_object) const;
 
  private:

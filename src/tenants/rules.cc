@@ -26,7 +26,7 @@ namespace hangar::tenants {
 
 namespace {
 
-// How much of a list a message repeats.
+// How many entries of a list a message repeats.
 constexpr std::size_t kNamedMax = 5;
 
 std::unexpected<Error> refused(const TenantPolicy& policy, std::string_view what) {
@@ -35,7 +35,7 @@ std::unexpected<Error> refused(const TenantPolicy& policy, std::string_view what
           .with_reason(std::string(kRefusedByPolicy)));
 }
 
-// What a policy that cannot be read is to forbid is not known.
+// A policy that cannot be read may forbid anything.
 Result<> check_readable(const TenantPolicy& policy) {
   if (policy.problem.empty()) return {};
   return refused(policy, fmt::format("cannot be read ({}), so nothing may run here: mend or "
@@ -101,7 +101,7 @@ Result<> Rules::check_operator_count(std::uint64_t position) const {
   for (const auto& policy : policies_) {
     const std::optional<std::uint64_t>& most = policy->budgets.operators;
     if (!most || position < *most) continue;
-    // The strictest is the one to change.
+    // The message names the strictest policy: that is the one to change.
     const Bound bound = *operators();
     return std::unexpected(
         Error(ErrorKind::Denied,

@@ -1,7 +1,7 @@
-// What one namespace may use and name: all policies that select it, taken together. The strictest
-// of them counts for each field, and whatever is refused names the policy that decided.
+// The bounds and permissions of one namespace: all policies that select it, combined. The strictest
+// one counts for each field, and a refusal names the policy that decided.
 //
-// Rules narrow what the host's own settings allow; those are checked elsewhere, and hold, too.
+// Rules only narrow the host's own settings. Those are checked elsewhere, and always count.
 #pragma once
 
 #include "base/result.h"
@@ -19,10 +19,10 @@
 
 namespace hangar::tenants {
 
-// The reason of the errors below, and of the conditions that tell them.
+// The reason of the errors below, and of the conditions that show them.
 inline constexpr std::string_view kRefusedByPolicy = "RefusedByPolicy";
 
-// A number, and the policy that says it.
+// A bound, and the policy that sets it.
 struct Bound {
   std::uint64_t value = 0;
   std::string policy;
@@ -37,20 +37,21 @@ class Rules {
 
   // No policy: nothing is narrowed.
   Rules() = default;
-  // Of several that decide the same, the first is named.
+  // If several decide the same, the first one is named.
   explicit Rules(Policies policies) : policies_(std::move(policies)) {}
 
   [[nodiscard]] const Policies& policies() const { return policies_; }
   [[nodiscard]] bool empty() const { return policies_.empty(); }
 
-  // Denied with the reason kRefusedByPolicy, and what to do about it.
+  // Denied with the reason kRefusedByPolicy; the message says what to do.
   [[nodiscard]] Result<> check_service_account(std::string_view name) const;
-  // The same. What does not parse is refused as it would be without policies: later.
+  // The same. A reference that does not parse is not refused here: it fails later, as without
+  // policies.
   [[nodiscard]] Result<> check_module(const modules::Source& source) const;
-  // The same. `position`: of one Operator among those of its namespace that run or would, from 0.
+  // The same. `position`: of one Operator among those of its namespace that run or want to, from 0.
   [[nodiscard]] Result<> check_operator_count(std::uint64_t position) const;
 
-  // Nothing: as the host's settings say.
+  // Nothing: the host's setting counts.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
   [[nodiscard]] std::optional<Bound> operators() const;
@@ -58,9 +59,9 @@ class Rules {
   [[nodiscard]] std::optional<Bound> own_watches() const;
   [[nodiscard]] std::optional<Bound> upstream_requests() const;
   [[nodiscard]] std::optional<Bound> fetches() const;
-  // The policy that keeps modules' URLs to public addresses; empty: none does.
+  // The policy that restricts modules' URLs to public addresses; empty: none does.
   [[nodiscard]] std::string public_addresses_because() const;
-  // An object in that namespace, as which these rules let it ask for modules.
+  // The requester for the modules of that namespace, restricted by these rules.
   [[nodiscard]] modules::Requester requester(std::string namespace_name) const;
 
  private:

@@ -28,7 +28,7 @@ TenantPolicy policy(std::string_view name, std::string_view spec) {
       json::parse(fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{}}})", name, spec)).value());
 }
 
-// Of policies `a`, `b`, ... in this order.
+// The rules of policies `a`, `b`, ... in this order.
 Rules rules(const std::vector<std::string_view>& specs) {
   Rules::Policies policies;
   char name = 'a';

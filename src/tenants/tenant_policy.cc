@@ -24,8 +24,8 @@ namespace {
 
 using json::Fields;
 
-// A key or value of a label has none of the characters that mean something in a selector's text.
-// What else is wrong with it LabelSelector::parse() finds.
+// A key or value of a label has none of the characters with a meaning in a selector's text.
+// LabelSelector::parse() finds other errors.
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char character) {
     return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
@@ -54,7 +54,7 @@ Result<std::string> term_of(const Fields& expression) {
   return expression.wrong("operator", "In, NotIn, Exists or DoesNotExist");
 }
 
-// What a field forbids, once it is said.
+// A field that is missing forbids nothing.
 Result<bool> allows(const Fields& fields, std::string_view key) {
   if (!fields.has(key)) return true;
   return fields.flag(key);
@@ -88,7 +88,7 @@ Result<Budgets> parse_budgets(const Fields& fields) {
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));
-  // With none of these a namespace could do nothing at all.
+  // With 0 of these, a namespace could do nothing at all.
   budgets.upstream_requests = HANGAR_TRY(count_at(fields, "upstreamRequests", 1));
   budgets.fetches = HANGAR_TRY(count_at(fields, "fetches", 1));
   return budgets;

@@ -1,5 +1,5 @@
-// A TenantPolicy as its manifest says it: what some namespaces may use and name.
-// deploy/crds/tenantpolicies.hangar.dev.yaml is the schema.
+// A TenantPolicy as a struct: what some namespaces may use and name. The schema is in
+// deploy/crds/tenantpolicies.hangar.dev.yaml.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +16,7 @@ namespace hangar::tenants {
 
 [[nodiscard]] kube::Resource tenant_policy_resource();
 
-// Of one namespace. Nothing: the host's own bound.
+// Of one namespace. Nothing: the host's own bound counts.
 struct Budgets {
   std::optional<std::uint64_t> guest_memory_bytes = {};
   std::optional<std::uint64_t> guest_disk_bytes = {};
@@ -46,17 +46,17 @@ struct TenantPolicy {
   ModuleRules modules = {};
   // Nothing: any; an empty list: none.
   std::optional<std::vector<std::string>> service_accounts = {};
-  // Why the manifest makes no sense; empty: it does. What a policy meant to forbid is not known
-  // then, so it allows nothing.
+  // Why the manifest is invalid; empty: it is valid. What an invalid policy was meant to forbid
+  // is not known, so it allows nothing.
   std::string problem = {};
 };
 
-// Never fails: a manifest that makes no sense is a policy with a problem, for the namespaces that
-// it selects, or for all when the selector is what makes none. What the API server's schema refuses
-// is refused here too: a host may be older or newer than the cluster's schema.
+// Never fails: an invalid manifest is a policy with a problem, for the namespaces that it selects,
+// or for all if the selector is invalid. What the API server's schema refuses is refused here, too:
+// a host may be older or newer than the cluster's schema.
 [[nodiscard]] TenantPolicy parse_tenant_policy(const json::Value& manifest);
 
-// A metav1.LabelSelector in the form that a request has. InvalidInput naming the field.
+// Turns a metav1.LabelSelector into the form of a request. InvalidInput names the field.
 [[nodiscard]] Result<kube::LabelSelector> parse_label_selector(const json::Object& selector,
                                                                const std::string& path);
 

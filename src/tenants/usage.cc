@@ -13,7 +13,7 @@ namespace hangar::tenants {
 
 namespace {
 
-// The API server's integers have a sign.
+// Integers of the API server are signed.
 std::int64_t integer(std::uint64_t value) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   return static_cast<std::int64_t>(std::min(value, kMax));

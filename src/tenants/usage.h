@@ -1,5 +1,5 @@
-// What a namespace uses of what it may, as the TenantUsage in it says it.
-// deploy/crds/tenantusages.hangar.dev.yaml is the schema.
+// The usage and the limits of a namespace, as its TenantUsage shows them. The schema is in
+// deploy/crds/tenantusages.hangar.dev.yaml.
 #pragma once
 
 #include "json/value.h"
@@ -13,7 +13,7 @@
 
 namespace hangar::tenants {
 
-// There is one in a namespace.
+// The name of the only TenantUsage in a namespace.
 inline constexpr std::string_view kUsageName = "hangar";
 
 [[nodiscard]] kube::Resource tenant_usage_resource();
@@ -21,7 +21,7 @@ inline constexpr std::string_view kUsageName = "hangar";
 struct Use {
   std::uint64_t used = 0;
   std::optional<std::uint64_t> limit = {};
-  std::string policy = {};  // That set the limit; empty: the host.
+  std::string policy = {};  // It has set the limit; empty: the host has.
 };
 
 struct Usage {

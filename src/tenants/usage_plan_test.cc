@@ -26,7 +26,7 @@ Documents of(const std::string& name, std::uint64_t bytes) {
   return {{name, usage_document(name, {.guest_memory = {.used = bytes}})}};
 }
 
-// Everything that is due is written.
+// Writes everything that is due.
 std::size_t write_all(UsagePlan& plan, const Documents& documents, Instant now) {
   const std::vector<UsagePlan::Due> due = plan.look(documents, now);
   for (const UsagePlan::Due& one : due)
@@ -106,7 +106,7 @@ TEST(UsagePlan, ReachesAllOfManyNamespacesInTurn) {
     Documents documents;
     for (std::size_t index = 0; index < count; ++index)
       documents.merge(of(fmt::format("n{:03}", index),
-                         static_cast<std::uint64_t>(look)));  // All of them change all the time.
+                         static_cast<std::uint64_t>(look)));  // All of them change at every look.
     const Instant now = kNow + look * kUsageInterval;
     const auto due = plan.look(documents, now);
     EXPECT_EQ(due.size(), kUsageWritesMax);

@@ -1,5 +1,5 @@
-// Keeps the TenantUsages up to date, as long as this process leads. A host that may not write them
-// says so once and works on.
+// Keeps the TenantUsages up to date while this process leads. A host that may not write them logs
+// this once, and continues.
 #pragma once
 
 #include "base/log.h"
@@ -22,18 +22,18 @@ namespace hangar::tenants {
 // Loop thread only.
 class UsageWriter {
  public:
-  // All of it outlives this.
+  // The references outlive this object.
   struct Parts {
     io::Loop& loop;
     const kube::Client& client;
-    // Of all namespaces that have a consumer; nothing: they are not known yet.
+    // The usage of all namespaces that have a consumer; nothing: it is not known yet.
     std::function<std::optional<std::map<std::string, Usage>>()> read;
     Log log;
   };
   explicit UsageWriter(Parts parts);
   UsageWriter(const UsageWriter&) = delete;
   UsageWriter& operator=(const UsageWriter&) = delete;
-  ~UsageWriter();  // Stopped, or never started.
+  ~UsageWriter();  // Call stop() before, unless it never started.
 
   void start();
   [[nodiscard]] io::Task<void> stop();
