@@ -1,4 +1,4 @@
-"""Flights and ClusterFlights of the test flights, as manifests, and rights for those that they act as."""
+"""Flights and ClusterFlights of the test flights, as manifests, and rights for the accounts that they act as."""
 import operators
 from airways import flight
 from cluster import condition, eventually, is_ready
@@ -11,7 +11,7 @@ MAKES = ("get", "create", "patch", "delete")
 
 
 def manifest(name, namespace, wasm="behave", kind="Flight", account=None, **spec):
-    """`wasm`: a test flight, or a URL. Without inputObject nothing is on its standard input."""
+    """`wasm`: a test flight, or a URL. Without inputObject its standard input is empty."""
     spec.setdefault("wasmUrl", wasm if ":" in wasm or "/" in wasm else flight(wasm))
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     if account:
@@ -20,12 +20,12 @@ def manifest(name, namespace, wasm="behave", kind="Flight", account=None, **spec
 
 
 def behaving(name, behaviour, **spec):
-    """The inputObject by which `behave` does that, for the name."""
+    """The inputObject that makes `behave` show this behaviour, for a resource of this name."""
     return {"metadata": {"name": name}, "spec": {"behaviour": behaviour, **spec}}
 
 
 def greeting(name, namespace, text="hi"):
-    """The inputObject by which the Flight `name` makes a ConfigMap of its name, with one of the flights greeting_*."""
+    """The inputObject that makes one of the flights greeting_* print a ConfigMap with the name of the Flight."""
     return {"apiVersion": API, "kind": "Flight", "metadata": {"name": name, "namespace": namespace}, "spec": {"text": text}}
 
 
@@ -34,7 +34,7 @@ def allow(cluster, namespace, *verbs, resources=("configmaps",), account="defaul
 
 
 class Flights:
-    """Those of one namespace."""
+    """The Flights of one namespace."""
 
     kind = FLIGHT
 
@@ -55,7 +55,7 @@ class Flights:
         return self.cluster.patch(*self.kind, name, {"spec": spec}, self.namespace)
 
     def behave(self, name, behaviour, **spec):
-        """From now on it does that, and nothing of what it did before."""
+        """Replaces the behaviour of the Flight and its parameters."""
         path = self.cluster.path(*self.kind, self.namespace, name)
         return self.cluster.request("PATCH", path + "?fieldManager=e2e", [
             {"op": "replace", "path": "/spec/inputObject", "value": behaving(name, behaviour, **spec)}], "application/json-patch+json")

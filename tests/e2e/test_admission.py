@@ -1,4 +1,4 @@
-"""Webhooks: what is refused before it is accepted, by a host that the API server reaches by URL."""
+"""Webhooks of a host that the API server reaches by URL: objects that they refuse and accept."""
 import base64
 import http.client
 import json
@@ -23,7 +23,7 @@ AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Of their own: another host with Airways, which has no webhooks, would call some of them Unsupported."""
+    """A control plane of its own: another host, without webhooks, would set some of these Airways to Unsupported."""
     made = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=1")
     yield made
     made.close()
@@ -81,7 +81,7 @@ def test_a_request_that_is_no_review_is_refused_with_words(webhook_host, path, b
     try:
         answer = ask(webhook_host, path, body, method)
     except OSError:
-        assert status == 413  # The body was not read to its end.
+        assert status == 413  # The server did not read the body to its end.
         return
 
     assert answer[0] == status and words in answer[1]
@@ -270,7 +270,7 @@ def test_who_may_be_anybody_is_not_told_what_a_flight_makes_of_what_it_looked_up
 
     words = refused(cluster, kind, "one", "lookup", namespace, **spec)
     assert "webhook-client-ca-file" in words and "what the flight says" not in words
-    # One that has looked nothing up knows what its reviewer sent it, and no more.
+    # Without lookups the flight knows only what the sender of the review sent it.
     assert "what the flight says" in refused(cluster, kind, "two", "basic", namespace, exitCode=1, stderr="what the flight says")
 
 
@@ -320,7 +320,7 @@ def test_a_host_that_does_not_lead_answers_too(cluster, webhook_host, kind, name
             **instance(name, "one", {"behaviour": "basic", "stderr": "from the standby", "exitCode": 1}, namespace, group=GROUP, uid="u")})
 
         def answered():
-            """Its own cache is empty: a review says that it was not done in time while the module is compiled, which goes on."""
+            """Its cache is empty: while it compiles the module, a review says that it was not done in time."""
             status, text = ask(other, f"/validations/{name.lower()}s.{GROUP}?timeout=10s", body)
             assert status == 200
             return "from the standby" in json.loads(text)["response"]["status"]["message"]
@@ -349,7 +349,7 @@ def test_configurations_of_airways_that_went_meanwhile_go_at_the_start(cluster, 
 
 
 def as_user(user):
-    """Somebody who may do everything, and is not the host."""
+    """Headers of a user who may do everything and is not the host."""
     return {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
 
 
@@ -460,7 +460,7 @@ def test_unrelated_writes_do_not_wait_for_a_host_that_hangs(cluster, webhook_hos
     kind()
     webhook_host.process.send_signal(signal.SIGSTOP)
     try:
-        # With a webhook on it each of these would take the webhook's timeout.
+        # If a webhook covered these writes, each would take its timeout.
         for index in range(20):
             cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"unrelated-{index}", "namespace": namespace}})
             cluster.patch("v1", "ConfigMap", f"unrelated-{index}", {"data": {"a": "b"}}, namespace)

@@ -92,7 +92,7 @@ def test_a_host_that_is_killed_in_the_middle_of_a_review_lets_nothing_through(ri
 
 def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hosts, tmp_path):
     host = hosts()
-    # One that nobody has compiled: with a custom section of its own.
+    # A custom section makes it a module that no cache has.
     name = os.urandom(8).hex().encode()
     module = tmp_path / "new.wasm"
     module.write_bytes(pathlib.Path(flight("basic")).read_bytes() + bytes([0, len(name) + 2, len(name)]) + name + b"\0")

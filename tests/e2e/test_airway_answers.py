@@ -1,4 +1,4 @@
-"""The API server says 429 and 410 to the whole host; nothing is lost, and nobody is pressed."""
+"""The API server answers 429 and 410 to all requests of the host: nothing is lost, and the host asks no more often than it may."""
 import itertools
 import json
 import urllib.parse
@@ -57,7 +57,7 @@ def wanted(count, tag):
 
 
 def times(front, method, path):
-    """When this was asked for, as far as it has been answered; seconds."""
+    """The times of these requests that have been answered, in seconds."""
     return [began for began, *request, _ in front.requests if request == [method, path]]
 
 
@@ -69,7 +69,7 @@ def test_too_many_requests_are_repeated_when_the_server_says(cluster, front, hos
     refused = set()
 
     def busy(method, path):
-        """429 to the first of every write but those of Events, which nobody waits for."""
+        """Answers 429 to the first of every write, except for Events, which nobody waits for."""
         what = (method, path)
         if method == "GET" or namespace not in path or "/events" in path or what in refused:
             return None
@@ -85,7 +85,7 @@ def test_too_many_requests_are_repeated_when_the_server_says(cluster, front, hos
     assert len(revisions) == 1, "a refused request did nothing, so its repetition doubles nothing"
     assert len(refused) > 5
     for method, path in list(refused):
-        # What a write changed can be seen before its answer has passed the front, and the last writes may still wait for their turn.
+        # A write shows in the cluster before its answer has passed the front, and the last writes may still wait for their retry.
         eventually(lambda: len(times(front, method, path)) > 1, f"{method} {path} is repeated")
         first, second, *_ = times(front, method, path)
         assert second - first > 0.99, f"{method} {path} was repeated before the server wanted it"
@@ -116,7 +116,7 @@ def test_an_expired_watch_starts_over_and_misses_nothing(cluster, front, host, k
     told, passing = set(), set()
 
     def gone(method, path):
-        """503 to every watch until the changes are made, then 410 to each watch that goes on from a version."""
+        """Answers 503 to every watch until the changes are made, then 410 once to each watch that resumes at a version."""
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)
         if "watch" not in query:
             return None
@@ -157,7 +157,7 @@ def test_a_version_that_etcd_has_compacted_is_no_obstacle(cluster, front, host, 
         cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"other-{n}", "namespace": namespace}})
     compact = json.dumps({"revision": str(newest + 2), "physical": True}).encode()
     urllib.request.urlopen(urllib.request.Request(cluster.env["HANGAR_CP_ETCD"] + "/v3/kv/compaction", compact, JSON), timeout=30).close()
-    # A new API server has no cache that would remember.
+    # A new API server has no cache with the old version.
     cluster.component("kill", "kube-apiserver")
     cluster.component("start", "kube-apiserver")
     expired = cluster.request("GET", f"/api/v1/configmaps?watch=1&resourceVersion={version}&timeoutSeconds=1")

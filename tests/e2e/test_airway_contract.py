@@ -1,4 +1,4 @@
-"""What tools that were made for yoke's Air Traffic Controller find in the cluster, and what they do beside us."""
+"""The contract with tools that were made for yoke's Air Traffic Controller: what they find in the cluster, and how they work beside hangar."""
 import base64
 import gzip
 import json
@@ -86,7 +86,7 @@ EVERY_FIELD = {
 
 
 def test_every_published_field_is_kept_as_it_was_written(cluster):
-    # An Airway of ours would be refused for some of them; what counts here is that no manifest loses any.
+    # hangar would refuse an Airway with some of these fields; this test checks that no manifest loses one.
     manifest = {"apiVersion": "yoke.cd/v1alpha1", "kind": "Airway", "metadata": {"name": f"alls.{GROUP}"}, "spec": EVERY_FIELD}
 
     kept = cluster.request("POST", "/apis/yoke.cd/v1alpha1/airways?dryRun=All&fieldValidation=Strict", manifest)
@@ -127,7 +127,7 @@ def test_a_failed_instance_is_not_called_ready_because_a_child_changed(cluster, 
 
 
 def test_a_release_that_is_refused_leaves_one_revision_however_often_it_is_tried(cluster, host, kind, namespace):
-    # The flight prints another ConfigMap at every run, and the quota takes none of them.
+    # The flight prints another ConfigMap at every run, and the quota refuses each of them.
     kind = kind()
     quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
     cluster.request("POST", quotas, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},

@@ -1,4 +1,4 @@
-"""Flights with rights of their own: an Airway names a ServiceAccount, and what its flights look up, make and remove is allowed by that one's RBAC."""
+"""Flights with rights of their own: an Airway names a ServiceAccount, whose RBAC decides what its flights look up, create and delete."""
 import pytest
 
 import airways
@@ -43,7 +43,7 @@ def host(own_host):
 
 
 def grant(cluster, namespace, name, *rules, account=ACCOUNT, of=None):
-    """A Role and its RoleBinding for the account of that namespace, or of another one."""
+    """Creates a Role, and its RoleBinding for the account of this namespace or of another one."""
     cluster.apply({"apiVersion": RBAC, "kind": "Role", "metadata": {"name": name, "namespace": namespace},
                    "rules": [{"apiGroups": [""], "resources": ["configmaps"], **rule} for rule in rules]})
     cluster.apply({"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": name, "namespace": namespace},
@@ -111,7 +111,7 @@ def test_a_release_is_made_with_the_rights_of_the_account_in_the_instances_names
     grant(cluster, namespace, "makes", ALL)
     made.ready("it", namespace)
     assert config_map(cluster, "it", namespace) == {"text": "hello"}
-    # Its rights end at its namespace.
+    # The account has no rights in another namespace.
     other = f"{namespace}-other"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     made.create("it", other, text="hello")
@@ -137,7 +137,7 @@ def test_a_flight_is_shown_what_its_account_may_get(cluster, kind, namespace):
     made.create("it", namespace, **{"from": "source"})
     made.says("it", namespace, "failed to lookup configmap source", "forbidden", f"system:serviceaccount:{namespace}:{ACCOUNT}", "cannot get")
     assert config_map(cluster, "it", namespace) is None
-    # Whether something exists that it may not get is not told either.
+    # The flight does not learn either whether an object exists that it may not get.
     made.create("other", namespace, **{"from": "nothing"})
     made.says("other", namespace, "failed to lookup configmap nothing", "forbidden")
     made.delete("other", namespace)
@@ -178,7 +178,7 @@ def test_a_namespace_goes_although_its_accounts_rights_go_first(cluster, kind, u
 
 
 def test_what_the_host_made_stays_its_releases_when_the_airway_names_an_account(cluster, kind, namespace):
-    """Fields keep their one owner, so what the flight does not print any more goes."""
+    """Fields keep their only owner, so a field that the flight no longer prints is removed."""
     made = kind(wasm="behave", account=None)
     made.create("it", namespace, behaviour="basic", data={"a": "1", "b": "2"})
     made.ready("it", namespace)

@@ -1,4 +1,4 @@
-"""Flights that come from a registry, and what the user is told when one does not come."""
+"""Flights from a registry, and the messages when one cannot be fetched."""
 import hashlib
 import pathlib
 
@@ -30,7 +30,7 @@ def rig(cluster):
 
 @pytest.fixture(scope="module")
 def hosts(cluster, rig, tmp_path_factory):
-    """A host that was given the registry's password, another one, or none; one at a time, two would both act."""
+    """A host with the registry's password, with another one, or with none. One host at a time: two would both act."""
     running = {}
 
     def get(password=rig.password):
@@ -61,7 +61,7 @@ def bind(cluster, airway, unique):
 
 
 def failure(cluster, name, seconds=30):
-    """What the Airway's condition says is wrong, once an Event says it too."""
+    """The error in the Airway's condition, once an Event has it, too."""
     def look():
         ready = condition(cluster.get(*AIRWAY, name))
         return ready["message"] if ready.get("status") == "False" and ready.get("reason") == "Error" else None

@@ -1,6 +1,6 @@
-"""Airways and their instances, seen from outside: what an Airway's author and its users rely on.
+"""Airways and their instances as authors and users of Airways see them.
 
-The flight `behave` does what the instance's spec.behaviour says.
+The instance's spec.behaviour tells the flight `behave` what to do.
 """
 import hashlib
 import json
@@ -70,7 +70,7 @@ def config_map(cluster, name, namespace):
 
 
 def settle(host):
-    """Waits until no flight has run for a while: what is under way is not what a test asks about."""
+    """Waits until no flight has run for a while: a test must not count earlier runs."""
     seen = [-1.0]
 
     def is_quiet():
@@ -258,7 +258,7 @@ def test_deleting_an_instance_asks_for_each_resource_about_once(cluster, host, k
     made.delete("it", namespace)
     eventually(lambda: made.get("it", namespace) is None, "the instance is gone")
 
-    # Not once more for each that goes: that would be some two hundred. Watches that begin count too.
+    # One more read for each deleted resource would make about two hundred. Watches that begin count, too.
     assert reads() - before <= 2 * len(names)
 
 
@@ -447,7 +447,7 @@ def test_an_unchanged_evaluation_asks_the_api_server_for_nothing(cluster, host, 
     made.ready("it", namespace)
 
     def requests():
-        # But those of the leader's Lease; a watch counts when its answer begins.
+        # Except for those of the leader's Lease; a watch counts when its answer begins.
         return sum(value for key, value in host.metrics().items() if key.startswith("rest_client_requests_total{") and 'method="PUT"' not in key)
 
     def ten_evaluations_are_free():
@@ -455,7 +455,7 @@ def test_an_unchanged_evaluation_asks_the_api_server_for_nothing(cluster, host, 
         eventually(lambda: host.metrics()["hangar_evaluations_total"] >= evaluations + 10, "it is evaluated ten times")
         return requests() == before
 
-    # What was under way before, Events among it, may still be going on.
+    # Earlier requests, such as those for Events, may still run.
     eventually(ten_evaluations_are_free, "ten evaluations ask for nothing")
 
 
@@ -571,7 +571,7 @@ def widgets(cluster):
 
 
 def rules_in(namespace):
-    """Of users, for widgets."""
+    """Users' readiness rules for widgets."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": namespace, "labels": {"resource.yoke.cd/readiness": "conditions"}},
             "data": {"Widget.rules.hangar.dev": "Baked Cooled"}}
 
@@ -599,7 +599,7 @@ def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, widgets
     bake("Baked", "Cooled")
     made.ready("it", namespace)
 
-    # In Lua, which is not run: never ready, rather than ready at once.
+    # A rule in Lua is not run: the widget is never ready, rather than ready at once.
     rules["metadata"]["labels"]["resource.yoke.cd/readiness"] = "lua"
     rules["data"] = {"_.rules.hangar.dev": "return function(widget) return true end"}
     cluster.apply(rules)
@@ -645,7 +645,7 @@ def test_a_flight_that_fails_is_tried_again_less_and_less_and_at_once_when_its_i
     made.create("bad", "basic", namespace, exitCode=1)
 
     def delays():
-        """What the host says of each failure: how long it waits until the next try."""
+        """How long the host waits after each failure until the next attempt, from its log."""
         logged = [json.loads(line) for line in host.log.read_text().splitlines() if namespace in line and '"reconcile failed"' in line]
         return [line["retry_in_ms"] for line in logged if line["name"] == "bad"]
     failures = eventually(lambda: len(delays()) >= 3 and delays(), "it was tried three times", 60)
@@ -697,7 +697,7 @@ def test_definitions_and_namespaces_are_left_behind_unless_the_airway_says_other
         assert "deletionTimestamp" not in left and "ownerReferences" not in left
         assert not [key for key in left.get("annotations", {}) if "atc.yoke.cd" in key]
         assert "app.kubernetes.io/managed-by" not in left.get("labels", {})
-    # Free to be taken by whoever makes them next.
+    # The next release may take them over.
     made.create("next", "raw", stdout=json.dumps([definition, space]))
     made.ready("next")
     made.delete("next")

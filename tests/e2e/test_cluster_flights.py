@@ -85,7 +85,7 @@ def test_a_cluster_flight_releases_into_the_namespaces_where_its_account_may(clu
 
 
 def test_a_cluster_flight_and_a_flight_of_one_name_are_told_apart(cluster, host, cluster_flights, unique):
-    """A Flight of `default` and a ClusterFlight have one release name in one namespace; yoke's host takes them for one."""
+    """A Flight in `default` and a ClusterFlight have the same release name in the same namespace; yoke's host confuses them."""
     allow(cluster, "default", account=unique)
     flights = Flights(cluster, "default")
     flights.create(unique, "children", account=unique, does={"names": [f"{unique}-both", f"{unique}-flight"], "data": {"a": "1"}})
@@ -163,7 +163,7 @@ def test_a_module_that_changes_behind_a_url_is_reported_and_taken_over_by_its_ch
 
 
 def test_a_digest_in_the_status_gives_a_flight_no_module_that_its_source_does_not_serve(own_cluster, open_host, own_namespace, modules):
-    """The tenant may write the status, and knows the digest of what another namespace runs."""
+    """The tenant may write the status, and knows the digest of a module that another namespace runs."""
     secret, own = variant(3), variant(4)
     modules.files.update({"/secret.wasm": secret, "/own.wasm": own})
     own_cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{own_namespace}-victim"}})

@@ -1,4 +1,4 @@
-"""Flights and ClusterFlights before they are accepted, by a host that knows that the API server asks, and by one that does not."""
+"""Reviews of Flights and ClusterFlights, by a host that authenticates the API server and by one that does not."""
 import hashlib
 import json
 import pathlib
@@ -53,7 +53,7 @@ def flights(cluster, webhook_host, namespace):
 
 
 def refused(flights, name, behaviour=None, does=None, words=(), **options):
-    """The words of the refusal. Waits until the webhook is in force, and has the module: what is accepted before is deleted."""
+    """The message of the refusal. Waits until the webhook is in force and has the module; deletes Flights that are accepted before."""
     def attempt():
         try:
             flights.create(name, behaviour, does=does, **options)
@@ -141,7 +141,7 @@ def test_a_flight_whose_module_or_fields_are_wrong_is_refused(flights):
 
 
 def test_a_flight_that_its_namespace_does_not_let_be_is_refused(cluster, flights, namespace, unique):
-    """As whom it acts, and what a policy lets it name."""
+    """Because of its account, and because of a module that a policy does not allow."""
     refused(flights, "spy", "basic", account="kube-system/default", words=["a ServiceAccount of its own namespace"])
     cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": {"name": unique}, "spec": {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}, "modules": {"urls": ["oci://registry.example.com/*"]}}})
@@ -191,7 +191,7 @@ def test_warnings_of_the_api_server_are_passed_on(cluster, flights, namespace):
 
 
 def test_flights_that_a_flight_makes_are_reviewed_when_they_are_made(cluster, flights, namespace):
-    """And not within its review: programs that print Flights would make reviews without end."""
+    """And not within the review of the outer Flight: programs that print Flights would cause reviews without end."""
     inner = manifest("inner", namespace, inputObject=behaving("inner", "panic"))
 
     said = warnings_of(cluster, manifest("web", namespace, inputObject=behaving("web", "raw", stdout=json.dumps([inner]))))
@@ -251,7 +251,7 @@ def test_a_host_that_is_away_holds_up_writes_of_flights_and_no_deletion(cluster,
         webhook_host.start()
 
 
-# Who may be anybody --------------------------------------------------------------------------------
+# Senders that are not authenticated ----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def open_flights(own_cluster, open_host, unique):
 
 
 def test_a_review_of_anybody_uses_no_rights(own_cluster, open_flights):
-    """The account has none here, so that a rehearsal would be refused."""
+    """The account has no rights here, so a rehearsal would be refused."""
     namespace = open_flights.namespace
     refused(open_flights, "web", "basic", {"stderr": "replicas must be odd", "exitCode": 1}, ["replicas must be odd"])
     refused(open_flights, "two", "crossns", {"namespaces": ["default", "kube-system"]}, ["Multiple namespaces detected"])

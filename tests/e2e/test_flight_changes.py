@@ -1,4 +1,4 @@
-"""Flights behind a URL that comes to serve other bytes: who goes on with what, and who decides.
+"""Flights behind a URL whose bytes change: which module instances run, and who decides about it.
 
 The host asks its sources every second here. It is restarted with an empty cache, so it and its control plane are this file's own.
 """
@@ -21,14 +21,14 @@ from module_server import Modules
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 COPY = ("apps/v1", "ControllerRevision")
 GROUP = "changes.hangar.dev"
-SYSTEM = "default"  # Where a host without a pod is at home.
+SYSTEM = "default"  # The namespace of a host without a pod.
 NAMES = ("one", "two", "three")
 
 kubernetes.KINDS[COPY] = ("/apis/apps/v1", "controllerrevisions", True)
 
 
 def variant(number, ballast=0):
-    """The flight greeting, with a custom section that makes it other bytes; those of the ballast cannot be compressed."""
+    """The flight greeting, with a custom section that changes its bytes; the ballast cannot be compressed."""
     content = b"\x07variant" + bytes([number]) + os.urandom(ballast)
     size, length = len(content), b""
     while True:
@@ -148,7 +148,7 @@ def test_a_flight_that_changes_behind_its_url_breaks_nothing_until_its_author_ta
     assert len(events(cluster, made.name, "FlightChanged")) == 1 and events(cluster, made.name, "FlightChanged")[0].get("count", 1) == 1
     assert is_ready(made.airway()) and made.flight()["sha256"] == sha256(first)
 
-    # Another host, that has seen nothing, while the source serves the other bytes.
+    # Another host, without a cache, while the source serves the other bytes.
     restart_with_an_empty_cache(host)
     made.say("after a restart")
     assert made.flight()["sha256"] == sha256(first) and made.up_to_date()["reason"] == "SourceChanged"
@@ -160,7 +160,7 @@ def test_a_flight_that_changes_behind_its_url_breaks_nothing_until_its_author_ta
     eventually(lambda: len(copies(cluster, second)) == 3, "its copy has several parts")
     eventually(lambda: not copies(cluster, first), "nobody needs the copy of the former", 60)
 
-    # A URL that is back to what it was is another act of the author.
+    # Going back to the earlier bytes takes another change by the author.
     modules.files["/other.wasm"] = first
     made.takes_over(first, flight=modules.url("/other.wasm"), flightChecksum=None)
     made.say("and back")
@@ -201,7 +201,7 @@ def test_a_module_that_is_nowhere_any_more_is_said_with_what_to_do(cluster, host
 
 
 def test_what_is_there_to_be_changed_is_followed(cluster, host, airway, namespace, unique):
-    """A ConfigMap: whoever edits it means it."""
+    """A ConfigMap: its bytes change only when a user edits it on purpose."""
     def put(module):
         encoded = base64.b64encode(module).decode()
         cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flights", "namespace": namespace}, "binaryData": {"greeting.wasm": encoded}})

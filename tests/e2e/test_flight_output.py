@@ -1,6 +1,6 @@
-"""What flights print on stderr: kept and shown, also of those that succeed.
+"""The stderr of flights is kept and shown, also if they succeed.
 
-A flight is run at least once for a change, so what it prints may be there more than once.
+A flight runs at least once for a change, so its output may be there more than once.
 """
 import subprocess
 
@@ -64,7 +64,7 @@ def test_what_a_flight_that_succeeds_says_is_kept_and_shown(cluster, host, kind,
     eventually(lambda: set(kind.all()) == {(f"{namespace}/one", "second line"), (f"{namespace}/one", "warning: deprecated"), (f"{namespace}/other", "of another")},
                "all instances of the Airway")
 
-    # Once more with each run; a control sequence cannot reach a terminal.
+    # Each run adds its lines; a control sequence cannot reach a terminal.
     cluster.patch(f"{GROUP}/v1", kind.kind, "one", {"spec": {"stderr": "\x1b[2Jthird\n"}}, namespace)
     eventually(lambda: kind.texts("one", namespace)[-1:] == ["\\x1b[2Jthird"], "the next run is added")
     assert kind.texts("one", namespace)[0] == "warning: deprecated"
@@ -105,7 +105,7 @@ def test_it_can_be_read_from_anywhere(cluster, host, kind, namespace, tmp_path):
         assert one.returncode == 0 and {line.split(" ", 2)[2] for line in one.stdout.splitlines()} == {"hello"}, one.stderr
         of_all = run(f"airway/{kind.airway}")
         assert of_all.returncode == 0 and f" {namespace}/one stderr hello\n" in of_all.stdout, of_all.stderr
-        # An operator of the same name is somebody else.
+        # An operator of the same name has its own output.
         cluster.create(operators.manifest("one", namespace, "print=mine", "wait"))
         eventually(lambda: operators.lines(host, "one", namespace) == ["mine"], "the operator printed", COMPILED)
         eventually(lambda: [line.split(" ", 2)[2] for line in run("one", "-n", namespace).stdout.splitlines()] == ["mine"], "only its own lines", 60)

@@ -1,6 +1,6 @@
-"""Flights, seen from outside: what their authors rely on, and what they must not reach.
+"""Flights as their authors see them, and what a Flight must not reach.
 
-The flight `behave` does what its standard input says; who acts is the ServiceAccount `default` of the namespace, which has no rights
+The standard input tells the flight `behave` what to do. It acts as the ServiceAccount `default` of the namespace, which has no rights
 until a test gives it some.
 """
 import base64
@@ -233,7 +233,7 @@ def test_a_flight_reads_modules_of_its_own_namespace_only(cluster, flights, name
 
 
 def test_a_flight_fetches_from_public_addresses_only(flights):
-    """This host allows none but those; an Airway could."""
+    """This host restricts Flights to them; an Airway may use other addresses."""
     modules = Modules()
     modules.files["/flight.wasm"] = pathlib.Path(flight("behave")).read_bytes()
     flights.create("web", "basic", wasmUrl=modules.url("/flight.wasm"))
@@ -243,7 +243,7 @@ def test_a_flight_fetches_from_public_addresses_only(flights):
     modules.close()
 
 
-# As whom -------------------------------------------------------------------------------------------
+# Accounts ------------------------------------------------------------------------------------------
 
 
 def test_a_flight_acts_as_the_default_account_of_its_namespace_and_with_its_rights(cluster, host, namespace):
@@ -276,7 +276,7 @@ def test_a_flight_acts_as_the_account_that_it_names(cluster, host, namespace):
 
 @pytest.mark.parametrize("account", ["default/default", "kube-system/default", "/default", "default/", "Default", "a:b"])
 def test_a_flight_never_acts_as_somebody_of_another_namespace_or_as_the_host(cluster, flights, namespace, account):
-    """Whatever the annotation says: an account that is missing or wrong does not become the host."""
+    """Whatever the annotation says: a missing or invalid account does not become the host."""
     flights.create("web", "basic", account=account, does={"data": {"a": "1"}}, clusterAccess=True)
 
     flights.says("web", "metadata.annotations[hangar.dev/service-account]")
@@ -383,7 +383,7 @@ def test_a_namespace_goes_with_its_flights(cluster, host, unique):
 
 
 def test_a_flight_takes_nothing_from_another_release_of_its_name(cluster, flights, namespace):
-    """A release that somebody made by hand, under the name that the Flight's children carry."""
+    """A user has made a release by hand, under the name on the marks of the Flight's children."""
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"}, "metadata": {
         "name": "web", "namespace": namespace, "labels": {"app.kubernetes.io/managed-by": "yoke"},
         "annotations": {"instance.atc.yoke.cd/release": "web", "instance.atc.yoke.cd/namespace": namespace}}})
@@ -397,7 +397,7 @@ def test_a_flight_takes_nothing_from_another_release_of_its_name(cluster, flight
 
 
 def test_what_yokes_host_has_made_for_a_flight_goes_on_being_the_flights(cluster, flights, namespace):
-    """Without the annotation instanceRef, but owned by the Flight; nothing is made anew."""
+    """The object has no annotation instanceRef, but the Flight owns it; it is not created again."""
     made = flights.create("web", "basic", does={"data": {"a": "1"}}, checksum="not yet")
     flights.says("web", "checksum")
     owner = {"apiVersion": API, "kind": "Flight", "name": "web", "uid": made["metadata"]["uid"]}
@@ -463,7 +463,7 @@ def test_memory_beyond_a_policys_budget_is_not_given(flights, policy, namespace)
 
 
 def test_slow_flights_of_one_namespace_keep_nobody_else_waiting(cluster, flights, namespace):
-    """Thirty evaluations of half a minute each, of sixteen places: another namespace's begins at once."""
+    """Thirty evaluations take half a minute each, in sixteen places; one of another namespace begins at once."""
     other = f"{namespace}-other"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     allow(cluster, other)

@@ -1,4 +1,4 @@
-"""`hangar flight from-chart`: a chart becomes a flight, and what that prints is what helm template prints."""
+"""`hangar flight from-chart`: a chart becomes a flight that prints the same as helm template."""
 import os
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ from host import BINARY
 SHOP = ROOT / "sdk/go/helm/testdata/shop"
 KUBERNETES = "v1.36.0"
 
-# The flight is 80 MB, so it is built once: by the process that has the group.
+# The flight has 80 MB, so only one process, the one with this group, builds it.
 pytestmark = pytest.mark.xdist_group("flight_of_a_chart")
 
 
@@ -24,7 +24,7 @@ def from_chart(chart, out, *flags, env=None):
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     out = tmp_path_factory.mktemp("charts") / "shop"
-    # As a shell of somebody who builds flights has it.
+    # The environment of a shell in which flights are built.
     made = from_chart(SHOP, out, f"--kube-version={KUBERNETES}", "--include-crds", env={"GOOS": "wasip1", "GOARCH": "wasm"})
     assert made.returncode == 0, made.stderr
     assert "go build" in made.stdout and str(out) in made.stdout

@@ -1,4 +1,4 @@
-"""Flights whose modules have to be signed: which may run, and what happens when the keys change."""
+"""Flights whose modules have to be signed: which of them may run, and the effects of changed keys."""
 import base64
 import json
 import pathlib
@@ -22,7 +22,7 @@ CHANGED = "failed to verify module: invalid signature"
 
 @pytest.fixture(scope="module")
 def cluster(own_cluster):
-    """Of their own: another host would run what this one refuses."""
+    """A control plane of its own: another host would run flights that this one refuses."""
     own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     return own_cluster
 
@@ -38,7 +38,7 @@ class Keys:
 
     def trust(self, *names):
         data = {f"{name}.pem": base64.b64encode(self.public[name].read_bytes()).decode() for name in names}
-        # What has another ending is not read.
+        # The host ignores entries that do not end in .pem.
         data["README"] = base64.b64encode(b"no key").decode()
         self.cluster.delete("v1", "Secret", SECRET, NAMESPACE)
         eventually(lambda: self.cluster.get("v1", "Secret", SECRET, NAMESPACE) is None, "the Secret is gone")
@@ -161,7 +161,7 @@ def test_a_key_that_cannot_be_read_leaves_those_that_were_there(cluster, signing
 
 
 def test_what_was_verified_once_is_verified_again_after_a_restart(cluster, trusted, namespace, tmp_path):
-    """With keys in a directory, of which one is taken away while there is no host."""
+    """The keys are in a directory; one is removed while no host runs."""
     directory = tmp_path / "trusted"
     (directory / "..data").mkdir(parents=True)
     (directory / "..data/a.pem").write_bytes(trusted.public["old"].read_bytes())
