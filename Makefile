@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants test-long soak build install image guests bench fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants test-long soak build install image deb guests bench fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -22,9 +22,10 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
-test-long: build guests ## what takes longer than `make test` may, 95 minutes: all attacks together (15), other versions of Kubernetes (15), the soak (65); needs root
+test-long: build guests ## what takes longer than `make test` may, 100 minutes: all attacks together (15), other versions of Kubernetes (15), the Debian package on a bare Debian (3), the soak (65); needs root
 	@tests/tenants/run.sh --long
 	@tests/versions/run.sh
+	@tests/package/run.sh
 	@tests/soak/run.sh
 
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
@@ -40,6 +41,9 @@ IMAGE ?= hangar:latest
 image: build ## the host's container image as build/hangar.tar: make image IMAGE=registry.example.com/hangar:1.0
 	@deploy/images/build.py host build/hangar.tar --bin build/bin --name "$(IMAGE)"
 	@echo "build/hangar.tar is $(IMAGE)"
+
+deb: build ## the Debian package with a systemd unit, man pages and completion, in build/deb
+	@deploy/deb/build.py build/deb --bin build/bin
 
 guests: ## the Wasm modules of examples and tests, in build/guests
 	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests

@@ -3,7 +3,7 @@
 # where the system's own are too old, puts toolchains into the cache. Needs root or sudo only if
 # something is missing; takes a fraction of a second if nothing is. Safe to repeat.
 #
-#   setup.sh [--tests]   --tests: what only tests need, too
+#   setup.sh [--tests|--package]   --tests: what only tests need, too; --package: what tests/package needs, too
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -111,6 +111,14 @@ install_esbuild() {
 # Its Debian package conflicts with other vendors' Node.js, which bring an npm of their own.
 install_npm() { command -v npm >/dev/null || apt_install npm; }
 
+# lintian alone brings a hundred packages of Perl, which nothing else here uses.
+install_package_tests() {
+  local program
+  for program in lintian debootstrap systemd-nspawn; do
+    command -v $program >/dev/null || { apt_install lintian debootstrap systemd-container && return; }
+  done
+}
+
 install_packages
 install_npm
 install_go
@@ -120,3 +128,4 @@ if [ "${1:-}" = --tests ]; then
   unpack_programs docker-registry docker-registry
   unpack_programs prometheus prometheus promtool
 fi
+if [ "${1:-}" = --package ]; then install_package_tests; fi
