@@ -1,6 +1,7 @@
 #include "admission/server.h"
 
 #include "admission/review.h"
+#include "admission/review_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -11,6 +12,7 @@
 #include "http/server.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 
 #include <fmt/format.h>
 
@@ -28,11 +30,12 @@ namespace hangar::admission {
 
 namespace {
 
-// A review of one object has its old and its new state, each at most as large as a request to the
-// API server may be. A conversion has all objects of a list, or of a page of it: the bound is that
-// of a converter's output.
-constexpr std::uint64_t kReviewBytesMax = limits::kFlightOutputBytesMax;
-// The API server's own default, and the most that it accepts.
+// A conversion is of all objects of a list, or a page of it: as many bytes as the converter may
+// print. A review is smaller (review_reader.h).
+constexpr std::uint64_t kBodyBytesMax = limits::kFlightOutputBytesMax;
+// Of all requests without an answer.
+constexpr std::uint64_t kBodiesBytesMax = 4 * kBodyBytesMax;
+// The API server's own default, and what it accepts at most.
 constexpr std::chrono::seconds kTimeoutDefault{10};
 constexpr std::chrono::seconds kTimeoutMax{30};
 // For the request and the answer on the network.
@@ -95,8 +98,9 @@ Duration time_for(std::string_view query) {
   return timeout > 2 * kOnTheWay ? timeout - kOnTheWay : timeout / 2;
 }
 
-Server::Server(io::Loop& loop, Metrics& metrics, Log log, Callers callers)
+Server::Server(io::Loop& loop, io::Workers& workers, Metrics& metrics, Log log, Callers callers)
     : loop_(loop),
+      reader_(loop, workers),
       metrics_(metrics),
       seconds_(metrics.histogram("hangar_admission_review_seconds",
                                  "Time of one review by an admission webhook, in seconds.",
@@ -120,7 +124,10 @@ void Server::convert_at(std::string path, Converter converter) {
 
 Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
   return http::listen_with(
-      server_, loop_, address, {.tls = std::move(certificate), .body_bytes_max = kReviewBytesMax},
+      server_, loop_, address,
+      {.tls = std::move(certificate),
+       .body_bytes_max = kBodyBytesMax,
+       .bodies_bytes_max = kBodiesBytesMax},
       [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
 }
 
@@ -157,19 +164,20 @@ io::Task<http::Response> Server::review(Reviewer reviewer, std::string name,
                  {{"result", result}})
         .add();
   };
-  Result<Review> parsed = parse_review(request.body);
-  if (!parsed) {
-    count("malformed");
-    co_return text(400, parsed.error().message());
-  }
-  request.body = {};
-  parsed->is_authenticated = callers_.must_authenticate;
-  const std::string uid = parsed->uid;
   const Duration time = time_for(request.query);
   std::stop_source stop;
   const io::Loop::Timer limit = loop_.after(time, [stop]() mutable { stop.request_stop(); });
+  Result<ReviewReader::Read> read =
+      co_await reader_.read(std::move(request.body), stop.get_token());
+  if (!read) {
+    const bool is_malformed = read.error().kind() == ErrorKind::InvalidInput;
+    count(is_malformed ? "malformed" : "crowded");
+    co_return text(is_malformed ? 400 : 503, read.error().message());
+  }
+  read->review.is_authenticated = callers_.must_authenticate;
+  const std::string uid = read->review.uid;
   Result<Decision> decision =
-      co_await reviewer(*std::move(parsed), std::move(name), stop.get_token());
+      co_await reviewer(std::move(read->review), std::move(name), stop.get_token());
   if (!decision && stop.stop_requested()) {
     decision = refusal(Error(ErrorKind::Unavailable,
                              fmt::format("the review was not done within {}: {}",
@@ -193,7 +201,10 @@ io::Task<http::Response> Server::convert(Converter converter, std::string name,
   Result<std::string> answer =
       co_await converter(std::move(request.body), std::move(name), stop.get_token());
   conversion_seconds_.observe(in_seconds(io::Loop::now() - begin));
-  if (!answer) co_return text(400, answer.error().message());
+  if (!answer) {
+    const bool is_crowded = answer.error().kind() == ErrorKind::Unavailable;
+    co_return text(is_crowded ? 503 : 400, answer.error().message());
+  }
   co_return http::Response{
       .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = *std::move(answer)};
 }

@@ -137,7 +137,7 @@ json::Value Reach::client_config(std::string_view path, std::string_view authori
 Webhooks::Webhooks(Parts parts, Options options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      server_(parts_.loop, parts_.metrics, parts_.log,
+      server_(parts_.loop, parts_.workers, parts_.metrics, parts_.log,
               {.must_authenticate = !options_.client_authorities.empty(),
                .names = options_.client_names}),
       certificate_(parts_.loop, parts_.client, parts_.log,

@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
@@ -98,6 +99,7 @@ class Webhooks {
   };
   struct Parts {
     io::Loop& loop;
+    io::Workers& workers;
     kube::Client client;         // Writes whether or not this host leads.
     const kube::Client& leader;  // Writes only while it does.
     kube::Cache& cache;

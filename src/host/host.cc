@@ -303,6 +303,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                        supply.fetcher.use_credentials(std::move(found));
                                      })),
       webhooks({.loop = loop,
+                .workers = workers,
                 .client = replica_client,
                 .leader = client,
                 .cache = cache,
