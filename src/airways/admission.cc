@@ -17,11 +17,14 @@
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/proposed.h"
+#include "airways/review_modules.h"
+#include "airways/review_slots.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "budget/consumer.h"
+#include "base/token_bucket.h"
 #include "gateway/read_scope.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
@@ -68,6 +71,9 @@ constexpr std::chrono::seconds kInstanceTimeout{10};
 constexpr std::chrono::seconds kConversionTimeMax{20};
 
 constexpr std::chrono::seconds kSelfAgain{10};
+
+// Each leaves an object in the host's namespace, of users whom a sender names that may be anybody.
+constexpr TokenBucket::Options kUnprovenApprovals{.per_second = 1.0 / 60, .burst = 32};
 
 bool is_being_deleted(const json::Value& object) {
   return json::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
@@ -119,9 +125,15 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
       failed_conversions_(shared.metrics.counter(
           "hangar_conversions_failed_total",
           "Conversions of objects between versions of their kind that failed.")),
-      modules_(shared.loop, platform.modules) {
+      slots_(shared.loop),
+      modules_(shared.loop, platform.modules),
+      unproven_approvals_(kUnprovenApprovals) {
   if (options.has_flights) {
-    flights_.emplace(platform_, modules_, options.policies, options.cluster_flights);
+    flights_.emplace(FlightAdmission::Parts{.platform = platform_,
+                                            .slots = slots_,
+                                            .modules = modules_,
+                                            .policies = options.policies},
+                     options.cluster_flights);
   }
 }
 
@@ -219,23 +231,40 @@ void Admission::on_airway(const kube::Delta& delta) {
 Admission::DecisionTask Admission::review_airway(Review review, std::stop_token stop) {
   if (passes_unseen(review)) co_return Decision{};
   const bool is_update = review.operation == Operation::Update;
+  const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take(review, stop));
   HANGAR_CO_TRY(acting_of(review.object, platform_.acting_by_default));
   const Airway airway = HANGAR_CO_TRY(parse_airway(review.object));
 
   const Result<Airway> before =
       is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
-  // Only a changed module is fetched: one that is pinned, or whose source cannot be reached now,
-  // must not prevent other changes.
-  if (!before || before->terms.flight != airway.terms.flight) {
+  // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
+  // something else.
+  const bool has_other_flight = !before || before->terms.flight != airway.terms.flight;
+  const bool has_other_converter =
+      !airway.converter_url.empty() && (!before || converter_of(*before) != converter_of(airway));
+  std::vector<std::string> warnings = unsupported_of(airway, platform_.means);
+  if (!review.is_authenticated) {
+    // Anybody may have written it: the host would fetch, with its own credentials, what they like.
+    HANGAR_CO_TRY(platform_.modules.check_allowed(airway.terms.flight.reference));
+    if (has_other_converter) {
+      HANGAR_CO_TRY(platform_.modules.check_allowed(airway.converter_url));
+    }
+    HANGAR_CO_TRY(co_await rehearse_crd(airway, stop));
+    if (has_other_flight || has_other_converter) {
+      warnings.push_back(fmt::format("its modules were not looked at: {}", kWhoAsks));
+    }
+    co_return Decision{.warnings = std::move(warnings)};
+  }
+  if (has_other_flight) {
     std::ignore = HANGAR_CO_TRY(co_await prepare(airway.terms.flight, stop));
   }
-  if (!airway.converter_url.empty() && (!before || converter_of(*before) != converter_of(airway))) {
+  if (has_other_converter) {
     FlightModule converter = HANGAR_CO_TRY(co_await prepare(converter_of(airway), stop));
     const Result<> fits = co_await platform_.modules.check_converter(std::move(converter), stop);
     if (!fits) co_return std::unexpected(Error(fits.error()).in("spec.wasmUrls.converter"));
   }
   HANGAR_CO_TRY(co_await rehearse_crd(airway, stop));
-  co_return Decision{.warnings = unsupported_of(airway, platform_.means)};
+  co_return Decision{.warnings = std::move(warnings)};
 }
 
 io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::stop_token stop) {
@@ -273,6 +302,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
                                                    std::stop_token stop) {
   if (passes_unseen(review)) co_return Decision{};
   const bool is_update = review.operation == Operation::Update;
+  const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take(review, stop));
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object || object->is_being_deleted()) {
     co_return admission::allowed_with(
@@ -290,9 +320,15 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   if (sets_overrides) HANGAR_CO_TRY(co_await check_overrides(review, change, stop));
   const bool leaves_trace = sets_overrides && !review.is_dry_run;
   if (own.terms.skip_admission_webhook) {
-    if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
+    if (leaves_trace) HANGAR_CO_TRY(co_await approve(review, change, stop));
     co_return admission::allowed_with(
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
+  }
+  // Anybody may have named the module and a user who may: it is not fetched and run for them.
+  if (sets_overrides && !change.overrides.flight.empty() && !review.is_authenticated) {
+    if (leaves_trace) HANGAR_CO_TRY(co_await approve(review, change, stop));
+    co_return admission::allowed_with(
+        fmt::format("not evaluated with the module of {}: {}", kOverrideFlight, kWhoAsks));
   }
   const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
   // Overrides that this review sets count here. Those that were there before need an approval.
@@ -327,8 +363,18 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   } else if (change.overrides.any()) {
     decision.warnings.push_back(not_approved(own));
   }
-  if (leaves_trace) HANGAR_CO_TRY(co_await record(platform_, change, stop));
+  if (leaves_trace) HANGAR_CO_TRY(co_await approve(review, change, stop));
   co_return decision;
+}
+
+io::Task<Result<>> Admission::approve(const Review& review, const OverrideChange& change,
+                                      std::stop_token stop) {
+  if (!review.is_authenticated && change.overrides.any() &&
+      !unproven_approvals_.try_take(io::Loop::now())) {
+    co_return fail(ErrorKind::Unavailable,
+                   fmt::format("too many overrides were set; try again in a minute: {}", kWhoAsks));
+  }
+  co_return co_await record(platform_, change, std::move(stop));
 }
 
 io::Task<Result<>> Admission::check_overrides(const Review& review, const OverrideChange& change,
@@ -385,7 +431,8 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
-  // A list of instances may be large, so a worker parses it.
+  // A list of instances may be large: it is read by a worker.
+  const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take_conversion(airway_name, stop));
   const auto text = std::make_shared<std::string>(std::move(body));
   auto parsed = HANGAR_CO_TRY(co_await platform_.shared.workers.run(
       [text] { return admission::parse_conversion_review(*text); }));
@@ -428,7 +475,7 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string revie
       .stdin_bytes = std::move(review),
       .timeout =
           std::min<Duration>(airway.terms.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
-      .consumer = {.tenant = budget::Tenant::of_namespace({}), .name = "converter/" + airway_name}};
+      .consumer = conversion_consumer(airway_name)};
   if (airway.terms.memory_mib_max > 0) {
     conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
   }

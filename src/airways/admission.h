@@ -3,9 +3,10 @@
 //
 // Guarantees:
 //   - A review of an instance evaluates its flight on the proposed object (proposed.h).
-//   - An object that is being deleted, and an update of finalizers and owners only, pass without a
-//     module.
-//   - The converter that the Airway is pinned to converts its instances.
+//   - For a sender that may be anybody no module is fetched that the sender names, in an Airway or
+//     in an override: a warning says so.
+//   - What is being deleted, and what only finalizers and owners change, passes without a module.
+//   - Instances are converted by the converter that the Airway is pinned to.
 //   - Webhooks are registered for Airways, for the kind of each Airway and for Flights, and for
 //     nothing else.
 // Every replica answers, whether or not it leads. Loop thread only.
@@ -23,8 +24,10 @@
 #include "airways/overrides.h"
 #include "airways/platform.h"
 #include "airways/review_modules.h"
+#include "airways/review_slots.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/token_bucket.h"
 #include "gateway/authorizer.h"
 #include "io/event.h"
 #include "io/task.h"
@@ -71,7 +74,10 @@ class Admission {
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
-  // Whether the user of the review may set these overrides, and whether they are valid.
+  // Leaves the approval of overrides that the review's user may set.
+  [[nodiscard]] io::Task<Result<>> approve(const admission::Review& review,
+                                           const OverrideChange& change, std::stop_token stop);
+  // Whether the user of the review may set these, and whether they could be followed.
   [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
                                                    const OverrideChange& change,
                                                    std::stop_token stop);
@@ -99,8 +105,10 @@ class Admission {
   const bool has_airways_;
   Counter& failed_conversions_;
   std::unique_ptr<kube::Cache::Subscription> airways_;
+  ReviewSlots slots_;
   ReviewModules modules_;
-  std::optional<FlightAdmission> flights_;  // Nothing if Flights are off.
+  TokenBucket unproven_approvals_;          // For users that a sender names which may be anybody.
+  std::optional<FlightAdmission> flights_;  // Nothing where there are no Flights.
   std::stop_source stop_;
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
 };

@@ -11,6 +11,7 @@
 #include "airways/platform.h"
 #include "airways/proposed.h"
 #include "airways/review_modules.h"
+#include "airways/review_slots.h"
 #include "airways/terms.h"
 #include "base/invalid.h"
 #include "base/result.h"
@@ -49,15 +50,7 @@ constexpr std::chrono::seconds kTimeout{30};
 // Policies are unknown only for a moment after the start.
 constexpr std::chrono::milliseconds kPoliciesAgain{100};
 
-constexpr std::string_view kWhoAsks =
-    "this host does not know who asks; give it the authority of the API server's client "
-    "certificate (webhook-client-ca-file)";
-
-Decision not_evaluated(std::string_view why) {
-  return admission::allowed_with(fmt::format("not evaluated: {}, and {}", why, kWhoAsks));
-}
-
-// A pin counts only for the source that it was made for.
+// The pin counts for the source that it was made of.
 modules::Wish wish_for(const json::Value& flight, const modules::Source& source,
                        modules::Requester requester) {
   modules::Wish wish{.requester = std::move(requester), .module = source};
@@ -68,9 +61,11 @@ modules::Wish wish_for(const json::Value& flight, const modules::Source& source,
 
 }  // namespace
 
-FlightAdmission::FlightAdmission(const Platform& platform, ReviewModules& modules,
-                                 tenants::Policies& policies, AsHost as_host)
-    : platform_(platform), modules_(modules), rules_{.policies = policies, .as_host = as_host} {}
+FlightAdmission::FlightAdmission(Parts parts, AsHost as_host)
+    : platform_(parts.platform),
+      slots_(parts.slots),
+      modules_(parts.modules),
+      rules_{.policies = parts.policies, .as_host = as_host} {}
 
 FlightAdmission::~FlightAdmission() = default;
 
@@ -98,37 +93,36 @@ FlightAdmission::DecisionTask FlightAdmission::review(Review review, std::stop_t
     co_return admission::allowed_with(
         fmt::format("not validated: the {} has skipAdmissionWebhook", kind.kind));
   }
+  HANGAR_CO_TRY(modules::Reference::parse(terms.flight.reference));
+  if (!review.is_authenticated) co_return check_fields(review, terms);
+  const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take(review, stop));
   const Actor actor = HANGAR_CO_TRY(co_await actor_for(review.object, terms, stop));
-  const modules::Reference module =
-      HANGAR_CO_TRY(modules::Reference::parse(terms.flight.reference));
-  if (!review.is_authenticated && module.is_config_map()) {
-    co_return not_evaluated("its module is in a ConfigMap");
-  }
   co_return co_await evaluate(review, std::move(terms), actor, std::move(stop));
+}
+
+Result<Decision> FlightAdmission::check_fields(const Review& review, const Terms& terms) const {
+  HANGAR_TRY(rules_.actor_of(review.object));
+  HANGAR_TRY(platform_.modules.check_allowed(terms.flight.reference));
+  return admission::allowed_with(fmt::format(
+      "only its fields were checked, not its module and what that makes: {}", kWhoAsks));
 }
 
 FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Terms terms,
                                                         const Actor& actor, std::stop_token stop) {
-  const bool knows_asker = review.is_authenticated;
-  if (knows_asker) HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
+  HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
   FlightModule module = HANGAR_CO_TRY(co_await modules_.prepare(
       wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop));
-  if (!knows_asker && terms.cluster_access) co_return not_evaluated("it has clusterAccess");
 
   const Release release = release_of(review.object);
   auto binding = std::make_shared<const Binding>(
       Binding{.terms = std::move(terms), .module = std::move(module)});
-  Decision decision = HANGAR_CO_TRY(
-      co_await evaluate_proposed({.platform = platform_,
-                                  .review = review,
-                                  .binding = std::move(binding),
-                                  .release = release,
-                                  .actor = actor,
-                                  .consumer = fmt::format("admission/{}", kWebhook),
-                                  .look_at = knows_asker ? LookAt::Cluster : LookAt::Output},
-                                 std::move(stop)));
-  if (!knows_asker) decision.warnings.push_back(fmt::format("not rehearsed: {}", kWhoAsks));
-  co_return decision;
+  co_return co_await evaluate_proposed({.platform = platform_,
+                                        .review = review,
+                                        .binding = std::move(binding),
+                                        .release = release,
+                                        .actor = actor,
+                                        .consumer = fmt::format("admission/{}", kWebhook)},
+                                       std::move(stop));
 }
 
 io::Task<Result<Actor>> FlightAdmission::actor_for(const json::Value& flight, const Terms& terms,

@@ -1,12 +1,14 @@
 // Reviews of Flights and ClusterFlights: whether to accept them.
 //
 // Guarantees:
-//   - A review refuses what a reconcile would refuse: the fields, the account, a policy of the
-//     namespace, the module, what the program says of its input, and what the API server says of
-//     the resources that it prints.
-//   - A Flight names its module and its account itself. So a review by a sender that may not be the
-//     API server uses no account's rights and reads no ConfigMap. What cannot be checked without
-//     them is accepted, with a warning.
+//   - A Flight is refused that its reconcile would refuse: for its fields, its account, a policy of
+//     its namespace, its module, what its program says of the input, and what the API server says
+//     of the resources that it prints.
+//   - A Flight names its namespace, its module and its account itself. So of a review of somebody
+//     who may not be the API server only the fields are looked at: nothing is fetched, run, stored
+//     or asked for anybody. A warning says so.
+//   - For a review of the API server the namespace must be one of this host's before anything is
+//     fetched, and the module is fetched as that namespace.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 
@@ -18,6 +20,7 @@
 #include "airways/flight_rules.h"
 #include "airways/platform.h"
 #include "airways/review_modules.h"
+#include "airways/review_slots.h"
 #include "airways/terms.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -30,9 +33,14 @@ namespace hangar::airways {
 
 class FlightAdmission {
  public:
-  // The references outlive this object. `platform`: the one for reviews.
-  FlightAdmission(const Platform& platform, ReviewModules& modules, tenants::Policies& policies,
-                  AsHost as_host);
+  // All of it outlives this. `platform`: of reviews.
+  struct Parts {
+    const Platform& platform;
+    ReviewSlots& slots;
+    ReviewModules& modules;
+    tenants::Policies& policies;
+  };
+  FlightAdmission(Parts parts, AsHost as_host);
   FlightAdmission(const FlightAdmission&) = delete;
   FlightAdmission& operator=(const FlightAdmission&) = delete;
   ~FlightAdmission();
@@ -43,6 +51,8 @@ class FlightAdmission {
  private:
   using DecisionTask = io::Task<Result<admission::Decision>>;
   [[nodiscard]] DecisionTask review(admission::Review review, std::stop_token stop);
+  [[nodiscard]] Result<admission::Decision> check_fields(const admission::Review& review,
+                                                         const Terms& terms) const;
   [[nodiscard]] DecisionTask evaluate(const admission::Review& review, Terms terms,
                                       const Actor& actor, std::stop_token stop);
   // The actor, if a policy allows it and the module; waits until the policies are known.
@@ -50,6 +60,7 @@ class FlightAdmission {
                                                   std::stop_token stop);
 
   const Platform& platform_;
+  ReviewSlots& slots_;
   ReviewModules& modules_;
   const FlightRules rules_;
 };

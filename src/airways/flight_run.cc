@@ -89,8 +89,7 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
       .stdin_bytes = std::move(input),
       .host_version = platform.host_version,
       .timeout = std::min<Duration>(terms.timeout.value_or(limits::kFlightTimeMax), run.time_max),
-      .consumer = {.tenant = budget::Tenant::of_namespace(run.release.instance.namespace_),
-                   .name = std::move(run.consumer)},
+      .consumer = std::move(run.consumer),
   };
   if (terms.memory_mib_max > 0) {
     evaluation.memory_bytes_max = terms.memory_mib_max * limits::kMiB;

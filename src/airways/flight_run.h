@@ -13,12 +13,12 @@
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "json/value.h"
 
 #include <memory>
 #include <stop_token>
-#include <string>
 
 namespace hangar::airways {
 
@@ -30,9 +30,9 @@ struct FlightRun {
   ResourceRef lookups_for;
   Tracker& tracker;
   const Actor& actor;
-  std::string consumer;                  // Within the instance's namespace.
-  Duration time_max = Duration::max();   // Bounds the timeout of the terms.
-  FlightRecording* recording = nullptr;  // Records lookups. Null: they are not recorded.
+  budget::Consumer consumer;             // On whose account.
+  Duration time_max = Duration::max();   // Whatever the Airway says.
+  FlightRecording* recording = nullptr;  // Is told of lookups. Null: nobody is.
 };
 // All references live until the task ends. Errors: those of input_of(), FlightModules::load() and
 // abi::flight::evaluate().

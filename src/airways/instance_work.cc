@@ -335,16 +335,17 @@ io::Task<Result<>> InstanceWork::release() {
 io::Task<Result<Stages>> InstanceWork::run_flight() {
   evaluated_ = value_;
   const Instant began = io::Loop::now();
-  Result<abi::flight::Output> output =
-      co_await airways::run_flight({.platform = platform_,
-                                    .binding = binding_,
-                                    .release = release_,
-                                    .lookups_for = release_.instance,
-                                    .tracker = platform_.tracker,
-                                    .actor = *actor_,
-                                    .consumer = "instance/" + release_.history_name,
-                                    .recording = &recording_},
-                                   evaluated_, stop_);
+  Result<abi::flight::Output> output = co_await airways::run_flight(
+      {.platform = platform_,
+       .binding = binding_,
+       .release = release_,
+       .lookups_for = release_.instance,
+       .tracker = platform_.tracker,
+       .actor = *actor_,
+       .consumer = {.tenant = budget::Tenant::of_namespace(release_.instance.namespace_),
+                    .name = "instance/" + release_.history_name},
+       .recording = &recording_},
+      evaluated_, stop_);
   recording_.ran(began, user(), binding_->module.sha256, output);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);

@@ -9,6 +9,7 @@
 #include "airways/ownership.h"
 #include "airways/rehearsal.h"
 #include "airways/resource_ref.h"
+#include "airways/review_slots.h"
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <expected>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <stop_token>
@@ -38,16 +40,30 @@ using admission::Review;
 // The API server waits for ten seconds or more; the rest of them is for rehearsing the output.
 constexpr std::chrono::seconds kFlightTimeAtAdmissionMax{7};
 
-json::Value without_bookkeeping(json::Value object) {
-  object = without_status(std::move(object));
-  for (const std::string_view member : {"finalizers", "ownerReferences"})
-    json::erase_at(object, {"metadata", member});
-  return object;
+using Members = std::initializer_list<std::string_view>;
+
+bool is_one_of(std::string_view key, Members members) {
+  return std::ranges::find(members, key) != members.end();
+}
+
+// But for these members. Without a copy: a review may hold objects of megabytes.
+bool are_equal(const json::Object* before, const json::Object* after, Members but_for) {
+  if (before == nullptr || after == nullptr) return before == after;
+  const auto counts = [but_for](const auto& member) { return !is_one_of(member.key(), but_for); };
+  if (std::ranges::count_if(*before, counts) != std::ranges::count_if(*after, counts)) return false;
+  return std::ranges::all_of(*before, [&](const auto& member) {
+    if (!counts(member)) return true;
+    const json::Value* const other = after->if_contains(member.key());
+    return other != nullptr && *other == member.value();
+  });
 }
 
 // Whether an update changes only finalizers, owners and fields that the server sets.
 bool changes_bookkeeping_only(const json::Value& before, const json::Value& after) {
-  return without_bookkeeping(before) == without_bookkeeping(after);
+  return are_equal(before.if_object(), after.if_object(), {"metadata", "status"}) &&
+         are_equal(
+             json::object_at(before, {"metadata"}), json::object_at(after, {"metadata"}),
+             {"finalizers", "ownerReferences", "resourceVersion", "generation", "managedFields"});
 }
 
 // A review that is not authenticated may come from anybody who reaches the webhooks. They must not
@@ -73,10 +89,6 @@ io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, abi::flight
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
   Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform, std::move(output.stdout_bytes)));
   std::ignore = take_identity(parsed.stages, proposal.release.instance);
-  if (proposal.look_at == LookAt::Output) {
-    HANGAR_CO_TRY(co_await prepare_printed(platform.view, proposal.release, parsed.stages, stop));
-    co_return Rehearsed{};
-  }
   Result<Rehearsed> rehearsed =
       co_await rehearse(platform.release_parts(), proposal.actor.client(platform.shared.client),
                         proposal.release, parsed.stages, {.rehearse_flights = false}, {}, stop);
@@ -121,15 +133,16 @@ io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::
   const std::shared_ptr<void> watches(
       nullptr, [&platform, holder = lookups](void*) { platform.view.forget(holder); });
   tracker.begin(lookups, proposal.binding->terms.mode);
-  Result<abi::flight::Output> output = co_await run_flight({.platform = platform,
-                                                            .binding = proposal.binding,
-                                                            .release = proposal.release,
-                                                            .lookups_for = lookups,
-                                                            .tracker = tracker,
-                                                            .actor = proposal.actor,
-                                                            .consumer = proposal.consumer,
-                                                            .time_max = kFlightTimeAtAdmissionMax},
-                                                           proposal.review.object, stop);
+  Result<abi::flight::Output> output =
+      co_await run_flight({.platform = platform,
+                           .binding = proposal.binding,
+                           .release = proposal.release,
+                           .lookups_for = lookups,
+                           .tracker = tracker,
+                           .actor = proposal.actor,
+                           .consumer = consumer_of(proposal.review, proposal.consumer),
+                           .time_max = kFlightTimeAtAdmissionMax},
+                          proposal.review.object, stop);
   if (!output) co_return std::unexpected(std::move(output).error());
   const bool tells = proposal.review.is_authenticated || tracker.tracked(lookups).empty();
   Result<Rehearsed> rehearsed = co_await look_at_output(proposal, *std::move(output), stop);

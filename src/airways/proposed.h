@@ -17,7 +17,6 @@
 #include "io/task.h"
 #include "json/value.h"
 
-#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -35,15 +34,13 @@ inline constexpr std::string_view kValidationsPath = "/validations/";
                                          const std::vector<std::string_view>& plurals);
 [[nodiscard]] json::Array reviewed_conditions();
 
-// An object that is being deleted, and an update of finalizers and owners only, pass without a
-// module.
-[[nodiscard]] bool passes_unseen(const admission::Review& review);
+// For warnings: why a review does without what only the API server may ask for.
+inline constexpr std::string_view kWhoAsks =
+    "this host does not know who asks; give it the authority of the API server's client "
+    "certificate (webhook-client-ca-file)";
 
-// How the output of a proposal's flight is checked.
-enum class LookAt : std::uint8_t {
-  Cluster,  // Rehearsed with the actor's rights.
-  Output,   // Only form, kinds and namespaces, without the actor's rights.
-};
+// What is being deleted, and what only finalizers and owners change, passes without a module.
+[[nodiscard]] bool passes_unseen(const admission::Review& review);
 
 struct Proposal {
   const Platform& platform;
@@ -51,8 +48,7 @@ struct Proposal {
   std::shared_ptr<const Binding> binding;
   const Release& release;
   const Actor& actor;
-  std::string consumer;  // Within the namespace of the object.
-  LookAt look_at = LookAt::Cluster;
+  std::string consumer;  // As which it runs (review_slots.h).
 };
 // All references live until the task ends. Accepts with the API server's warnings about resources,
 // and with one for each resource that could not be rehearsed; an error is a refusal. If the sender

@@ -2,25 +2,45 @@
 
 #include "airways/flight_modules.h"
 #include "base/result.h"
+#include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "modules/supply.h"
 
+#include <cstddef>
 #include <stop_token>
 #include <utility>
 
 namespace hangar::airways {
 
+namespace {
+
+// At once; one namespace alone has half of them.
+constexpr std::size_t kPreparingMax = 16;
+constexpr std::size_t kWaitingPerTenantMax = 64;
+
+}  // namespace
+
 ReviewModules::ReviewModules(io::Loop& loop, FlightModules& modules)
-    : loop_(loop), modules_(modules), prepared_(loop) {}
+    : loop_(loop),
+      modules_(modules),
+      slots_(loop, {.slots = kPreparingMax, .waiting_per_tenant_max = kWaitingPerTenantMax}),
+      prepared_(loop) {}
 
 ReviewModules::~ReviewModules() = default;
 
 io::Task<Result<FlightModule>> ReviewModules::prepare(modules::Wish wish, std::stop_token stop) {
   HANGAR_CO_TRY(modules_.check_allowed(wish.module.reference));
+  Result<budget::FairSlots::Slot> slot =
+      co_await slots_.acquire(wish.requester.consumer("reviews"), {}, stop);
+  if (!slot) {
+    co_return fail(ErrorKind::Unavailable,
+                   "other modules are being fetched and compiled for reviews; try again in a "
+                   "moment");
+  }
   const io::OneShot<Result<FlightModule>> done(loop_);
-  loop_.spawn(prepare_for(std::move(wish), done));
+  loop_.spawn(prepare_for(std::move(wish), *std::move(slot), done));
   const std::stop_callback on_stop(stop, [&done] {
     done.set(
         fail(ErrorKind::Unavailable,
@@ -29,10 +49,13 @@ io::Task<Result<FlightModule>> ReviewModules::prepare(modules::Wish wish, std::s
   co_return co_await done.wait();
 }
 
-io::Task<void> ReviewModules::prepare_for(modules::Wish wish,
+io::Task<void> ReviewModules::prepare_for(modules::Wish wish, budget::FairSlots::Slot slot,
                                           io::OneShot<Result<FlightModule>> done) {
   ++preparing_;
-  done.set(co_await modules_.prepare(std::move(wish), stop_.get_token()));
+  {
+    const budget::FairSlots::Slot held = std::move(slot);
+    done.set(co_await modules_.prepare(std::move(wish), stop_.get_token()));
+  }
   --preparing_;
   prepared_.notify_all();
 }

@@ -1,10 +1,12 @@
-// Modules that reviews wait for. Fetching and compiling continue after the API server has stopped
-// waiting, so that the next review of the same object finds the module.
+// Modules that reviews wait for. What is fetched and compiled for one goes on when the API server
+// has stopped waiting, so that the next review of the same object finds it. How many do so is
+// bounded, in all and of one namespace.
 // Loop thread only.
 #pragma once
 
 #include "airways/flight_modules.h"
 #include "base/result.h"
+#include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -24,18 +26,19 @@ class ReviewModules {
   // Call stop() before.
   ~ReviewModules();
 
-  // Errors: those of FlightModules::prepare(); Unavailable if `stop` is requested first.
+  // Errors: as of FlightModules; Unavailable when `stop` comes first, or too many wait.
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop);
 
   // Stops all preparations, and waits for them.
   [[nodiscard]] io::Task<void> stop();
 
  private:
-  [[nodiscard]] io::Task<void> prepare_for(modules::Wish wish,
+  [[nodiscard]] io::Task<void> prepare_for(modules::Wish wish, budget::FairSlots::Slot slot,
                                            io::OneShot<Result<FlightModule>> done);
 
   io::Loop& loop_;
   FlightModules& modules_;
+  budget::FairSlots slots_;
   std::stop_source stop_;
   std::size_t preparing_ = 0;
   io::Event prepared_;  // A preparation has ended.

@@ -113,8 +113,9 @@ std::vector<Setting> webhook_settings() {
        .set = text_into(&Options::owner)},
       {.name = "webhook-client-ca-file",
        .help = "file with the authorities of the API server's client certificate: reviews are "
-               "taken from who shows one (default: from anybody, and refusals then tell nothing "
-               "of what a flight looked up)",
+               "taken from who shows one (default: from anybody; then modules that a review names "
+               "are not fetched, Flights not evaluated, and refusals tell nothing of what a flight "
+               "looked up)",
        .type = "FILE",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {

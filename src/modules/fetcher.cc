@@ -50,6 +50,9 @@ namespace {
 
 // Concurrent fetches of all tenants.
 constexpr std::size_t kFetchesMax = 8;
+// Waiting fetches of one tenant, each of another reference: a host that starts has as many modules
+// to ask for as a tenant has definitions. What is beyond is asked for again, after a while.
+constexpr std::size_t kFetchesWaitingPerTenantMax = 512;
 
 // How often a fetch may need more memory than it waited for before its source is
 // considered dishonest.
@@ -156,7 +159,9 @@ Fetcher::Fetcher(Parts parts)
       admin_transports_(parts.ca_pem, http::AddressPolicy::no_metadata()),
       tenant_transports_(parts.ca_pem, parts.tenant_addresses),
       public_transports_(parts.ca_pem, http::AddressPolicy::public_only()),
-      fetches_(parts.loop, {.slots = kFetchesMax, .slots_per_tenant_max = kFetchesPerTenantMax}),
+      fetches_(parts.loop, {.slots = kFetchesMax,
+                            .slots_per_tenant_max = kFetchesPerTenantMax,
+                            .waiting_per_tenant_max = kFetchesWaitingPerTenantMax}),
       turns_(parts.loop),
       names_(parts.loop) {}
 
@@ -229,8 +234,13 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
     if (!waited) co_return std::unexpected(std::move(waited).error().in("module " + module));
     say(fmt::format("waiting to be fetched, {} before it in line",
                     fetches_.waiting_count(consumer.tenant)));
-    const budget::FairSlots::Slot slot =
-        HANGAR_CO_TRY(co_await fetches_.acquire(consumer, {}, stop));
+    const Result<budget::FairSlots::Slot> slot = co_await fetches_.acquire(consumer, {}, stop);
+    if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
+      co_return fail(ErrorKind::Unavailable,
+                     fmt::format("module {}: too many modules are waited for: {}", module,
+                                 slot.error().message()));
+    }
+    if (!slot) co_return std::unexpected(slot.error());
     say("fetching");
     fetched = co_await fetch_in_turn(requester, reference, options, memory, stop);
     if (fetched || !memory.is_short()) break;

@@ -13,7 +13,7 @@ from airways import flight
 from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
-from webhooks import GROUP, ask, authorities_of, configurations, create, refused, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import GROUP, Authority, ask, authorities_of, configurations, create, refused, remove_configurations, review, wait_registered, webhook_flags
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -91,8 +91,10 @@ def test_a_host_that_is_killed_in_the_middle_of_a_review_lets_nothing_through(ri
 
 
 def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hosts, tmp_path):
-    host = hosts()
-    # A custom section makes it a module that no cache has.
+    authority = Authority(tmp_path, "clients")
+    host = hosts(f"--webhook-client-ca-file={authority.certificate}")
+    shown = authority.sign("kube-apiserver")
+    # One that nobody has compiled: with a custom section of its own.
     name = os.urandom(8).hex().encode()
     module = tmp_path / "new.wasm"
     module.write_bytes(pathlib.Path(flight("basic")).read_bytes() + bytes([0, len(name) + 2, len(name)]) + name + b"\0")
@@ -101,7 +103,7 @@ def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hos
     body = review(kind={"group": "yoke.cd", "version": "v1alpha1", "kind": "Airway"}, name="slows", object=manifest)
 
     def answer(timeout):
-        return json.loads(ask(host, f"/validations/airways.yoke.cd?timeout={timeout}", body)[1])["response"]
+        return json.loads(ask(host, f"/validations/airways.yoke.cd?timeout={timeout}", body, shown=shown)[1])["response"]
 
     def compiled():
         return set((host.directory / "cache/code").glob("*.cwasm"))

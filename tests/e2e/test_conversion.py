@@ -8,7 +8,7 @@ from airways import OPEN_SCHEMA, flight
 from cluster import ApiError, condition, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
-from webhooks import ask, refused_airway, wait_registered, webhook_flags
+from webhooks import ask, wait_registered, webhook_flags
 
 GROUP = "conversion.hangar.dev"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -201,11 +201,6 @@ def test_a_converter_that_fails_costs_that_read_alone(rig, backends, namespace, 
     assert words in str(refusal.value)
     assert backends.get("v1", "good", namespace)["spec"]["image"] == "x"
     eventually(lambda: is_ready(backends.get("v2", "bad", namespace)), "the instance is carried out", 60)
-
-
-def test_a_module_that_asks_for_what_converters_do_not_get_is_refused(rig, backends):
-    words = refused_airway(rig, backends.manifest("v1", "v2", stored="v2", converter="behave"))
-    assert "spec.wasmUrls.converter: module imports" in words and "which a converter does not get" in words
 
 
 def test_what_has_one_version_depends_on_no_host(rig, backends):

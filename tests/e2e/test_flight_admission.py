@@ -1,5 +1,4 @@
-"""Reviews of Flights and ClusterFlights, by a host that authenticates the API server and by one that does not."""
-import hashlib
+"""Flights and ClusterFlights before they are accepted, by a host that knows that the API server asks, and by one that does not."""
 import json
 import pathlib
 
@@ -251,7 +250,7 @@ def test_a_host_that_is_away_holds_up_writes_of_flights_and_no_deletion(cluster,
         webhook_host.start()
 
 
-# Senders that are not authenticated ----------------------------------------------------------------
+# A sender that may be anybody -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -269,22 +268,35 @@ def open_host(own_cluster, tmp_path_factory):
 def open_flights(own_cluster, open_host, unique):
     own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"open-{unique}"}})
     made = Flights(own_cluster, f"open-{unique}")
-    refused(made, "probe", "panic")
+    refused(made, "probe", "basic", account="kube-system/default", words=["a ServiceAccount of its own namespace"])
     yield made
     own_cluster.delete("v1", "Namespace", made.namespace)
 
 
-def test_a_review_of_anybody_uses_no_rights(own_cluster, open_flights):
-    """The account has no rights here, so a rehearsal would be refused."""
-    namespace = open_flights.namespace
-    refused(open_flights, "web", "basic", {"stderr": "replicas must be odd", "exitCode": 1}, ["replicas must be odd"])
-    refused(open_flights, "two", "crossns", {"namespaces": ["default", "kube-system"]}, ["Multiple namespaces detected"])
-    refused(open_flights, "sum", "basic", checksum=hashlib.sha256(b"").hexdigest(), words=["checksum"])
+def test_of_a_review_of_anybody_only_the_fields_are_looked_at(own_cluster, open_flights):
+    refused(open_flights, "matcher", "basic", resourceAccessMatchers=["Config*"], words=["resourceAccessMatchers"])
 
-    said = warnings_of(own_cluster, manifest("web", namespace, inputObject=behaving("web", "basic", data={"a": "1"})))
-    assert "not rehearsed: this host does not know who asks" in said and "webhook-client-ca-file" in said
-    looks = behaving("web", "lookup", lookup={"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}, exitCode=1)
-    said = warnings_of(own_cluster, manifest("web", namespace, inputObject=looks, clusterAccess=True, resourceAccessMatchers=["*"]))
-    assert "not evaluated: it has clusterAccess" in said
-    said = warnings_of(own_cluster, manifest("web", namespace, "configmap://kube-system/nowhere/flight.wasm"))
-    assert "not evaluated: its module is in a ConfigMap" in said
+    said = warnings_of(own_cluster, manifest("web", open_flights.namespace, inputObject=behaving("web", "panic")))
+    assert "only its fields were checked" in said and "webhook-client-ca-file" in said
+
+
+def test_a_forged_review_of_a_flight_fetches_runs_and_reveals_nothing(own_cluster, open_host, open_flights, tmp_path):
+    copy = tmp_path / "flight.wasm"
+    copy.write_bytes(pathlib.Path(flight("behave")).read_bytes())
+    victim = open_flights.namespace
+    forged = review(kind={"group": "yoke.cd", "version": "v1alpha1", "kind": "Flight"}, namespace=victim, name="web",
+                    userInfo={"username": "root", "groups": ["system:masters"]},
+                    object=manifest("web", victim, str(copy), inputObject=behaving("web", "basic", stderr="what it says", exitCode=1)))
+    before = open_host.metrics()["hangar_evaluations_total"]
+
+    for _ in range(20):
+        status, text = ask(open_host, PATH, forged)
+        response = json.loads(text)["response"]
+        assert status == 200 and response["allowed"] and "only its fields were checked" in response["warnings"][0], text
+        assert "what it says" not in text
+
+    assert open_host.metrics()["hangar_evaluations_total"] == before
+    # The module is not had for the namespace: its own Flight has to ask for it.
+    copy.unlink()
+    open_flights.create("late", "basic", wasm=str(copy))
+    open_flights.says("late", "flight.wasm")

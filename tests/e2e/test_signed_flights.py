@@ -8,10 +8,11 @@ import pytest
 import airways
 from airways import flight
 from cluster import condition, eventually, is_ready
+from conftest import control_plane
 from flights import Flights, allow
 from host import Host, free_port, to_its_end
 from signing import keys, section, sign
-from webhooks import GROUP, create, refused, refused_airway, remove_configurations, wait_registered, webhook_flags
+from webhooks import GROUP, Authority, create, refused, refused_airway, remove_configurations, wait_registered, webhook_flags
 from yoke_releases import hangar as hangar_of
 
 NAMESPACE, SECRET = "signatures", "flight-keys"
@@ -21,10 +22,17 @@ CHANGED = "failed to verify module: invalid signature"
 
 
 @pytest.fixture(scope="module")
-def cluster(own_cluster):
-    """A control plane of its own: another host would run flights that this one refuses."""
-    own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    return own_cluster
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("clients"), "clients")
+
+
+@pytest.fixture(scope="module")
+def cluster(authority):
+    """Of their own: another host would run what this one refuses. Its API server shows who it is, so that modules are looked at before they are accepted."""
+    made = control_plane("--with-kcm", authority.api_server_shows("kube-apiserver"))
+    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    yield made
+    made.close()
 
 
 class Keys:
@@ -62,9 +70,10 @@ def trusted(cluster, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def signing_host(cluster, trusted, tmp_path_factory):
+def signing_host(cluster, authority, trusted, tmp_path_factory):
     port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("signing"), *webhook_flags(port, NAMESPACE), f"--module-verification-keys-secret={SECRET}")
+    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("signing"), *webhook_flags(port, NAMESPACE), f"--module-verification-keys-secret={SECRET}",
+                f"--webhook-client-ca-file={authority.certificate}")
     host.webhook_port = port
     wait_registered(cluster, NAMESPACE)
     yield from to_its_end(host)

@@ -3,9 +3,12 @@ import ssl
 
 import pytest
 
+import airways
+from airways import OPEN_SCHEMA, flight
+from cluster import ApiError
 from conftest import control_plane
 from host import Host, free_port, to_its_end
-from webhooks import CONVERSIONS, Authority, ask, looking_up, refused, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import CONVERSIONS, GROUP, Authority, ask, looking_up, refused, refused_airway, remove_configurations, review, wait_registered, webhook_flags
 
 NAMESPACE = "webhooks"
 REVIEWS = "/validations/airways.yoke.cd"
@@ -52,3 +55,33 @@ def test_the_api_server_is_told_what_a_flight_says_of_what_it_looked_up(cluster,
     kind, spec = looking_up(cluster, airway, unique, namespace, NAMESPACE)
 
     assert "what the flight says" in refused(cluster, kind, "one", "lookup", namespace, **spec)
+
+
+def test_an_airway_whose_module_cannot_be_had_is_refused(cluster, webhook_host, unique):
+    missing = airways.airway(f"{unique}s", "Missing", "/nowhere/flight.wasm", group=GROUP)
+    wrong = airways.airway(f"{unique}s", "Wrong", flight("basic"), group=GROUP)
+    wrong["spec"]["wasmUrls"]["flightChecksum"] = "0" * 64
+
+    assert "flight.wasm" in refused_airway(cluster, missing)
+    assert "0" * 64 in refused_airway(cluster, wrong)
+
+
+def test_an_airway_whose_converter_asks_for_what_converters_do_not_get_is_refused(cluster, webhook_host, unique):
+    manifest = airways.airway(f"{unique}s", "Converted", flight("basic"), group=GROUP)
+    manifest["spec"]["template"]["versions"] = [
+        {"name": name, "served": True, "storage": name == "v2", "schema": {"openAPIV3Schema": OPEN_SCHEMA}} for name in ("v1", "v2")]
+    manifest["spec"]["wasmUrls"]["converter"] = flight("behave")
+
+    words = refused_airway(cluster, manifest)
+    assert "spec.wasmUrls.converter: module imports" in words and "which a converter does not get" in words
+
+
+def test_an_override_whose_module_cannot_be_had_is_refused(cluster, webhook_host, airway, unique, namespace):
+    kind = f"O{unique}"
+    made = airway(airways.airway(f"{kind.lower()}s", kind, flight("behave"), group=GROUP))
+    wait_registered(cluster, NAMESPACE, made["metadata"]["name"])
+    refused(cluster, kind, "probe", "basic", namespace, exitCode=1)
+
+    with pytest.raises(ApiError, match="absent.wasm"):
+        cluster.create(airways.instance(kind, "one", {"behaviour": "basic"}, namespace, group=GROUP,
+                                        annotations={"overrides.yoke.cd/flight": f"{airways.GUESTS}/absent.wasm"}))
