@@ -15,6 +15,7 @@
 #include "kube/object.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,6 +112,12 @@ void AirTrafficController::on_verification_keys() {
   airways_.on_verification_keys();
   flights_.on_verification_keys();
   cluster_flights_.on_verification_keys();
+}
+
+std::vector<kube::Resource> AirTrafficController::flown_resources() const {
+  std::vector<kube::Resource> resources = {flight_resource(), cluster_flight_resource()};
+  std::ranges::move(airways_.instance_resources(), std::back_inserter(resources));
+  return resources;
 }
 
 bool AirTrafficController::is_synced() const {

@@ -70,7 +70,9 @@ class AirTrafficController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const;
-  // The verification keys have changed: asks for all modules again.
+  // Of Flights, and of the instances of Airways that are served.
+  [[nodiscard]] std::vector<kube::Resource> flown_resources() const;
+  // Modules are verified with other keys from now on: each is looked at again.
   void on_verification_keys();
 
  private:

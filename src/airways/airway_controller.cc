@@ -204,6 +204,14 @@ io::Task<void> AirwayController::stop() {
   platform_.modules.use_archive(nullptr, {});
 }
 
+std::vector<kube::Resource> AirwayController::instance_resources() const {
+  std::vector<kube::Resource> resources;
+  for (const auto& [key, memory] : airways_) {
+    if (memory->instances) resources.push_back(memory->instances->kind());
+  }
+  return resources;
+}
+
 InstanceController* AirwayController::instances_of(const kube::GroupKind& kind) const {
   const auto found = by_kind_.find(kind);
   return found == by_kind_.end() ? nullptr : found->second;

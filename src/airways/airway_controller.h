@@ -61,7 +61,8 @@ class AirwayController {
   // The verification keys have changed: asks for all modules again.
   void on_verification_keys();
 
-  // The controller of this kind's instances; null if no Airway has made the kind.
+  [[nodiscard]] std::vector<kube::Resource> instance_resources() const;
+  // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
 
  private:

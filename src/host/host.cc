@@ -58,6 +58,7 @@
 #include "tenants/usage_writer.h"
 #include "wasm/engine.h"
 #include "wasm/limits.h"
+#include "workflows/workflow.h"
 #include "workflows/workflow_controller.h"
 
 #include <fmt/format.h>
@@ -71,6 +72,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::host {
 
@@ -365,6 +367,13 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                    .log = log,
                                    .namespace_ = lease_namespace(config, credentials->namespace_()),
                                    .present = [this] { return present_guests(operators); },
+                                   .guest_resources =
+                                       [this] {
+                                         std::vector<kube::Resource> all =
+                                             airways.flown_resources();
+                                         all.push_back(workflows::workflow_resource());
+                                         return all;
+                                       },
                                    .watches =
                                        [this](std::string_view user) {
                                          return open_watches(operator_parts.gateway, user);

@@ -159,6 +159,7 @@ Seeing::Seeing(const Config& config, Parts parts)
               {.directory = recorder_directory(config),
                .operators = operators::operator_resource(),
                .present = [this] { return ask_main(parts_.present); },
+               .guest_resources = [this] { return ask_main(parts_.guest_resources); },
                .watches =
                    [this](std::string user) {
                      return ask_main<std::vector<seeing::Right>>(

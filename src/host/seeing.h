@@ -18,6 +18,7 @@
 #include "io/task.h"
 #include "kube/auth/credentials.h"
 #include "kube/client.h"
+#include "kube/object.h"
 #include "operators/operator_controller.h"
 #include "seeing/published.h"
 #include "seeing/server.h"
@@ -58,6 +59,8 @@ class Seeing {
     std::string namespace_;  // Of the host.
     // What guests the host has. Called on the main loop.
     std::function<std::vector<seeing::PresentGuest>()> present;
+    // What guests but operators are instances of. Called on the main loop.
+    std::function<std::vector<kube::Resource>()> guest_resources;
     // Which watches a user's guests have under way. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
   };

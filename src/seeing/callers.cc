@@ -10,6 +10,7 @@
 #include "kube/client.h"
 #include "seeing/limits.h"
 
+#include <cstddef>
 #include <expected>
 #include <optional>
 #include <stop_token>
@@ -44,6 +45,12 @@ std::vector<std::string> texts_in(const json::Array* array) {
 }
 
 }  // namespace
+
+std::string sharer_of(std::string_view user) {
+  if (!user.starts_with(kube::kServiceAccountPrefix)) return std::string(user);
+  const std::size_t end = user.find(':', kube::kServiceAccountPrefix.size());
+  return std::string(user.substr(0, end));
+}
 
 io::Task<Result<kube::Identity>> Callers::identify(const http::ServerRequest& request,
                                                    std::stop_token stop) {

@@ -17,8 +17,13 @@
 #include <cstddef>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 namespace hangar::seeing {
+
+// Who shares what everybody has a share of: the ServiceAccounts of one namespace are one, since
+// whoever may make one may make a thousand. Everybody else is one by name.
+[[nodiscard]] std::string sharer_of(std::string_view user);
 
 class Callers {
  public:

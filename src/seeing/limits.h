@@ -29,13 +29,14 @@ inline constexpr std::size_t kNamesPerUseMax = 32;
 
 // Questions that are answered at a time: one of them reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
-// Those of one user that wait for that.
+// Those of one user, or of the ServiceAccounts of one namespace, that wait for that.
 inline constexpr std::size_t kWaitingPerUserMax = 4;
 inline constexpr std::size_t kConnectionsMax = 64;
-// Of one user. A live table asks every two seconds, whoever follows writes every second.
+// Of one user, or the ServiceAccounts of one namespace. A live table asks every two seconds,
+// whoever follows writes every second.
 inline constexpr double kQuestionsPerSecond = 5;
 inline constexpr double kQuestionsBurst = 30;
-inline constexpr std::size_t kUsersMax = 1000;
+inline constexpr std::size_t kSharersMax = 1000;
 
 // A bearer token: what an API server's header has room for.
 inline constexpr std::size_t kTokenBytesMax = 16 * limits::kKiB;

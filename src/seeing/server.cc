@@ -128,17 +128,17 @@ void Server::count(std::string_view path, int status) {
       .add();
 }
 
-bool Server::admit(const std::string& user) {
+bool Server::admit(const std::string& sharer) {
   const Instant now = io::Loop::now();
-  const auto known = users_.find(user);
-  if (known != users_.end()) return known->second.try_take(now);
-  if (users_.size() >= kUsersMax) {
-    for (auto user_at = users_.begin(); user_at != users_.end();)
-      user_at = user_at->second.is_full(now) ? users_.erase(user_at) : std::next(user_at);
+  const auto known = sharers_.find(sharer);
+  if (known != sharers_.end()) return known->second.try_take(now);
+  if (sharers_.size() >= kSharersMax) {
+    for (auto one = sharers_.begin(); one != sharers_.end();)
+      one = one->second.is_full(now) ? sharers_.erase(one) : std::next(one);
   }
-  if (users_.size() >= kUsersMax) return false;
+  if (sharers_.size() >= kSharersMax) return false;
   TokenBucket bucket({.per_second = kQuestionsPerSecond, .burst = kQuestionsBurst});
-  return users_.emplace(user, bucket).first->second.try_take(now);
+  return sharers_.emplace(sharer, bucket).first->second.try_take(now);
 }
 
 io::Task<http::Response> Server::answer(http::ServerRequest request) {
@@ -162,9 +162,11 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
     count(path, refused.status);
     co_return refused;
   }
-  if (!admit(identity->user)) {
+  if (!admit(sharer_of(identity->user))) {
     count(path, 429);
-    co_return text(429, "this user has asked too often: try again in a second");
+    co_return text(429,
+                   "this user, or its namespace's ServiceAccounts, asked too often: try again in a "
+                   "second");
   }
   const std::string user = identity->user;
   Result<std::string> body = co_await answer(*identity, std::move(request), stop.get_token());
@@ -185,9 +187,10 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
 
 io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::ServerRequest request,
                                              std::stop_token stop) {
-  // Its user is the tenant: nobody's questions wait behind all of somebody else's.
+  // Nobody's questions wait behind all of somebody else's.
   Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(
-      {.tenant = budget::Tenant::of_namespace(identity.user), .name = "questions"}, {}, stop);
+      {.tenant = budget::Tenant::of_namespace(sharer_of(identity.user)), .name = identity.user}, {},
+      stop);
   if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
     co_return fail(ErrorKind::LimitExceeded, "this user asks too much at once: try again");
   }
@@ -263,6 +266,7 @@ io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string b
       return guest.key.namespace_ != question.namespace_;
     });
   }
+  HANGAR_CO_TRY(co_await require_any_list(identity, question.namespace_, guests, stop));
   FoundTop found = HANGAR_CO_TRY(
       co_await reader_.run([this, question, guests = std::move(guests)]() -> Result<FoundTop> {
         FoundTop read =
@@ -314,6 +318,43 @@ io::Task<Result<std::set<kube::ObjectKey>>> Server::may_get_guests(kube::Identit
   co_return shown;
 }
 
+io::Task<Result<>> Server::require_any_list(kube::Identity identity, std::string namespace_,
+                                            const std::vector<PresentGuest>& guests,
+                                            std::stop_token stop) {
+  std::vector<kube::Resource> resources = HANGAR_CO_TRY(co_await options_.guest_resources());
+  resources.insert(resources.begin(), options_.operators);
+  std::size_t asked = 0;
+  for (kube::Resource& resource : resources) {
+    if (++asked > kReviewsPerAnswerMax) break;
+    // Where it is decides about nothing but itself.
+    resource.namespaced = true;
+    if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
+                                              {.namespace_ = namespace_, .name = {}}, stop))) {
+      co_return Result<>();
+    }
+  }
+  std::set<std::string> namespaces;
+  if (namespace_.empty()) {
+    for (const PresentGuest& guest : guests)
+      namespaces.insert(guest.key.namespace_);
+  }
+  for (const std::string& one : namespaces) {
+    if (++asked > kReviewsPerAnswerMax) break;
+    if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", options_.operators,
+                                              {.namespace_ = one, .name = {}}, stop))) {
+      co_return Result<>();
+    }
+  }
+  co_return fail(ErrorKind::Denied, may_list_nothing(identity, namespace_));
+}
+
+std::string Server::may_list_nothing(const kube::Identity& identity,
+                                     const std::string& namespace_) const {
+  return missing_right(identity.user, "list", options_.operators,
+                       {.namespace_ = namespace_, .name = {}}) +
+         (namespace_.empty() ? ", nor in any that has one; with -n a namespace may be named" : "");
+}
+
 // By one question where a role allows it, else by one for each namespace.
 io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string namespace_,
                                         FoundTop& found, std::stop_token stop) {
@@ -349,9 +390,7 @@ io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string nam
     }
   }
   if (!is_any) {
-    co_return fail(ErrorKind::Denied, missing_right(identity.user, "list", options_.operators,
-                                                    {.namespace_ = namespace_, .name = {}}) +
-                                          (namespace_.empty() ? ", nor in any that has one" : ""));
+    co_return fail(ErrorKind::Denied, may_list_nothing(identity, namespace_));
   }
   if (asked > kReviewsPerAnswerMax) {
     found.read.problems.push_back(

@@ -5,7 +5,7 @@
 //   - Nothing is read before it is known who asks, and that he may see it.
 //   - Files are read by one thread of low priority. Answers, readers and what each user asks for
 //   are
-//     bounded; among users that wait the order is fair.
+//     bounded; among users that wait the order is fair. The ServiceAccounts of a namespace are one.
 //   - A host that does not lead says so: it has no records of today.
 // Loop thread only: a loop of its own, so that nobody who asks takes time from those that work
 // (host/seeing.h).
@@ -47,6 +47,8 @@ class Server {
     kube::Resource operators;
     // What the host has now. The tasks are of this loop, and end soon.
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
+    // Resources of other guests than operators that there may be. The same holds for that.
+    std::function<io::Task<Result<std::vector<kube::Resource>>>()> guest_resources;
     // Which watches a user's guests have under way.
     std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
@@ -88,12 +90,18 @@ class Server {
                                                  std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get_guests(
       kube::Identity identity, std::set<kube::ObjectKey> guests, std::stop_token stop);
+  // Denied: there is nothing that it may list there.
+  [[nodiscard]] io::Task<Result<>> require_any_list(kube::Identity identity, std::string namespace_,
+                                                    const std::vector<PresentGuest>& guests,
+                                                    std::stop_token stop);
+  [[nodiscard]] std::string may_list_nothing(const kube::Identity& identity,
+                                             const std::string& namespace_) const;
   // Leaves the rows of what it may list there.
   [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, std::string namespace_,
                                                 FoundTop& found, std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::vector<PresentGuest>>> present();
-  // False: that user has asked too often.
-  [[nodiscard]] bool admit(const std::string& user);
+  // False: that user, or its namespace, has asked too often (sharer_of()).
+  [[nodiscard]] bool admit(const std::string& sharer);
   void count(std::string_view path, int status);
 
   io::Loop& loop_;
@@ -104,7 +112,7 @@ class Server {
   Callers callers_;
   Rights rights_;
   budget::FairSlots slots_;
-  std::map<std::string, TokenBucket> users_;
+  std::map<std::string, TokenBucket> sharers_;
   std::unique_ptr<http::Server> server_;  // Null until listen().
   bool is_leading_ = false;
   // What the host had at that time: many tables are one look.

@@ -1,4 +1,5 @@
 """Records from anywhere: a host shows them to users of the cluster, and to each what the API server lets him get."""
+import concurrent.futures
 import fcntl
 import http.client
 import json
@@ -206,6 +207,24 @@ def test_who_asks_too_often_is_put_off_and_nobody_else_is(seen, showing, teams, 
         assert time.monotonic() < deadline, "it may ask as often as it likes"
     assert ask(showing, "/v1/turns", question, shown=patient)[0] == 403
     eventually(lambda: status() == 403, "it is answered again", 30)
+
+
+def test_the_service_accounts_of_a_namespace_ask_as_one(seen, showing, teams, tmp_path):
+    mine, others = teams
+    answered(seen.kubeconfig, mine)
+    tokens = []
+    for index in range(20):
+        seen.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"many-{index}", "namespace": mine}})
+        tokens.append(seen.kubectl("create", "token", f"many-{index}", "--namespace", mine).strip())
+    other = seen.kubectl("create", "token", "default", "--namespace", others).strip()
+    question = {"namespace": mine, "name": "reader"}
+
+    # None of them asks as often as one user may.
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(lambda token: ask(showing, "/v1/turns", question, token)[0], tokens * 20))
+
+    assert 429 in statuses and set(statuses) <= {403, 429}, set(statuses)
+    assert ask(showing, "/v1/turns", question, other)[0] == 403
 
 
 def test_the_host_is_found_by_its_address(seen, showing, teams, tmp_path):
@@ -459,6 +478,23 @@ def test_top_has_the_namespaces_that_its_reader_may_list(seen, showing, teams, t
     assert set(guests(kubeconfig, "-n", mine)) == {(mine, "reader")}
     refused = top(kubeconfig, "-n", others)
     assert refused.returncode == 1 and f'may not list operators.hangar.dev in namespace "{others}"' in refused.stderr
+
+
+def test_top_reads_no_file_for_somebody_who_may_list_nothing(seen, showing, teams, tmp_path):
+    mine, _ = teams
+    answered(seen.kubeconfig, mine)
+    stranger = users.certificate_of(seen, tmp_path, "stranger")
+    # Whoever reads it waits for ever.
+    newest = showing.directory / "cache" / "recorder" / "turns-999999999.rec"
+    os.mkfifo(newest)
+    try:
+        for question in ({"seconds": 3600}, {"seconds": 3600, "namespace": mine}):
+            status, text = ask(showing, "/v1/top", question, shown=stranger)
+            assert status == 403 and "may not list operators.hangar.dev" in text, text
+    finally:
+        # Lets a reader go.
+        os.close(os.open(newest, os.O_RDWR | os.O_NONBLOCK))
+        newest.unlink()
 
 
 def test_top_reads_local_files_too(seen, showing, teams):
