@@ -1,10 +1,10 @@
 // The HTTPS server that the API server asks: which reviewer answers at which path, and what all
 // answers have in common: deadline, form and metrics.
 //
-// Guarantees: an answer comes before the API server gives up (it says when in `?timeout=`), if need
-// be a refusal that says so; a review that is malformed is 400 with words; other paths are 404; a
-// slow client holds up nobody (http/server.h); more reviews than the host can hold are 503 with
-// words (review_reader.h).
+// Guarantees: an answer comes before the API server stops waiting (it sends its timeout as
+// `?timeout=`), if need be as a refusal that says so. A malformed review gets 400 and a message,
+// any other path gets 404. A slow client delays no other (http/server.h). More reviews than the
+// host can hold get 503 and a message (review_reader.h).
 // Loop thread only.
 #pragma once
 
@@ -34,8 +34,8 @@ namespace hangar::admission {
 // Once `stop` is requested, the reviewer ends soon; its error is then reported as a timeout.
 using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::string name,
                                                           std::stop_token stop)>;
-// The same for conversions (conversion_review.h), of which it gets the body, since they may be
-// large, and gives the body of the answer. Unavailable: 503; other errors are the request's: 400.
+// The same for conversions (conversion_review.h). It gets the body as text, since that may be
+// large, and returns the body of the answer. Unavailable: 503; other errors are the request's: 400.
 using Converter = std::function<io::Task<Result<std::string>>(std::string body, std::string name,
                                                               std::stop_token stop)>;
 

@@ -5,8 +5,9 @@
 //   - A review of an instance evaluates its flight on the proposed object (proposed.h).
 //   - For a sender that may be anybody no module is fetched that the sender names, in an Airway or
 //     in an override: a warning says so.
-//   - What is being deleted, and what only finalizers and owners change, passes without a module.
-//   - Instances are converted by the converter that the Airway is pinned to.
+//   - An object that is being deleted, and an update of finalizers and owners only, pass without a
+//     module.
+//   - The converter that the Airway is pinned to converts its instances.
 //   - Webhooks are registered for Airways, for the kind of each Airway and for Flights, and for
 //     nothing else.
 // Every replica answers, whether or not it leads. Loop thread only.
@@ -77,7 +78,7 @@ class Admission {
   // Leaves the approval of overrides that the review's user may set.
   [[nodiscard]] io::Task<Result<>> approve(const admission::Review& review,
                                            const OverrideChange& change, std::stop_token stop);
-  // Whether the user of the review may set these, and whether they could be followed.
+  // Whether the user of the review may set these overrides, and whether they are valid.
   [[nodiscard]] io::Task<Result<>> check_overrides(const admission::Review& review,
                                                    const OverrideChange& change,
                                                    std::stop_token stop);
@@ -108,7 +109,7 @@ class Admission {
   ReviewSlots slots_;
   ReviewModules modules_;
   TokenBucket unproven_approvals_;          // For users that a sender names which may be anybody.
-  std::optional<FlightAdmission> flights_;  // Nothing where there are no Flights.
+  std::optional<FlightAdmission> flights_;  // Nothing if Flights are off.
   std::stop_source stop_;
   std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
 };

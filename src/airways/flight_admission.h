@@ -1,14 +1,14 @@
 // Reviews of Flights and ClusterFlights: whether to accept them.
 //
 // Guarantees:
-//   - A Flight is refused that its reconcile would refuse: for its fields, its account, a policy of
-//     its namespace, its module, what its program says of the input, and what the API server says
-//     of the resources that it prints.
-//   - A Flight names its namespace, its module and its account itself. So of a review of somebody
-//     who may not be the API server only the fields are looked at: nothing is fetched, run, stored
-//     or asked for anybody. A warning says so.
-//   - For a review of the API server the namespace must be one of this host's before anything is
-//     fetched, and the module is fetched as that namespace.
+//   - A review refuses what a reconcile would refuse: the fields, the account, a policy of the
+//     namespace, the module, what the program says of its input, and what the API server says of
+//     the resources that it prints.
+//   - A Flight names its namespace, its module and its account itself. So a review by a sender that
+//     may not be the API server checks only the fields: nothing is fetched, run, stored or asked
+//     for anybody. A warning says so.
+//   - A review by the API server fetches a module only after the host may act in the namespace, and
+//     as that namespace.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 

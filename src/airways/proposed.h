@@ -39,7 +39,8 @@ inline constexpr std::string_view kWhoAsks =
     "this host does not know who asks; give it the authority of the API server's client "
     "certificate (webhook-client-ca-file)";
 
-// What is being deleted, and what only finalizers and owners change, passes without a module.
+// An object that is being deleted, and an update of finalizers and owners only, pass without a
+// module.
 [[nodiscard]] bool passes_unseen(const admission::Review& review);
 
 struct Proposal {
