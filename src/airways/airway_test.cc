@@ -152,7 +152,7 @@ TEST(Airway, ErrorsNameTheField) {
       {"URL is a number", with({"spec", "wasmUrls", "flight"}, "1"),
        "spec.wasmUrls.flight: must be a string"},
       {"mode", with({"spec", "mode"}, "eager"),
-       "spec.mode: \"eager\" is none of standard, static, dynamic, subscription"},
+       "spec.mode: \"eager\" is not one of standard, static, dynamic, subscription"},
       {"flag", with({"spec", "clusterAccess"}, "'yes'"),
        "spec.clusterAccess: must be true or false"},
       {"path", with({"spec", "objectPath"}, "spec"), "spec.objectPath: must be a list of strings"},

@@ -51,14 +51,14 @@ Result<std::string_view> text_member(const json::Value& object, json::Path path,
                                      std::string_view name, std::string_view where) {
   const json::Value* member = json::find(object, path);
   if (member == nullptr || member->is_null()) return std::string_view();
-  if (!member->is_string()) return invalid(fmt::format("{}: {} is no string", where, name));
+  if (!member->is_string()) return invalid(fmt::format("{}: {} is not a string", where, name));
   return std::string_view(member->get_string());
 }
 
 Result<> check_resource(const json::Value& resource, std::string_view where) {
   const json::Object* object = resource.if_object();
   if (object == nullptr || object->empty()) {
-    return not_the_grammar(fmt::format("{} is no resource", where));
+    return not_the_grammar(fmt::format("{} is not a resource", where));
   }
   const std::string_view kind = HANGAR_TRY(text_member(resource, {"kind"}, "kind", where));
   if (kind.empty()) return invalid(fmt::format("{}: kind is missing", where));
@@ -68,7 +68,7 @@ Result<> check_resource(const json::Value& resource, std::string_view where) {
     return invalid(fmt::format("{} ({}): apiVersion is missing", where, kind));
   if (!is_api_version(api_version)) {
     return invalid(
-        fmt::format("{} ({}): apiVersion \"{}\" is no group/version", where, kind, api_version));
+        fmt::format("{} ({}): apiVersion \"{}\" is not a group/version", where, kind, api_version));
   }
   if (kind == "List" && api_version == "v1") {
     return invalid(fmt::format("{}: kind List is not expanded; print its items as a list", where));
@@ -76,7 +76,7 @@ Result<> check_resource(const json::Value& resource, std::string_view where) {
 
   const json::Value* metadata = json::find(resource, {"metadata"});
   if (metadata != nullptr && !metadata->is_null() && !metadata->is_object()) {
-    return invalid(fmt::format("{} ({}): metadata is no object", where, kind));
+    return invalid(fmt::format("{} ({}): metadata is not an object", where, kind));
   }
   const std::string_view name =
       HANGAR_TRY(text_member(resource, {"metadata", "name"}, "metadata.name", where));
@@ -90,13 +90,13 @@ Result<> check_resource(const json::Value& resource, std::string_view where) {
                     where, kind, prefix));
   }
   if (!is_path_segment(name)) {
-    return invalid(fmt::format("{} ({}): metadata.name \"{}\" is no name", where, kind, name));
+    return invalid(fmt::format("{} ({}): metadata.name \"{}\" is not a name", where, kind, name));
   }
   const std::string_view namespace_ =
       HANGAR_TRY(text_member(resource, {"metadata", "namespace"}, "metadata.namespace", where));
   if (!is_path_segment(namespace_)) {
-    return invalid(fmt::format("{} ({} \"{}\"): metadata.namespace \"{}\" is no name", where, kind,
-                               name, namespace_));
+    return invalid(fmt::format("{} ({} \"{}\"): metadata.namespace \"{}\" is not a name", where,
+                               kind, name, namespace_));
   }
   return {};
 }
@@ -124,7 +124,7 @@ Result<Stages> parse_array(json::Array items) {
     // Go prints null for a stage without elements.
     if (items[i].is_null()) continue;
     json::Array* stage = items[i].if_array();
-    if (stage == nullptr) return not_the_grammar(fmt::format("item {} is no list", i + 1));
+    if (stage == nullptr) return not_the_grammar(fmt::format("item {} is not a list", i + 1));
     stages.push_back(HANGAR_TRY(parse_stage(std::move(*stage), fmt::format("stage {}, ", i + 1))));
   }
   return stages;

@@ -73,7 +73,7 @@ Overrides overrides_of(const json::Value& instance) {
 Result<> check_mode(const Overrides& overrides) {
   if (overrides.mode.empty() || mode_of(overrides.mode)) return {};
   return invalid(
-      fmt::format("annotation {}: \"{}\" is none of standard, static, dynamic, subscription",
+      fmt::format("annotation {}: \"{}\" is not one of standard, static, dynamic, subscription",
                   kOverrideMode, overrides.mode));
 }
 

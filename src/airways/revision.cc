@@ -88,7 +88,7 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
   if (text.size() > bytes_max) {
     return fail(ErrorKind::LimitExceeded, fmt::format("is larger than {} bytes", bytes_max));
   }
-  if (status != Z_STREAM_END) return fail(ErrorKind::Corrupt, "revision is no complete gzip data");
+  if (status != Z_STREAM_END) return fail(ErrorKind::Corrupt, "revision is not complete gzip data");
   return text;
 }
 
@@ -97,7 +97,7 @@ Result<std::string> decode(std::string_view text) {
     return fail(ErrorKind::LimitExceeded, "revision is larger than any Secret");
   }
   std::optional<std::string> bytes = base64_decode(text);
-  if (!bytes) return fail(ErrorKind::Corrupt, "revision is no base64");
+  if (!bytes) return fail(ErrorKind::Corrupt, "revision is not base64");
   return *std::move(bytes);
 }
 
@@ -114,7 +114,7 @@ Result<Stages> stages_of(json::Value document) {
   // Go writes a list without elements as null.
   if (document.is_null()) return Stages{};
   const auto corrupt = [] {
-    return fail(ErrorKind::Corrupt, "revision is no list of lists of resources");
+    return fail(ErrorKind::Corrupt, "revision is not a list of lists of resources");
   };
   json::Array* items = document.if_array();
   if (items == nullptr) return corrupt();

@@ -44,8 +44,8 @@ Result<Mode> parse_mode(const Fields& spec) {
   if (text.empty()) return Mode::Standard;
   const std::optional<Mode> mode = mode_of(text);
   if (!mode) {
-    return invalid(
-        fmt::format("spec.mode: \"{}\" is none of standard, static, dynamic, subscription", text));
+    return invalid(fmt::format(
+        "spec.mode: \"{}\" is not one of standard, static, dynamic, subscription", text));
   }
   return *mode;
 }
@@ -124,7 +124,7 @@ Result<std::string> input_of(const Terms& terms, const json::Value& instance) {
     if (object == nullptr) {
       return invalid(
           fmt::format("failed to get object path from: \"{}\": what \"{}\" is looked "
-                      "for in is no object",
+                      "for in is not an object",
                       fmt::join(terms.object_path, ","), key));
     }
     value = object->if_contains(key);

@@ -22,9 +22,9 @@ Result<std::uint64_t> parse_bytes(std::string_view quantity) {
       {"T", 1'000'000'000'000},
   }};
   const auto wrong = [quantity] {
-    return fail(
-        ErrorKind::InvalidInput,
-        fmt::format("\"{}\" is no whole number of bytes such as 65536, 64Ki or 128Mi", quantity));
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("\"{}\" is not a whole number of bytes such as 65536, 64Ki or 128Mi",
+                            quantity));
   };
   std::uint64_t number = 0;
   const char* const end = quantity.data() + quantity.size();

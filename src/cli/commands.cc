@@ -203,8 +203,9 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
       .add_option("-n,--namespace", flags.namespace_,
                   "its namespace (default: an operator of hangar run, else the kubeconfig's)")
       ->type_name("NAMESPACE");
-  command.add_option("--tail", flags.tail, "only so many of the last lines")->type_name("LINES");
-  command.add_flag("-f,--follow", flags.follow, "go on with what it prints from now on");
+  command.add_option("--tail", flags.tail, "print only the last lines, this many")
+      ->type_name("LINES");
+  command.add_flag("-f,--follow", flags.follow, "follow: print new lines as they come");
 }
 
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
@@ -297,7 +298,9 @@ void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
       .add_option("-o,--output", flags.output, "text, json, mermaid or tree (the last two draw it)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json", "mermaid", "tree"}));
-  command.add_option("--repeat", flags.options.repeat, "so many lives more, to time a step")
+  command
+      .add_option("--repeat", flags.options.repeat,
+                  "replay the events this many times more, and print the time of a step")
       ->type_name("NUMBER");
 }
 
@@ -452,8 +455,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
 
-  CLI::App* const host_command =
-      app.add_subcommand("host", "run all controllers, until told to stop");
+  CLI::App* const host_command = app.add_subcommand("host", "run all controllers until SIGTERM");
   const SettingFlags host_flags(*host_command);
 
   CLI::App* const flight_command = app.add_subcommand(
@@ -496,7 +498,7 @@ int run(int argc, char** argv) {
   const TopCommand top(*top_command);
 
   CLI::App* const nodes_command =
-      app.add_subcommand("nodes", "print which nodes are provisioned, and how that goes");
+      app.add_subcommand("nodes", "show the provisioning phase of each node, and the rollout");
   const SettingFlags nodes_settings(*nodes_command, {Part::Log, Part::Cluster, Part::Place});
   std::string nodes_format;
   nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)")
@@ -528,7 +530,7 @@ int run(int argc, char** argv) {
   add_run_machine_flags(*run_machine_command, run_machine_flags);
 
   CLI::App* const workflow_command =
-      app.add_subcommand("workflow", "look at a StatefulWorkflow, or tell it something");
+      app.add_subcommand("workflow", "show a StatefulWorkflow, or send it an event");
   workflow_command->require_subcommand(1);
   WorkflowFlags show_flags;
   CLI::App* const show_command = add_workflow_command(

@@ -50,7 +50,8 @@ Result<fs::path> find_esbuild(const fs::path& directory) {
 
 Result<fs::path> find_entry(const MachineProject& project) {
   if (!fs::is_directory(project.directory)) {
-    return fail(ErrorKind::NotFound, fmt::format("{} is no directory", project.directory.string()));
+    return fail(ErrorKind::NotFound,
+                fmt::format("{} is not a directory", project.directory.string()));
   }
   if (!project.entry.empty()) return fs::path(project.entry);
   const auto* const found = std::ranges::find_if(kEntries, [&project](std::string_view entry) {

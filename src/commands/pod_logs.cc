@@ -149,8 +149,8 @@ class PodLogs {
     const std::size_t slash = pod.find('/');
     if (slash == std::string_view::npos) {
       co_return fail(ErrorKind::NotFound,
-                     fmt::format("no host says in which pod it runs {}: --pod tells it; on its own "
-                                 "machine hangar logs needs no pod",
+                     fmt::format("cannot find the pod that runs {}: start the host with "
+                                 "--pod=NAMESPACE/NAME, or run hangar logs on the host's machine",
                                  wanted_.to_string()));
     }
     co_return kube::ObjectKey{.namespace_ = pod.substr(0, slash), .name = pod.substr(slash + 1)};

@@ -32,13 +32,13 @@ Result<std::vector<std::string>> segments_of(const json::Value& resource) {
     segments.emplace_back(rest.substr(0, slash));
     const std::string& one = segments.back();
     if (one.empty() || one == "." || one == ".." || one.contains('\0')) {
-      return fail(ErrorKind::InvalidInput, fmt::format("{}: is no name of a file", name));
+      return fail(ErrorKind::InvalidInput, fmt::format("{}: is not the name of a file", name));
     }
     if (slash == std::string_view::npos) break;
     rest.remove_prefix(slash + 1);
   }
   if (segments.size() != kCount) {
-    return fail(ErrorKind::InvalidInput, fmt::format("{}: is no name of a file", name));
+    return fail(ErrorKind::InvalidInput, fmt::format("{}: is not the name of a file", name));
   }
   return segments;
 }
@@ -53,7 +53,7 @@ Result<> write_release_files(const std::filesystem::path& directory, const std::
                              const airways::Stages& stages) {
   if (release.empty() || release == "." || release == ".." || release.contains('/')) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("release \"{}\" is no name of a directory", release));
+                fmt::format("release \"{}\" cannot name a directory", release));
   }
   const std::filesystem::path root = directory / release;
   std::vector<std::pair<std::filesystem::path, const json::Value*>> files;

@@ -78,7 +78,7 @@ Result<Found> bytes_of(const std::string& module) {
   const std::string text = HANGAR_TRY(io::read_file(module, 2 * limits::kObjectBytesMax));
   const json::Value object = HANGAR_TRY(json::parse_yaml(text));
   if (json::string_at(object, {"kind"}) != "ConfigMap") {
-    return fail(ErrorKind::InvalidInput, fmt::format("{} is no ConfigMap", module));
+    return fail(ErrorKind::InvalidInput, fmt::format("{} is not a ConfigMap", module));
   }
   const modules::ConfigMapContent content{.data = texts_at(object, "data"),
                                           .binary_data = texts_at(object, "binaryData")};

@@ -103,8 +103,9 @@ class Stow {
     modules::Reference reference =
         HANGAR_CO_TRY(modules::Reference::parse(options_.module.string()));
     if (!std::holds_alternative<modules::FileSource>(reference.source())) {
-      co_return fail(ErrorKind::InvalidInput,
-                     fmt::format("failed to load wasm file: {} is no file", reference.display()));
+      co_return fail(
+          ErrorKind::InvalidInput,
+          fmt::format("failed to load wasm file: {} is not a file", reference.display()));
     }
     Result<modules::Fetched> fetched = co_await supply.fetcher.fetch(
         modules::Requester::cluster_wide(), std::move(reference), {}, std::stop_token());
@@ -137,7 +138,7 @@ Result<Finished> stow(const host::Config& config, const StowOptions& options,
                       const Streams& streams, const Log& log) {
   for (const std::string& tag : options.tags) {
     if (!is_tag(tag)) {
-      return fail(ErrorKind::InvalidInput, fmt::format("--tag: \"{}\" is no tag", tag));
+      return fail(ErrorKind::InvalidInput, fmt::format("--tag: \"{}\" is not a tag", tag));
     }
   }
   const host::Config resolved = HANGAR_TRY(host::resolve(config));

@@ -51,7 +51,7 @@ Set duration_into(Duration NodeSettings::* member) {
     const Result<Duration> duration = parse_go_duration(text);
     if (!duration || *duration < Duration::zero()) {
       return fail(ErrorKind::InvalidInput,
-                  fmt::format("\"{}\" is no duration such as 10m or 30s", text));
+                  fmt::format("\"{}\" is not a duration such as 10m or 30s", text));
     }
     config.nodes.*member = *duration;
     return {};

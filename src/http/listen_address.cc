@@ -14,10 +14,11 @@ namespace hangar::http {
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
   const auto invalid = [text] {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no address to listen at: write for example 127.0.0.1:8080 "
-                            "or :8080",
-                            text));
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("\"{}\" is not an address to listen at: write for example 127.0.0.1:8080 "
+                    "or :8080",
+                    text));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return invalid();

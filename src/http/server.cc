@@ -287,7 +287,7 @@ Result<> Server::Impl::start() {
   const auto address = asio::ip::make_address(options_.address, error);
   if (error) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no address to listen on", options_.address));
+                fmt::format("\"{}\" is not an address to listen on", options_.address));
   }
   const tcp::endpoint endpoint(address, options_.port);
   acceptor_.open(endpoint.protocol(), error);

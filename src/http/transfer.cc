@@ -560,7 +560,7 @@ Result<> Transfer::set_url() {
     // the connection goes where the URL pointed before, and the Host header is set to what it would
     // have been.
     if (curl_url_set(url.get(), CURLUPART_HOST, server_name.c_str(), 0) != CURLUE_OK) {
-      return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is no server name", server_name));
+      return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a server name", server_name));
     }
     host_header_ = authority;
     const std::string detour = fmt::format("{}:{}:{}:{}", server_name, port, host, port);
@@ -575,7 +575,7 @@ Result<> Transfer::set_url() {
 Result<> Transfer::set_method() {
   const std::string& method = request_.method;
   if (!is_token(method)) {
-    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is no method", method));
+    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a method", method));
   }
   if (method == "HEAD") {
     set(easy(), CURLOPT_NOBODY, 1L);

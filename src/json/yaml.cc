@@ -133,7 +133,7 @@ class EventReader final : public YAML::EventHandler {
     const Sized& sized = found->second;
     if (expects_key()) {
       const String* text = sized.value.if_string();
-      if (text == nullptr) return set_failure(mark, "a key that is no string");
+      if (text == nullptr) return set_failure(mark, "a key that is not a string");
       return set_key(mark, std::string(*text), /*merge=*/false);
     }
     if (!spend(mark, sized.cost)) return;
@@ -279,7 +279,7 @@ class EventReader final : public YAML::EventHandler {
   void begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
              YAML::EmitterStyle::value style, Value container) {
     if (failure_) return;
-    if (expects_key()) return set_failure(mark, "a key that is no string");
+    if (expects_key()) return set_failure(mark, "a key that is not a string");
     if (frames_.size() >= limits::kDocumentDepthMax) return set_too_deep(mark);
     const std::string_view expected = container.is_object() ? "map" : "seq";
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTag).append(expected)) {
@@ -355,7 +355,7 @@ class EventReader final : public YAML::EventHandler {
                       (name == "float" && (scalar.kind == Float || scalar.kind == Integer));
     if (fits) return std::move(scalar.value);
     if (name == "null" || name == "bool" || name == "int" || name == "float") {
-      return fmt::format("\"{}\" is no {}", text, name);
+      return fmt::format("\"{}\" is not of type {}", text, name);
     }
     return fmt::format("the tag {} is not supported here", tag);
   }

@@ -163,7 +163,7 @@ TEST(Yaml, NamesLineAndColumnOfWhatIsWrong) {
   for (const Case& one :
        {Case{"a: 1\nb: [1, 2\nc: 3", "error: line 3, column 2: "},
         Case{"a: 1\na: 2\n", "error: line 2, column 1: the key \"a\" is given twice"},
-        Case{"a:\n  ? [x]\n  : y\n", "error: line 2, column 5: a key that is no string"},
+        Case{"a:\n  ? [x]\n  : y\n", "error: line 2, column 5: a key that is not a string"},
         Case{"a: 1\nb\n", "error: line 2, column 1: a key without its ':'"},
         Case{"a:\n  b: c\n  d e # f\ng: h", "error: line 3, column 3: "},
         Case{"~: x", "error: line 1, column 1: a key is null"},
@@ -171,7 +171,7 @@ TEST(Yaml, NamesLineAndColumnOfWhatIsWrong) {
         Case{"a: -.NaN", "error: line 1, column 4: -.NaN has no form in JSON"},
         Case{"a: !!binary aGk=", "error: line 1, column 4: the tag tag:yaml.org,2002:binary"},
         Case{"a: !custom x", "error: line 1, column 4: the tag !custom is not supported here"},
-        Case{"a: !!int x", "error: line 1, column 4: \"x\" is no int"},
+        Case{"a: !!int x", "error: line 1, column 4: \"x\" is not of type int"},
         Case{"a: *nowhere", "error: line 1, column 4: "},
         Case{"a: &x [*x]", "error: line 1, column 8: an alias inside of what it stands for"},
         Case{"a: \"x\x01\"", "error: line 1, column 6: control character 0x01"},

@@ -278,7 +278,7 @@ Result<ObjectPtr> Object::make(std::string_view bytes) {
 }
 
 Result<ObjectPtr> Object::make(json::Value value, const GroupVersionKind& gvk) {
-  if (!value.is_object()) return fail(ErrorKind::InvalidInput, "the object is no JSON object");
+  if (!value.is_object()) return fail(ErrorKind::InvalidInput, "the object is not a JSON object");
   json::erase_at(value, {"metadata", "managedFields"});
   return make_item(json::dump(value), gvk);
 }

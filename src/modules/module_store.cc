@@ -198,7 +198,7 @@ Result<> ModuleStore::remember(const std::string& key, const Resolution& resolut
   // The index is JSON, and an index that cannot be parsed is lost as a whole.
   if (!is_utf8(key) || !is_utf8(resolution.resolved) || !is_utf8(resolution.etag) ||
       !is_utf8(resolution.last_modified) || !is_utf8(resolution.revision)) {
-    return fail(ErrorKind::InvalidInput, "what is known of a module is no UTF-8");
+    return fail(ErrorKind::InvalidInput, "the reference or the answer of its source is not UTF-8");
   }
   PackedBytes entry = pack(key, resolution);
   const std::scoped_lock disk_lock(disk_mutex_);

@@ -222,7 +222,7 @@ Result<Descriptor> NodeFiles::open_file(std::string_view path, int flags) const 
   struct stat status{};
   if (::fstat(file.value(), &status) != 0) return fail_errno(errno, "look at", path);
   if (!S_ISREG(status.st_mode) && (flags & O_DIRECTORY) == 0)
-    return fail(ErrorKind::InvalidInput, fmt::format("{} is no file", path));
+    return fail(ErrorKind::InvalidInput, fmt::format("{} is not a file", path));
   return file;
 }
 

@@ -134,7 +134,7 @@ Result<Toml> Toml::parse(std::string_view text) {
                               error.source().begin.column, error.description()));
   } catch (const BrokenAssumption&) {
     return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
-                  "it is no TOML: look for a table or key with a broken name");
+                  "it is not TOML: look for a table or key with a broken name");
   }
   Toml document;
   if (!Flattener(document.leaves_, document.empty_).flatten(root)) {

@@ -214,7 +214,7 @@ Result<RuntimeClass> parse_runtime_class(std::string_view text) {
       equals == std::string_view::npos ? name : text.substr(equals + 1);
   if (!is_dns_subdomain(name) || !is_dns_subdomain(handler)) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is no runtime class: write NAME, or NAME=HANDLER", text));
+                fmt::format("\"{}\" is not a runtime class: write NAME, or NAME=HANDLER", text));
   }
   return RuntimeClass{.name = std::string(name), .handler = std::string(handler)};
 }

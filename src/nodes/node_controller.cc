@@ -397,11 +397,12 @@ void NodeController::tell(const NodeView& before, const NodeState& after) {
   if (after.phase == Phase::Provisioned && was == Phase::Verifying) {
     text = {.reason = "Provisioned", .message = "Wasm workloads run here, by " + after.version};
   } else if (after.phase == Phase::None && was == Phase::Uninstalling) {
-    text = {.reason = "Unprovisioned", .message = "what was installed here has been undone"};
+    text = {.reason = "Unprovisioned",
+            .message = "the Wasm runtimes of this node were uninstalled"};
   } else if (after.phase == Phase::None && was != Phase::None) {
     text = {.type = EventType::Warning,
-            .reason = "Forgotten",
-            .message = "the installer cannot undo what it has installed: it is still there"};
+            .reason = "UninstallUnsupported",
+            .message = "this installer image cannot uninstall; the runtime stays on the node"};
     action = Action::Uninstall;
   } else if (after.phase == Phase::Failed && was != Phase::Failed) {
     result = "failed";

@@ -77,7 +77,7 @@ std::string waiting_problem(const json::Value& container) {
   if (reason == "ErrImagePull" || reason == "ImagePullBackOff") {
     return fmt::format("the image {} cannot be pulled", image);
   }
-  if (reason == "InvalidImageName") return fmt::format("{} is no name of an image", image);
+  if (reason == "InvalidImageName") return fmt::format("{} is not the name of an image", image);
   if (reason == "ErrImageNeverPull" || reason == "CreateContainerConfigError" ||
       reason == "CreateContainerError" || reason == "RunContainerError") {
     return line_of(

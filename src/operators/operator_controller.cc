@@ -155,7 +155,7 @@ Condition ready_of(const RunningOperator& running) {
     case Phase::Running:
     case Phase::Asleep:
       condition.status = ConditionStatus::True;
-      condition.reason = "AtWork";
+      condition.reason = "Running";
       condition.message = "the guest answers its events";
       break;
     case Phase::Completed:
@@ -182,13 +182,14 @@ Condition sleep_of(const RunningOperator& running) {
     condition.message = "spec.sleep.policy is Never";
   } else if (!problem.empty()) {
     condition.reason = "SnapshotFailed";
-    condition.message =
-        fmt::format("{}; the guest stays in memory, works on, and tries again every {}", problem,
-                    to_go_duration(limits::kOperatorSleepRetry));
+    condition.message = fmt::format(
+        "{}; the guest stays in memory and goes on working; hangar tries to suspend it again every "
+        "{}",
+        problem, to_go_duration(limits::kOperatorSleepRetry));
   } else {
     condition.status = ConditionStatus::True;
-    condition.reason = "Fine";
-    condition.message = "the guest leaves memory while it has nothing to do";
+    condition.reason = "SleepsWhenIdle";
+    condition.message = "the guest is suspended to disk when it is idle";
   }
   return condition;
 }

@@ -189,10 +189,11 @@ Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string
     now = io::read_file(path, kFileBytesMax);
   } while (seen != inode_of(previous));
   if (!before && !now) {
-    return fail(ErrorKind::NotFound,
-                fmt::format("no output of {} is kept in {}; it has printed nothing yet, or another "
-                            "host runs it",
-                            key.to_string(), directory_.string()));
+    return fail(
+        ErrorKind::NotFound,
+        fmt::format("{} has no stored output in {}: it has printed nothing yet, or it runs on "
+                    "another host",
+                    key.to_string(), directory_.string()));
   }
   return fmt::format("{}{}", without_header(before.value_or("")), without_header(now.value_or("")));
 }
@@ -226,10 +227,11 @@ Result<std::string> LogFiles::read_all(const std::string& resource) const {
       keys.insert(key_from(owner));
   }
   if (keys.empty()) {
-    return fail(ErrorKind::NotFound,
-                fmt::format("no output of {} is kept in {}; its flights have printed nothing yet, "
-                            "or another host runs them",
-                            resource, directory_.string()));
+    return fail(
+        ErrorKind::NotFound,
+        fmt::format("{} has no stored output in {}: its flights have printed nothing yet, or "
+                    "they run on another host",
+                    resource, directory_.string()));
   }
   // All times have the same length, and lines of the same time keep their order.
   std::multimap<std::string, std::string, std::less<>> lines;

@@ -501,7 +501,7 @@ bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now,
   const Duration waited =
       std::chrono::duration_cast<std::chrono::milliseconds>(now - action->requested_at);
   std::string message =
-      fmt::format("{} waited for {} in vain: {}", action->type, to_go_duration(waited), what);
+      fmt::format("{} timed out after {}: {}", action->type, to_go_duration(waited), what);
   if (!action->last_error.empty()) message += "; before that: " + action->last_error;
   (void)on_failed(id, {.reason = "TimedOut", .message = std::move(message), .is_final = true}, {},
                   0, now);

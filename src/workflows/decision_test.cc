@@ -453,7 +453,7 @@ TEST(Decision, WaitsNoLongerThanTheActionsTimeout) {
   const json::Value& event = decision.ledger().inbox.at(0).body;
   EXPECT_EQ(json::string_at(event, {"reason"}), "TimedOut");
   EXPECT_EQ(json::string_at(event, {"message"}),
-            "RUN_HEALTH_CHECK waited for 1m in vain: Deployment team/db: 0 of 1");
+            "RUN_HEALTH_CHECK timed out after 1m: Deployment team/db: 0 of 1");
 }
 
 TEST(Decision, WritesWhatHindersAWaitOnceAndThatItIsOver) {

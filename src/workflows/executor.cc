@@ -124,11 +124,11 @@ std::string unmet(const Wish& wish, const json::Value& live) {
   }
   if (!wish.path) return "";
   const std::vector<const json::Value*> found = wish.path->find(live);
-  if (found.empty()) return "jsonPath leads to nothing";
+  if (found.empty()) return "jsonPath matches nothing";
   const bool is_met = !wish.value || std::ranges::any_of(found, [&](const json::Value* value) {
     return text_of(*value) == *wish.value;
   });
-  return is_met ? "" : fmt::format("jsonPath leads to {}", text_of(*found.front()));
+  return is_met ? "" : fmt::format("jsonPath matches {}", text_of(*found.front()));
 }
 
 // Whether the workflow's ledger has the object as one that it made.

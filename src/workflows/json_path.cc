@@ -14,7 +14,7 @@ std::unexpected<Error> wrong(std::string_view text, std::string_view rest) {
   return fail(
       ErrorKind::InvalidInput,
       fmt::format(
-          "\"{}\" is no JSONPath such as {{.status.phase}}: it ends to make sense at \"{}\"", text,
+          "\"{}\" is not a JSONPath such as {{.status.phase}}: it cannot be read from \"{}\"", text,
           rest));
 }
 

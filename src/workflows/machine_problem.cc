@@ -86,7 +86,7 @@ Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Er
     what = "it took more than it may (a loop that does not end, or data that only grow?)";
   } else if (error.kind() == ErrorKind::InvalidInput) {
     reason = "AnswerInvalid";
-    what = "its answer is none";
+    what = "its answer is not valid";
   }
   return {.reason = std::string(reason),
           .message = fmt::format("{}: {}: {}. {}", doing, what, error.message(),

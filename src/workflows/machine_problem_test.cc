@@ -99,7 +99,7 @@ TEST(MachineProblem, HasAReasonForEachWayToFail) {
   for (const Case& one :
        {Case{ErrorKind::GuestFault, "MachineFailed", "it failed: no luck"},
         Case{ErrorKind::LimitExceeded, "LimitExceeded", "a loop that does not end"},
-        Case{ErrorKind::InvalidInput, "AnswerInvalid", "its answer is none: no luck"},
+        Case{ErrorKind::InvalidInput, "AnswerInvalid", "its answer is not valid: no luck"},
         Case{ErrorKind::Unavailable, "MachineFailed", "it failed: no luck"}}) {
     SCOPED_TRACE(one.reason);
 

@@ -125,8 +125,8 @@ void put_conditions(json::Value& status, const Ledger& ledger,
   Condition progressing = progress_of(ledger);
   Condition stalled{.type = "Stalled",
                     .status = ConditionStatus::False,
-                    .reason = "AtWork",
-                    .message = "nothing keeps the workflow from going on"};
+                    .reason = "NotStalled",
+                    .message = "nothing stops the workflow"};
   if (own && own->reason == kStatusInvalid && !ledger.has_begun()) {
     ready.reason = own->reason;
     ready.message = "the status cannot be read";

@@ -413,7 +413,7 @@ def test_the_published_installer_works_and_cannot_undo(rig, nodes, start):
     in_phase(rig, "old", "")
     eventually(lambda: not jobs(rig), "the Job is deleted")
     assert labels(node(rig, "old")) == (None, None)
-    eventually(lambda: "Forgotten" in events_of(rig, "old"), "an Event says that nothing was undone")
+    eventually(lambda: "UninstallUnsupported" in events_of(rig, "old"), "an Event says that nothing was undone")
 
 
 def test_auto_provision_takes_every_node_and_writes_nothing_for_heartbeats(rig, nodes, start):

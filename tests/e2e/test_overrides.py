@@ -174,7 +174,7 @@ def test_an_override_of_the_mode_heals_and_survives_a_restart(cluster, webhook_h
     cluster.create(one)
     ready(cluster, name, "one", namespace)
     write_when_asked(lambda query: annotate(cluster, cluster.path_of(one) + query, accounts[0], mode="dynamic"))
-    with pytest.raises(ApiError, match='"fast" is none of standard, static, dynamic, subscription'):
+    with pytest.raises(ApiError, match='"fast" is not one of standard, static, dynamic, subscription'):
         annotate(cluster, cluster.path_of(one), accounts[1], mode="fast")
 
     annotate(cluster, cluster.path_of(one), accounts[1], mode="dynamic")

@@ -51,9 +51,9 @@ def test_a_module_is_pushed_under_its_tags_and_taken_off_with(cluster, namespace
 
 @pytest.mark.parametrize("arguments, says", [
     ([], "wasm file must be specified as first argument"), (["main.wasm"], "OCI url must be specified as second argument"),
-    (["/no/such.wasm", "oci://127.0.0.1:1/a:v1"], "failed to load wasm file: "), (["https://127.0.0.1:1/main.wasm", "oci://127.0.0.1:1/a:v1"], "is no file"),
+    (["/no/such.wasm", "oci://127.0.0.1:1/a:v1"], "failed to load wasm file: "), (["https://127.0.0.1:1/main.wasm", "oci://127.0.0.1:1/a:v1"], "is not a file"),
     ([__file__, "oci://127.0.0.1:1/a:v1"], "is not a WebAssembly module"), (["{flight}", "https://127.0.0.1:1/a"], "write oci://registry/repository:tag"),
-    (["-tag", "../../other", "{flight}", "oci://127.0.0.1:1/a:v1"], '--tag: "../../other" is no tag'), (["{broken}", "oci://127.0.0.1:1/a:v1"], "invalid wasm module: "),
+    (["-tag", "../../other", "{flight}", "oci://127.0.0.1:1/a:v1"], '--tag: "../../other" is not a tag'), (["{broken}", "oci://127.0.0.1:1/a:v1"], "invalid wasm module: "),
     (["{flight}", "oci://127.0.0.1:1/a:v1"], "failed to stow wasm artifact: ")])
 def test_what_cannot_be_pushed_is_told(tmp_path, arguments, says):
     broken = tmp_path / "broken.wasm"

@@ -231,7 +231,7 @@ def test_files_stay_in_their_directory(tmp_path, change):
 
     done = hangar(None, "takeoff", "-out", str(out), "web", stdin=as_input(config_map("b"), {**config_map("c"), **change}), kubeconfig=tmp_path / "none")
 
-    assert done.returncode == 1 and "is no name of a file" in done.stderr
+    assert done.returncode == 1 and "is not the name of a file" in done.stderr
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a.yaml"], "nothing was written, nothing taken away"
 
 
@@ -239,7 +239,7 @@ def test_files_stay_in_their_directory(tmp_path, change):
 def test_a_release_that_is_no_directory_writes_no_files(tmp_path, release):
     done = hangar(None, "takeoff", "-out", str(tmp_path / "out"), release, stdin=as_input(config_map("a")), kubeconfig=tmp_path / "none")
 
-    assert done.returncode == 1 and "is no name of a directory" in done.stderr and list(tmp_path.iterdir()) == []
+    assert done.returncode == 1 and "cannot name a directory" in done.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_diff_only_shows_what_would_change(cluster, namespace):

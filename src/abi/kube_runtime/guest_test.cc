@@ -406,10 +406,11 @@ TEST_P(GuestTest, BadPointersAndBytesOfRequestsFaultTheGuest) {
   expect_start_error("kube_runtime_bad_request_stream", kFault, "http-proxy-abi.request_stream: ");
   expect_start_error("kube_runtime_bad_request_wraps", kFault, "2 bytes at address 4294967295");
   expect_start_error("kube_runtime_no_request", kFault,
-                     "http-proxy-abi.request: the bytes are no request: the method is to have 4 "
+                     "http-proxy-abi.request: the bytes are not a request: the method is to have 4 "
                      "bytes, 0 are left");
-  expect_wakeup_error("kube_runtime_no_request_in_wakeup", kFault,
-                      "http-proxy-abi.request: the bytes are no request: they end in the method");
+  expect_wakeup_error(
+      "kube_runtime_no_request_in_wakeup", kFault,
+      "http-proxy-abi.request: the bytes are not a request: they end in the method");
 }
 
 TEST_P(GuestTest, RequestsThatAreTooLargeAreALimit) {

@@ -34,7 +34,7 @@ constexpr int kStatusMax = 999;
 constexpr int kBadGateway = 502;
 
 std::unexpected<Error> no_request(std::string_view what) {
-  return fail(ErrorKind::GuestFault, fmt::format("the bytes are no request: {}", what));
+  return fail(ErrorKind::GuestFault, fmt::format("the bytes are not a request: {}", what));
 }
 
 // Reads bincode from beginning to end.
@@ -128,7 +128,7 @@ Result<Headers> read_headers(Reader& reader) {
   const std::uint64_t names = HANGAR_TRY(reader.count("the map of headers", 16));
   for (std::uint64_t index = 0; index < names; ++index) {
     const std::string_view name = HANGAR_TRY(reader.text("the name of a header"));
-    if (!is_token(name)) return no_request("the name of a header is no token");
+    if (!is_token(name)) return no_request("the name of a header is not a token");
     const std::uint64_t values = HANGAR_TRY(reader.count("the values of a header", 8));
     for (std::uint64_t each = 0; each < values; ++each) {
       const std::string_view value = HANGAR_TRY(reader.text("the value of a header"));
@@ -150,7 +150,7 @@ Result<Headers> read_headers(Reader& reader) {
 Result<HttpRequest> decode_request(std::string_view bytes) {
   Reader reader(bytes);
   const std::string_view method = HANGAR_TRY(reader.text("the method"));
-  if (!is_token(method)) return no_request("the method is no token");
+  if (!is_token(method)) return no_request("the method is not a token");
   const std::string_view uri = HANGAR_TRY(reader.text("the URI"));
   if (!is_uri(uri)) return no_request("the URI is empty, too long or not of printable ASCII");
   Headers headers = HANGAR_TRY(read_headers(reader));

@@ -133,8 +133,8 @@ TEST(DecodeRequest, RefusesLengthsThatTheBytesDoNotHave) {
 
 TEST(DecodeRequest, RefusesWhatCouldEndALineOfHttp) {
   const auto encoded = [](const HttpRequest& request) { return encode_request(request); };
-  expect_fault(encoded({.method = "GET /x HTTP/1.1\r\n", .uri = "/"}), "method is no token");
-  expect_fault(encoded({.method = "", .uri = "/"}), "method is no token");
+  expect_fault(encoded({.method = "GET /x HTTP/1.1\r\n", .uri = "/"}), "method is not a token");
+  expect_fault(encoded({.method = "", .uri = "/"}), "method is not a token");
   expect_fault(encoded({.method = "GET", .uri = ""}), "the URI is empty");
   expect_fault(encoded({.method = "GET", .uri = "/a b"}), "the URI");
   expect_fault(encoded({.method = "GET", .uri = "/\r\nhost: h"}), "the URI");

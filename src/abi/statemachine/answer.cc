@@ -142,7 +142,7 @@ class Reader {
     if (type.empty()) return no_answer("the machine asks for an action without a type");
     const bool has_params = params != nullptr && !params->is_null();
     if (has_params && !params->is_object()) {
-      return no_answer(fmt::format("the params of action {} are no object", bounded(type)));
+      return no_answer(fmt::format("the params of action {} are not an object", bounded(type)));
     }
     step_.actions.push_back({.type = std::move(type),
                              .params = has_params ? json::dump(*params) : "{}",
@@ -282,7 +282,7 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
   const json::Value* const cancelled = member(answer, "timersCancelled");
   if (cancelled != nullptr && cancelled->is_array()) {
     for (const json::Value& id : cancelled->get_array()) {
-      if (!id.is_string()) return no_answer("timersCancelled has something that is no text");
+      if (!id.is_string()) return no_answer("timersCancelled has something that is not text");
       reader.cancel_timer(std::string(id.get_string()));
     }
   }
@@ -290,7 +290,7 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
   if (started == nullptr || !started->is_array()) return {};
   for (const json::Value& timer : started->get_array()) {
     const json::Object* const object = timer.if_object();
-    if (object == nullptr) return no_answer("timersStarted has something that is no object");
+    if (object == nullptr) return no_answer("timersStarted has something that is not an object");
     const json::Value* const replaces = member(*object, "replaces");
     HANGAR_TRY(reader.start_timer(text_member(*object, "id"), member(*object, "delay"),
                                   member(*object, "event"),
@@ -380,7 +380,7 @@ Result<Step> read_answer(std::string_view text, std::string_view before) {
   json::Array actions;
   if (json::Value* const given = answer.if_contains("actions"); given != nullptr) {
     if (!given->is_array() && !given->is_null()) {
-      return no_answer("the machine's actions are no array");
+      return no_answer("the machine's actions are not an array");
     }
     if (given->is_array()) actions = std::move(given->get_array());
   }

@@ -56,7 +56,7 @@ void walk(const json::Value& node, const json::Value& value, std::vector<Delay>&
 Result<std::vector<Delay>> delays_of(std::string_view definition, std::string_view value) {
   const json::Value machine = HANGAR_TRY(json::parse(definition));
   const json::Value at = HANGAR_TRY(json::parse(value));
-  if (!machine.is_object()) return fail(ErrorKind::InvalidInput, "the definition is no object");
+  if (!machine.is_object()) return fail(ErrorKind::InvalidInput, "the definition is not an object");
   std::vector<Delay> delays;
   walk(machine, at, delays);
   return delays;

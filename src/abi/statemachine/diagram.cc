@@ -144,7 +144,7 @@ Node read_node(const json::Value& definition, std::string key, const std::string
 
 Result<Node> read_machine(std::string_view definition, std::string_view value) {
   const json::Value parsed = HANGAR_TRY(json::parse(definition));
-  if (!parsed.is_object()) return fail(ErrorKind::InvalidInput, "the definition is no object");
+  if (!parsed.is_object()) return fail(ErrorKind::InvalidInput, "the definition is not an object");
   json::Value at;
   if (!value.empty()) at = HANGAR_TRY(json::parse(value));
   return read_node(parsed, std::string(json::string_at(parsed, {"id"})), "",

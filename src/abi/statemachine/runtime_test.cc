@@ -799,7 +799,7 @@ TEST_F(MachineTest, SaysWhatIsWrongWithAnAnswer) {
   expect_step_error(entry(R"(return '{"error":"sorry"}')"), ErrorKind::InvalidInput,
                     "answered with an error: sorry");
   expect_step_error(entry(R"(return '{"newState":1,"actions":{}}')"), ErrorKind::InvalidInput,
-                    "actions are no array");
+                    "actions are not an array");
   expect_step_error(entry(R"(return '{"newState":1,"actions":[{}]}')"), ErrorKind::InvalidInput,
                     "without a type");
   expect_step_error(entry(R"(return '{"newState":1,"actions":[""]}')"), ErrorKind::InvalidInput,

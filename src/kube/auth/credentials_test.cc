@@ -360,15 +360,15 @@ TEST(ExecCredential, RefusesWhatIsNoneWithoutRepeatingIt) {
     std::string output;
     std::string_view want;
   } cases[] = {
-      {"top-secret", "is no JSON"},
-      {R"({"kind":"top-secret"})", "is no ExecCredential"},
+      {"top-secret", "is not JSON"},
+      {R"({"kind":"top-secret"})", "is not an ExecCredential"},
       {R"({"kind":"ExecCredential","apiVersion":"top-secret"})", "is not of apiVersion"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})",
        "has no status"},
       {credential(""), "has neither"},
       {credential(R"("clientKeyData":"top-secret")"), "or neither"},
       {credential(R"("token":"top-secret\nX: y")"), "line break"},
-      {credential(R"("token":"top-secret","expirationTimestamp":"soon")"), "is no time"},
+      {credential(R"("token":"top-secret","expirationTimestamp":"soon")"), "is not a time"},
   };
   for (const auto& [output, want] : cases) {
     const auto result = parse_exec_credential(output, plugin);

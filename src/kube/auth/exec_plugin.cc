@@ -258,9 +258,9 @@ Result<ExecCredential> parse_exec_credential(std::string_view output, const Exec
   };
   const auto document = json::parse(output);
   // The message of the parser could repeat a token.
-  if (!document) return refuse("is no JSON");
+  if (!document) return refuse("is not JSON");
   if (json::string_at(*document, {"kind"}) != "ExecCredential")
-    return refuse("is no ExecCredential");
+    return refuse("is not an ExecCredential");
   if (json::string_at(*document, {"apiVersion"}) != plugin.api_version) {
     return refuse(fmt::format("is not of apiVersion {}", plugin.api_version));
   }
@@ -282,7 +282,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view output, const Exec
   }
   if (const std::string expires = text("expirationTimestamp"); !expires.empty()) {
     const auto time = parse_rfc3339(expires);
-    if (!time) return refuse("has a status.expirationTimestamp that is no time");
+    if (!time) return refuse("has a status.expirationTimestamp that is not a time");
     credential.expires = *time;
   }
   return credential;

@@ -32,14 +32,14 @@ class Fields {
  public:
   Fields(const json::Value& object, const path& file, std::string where)
       : object_(object.if_object()), file_(file), where_(std::move(where)) {
-    if (object_ == nullptr) refuse({}, "is no object");
+    if (object_ == nullptr) refuse({}, "is not an object");
   }
 
   [[nodiscard]] std::string text(std::string_view name) {
     const json::Value* const value = member(name);
     if (value == nullptr) return {};
     if (value->is_string()) return std::string(value->get_string());
-    refuse(name, "is no text");
+    refuse(name, "is not text");
     return {};
   }
 
@@ -65,7 +65,7 @@ class Fields {
     if (encoded.empty()) return out;
     std::optional<std::string> decoded = base64_decode(encoded);
     if (!decoded) {
-      refuse(data_name, "is no base64");
+      refuse(data_name, "is not base64");
     } else if (!decoded->contains("-----BEGIN ")) {
       refuse(data_name, "holds no PEM block");
     } else {
@@ -80,7 +80,7 @@ class Fields {
       if (element.is_string()) {
         out.emplace_back(element.get_string());
       } else {
-        refuse(name, "has an element that is no text");
+        refuse(name, "has an element that is not text");
       }
     }
     return out;
@@ -90,7 +90,7 @@ class Fields {
     const json::Value* const value = member(name);
     if (value == nullptr) return {};
     if (value->is_array()) return value->get_array();
-    refuse(name, "is no list");
+    refuse(name, "is not a list");
     return {};
   }
 
@@ -237,7 +237,7 @@ Result<std::string> normalized_server(const Login& login) {
     return fail(ErrorKind::InvalidInput, fmt::format("{}: cluster.server {}", login.source, what));
   };
   if (server.empty()) return refuse("is missing");
-  if (has_control_character(server) || server.contains(' ')) return refuse("is no URL");
+  if (has_control_character(server) || server.contains(' ')) return refuse("is not a URL");
   if (const std::size_t scheme = server.find("://"); scheme == std::string::npos) {
     const bool tls = login.cluster.certificate_authority.is_given() ||
                      login.user.client_certificate.is_given() ||

@@ -135,13 +135,13 @@ TEST(Kubeconfig, NamesTheFileAndTheFieldThatIsWrong) {
     std::string_view text, want;
   } cases[] = {
       {"kind: Pod", "/f: kind is not Config"},
-      {"[]", "/f:  is no object"},
-      {"clusters: 1", "/f: clusters is no list"},
-      {"clusters: [1]", "/f: clusters is no object"},
-      {"clusters: [{name: a, cluster: {server: 1}}]", "/f: clusters[a].cluster.server is no text"},
+      {"[]", "/f:  is not an object"},
+      {"clusters: 1", "/f: clusters is not a list"},
+      {"clusters: [1]", "/f: clusters is not an object"},
+      {"clusters: [{name: a, cluster: {server: 1}}]", "/f: clusters[a].cluster.server is not text"},
       {"clusters: [{name: a}, {name: a}]", "clusters has two entries with the name \"a\""},
       {"clusters: [{name: a, cluster: {certificate-authority-data: '*'}}]",
-       "clusters[a].cluster.certificate-authority-data is no base64"},
+       "clusters[a].cluster.certificate-authority-data is not base64"},
       {"clusters: [{name: a, cluster: {certificate-authority-data: aGk=}}]",
        "certificate-authority-data holds no PEM"},
       {"clusters: [{name: a, cluster: {insecure-skip-tls-verify: maybe}}]",
@@ -153,7 +153,7 @@ TEST(Kubeconfig, NamesTheFileAndTheFieldThatIsWrong) {
       {"users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x, "
        "interactiveMode: Always}}}]",
        "exec.interactiveMode is Always"},
-      {"users: [{name: a, user: {as-groups: [1]}}]", "as-groups has an element that is no text"},
+      {"users: [{name: a, user: {as-groups: [1]}}]", "as-groups has an element that is not text"},
       {"{}\n---\n{}", "/f: more than one document"},
       {"a: [", "/f: "},
   };
