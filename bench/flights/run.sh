@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # Builds what the benchmark needs besides hangar itself, and runs it. Arguments go to bench.py.
 set -euo pipefail
-cd "$(dirname "$(readlink -f "$0")")/../.."
-. dev/env.sh
-export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests} PYTHONDONTWRITEBYTECODE=1
-HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
+. "$(dirname "$(readlink -f "$0")")/../run_env.sh"
 
 group=bench
 for argument in "$@"; do
   if [ "$argument" = --quick ]; then group=tests; fi
 done
-examples/build.sh "$HANGAR_GUESTS_DIR" $group >&2
-mkdir -p build/bench/bin
-(cd bench/flights/peer && go build -mod=readonly -trimpath -o ../../../build/bench/bin/flights_peer .)
-exec python3 bench/flights/bench.py --peer=build/bench/bin/flights_peer "$@"
+guests $group
+peer=$(peer flights flights_peer)
+exec python3 bench/flights/bench.py --peer="$peer" "$@"

@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # Builds what the benchmark needs besides hangar itself, and runs it. Arguments go to bench.py.
 set -euo pipefail
-cd "$(dirname "$(readlink -f "$0")")/../.."
-. dev/env.sh
-export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests} PYTHONDONTWRITEBYTECODE=1
-HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
+. "$(dirname "$(readlink -f "$0")")/../run_env.sh"
 
-examples/build.sh "$HANGAR_GUESTS_DIR" operators >&2
-mkdir -p build/bench/bin
-(cd bench/client/peer && go build -mod=readonly -trimpath -o ../../../build/bench/bin/client_peer .)
-exec python3 bench/large_cluster/bench.py --peer=build/bench/bin/client_peer "$@"
+guests operators
+peer=$(peer client client_peer)
+exec python3 bench/large_cluster/bench.py --peer="$peer" "$@"

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Builds what the benchmark needs besides hangar itself, and runs it. Arguments go to bench.py. Needs root.
 set -euo pipefail
-cd "$(dirname "$(readlink -f "$0")")/../.."
-. dev/env.sh
-export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=${HANGAR_GUESTS_DIR:-$PWD/build/guests} PYTHONDONTWRITEBYTECODE=1
-HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
+. "$(dirname "$(readlink -f "$0")")/../run_env.sh"
 
-examples/build.sh "$HANGAR_GUESTS_DIR" operators machines cpp >&2
+guests operators machines cpp
 exec /usr/bin/python3 bench/tenants/bench.py "$@"
